@@ -45,8 +45,7 @@ from heliograph.models import (
 )
 from heliograph.settings import IngestSettings
 from heliograph.stores.base import DocumentQuery, Store
-from heliograph.stores.bm25 import entity_terms
-from heliograph.stores.changeset import Collection
+from heliograph.stores.changeset import Collection, entity_terms
 from heliograph.text.analysis import chunk_index_text, terms
 from heliograph.text.names import name_to_entity_id, names_to_relation_id
 

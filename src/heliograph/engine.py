@@ -48,6 +48,7 @@ from heliograph.ingest.given import GraphInserter
 from heliograph.ingest.merging import EvidenceFold
 from heliograph.ingest.models import DeleteReport, IngestReport, NewDocument, Progress, new_documents
 from heliograph.ingest.pipeline import IngestPipeline
+from heliograph.ingest.resolution import find_entity_ids
 from heliograph.maintenance.archive import ExportFormat, ImportProgress, ImportReport
 from heliograph.maintenance.check import CheckProgress, CheckReport
 from heliograph.maintenance.workspace import Maintenance
@@ -185,7 +186,7 @@ class Opening:
 
     @property
     def rooms_in_any_loop(self) -> Rooms:
-        """What is open, to read what belongs to no loop."""
+        """The open rooms, to read attributes that belong to no event loop."""
         if self._rooms is None:
             raise StoreUnavailable(_CLOSED if self._is_closed else _NOT_OPEN)
         return self._rooms
@@ -818,4 +819,4 @@ class AsyncHeliograph(GraphCuration):
 
     async def _entity_ids(self, *names: str) -> list[str]:
         """Return the id of the entity that each name leads to, by whatever spelling or alias."""
-        return await (await self._curation()).curator.find_entity_ids(names)
+        return await find_entity_ids((await self._rooms()).store, names)

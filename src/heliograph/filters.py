@@ -1,12 +1,12 @@
-"""Which documents count: conditions on metadata, ids and sources, as data; read from JSON or one line, and checked.
+"""What counts: conditions on documents (metadata, id, source) and on chunks, as data; read from JSON or one line.
 
     from heliograph.filters import And, Equals, Range, parse_filter
 
     And((Equals("team", "red"), Range("year", gte=2020)))
     parse_filter({"team": "red", "year": {"gte": 2020}})  # the same
 
-Here they are only checked, parsed and matched against one document, never against a chunk: what matches is a document
-with all its chunks. A store finds all that match.
+Here they are checked, parsed and matched against one document or one chunk; a store finds all that match. What matches
+is a document with all its chunks, or, with a `HasChunk`, with those of its chunks that meet the condition.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import json
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from heliograph.errors import InvalidRequestError, shown
-from heliograph.models import Document
+from heliograph.models import CHUNK_DETAILS, Chunk, Document, chunk_details
 
 __all__ = [
     "And",
@@ -30,6 +30,7 @@ __all__ = [
     "Equals",
     "Exists",
     "Filter",
+    "HasChunk",
     "In",
     "Not",
     "Or",
@@ -38,8 +39,10 @@ __all__ = [
     "SourcePrefix",
     "Sources",
     "check_filter",
+    "chunk_condition",
     "filter_key",
     "matches",
+    "matches_chunk",
     "parse_expression",
     "parse_filter",
     "path_keys",
@@ -113,6 +116,16 @@ class SourcePrefix:
 
 
 @dataclass(frozen=True, slots=True)
+class HasChunk:
+    """A chunk of the document meets a condition, whose paths are details of chunks; a view has only such chunks.
+
+    It stands by itself or in an `And` that is not within anything else.
+    """
+
+    part: Filter
+
+
+@dataclass(frozen=True, slots=True)
 class And:
     """All of these hold; of none, everything matches."""
 
@@ -133,7 +146,7 @@ class Not:
     part: Filter
 
 
-Filter = Equals | In | Range | Exists | DocumentIds | Sources | SourcePrefix | And | Or | Not
+Filter = Equals | In | Range | Exists | DocumentIds | Sources | SourcePrefix | HasChunk | And | Or | Not
 
 
 def filter_key(filter_: Filter) -> str:
@@ -158,15 +171,19 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def matches(filter_: Filter, document: Document) -> bool:
-    """Return whether a document matches."""
+def matches(
+    filter_: Filter, document: Document, read_chunks: Callable[[Document], Iterable[Chunk]] | None = None
+) -> bool:
+    """Return whether a document matches, or may match where its chunks cannot be read."""
     match filter_:
         case And(parts):
-            return all(matches(part, document) for part in parts)
+            return all(matches(part, document, read_chunks) for part in parts)
         case Or(parts):
-            return any(matches(part, document) for part in parts)
+            return any(matches(part, document, read_chunks) for part in parts)
         case Not(part):
-            return not matches(part, document)
+            return not matches(part, document, read_chunks)
+        case HasChunk(part):
+            return read_chunks is None or any(matches_chunk(part, chunk) for chunk in read_chunks(document))
         case DocumentIds(ids):
             return document.id in ids
         case Sources(sources):
@@ -177,8 +194,37 @@ def matches(filter_: Filter, document: Document) -> bool:
             return _says(document.metadata, filter_)
 
 
+def chunk_condition(filter_: Filter) -> Filter:
+    """Return the condition that chunks of matching documents must meet; of none, `And(())`, which all do."""
+    return And(tuple(part.part for part in _conjuncts(filter_) if isinstance(part, HasChunk)))
+
+
+def matches_chunk(condition: Filter, chunk: Chunk) -> bool:
+    """Return whether a chunk meets the condition of a `HasChunk`."""
+    match condition:
+        case And(parts):
+            return all(matches_chunk(part, chunk) for part in parts)
+        case Or(parts):
+            return any(matches_chunk(part, chunk) for part in parts)
+        case Not(part):
+            return not matches_chunk(part, chunk)
+        case Equals() | In() | Range() | Exists():
+            return _says(chunk_details(chunk), condition)
+        case _:
+            raise _misplaced(condition)
+
+
+def _conjuncts(filter_: Filter) -> Iterator[Filter]:
+    """Yield the conditions that must all hold."""
+    if isinstance(filter_, And):
+        for part in filter_.parts:
+            yield from _conjuncts(part)
+    else:
+        yield filter_
+
+
 def _says(metadata: Mapping[str, Any], condition: Equals | In | Range | Exists) -> bool:
-    """Return whether metadata answers a condition on it."""
+    """Return whether metadata, or the details of a chunk, answer a condition."""
     match condition:
         case Exists(path):
             return bool(_found(metadata, path))
@@ -251,7 +297,23 @@ def check_filter(filter_: object) -> Filter:
     values = sum(map(_check, conditions))
     if values > MAX_VALUES:
         raise InvalidRequestError(f"the filter lists {values:,} values; use at most {MAX_VALUES:,}")
-    return filter_  # pyright: ignore[reportReturnType]
+    checked = cast("Filter", filter_)
+    inner = [item.part for item in _conjuncts(checked) if isinstance(item, HasChunk)]
+    if len(inner) < sum(isinstance(item, HasChunk) for item in conditions):
+        raise InvalidRequestError(
+            "the filter has a condition on chunks within another one; state it beside the conditions on documents"
+        )
+    for part in inner:
+        for condition in _conditions(part, 1):
+            if isinstance(condition, DocumentIds | Sources | SourcePrefix):
+                raise _misplaced(condition)
+            if isinstance(condition, Equals | In | Range | Exists) and condition.path not in CHUNK_DETAILS:
+                raise refusal("a path of the filter on chunks", condition.path, f"use {' or '.join(CHUNK_DETAILS)}")
+    return checked
+
+
+def _misplaced(condition: object) -> InvalidRequestError:
+    return refusal("a condition of the filter on chunks", condition, f"use conditions on {' or '.join(CHUNK_DETAILS)}")
 
 
 def refusal(place: str, value: object, advice: str) -> InvalidRequestError:
@@ -270,7 +332,7 @@ def _conditions(filter_: object, depth: int) -> Iterator[object]:
         case And(parts) | Or(parts):
             for part in parts:
                 yield from _conditions(part, depth + 1)
-        case Not(part):
+        case Not(part) | HasChunk(part):
             yield from _conditions(part, depth + 1)
         case _:
             pass
@@ -386,6 +448,8 @@ def _entry(name: object, value: Any, place: str, depth: int) -> Filter:
             return Or(_objects(value, place, depth))
         case "not":
             return Not(_object(value, place, depth + 1))
+        case "chunk" if isinstance(value, Mapping) and not value.keys() <= set(_OPERATORS):
+            return HasChunk(_object(value, place, depth + 1))
         case "document_id":
             return DocumentIds(_texts(value, place))
         case "source":

@@ -75,7 +75,7 @@ class FunctionEmbeddingModel(EmbeddingModel):
 
     @classmethod
     async def connect(cls, function: EmbeddingFunction) -> FunctionEmbeddingModel:
-        """Return the model of a function whose dimension one call tells.
+        """Return the model of a function; one call of it finds the dimension.
 
         Raises:
             ModelError: The function failed.

@@ -10,7 +10,7 @@ who asks a service names too.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final, Literal
@@ -115,9 +115,16 @@ class Document:
     twin_of: str = ""
 
 
+# Marks a field of `Chunk` that is shown wherever a chunk is, and that filters may ask for.
+_DETAIL: Final = {"is_detail": True}
+
+
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """A passage of a document, and where in it the passage stands.
+
+    Columns of stores, archives, replies and filters follow from its fields: a new one needs a default, which chunks of
+    before have, and a migration in each store on SQL (ARCHITECTURE.md, "Adding something").
 
     Attributes:
         id: `chunk-<hash>` of document and text, so that an unchanged chunk keeps its id when the document changes.
@@ -139,9 +146,18 @@ class Chunk:
     token_count: int
     start: int
     end: int
-    headings: tuple[str, ...] = ()
-    page: int | None = None
+    headings: tuple[str, ...] = field(default=(), metadata=_DETAIL)
+    page: int | None = field(default=None, metadata=_DETAIL)
     context: str = ""
+
+
+CHUNK_DETAILS: Final = tuple(item.name for item in fields(Chunk) if item.metadata.get("is_detail"))
+
+
+def chunk_details(chunk: Chunk) -> dict[str, Any]:
+    """Return the details of a chunk by name, as plain JSON."""
+    found = {name: getattr(chunk, name) for name in CHUNK_DETAILS}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
 
 
 @dataclass(frozen=True, slots=True)

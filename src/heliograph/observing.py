@@ -124,7 +124,7 @@ def observing(observer: Observer) -> Generator[None]:
 
 @contextmanager
 def stage(name: str, *, is_parent: bool = True, **attributes: str | int) -> Generator[None]:
-    """Tell of a stage that lasts as long as the block; see `Observer.stage`."""
+    """Observe a stage that lasts as long as the block; see `Observer.stage`."""
     observer = _OBSERVER.get()
     if observer is None:
         yield
@@ -153,19 +153,19 @@ def working_for(origin: Origin, name: str, **attributes: str | int) -> Generator
 
 
 def tell_question(report: QuestionReport) -> None:
-    """Tell of a question; see `Observer.tell_question`."""
+    """Pass the report of a question on; see `Observer.tell_question`."""
     if (observer := _OBSERVER.get()) is not None:
         observer.tell_question(report)
 
 
 def tell_model_calls(calls: ModelCalls) -> None:
-    """Tell of calls to a model."""
+    """Pass counts of calls to a model on."""
     if (observer := _OBSERVER.get()) is not None:
         observer.tell_model_calls(calls)
 
 
 def tell_lookup(cache: str, *, is_hit: bool) -> None:
-    """Tell whether something was found in a cache."""
+    """Pass on whether something was found in a cache."""
     if (observer := _OBSERVER.get()) is not None:
         observer.tell_lookup(cache, is_hit=is_hit)
 
@@ -234,7 +234,7 @@ class QuestionTimer:
 
     @contextmanager
     def unless_answered(self) -> Generator[None]:
-        """Tell of the question only if the block fails, as no answer can follow then."""
+        """Report the question only if the block fails, as no answer can follow then."""
         try:
             yield
         except BaseException as error:

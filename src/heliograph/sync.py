@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class SyncAnswerStream:
-    """What was retrieved, at once, and the answer piece by piece: `for piece in stream`.
+    """The retrieval at once, and the answer piece by piece: `for piece in stream`.
 
     Attributes:
         retrieval: What the answer is made from.

@@ -61,6 +61,10 @@ export interface Schemas {
     heliograph: Record<string, unknown>;
   };
   "ChunkResponse": {
+    /** Number, from 1, of the page that holds its first character. */
+    page: number | null;
+    /** Titles of the sections around it, outermost first. */
+    headings: (string)[];
     id: string;
     position: number;
     text: string;
@@ -69,8 +73,6 @@ export interface Schemas {
     start: number;
     /** One past the last. */
     end: number;
-    headings: (string)[];
-    page: number | null;
   };
   "CitationItem": {
     reference_id: string;
@@ -457,6 +459,10 @@ export interface Schemas {
     trouble: string;
   };
   "FoundChunk": {
+    /** Number, from 1, of the page that holds its first character. */
+    page: number | null;
+    /** Titles of the sections around it, outermost first. */
+    headings: (string)[];
     id: string;
     document_id: string;
     source: string;
@@ -467,8 +473,6 @@ export interface Schemas {
     start: number;
     /** Place after its last character. */
     end: number;
-    page: number | null;
-    headings: (string)[];
     /** What each fused channel adds to its score. */
     scores: Record<string, number>;
     rerank_score: number | null;
@@ -1202,6 +1206,10 @@ export interface Schemas {
     message: string;
   };
   "SourceChunk": {
+    /** Number, from 1, of the page that holds its first character. */
+    page: number | null;
+    /** Titles of the sections around it, outermost first. */
+    headings: (string)[];
     chunk_id: string;
     document_id: string;
     /** Source of the document. */
@@ -1213,10 +1221,6 @@ export interface Schemas {
     start: number;
     /** One past its last character. */
     end: number;
-    /** Page, where known, from 1. */
-    page: number | null;
-    /** Headings above it, outermost first. */
-    headings: (string)[];
   };
   "SplitRequest": {
     entity_name: string;

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from heliograph.errors import InvalidRequestError
-from heliograph.models import DEFAULT_MODE, ModeName
+from heliograph.models import DEFAULT_MODE, ModeName, chunk_details
 from heliograph.query.models import QueryParam, RetrievedChunk
 from heliograph.sync import Heliograph
 
@@ -171,8 +171,7 @@ def _passage(item: RetrievedChunk, title: str) -> Passage:
         metadata={
             "source": item.source,
             "title": title,
-            "page": chunk.page,
-            "headings": list(chunk.headings),
+            **chunk_details(chunk),
             "start": chunk.start,
             "end": chunk.end,
             "document_id": chunk.document_id,

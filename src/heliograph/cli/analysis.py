@@ -514,7 +514,13 @@ def eval_(
     """
     session = current_session(ctx)
     if paths[0] == _DIFF:
-        _show_diff(session.output, paths[1:])
+        if len(paths) != 3:
+            raise InvalidRequestError(f"'eval diff' compares two files that --output wrote, got {len(paths) - 1}")
+        diffs = diff_runs(*(read_run(Path(path)) for path in paths[1:]))
+        if session.output.is_json:
+            session.output.json(to_plain(diffs))
+        else:
+            session.output.piece(diff_to_markdown(diffs))
         return
     files = EvaluationFiles(output, markdown, plot, ragas)
     plan = EvaluationPlan(
@@ -609,7 +615,7 @@ def _without_warnings_of_questions() -> Generator[None]:
 
 @contextmanager
 def _watcher(output: Output) -> Generator[Watcher]:
-    """Yield what tells how far it is: a line a set and a configuration, and one every few seconds between."""
+    """Yield a callback that shows progress: a line per set and configuration, and one every few seconds between."""
     view = ProgressView(output)
     due_at = time.monotonic() + _LINE_EVERY_SECONDS
 
@@ -628,13 +634,3 @@ def _watcher(output: Output) -> Generator[Watcher]:
 
     with view:
         yield Watcher(on_set, on_index, view, on_question)
-
-
-def _show_diff(output: Output, paths: Sequence[str]) -> None:
-    if len(paths) != 2:
-        raise InvalidRequestError(f"'eval diff' compares two files that --output wrote, got {len(paths)}")
-    diffs = diff_runs(*(read_run(Path(path)) for path in paths))
-    if output.is_json:
-        output.json(to_plain(diffs))
-    else:
-        output.piece(diff_to_markdown(diffs))

@@ -74,7 +74,7 @@ _DEFAULT_WAIT_SECONDS = 1.0
 
 
 def response_error(status: int, body: bytes, headers: Mapping[str, str]) -> HeliographError:
-    """Return the error that a response tells of, whatever its body is."""
+    """Return the error that a response stands for, whatever its body is."""
     try:
         problem = json.loads(body)
     except (ValueError, RecursionError):

@@ -11,10 +11,7 @@ from dataclasses import dataclass, fields
 from importlib import import_module
 from numbers import Integral
 from operator import index
-from typing import TYPE_CHECKING, Any, Literal
-
-if TYPE_CHECKING:
-    pass
+from typing import Any, Literal
 
 # Where each stands in `heliograph.wire`, by its name here.
 _SHAPES = {

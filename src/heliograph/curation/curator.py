@@ -14,10 +14,10 @@ from math import isfinite
 from heliograph.documents.markdown import clean_text
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
 from heliograph.ids import curation_id, relation_id, succeeding_entity_id
-from heliograph.ingest.changes import CurationChange, RuleLoader
+from heliograph.ingest.changes import CurationChange
 from heliograph.ingest.commit import Committer
 from heliograph.ingest.reading import UNKNOWN_TYPE
-from heliograph.ingest.resolution import RuleBook, entity_overrides
+from heliograph.ingest.resolution import RuleBook, RuleLoader, entity_overrides
 from heliograph.models import Curation, CurationKind, Entity, utc_now
 from heliograph.stores.base import Store
 from heliograph.text.names import clean_name, entity_key, name_to_entity_id
@@ -31,22 +31,6 @@ class Curator:
         self._committer = committer
         # One at a time, so that each is checked against what the one before has left.
         self._lock = asyncio.Lock()
-
-    async def find_entity_id(self, name: str) -> str:
-        """Return the id of the entity that a name leads to, whether there is such an entity or not."""
-        (id_,) = await self.find_entity_ids([name])
-        return id_
-
-    async def find_entity_ids(self, names: Sequence[str]) -> list[str]:
-        """Return the id of the entity that each name leads to, whether there is such an entity or not."""
-        ids = [name_to_entity_id(name) for name in names]
-        near = {*ids, *map(succeeding_entity_id, ids)}
-        if not await self._store.curations.get_rules(sorted(near)):
-            # Nobody ever corrected anything about these names, as about most: there is nothing to follow.
-            return ids
-        loader = await self._load(ids)
-        book = RuleBook(loader.rules.values())
-        return [book.named(id_) for id_ in ids]
 
     async def create_entity(
         self, name: str, type_: str, description: str, author: str, origin: tuple[str, ...] = ()
@@ -262,8 +246,9 @@ class Curator:
             (item,) = found
             if not item.is_active:
                 raise ConflictError(f"the curation {id_!r} was undone before, by {item.undone_by or 'somebody'!r}")
-            loader = await self._load(item.entity_ids)
-            book = RuleBook(loader.rules.values())
+            loader = RuleLoader(self._store)
+            await loader.load_bearers(item.entity_ids)
+            book = loader.book
             for taken, name in zip(item.entity_ids, item.names, strict=True):
                 if book.is_succeeded(taken) and book.has_lost(taken) and not book.has_lost(taken, without=id_):
                     raise ConflictError(
@@ -306,18 +291,14 @@ class Curator:
             item = _new(kind, names, ids, author, scope=tuple(map(_text, origin)), description=description)
             return await self._commit(scene, replace(item, keywords=keywords, weight=weight))
 
-    async def _load(self, ids: Sequence[str]) -> RuleLoader:
-        loader = RuleLoader(self._store)
-        await loader.load_bearers(ids)
-        return loader
-
     async def _scene(self, names: Sequence[str]) -> _Scene:
         clean = [clean_name(name) for name in names]
         if "" in clean:
             raise InvalidRequestError("the name of an entity cannot be empty")
         ids = [name_to_entity_id(name) for name in clean]
-        loader = await self._load(ids)
-        book = RuleBook(loader.rules.values())
+        loader = RuleLoader(self._store)
+        await loader.load_bearers(ids)
+        book = loader.book
         found = [book.named(id_) for id_ in ids]
         entities = {item.id: item for item in await self._store.graph.get_entities(list(dict.fromkeys(found)))}
         return _Scene(clean, found, [entities.get(id_) for id_ in found], book, loader)

@@ -13,11 +13,10 @@ from heliograph.arguments import checks_arguments
 from heliograph.curation.curator import Curator
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
 from heliograph.ids import is_storable, relation_id
-from heliograph.ingest.changes import RuleLoader
 from heliograph.ingest.given import GivenChunk, GivenEntity, GivenGraph, GivenRelation, GraphInserter
 from heliograph.ingest.models import DocumentResult
 from heliograph.ingest.reading import UNKNOWN_TYPE
-from heliograph.ingest.resolution import RELATION_KINDS, RuleBook, relation_pair
+from heliograph.ingest.resolution import RELATION_KINDS, RuleBook, RuleLoader, find_entity_ids, relation_pair
 from heliograph.models import Curation, Entity, EntityMention, RelationMention
 from heliograph.settings import ResolutionSettings
 from heliograph.stores.base import CurationPage, CurationQuery, Store
@@ -101,7 +100,7 @@ async def _curations(store: Store, entity_ids: Sequence[str]) -> tuple[RuleBook,
     await loader.load(entity_ids)
     makers = (item for id_ in entity_ids if id_ in loader.rules for item in loader.rules[id_].curations)
     await loader.load_bearers({name_to_entity_id(name) for item in makers for name in item.names})
-    book = RuleBook(loader.rules.values())
+    book = loader.book
     found: dict[str, Curation] = {}
     for id_ in sorted(set[str]().union(*(book.sources(id_) | book.predecessors(id_) for id_ in entity_ids))):
         offset, total = 0, 1
@@ -110,7 +109,7 @@ async def _curations(store: Store, entity_ids: Sequence[str]) -> tuple[RuleBook,
             found.update((item.id, item) for item in page.curations)
             offset, total = offset + _PAGE, page.total
     await loader.load(id_ for item in found.values() for id_ in item.entity_ids)
-    return RuleBook(loader.rules.values()), sorted(found.values(), key=lambda item: item.sequence)
+    return loader.book, sorted(found.values(), key=lambda item: item.sequence)
 
 
 async def _statements(
@@ -472,9 +471,9 @@ class GraphCuration(ABC):
         """
         rooms = await self._curation()
         if other is None:
-            entity_id = await rooms.curator.find_entity_id(name)
+            (entity_id,) = await find_entity_ids(rooms.store, [name])
             return await entity_history(rooms.store, entity_id, offset, limit)
-        ends = await rooms.curator.find_entity_ids([name, other])
+        ends = await find_entity_ids(rooms.store, [name, other])
         return await relation_history(rooms.store, ends[0], ends[1], offset, limit)
 
     async def find_duplicates(self, *, limit: int = 100, names: Sequence[str] = ()) -> list[DuplicatePair]:
@@ -485,7 +484,7 @@ class GraphCuration(ABC):
             names: Look at these entities only; empty means all.
         """
         rooms = await self._curation()
-        ids = await rooms.curator.find_entity_ids(names) if names else None
+        ids = await find_entity_ids(rooms.store, names) if names else None
         return await rooms.duplicates.find(limit, ids)
 
     async def insert_graph(

@@ -377,7 +377,7 @@ class WorkerPool:
         )
 
     async def _attend(self, member: _Member) -> None:
-        """Take what a worker has to tell, for as long as it lives."""
+        """Handle the messages of a worker for as long as it lives."""
         answers: list[Answer] = []
         try:
             while True:

@@ -157,7 +157,7 @@ class _Models:
 
 
 class _RelayedProgress:
-    """Tells of the chunks of one document."""
+    """Reports progress on the chunks of one document."""
 
     def __init__(self, number: int, outbox: Outbox) -> None:
         self._number = number
@@ -218,7 +218,7 @@ class ReadingWorker:
         return await self._end(f"the embedding of {len(texts)} texts", self._embed(texts, kind))
 
     async def attend(self, answers: Sequence[Answer]) -> list[Notice]:
-        """Take answers, and return what there is to tell and to ask, waiting a while if there is nothing."""
+        """Take answers in; return the messages to send, waiting a while if there are none."""
         return await self._outbox.exchange(answers)
 
     async def give_up(self, number: int) -> None:

@@ -177,7 +177,8 @@ class _Page:
             key, _, value = rest.partition(" ")
             self._strings.setdefault(key, self._plain(value.lstrip().removeprefix('"')))
         elif name in _CODE_STARTS or (name == "Bd" and ("-literal" in rest or "-unfilled" in rest)):
-            self._start_code()
+            self._end_block()
+            self._code = [] if self._code is None else self._code
         elif name in _CODE_ENDS or name == "Ed":
             self._end_code()
         elif name == "TS":
@@ -187,7 +188,9 @@ class _Page:
         elif name == "br" and self._code is None and self._words:
             self._words.append("\n")
         elif name in {"SH", "SS", "Sh", "Ss"}:
-            self._end_list()
+            self._end_code()
+            self._end_block()
+            self._lists = []
             self._wants = "## " if name.lower() == "sh" else "### "
             if words := self._arguments(rest):
                 self._say(self._inline(words) if name in {"Sh", "Ss"} else " ".join(words))
@@ -273,11 +276,6 @@ class _Page:
         elif text.strip():
             self._words.append(text.strip())
 
-    def _end_list(self) -> None:
-        self._end_code()
-        self._end_block()
-        self._lists = []
-
     def _end_block(self) -> None:
         lines = [_CJK_GAP.sub("", " ".join(line.split())) for line in " ".join(self._words).split("\n")]
         indent = "  " * sum(is_inner for _, is_inner in self._lists)
@@ -293,10 +291,6 @@ class _Page:
         if mark or text:
             self.blocks.append(f"{indent}- {mark}{text}" if text else f"{indent}- {mark}".rstrip(" :"))
         self._term = None
-
-    def _start_code(self) -> None:
-        self._end_block()
-        self._code = [] if self._code is None else self._code
 
     def _end_code(self) -> None:
         if self._code is not None and any(line.strip() for line in self._code):

@@ -8,23 +8,24 @@ all together for the store.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.errors import ConflictError
-from heliograph.ids import relation_id, succeeding_entity_id
+from heliograph.ids import relation_id
 from heliograph.ingest.merging import Folded, IndexEntry, TouchedEntity, TouchedRelation
 from heliograph.ingest.reading import MentionDelta
 from heliograph.ingest.resolution import (
-    RELATION_KINDS,
     LocalAliases,
     Resolution,
     RuleBook,
+    RuleLoader,
     entity_overrides,
     local_aliases,
+    relation_curations,
     relation_overrides,
     relation_pair,
     resolve_extraction,
@@ -283,76 +284,6 @@ class Resolver:
         return await task.run()
 
 
-class RuleLoader:
-    """Reads the rules of names, and of all that they lead to and that leads to them."""
-
-    def __init__(self, store: Store) -> None:
-        self._curations = store.curations
-        self._read: set[str] = set()
-        self._followed: set[str] = set()
-        self._aliases: set[str] = set()
-        self._ends: set[str] = set()
-        self._changed: tuple[NameRules, ...] = ()
-        self.rules: dict[str, NameRules] = {}
-
-    def versions(self) -> dict[str, int]:
-        """Return the version of all rules that were read."""
-        return {id_: self.rules[id_].version if id_ in self.rules else 0 for id_ in self._read}
-
-    async def load(self, ids: Iterable[str]) -> None:
-        """Read the rules of these ids and follow them both ways to their ends."""
-        waiting = set(ids) - self._followed
-        while waiting:
-            await self._fetch(waiting)
-            self._followed |= waiting
-            following: set[str] = set()
-            for book in self._books():
-                for id_ in (id_ for id_ in waiting if id_ in book):
-                    following |= book.next_ids(id_) | book.previous_ids(id_)
-                    self._aliases.update(book[id_].aliases)
-            waiting = following - self._followed
-        await self._fetch(self._aliases)
-        await self._load_ends()
-
-    async def load_bearers(self, ids: Iterable[str]) -> None:
-        """Read the rules of all that bore these ids' names one after the other, and what they lead to."""
-        waiting = set(ids)
-        await self.load(waiting)
-        while waiting:
-            waiting = {succeeding_entity_id(id_) for id_ in waiting}
-            await self.load(waiting)
-            waiting = {id_ for id_ in waiting if id_ in self.rules and self.rules[id_].curations}
-
-    async def load_changed(self, rules: Sequence[NameRules]) -> None:
-        """Follow rules as a change leaves them too, from now on: a name that stayed may lead away without it."""
-        self._changed = tuple(rules)
-        ids = {item.id for item in rules}
-        self._followed -= ids
-        await self.load(ids)
-
-    async def _load_ends(self) -> None:
-        """Read what the other ends of curated relations lead to: it says which of these are about the same two."""
-        subjects = self._followed | self._aliases
-        said = (rules for book in self._books() for rules in book if rules.id in subjects)
-        ends = {id_ for rules in said for item in _relating(rules) for id_ in item.entity_ids}
-        waiting = ends - self._followed - self._ends
-        while waiting:
-            await self._fetch(waiting)
-            self._ends |= waiting
-            following = {id_ for book in self._books() for known in waiting for id_ in book.next_ids(known)}
-            waiting = following - self._followed - self._ends
-
-    def _books(self) -> tuple[RuleBook, ...]:
-        before = RuleBook(self.rules.values())
-        return (before, before.changed(self._changed)) if self._changed else (before,)
-
-    async def _fetch(self, ids: set[str]) -> None:
-        if missing := sorted(ids - self._read):
-            for item in await self._curations.get_rules(missing):
-                self.rules[item.id] = item
-            self._read.update(missing)
-
-
 class _Task:
     """One change that touches rules."""
 
@@ -460,7 +391,7 @@ class _Task:
         """Return the entities and relations of which people now say something else, or under other names."""
         before, after = self._books()
         ids = near | {book.resolve(id_) for book in (before, after) for id_ in near}
-        related = [item for rules in (*before, *after) if rules.id in ids for item in _relating(rules)]
+        related = [item for rules in (*before, *after) if rules.id in ids for item in relation_curations(rules)]
         await self._loader.load(id_ for item in related for id_ in item.entity_ids)
         before, after = self._books()
         # Whether a relation made by hand still holds its ends depends on what both lead to.
@@ -506,10 +437,6 @@ class _Task:
             said += await self._store.records.get_extractions(list(places))
         ends = (_ascending(*end_ids(mention)) for item in said for mention in item.relations)
         return pairs | {pair for pair in ends if not shown.isdisjoint(pair)}
-
-
-def _relating(rules: NameRules) -> Iterator[Curation]:
-    return (item for item in rules.curations if item.kind in RELATION_KINDS)
 
 
 def _changed_rules(
@@ -574,7 +501,7 @@ async def resolve_again(store: Store, document_id: str, extractions: Sequence[Ex
     ids = {name_to_entity_id(mention.name) for item in extractions for mention in item.entities}
     loader = RuleLoader(store)
     await loader.load(ids)
-    book = RuleBook(loader.rules.values())
+    book = loader.book
     ambiguous = {id_ for id_ in ids if book.is_ambiguous(id_)}
     given = await store.records.get_document_aliases([document_id]) if ambiguous else {}
     said = Extraction("", "", aliases=tuple(given.get(document_id, ())))

@@ -17,14 +17,14 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.documents.markdown import Heading, clean_text, find_headings
+from heliograph.documents.markdown import Heading, find_headings
 from heliograph.embedding.base import EmbeddingInfo
-from heliograph.errors import IngestError, InvalidRequestError, SettingsError
+from heliograph.errors import IngestError, SettingsError
 from heliograph.ids import chunk_id
 from heliograph.models import Chunk
 from heliograph.settings import IngestSettings
@@ -406,56 +406,9 @@ def _cuts(places: Sequence[int], keys: Sequence[int], first: int, last: int, lim
         yield first
 
 
-# Cuts a document's text into chunks: by structure, or by windows of tokens.
-#
-# Clean text comes in; chunks come out in order, each exactly a span of the text without white space at its ends, none
-# longer than `max_tokens`. Strategies only find spans; separator, ids, headings and pages are added in one place. Long
-# runs are cut at their strongest places (`blocks`), last at sentences, lines, tokens; a chunk repeats whole sentences
-# of the one before. Ids depend on the document and the chunk's own text.
-
-# Where the pages of a document start in its text, from what a caller hands over to what is stored.
-#
-# Offsets go in as given, with the text as it came; out come clean text and offsets into it. Page `n` starts at the
-# offset with index `n - 1`; offsets never go down, and a page without text starts where the next one does.
-
-
-def clean_pages(text: str, page_starts: Sequence[int], label: str) -> tuple[str, tuple[int, ...]]:
-    """Return the clean text, the same as without pages, and where each page starts in it.
-
-    Args:
-        text: As given.
-        page_starts: Offsets into it, never going down, between 0 and its length; may be empty.
-        label: How errors call the document.
-
-    Raises:
-        InvalidRequestError: The offsets are not like that.
-    """
-    if not page_starts:
-        return clean_text(text), ()
-    _check(text, page_starts, label)
-    cuts = [0]
-    for start in page_starts:
-        # A cut goes behind two characters that are cleaned as one: CR LF, or a pair of surrogates.
-        before, after = text[max(0, start - 1) : start], text[start : start + 1]
-        is_surrogate_pair = "\ud800" <= before <= "\udbff" and "\udc00" <= after <= "\udfff"
-        cuts.append(start + 1 if (before, after) == ("\r", "\n") or is_surrogate_pair else start)
-    pieces = [clean_text(text[start:end]) for start, end in pairwise((*cuts, len(text)))]
-    return "".join(pieces), tuple(accumulate(len(piece) for piece in pieces[:-1]))
-
-
 def page_at(page_starts: Sequence[int], index: int) -> int | None:
     """Return the number, from 1, of the page that holds a character; None before the first page or without pages."""
     return bisect_right(page_starts, index) or None
-
-
-def _check(text: str, page_starts: Sequence[int], label: str) -> None:
-    is_number = all(isinstance(start, int) for start in page_starts)  # pyright: ignore[reportUnnecessaryIsInstance]
-    if is_number and all(low <= high for low, high in pairwise((0, *page_starts, len(text)))):
-        return
-    raise InvalidRequestError(
-        f"the page_starts of the document {label!r} are not ascending offsets into its {len(text):,} characters; "
-        "give the offset at which each page starts, in order"
-    )
 
 
 # The contract of chunkers, and what all of them share: the separator, ids, headings and pages.
@@ -495,6 +448,45 @@ class Span:
     token_count: int
 
 
+def place_chunks(
+    document_id: str,
+    placed: Iterable[tuple[str, Span]],
+    paths: HeadingPaths | None = None,
+    page_starts: Sequence[int] = (),
+) -> list[Chunk]:
+    """Return the chunks of a document, given the text and the place of each, in order; every chunk is made here."""
+    seen: Counter[str] = Counter()
+    chunks: list[Chunk] = []
+    for text, span in placed:
+        chunks.append(
+            Chunk(
+                id=chunk_id(document_id, text, seen[text]),
+                document_id=document_id,
+                position=len(chunks),
+                text=text,
+                token_count=span.token_count,
+                start=span.start,
+                end=span.end,
+                headings=paths.at(span.start) if paths else (),
+                page=page_at(page_starts, span.start),
+            )
+        )
+        seen[text] += 1
+    return chunks
+
+
+# Stands between the texts of chunks from which a document's text is made.
+JOINT = "\n\n"
+
+
+def joined(texts: Iterable[str]) -> Iterator[tuple[str, Span]]:
+    """Yield texts with their places in `JOINT.join(texts)`."""
+    start = 0
+    for text in texts:
+        yield text, Span(start, start + len(text), count_tokens(text))
+        start += len(text) + len(JOINT)
+
+
 class SpanChunker(Chunker):
     """A chunker that only has to find spans; subclasses say how `spans` are found in a text."""
 
@@ -530,19 +522,8 @@ class SpanChunker(Chunker):
         Raises:
             IngestError: A piece is too long, and it may be split on the separator only.
         """
-        paths = HeadingPaths(text)
-        occurrences: Counter[str] = Counter()
-        chunks: list[Chunk] = []
-        for span in self._all_spans(document_id, text):
-            piece = text[span.start : span.end]
-            chunks.append(
-                Chunk(
-                    *(chunk_id(document_id, piece, occurrences[piece]), document_id, len(chunks), piece),
-                    *(span.token_count, span.start, span.end, paths.at(span.start), page_at(page_starts, span.start)),
-                )
-            )
-            occurrences[piece] += 1
-        return chunks
+        placed = ((text[span.start : span.end], span) for span in self._all_spans(document_id, text))
+        return place_chunks(document_id, placed, HeadingPaths(text), page_starts)
 
     @abstractmethod
     def spans(self, text: str) -> Iterator[Span]:

@@ -429,7 +429,7 @@ async def watch_folder(
         once: Stop after the first comparison.
 
     Raises:
-        InvalidRequestError: The folder is no folder, or has no name by which its documents could be told.
+        InvalidRequestError: The folder is no folder, or has no name that the sources of its documents could begin with.
         HeliographError: As the actions raise.
     """
     prefix = _prefix(folder)
@@ -464,9 +464,7 @@ def _prefix(folder: Path) -> str:
     if not folder.is_dir():
         raise InvalidRequestError(f"{str(folder)!r} is not a folder; give one that exists")
     if str(folder) == ".":
-        raise InvalidRequestError(
-            "'.' is no name by which documents could be told; give the folder's name or full path"
-        )
+        raise InvalidRequestError("'.' is no name for the sources of documents; give the folder's name or full path")
     return clean_text(str(folder).rstrip("/") + "/")
 
 

@@ -18,17 +18,16 @@ from heliograph.arguments import check_fields
 from heliograph.documents.markdown import clean_text
 from heliograph.errors import InvalidRequestError
 from heliograph.extraction.local_subjects import subject_keys
-from heliograph.ids import chunk_id, content_hash, mention_rank
+from heliograph.ids import content_hash, mention_rank
+from heliograph.ingest.chunking import JOINT, joined, place_chunks
 from heliograph.ingest.intake import clean_metadata
 from heliograph.ingest.models import DocumentResult
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.ingest.reading import UNKNOWN_TYPE, canonical_extraction
 from heliograph.models import Chunk, Document, DocumentStatus, EntityMention, Extraction, RelationMention
 from heliograph.text.names import clean_name, entity_key
-from heliograph.text.tokens import count_tokens
 
 _EXTRACTOR = "given"
-_BETWEEN = "\n\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +100,10 @@ class GraphInserter:
         for item in (graph, *graph.chunks, *graph.entities, *graph.relations):
             check_fields(item)
         texts = _texts(graph)
-        text = _BETWEEN.join(texts)
+        text = JOINT.join(texts)
         source = clean_text(graph.source)
         id_ = clean_text(graph.id) or await self._pipeline.identify(source, text)
-        chunks = _chunks(id_, texts)
+        chunks = place_chunks(id_, joined(texts))
         document = Document(
             *(id_, source or id_),
             title=" ".join(clean_text(graph.title).split()) or PurePath(source).stem,
@@ -177,18 +176,6 @@ def _texts(graph: GivenGraph) -> list[str]:
     if twice:
         raise InvalidRequestError(f"two chunks have the key {twice[0]!r}; give each its own")
     return texts
-
-
-def _chunks(document: str, texts: Sequence[str]) -> list[Chunk]:
-    seen: Counter[str] = Counter()
-    chunks: list[Chunk] = []
-    start = 0
-    for position, text in enumerate(texts):
-        id_ = chunk_id(document, text, seen[text])
-        seen[text] += 1
-        chunks.append(Chunk(id_, document, position, text, count_tokens(text), start, start + len(text)))
-        start += len(text) + len(_BETWEEN)
-    return chunks
 
 
 def _extractions(graph: GivenGraph, document: Document, chunks: Sequence[Chunk]) -> list[Extraction]:

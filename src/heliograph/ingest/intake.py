@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from pathlib import PurePath
 from typing import Any, Literal
 
@@ -22,7 +23,6 @@ from heliograph.documents.markdown import clean_text, find_title, replace_surrog
 from heliograph.errors import ConflictError, HeliographError, IngestError, InvalidRequestError
 from heliograph.filters import Sources
 from heliograph.ids import content_hash, document_id, is_storable
-from heliograph.ingest.chunking import clean_pages
 from heliograph.ingest.commit import Committer
 from heliograph.ingest.models import DocumentResult, NewDocument, Outcome
 from heliograph.ingest.processing import (
@@ -31,9 +31,9 @@ from heliograph.ingest.processing import (
     WorkLocks,
     as_failure,
     as_twin,
-    find_heirs,
     find_originals,
-    succeed,
+    find_twins,
+    promote_twin,
 )
 from heliograph.models import COMMITTED_STATUSES, Document, DocumentStatus, utc_now
 from heliograph.stores.base import DocumentQuery, RecordsStore
@@ -258,12 +258,12 @@ class Intake:
         for candidate in batch:
             stored = known.get(candidate.document.id)
             row, entry = self._decide(candidate, stored, originals)
-            if isinstance(entry, Work) and stored is not None and await find_heirs(self._records, stored):
-                # What waits from now on is no heir, and who inherits is no longer what was read of it.
+            if isinstance(entry, Work) and stored is not None and await find_twins(self._records, stored):
+                # No twin that waits from now on may be promoted: they are stored as waiting, and twins read again.
                 await self._store_rows(rows, texts)
-                if heirs := await find_heirs(self._records, stored):
-                    row, entry = self._decide(candidate, as_twin(stored, heirs[0].id), originals)
-                    await succeed(self._records, self._committer, stored, heirs, row, text=candidate.text)
+                if twins := await find_twins(self._records, stored):
+                    row, entry = self._decide(candidate, as_twin(stored, twins[0].id), originals)
+                    await promote_twin(self._records, self._committer, stored, twins, row, text=candidate.text)
                     row, known = None, await self._find_known(batch)
             entries.append(entry)
             if row is not None:
@@ -454,3 +454,43 @@ def _batches(candidates: Sequence[Candidate]) -> Iterator[list[Candidate]]:
         characters += len(candidate.text)
     if batch:
         yield batch
+
+
+# Where the pages of a document start in its text, from what a caller hands over to what is stored.
+#
+# Offsets go in as given, with the text as it came; out come clean text and offsets into it. Page `n` starts at the
+# offset with index `n - 1`; offsets never go down, and a page without text starts where the next one does.
+
+
+def clean_pages(text: str, page_starts: Sequence[int], label: str) -> tuple[str, tuple[int, ...]]:
+    """Return the clean text, the same as without pages, and where each page starts in it.
+
+    Args:
+        text: As given.
+        page_starts: Offsets into it, never going down, between 0 and its length; may be empty.
+        label: How errors call the document.
+
+    Raises:
+        InvalidRequestError: The offsets are not like that.
+    """
+    if not page_starts:
+        return clean_text(text), ()
+    _check_pages(text, page_starts, label)
+    cuts = [0]
+    for start in page_starts:
+        # A cut goes behind two characters that are cleaned as one: CR LF, or a pair of surrogates.
+        before, after = text[max(0, start - 1) : start], text[start : start + 1]
+        is_surrogate_pair = "\ud800" <= before <= "\udbff" and "\udc00" <= after <= "\udfff"
+        cuts.append(start + 1 if (before, after) == ("\r", "\n") or is_surrogate_pair else start)
+    pieces = [clean_text(text[start:end]) for start, end in pairwise((*cuts, len(text)))]
+    return "".join(pieces), tuple(accumulate(len(piece) for piece in pieces[:-1]))
+
+
+def _check_pages(text: str, page_starts: Sequence[int], label: str) -> None:
+    is_number = all(isinstance(start, int) for start in page_starts)  # pyright: ignore[reportUnnecessaryIsInstance]
+    if is_number and all(low <= high for low, high in pairwise((0, *page_starts, len(text)))):
+        return
+    raise InvalidRequestError(
+        f"the page_starts of the document {label!r} are not ascending offsets into its {len(text):,} characters; "
+        "give the offset at which each page starts, in order"
+    )

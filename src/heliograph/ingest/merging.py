@@ -26,8 +26,7 @@ from heliograph.ingest.summary import join_fragments
 from heliograph.models import Entity, EntityEvidence, EntityMention, Relation, RelationEvidence, RelationMention
 from heliograph.settings import IngestSettings
 from heliograph.stores.base import Fold
-from heliograph.stores.bm25 import entity_terms
-from heliograph.stores.changeset import TextEntry, VectorBatch
+from heliograph.stores.changeset import TextEntry, VectorBatch, entity_terms
 from heliograph.text.names import end_ids, entity_key, name_to_entity_id, prevailing_type
 from heliograph.text.tokens import count_tokens, entity_row, relation_row
 
@@ -143,7 +142,7 @@ def empty_entity_evidence(id_: str) -> EntityEvidence:
 
 
 def empty_relation_evidence(id_: str, mention: RelationMention) -> RelationEvidence:
-    """Return the evidence of a relation before its first mention; the mention only tells its two ends."""
+    """Return the evidence of a relation before its first mention, which is read for its two ends only."""
     return unmentioned_relation_evidence(id_, end_ids(mention))
 
 

@@ -40,9 +40,9 @@ from heliograph.ingest.processing import (
     Work,
     WorkLocks,
     as_twin,
-    find_heirs,
+    find_twins,
+    promote_twin,
     read_stored_chunks,
-    succeed,
 )
 from heliograph.ingest.reading import InProcessReader, Reader, plan_chunks
 from heliograph.ingest.summary import DescriptionSummarizer
@@ -310,9 +310,9 @@ class IngestPipeline:
             if known and known[0].content_hash != document.content_hash:
                 async with self._text_locks.claim([known[0].content_hash]):
                     known = await self._documents([document.id])
-                    if heirs := await find_heirs(self._store.records, known[0]):
-                        left = as_twin(known[0], heirs[0].id)
-                        await succeed(self._store.records, self._committer, known[0], heirs, left)
+                    if twins := await find_twins(self._store.records, known[0]):
+                        left = as_twin(known[0], twins[0].id)
+                        await promote_twin(self._store.records, self._committer, known[0], twins, left)
                         known = [left]
             stored = await read_stored_chunks(self._store.records, document.id)
             plan = plan_chunks(document.title, chunks, stored, keeps_readings=False)
@@ -399,8 +399,8 @@ class IngestPipeline:
         if not found:
             raise ConflictError(f"the document {id_!r} went while it was to be deleted; look again, or check the store")
         (document,) = found
-        if heirs := await find_heirs(self._store.records, document):
-            return 0, await succeed(self._store.records, self._committer, document, heirs, None)
+        if twins := await find_twins(self._store.records, document):
+            return 0, await promote_twin(self._store.records, self._committer, document, twins, None)
         stored = await read_stored_chunks(self._store.records, id_)
         change = DocumentChange(
             basis=document, removed_chunks=tuple(stored.chunks), replaced=tuple(stored.extractions.values())

@@ -226,9 +226,9 @@ class DocumentProcessor:
     async def _commit_twin(self, document: Document, original: Document) -> tuple[DocumentResult, Commit]:
         stored = await read_stored_chunks(self._records, document.id)
         if document.id < original.id:
-            heirs = [document, *await find_heirs(self._records, original)]
+            twins = [document, *await find_twins(self._records, original)]
             left = as_twin(original, document.id)
-            commit = await succeed(self._records, self._committer, original, heirs, left, known=stored)
+            commit = await promote_twin(self._records, self._committer, original, twins, left, known=stored)
         else:
             commit = await self._committer.commit(twin_change(document, original, stored.chunks, stored.extractions))
         detail = f"the same text as {original.source!r}; both are cited"
@@ -452,7 +452,7 @@ def is_committed(document: Document) -> bool:
     return document.status in COMMITTED_STATUSES
 
 
-async def find_heirs(records: RecordsStore, original: Document) -> list[Document]:
+async def find_twins(records: RecordsStore, original: Document) -> list[Document]:
     """Return the committed twins of a document, by id; none of one that holds no chunks itself."""
     found: list[Document] = []
     while is_committed(original):
@@ -490,35 +490,35 @@ async def find_originals(records: RecordsStore, hashes: Sequence[str]) -> dict[s
     return originals
 
 
-async def succeed(
+async def promote_twin(
     records: RecordsStore,
     committer: Committer,
     original: Document,
-    heirs: Sequence[Document],
+    twins: Sequence[Document],
     left: Document | None,
     *,
     text: str | None = None,
     known: StoredChunks | None = None,
 ) -> Commit:
-    """Move a committed document's chunks to another one with the same text.
+    """Promote a twin: move the chunks of a committed document to another one with the same text.
 
     Args:
         records: Read only.
         committer: Writes.
         original: Holds the chunks; as it is stored.
-        heirs: The one that shall hold them and then further twins, as they are stored.
+        twins: The promoted one, which shall hold them, and then further twins, as they are stored.
         left: What the original is from now on; None if it goes.
         text: The text that it has then; None if it has none of its own.
-        known: Chunks that the heir has itself, which go; None if it has none.
+        known: Chunks that the promoted twin has itself, which go; None if it has none.
 
     Raises:
         ConflictError: Another process changed one of them meanwhile.
-        ModelError: The heir's passages cannot be embedded.
+        ModelError: The passages of the promoted twin cannot be embedded.
         StoreError: The store failed.
     """
     chunks = await records.get_document_chunks(original.id)
     read = {item.chunk_id: item for item in await records.get_extractions([chunk.id for chunk in chunks])}
-    change = _succession(original, heirs, chunks, read, known or StoredChunks())
+    change = _promotion(original, twins, chunks, read, known or StoredChunks())
     return await committer.commit(
         replace(
             change,
@@ -565,31 +565,31 @@ def as_twin(document: Document, original_id: str) -> Document:
     )
 
 
-def _succession(
+def _promotion(
     original: Document,
-    heirs: Sequence[Document],
+    twins: Sequence[Document],
     chunks: Sequence[Chunk],
     read: Mapping[str, Extraction],
     known: StoredChunks,
 ) -> DocumentChange:
-    heir = heirs[0]
+    promoted = twins[0]
     occurrences: Counter[str] = Counter()
     ids: dict[str, str] = {}
     for chunk in chunks:
-        ids[chunk.id] = chunk_id(heir.id, chunk.text, occurrences[chunk.text])
+        ids[chunk.id] = chunk_id(promoted.id, chunk.text, occurrences[chunk.text])
         occurrences[chunk.text] += 1
-    moved = tuple(replace(chunk, id=ids[chunk.id], document_id=heir.id) for chunk in chunks)
-    passages = {chunk.id: chunk_index_text(heir.title, chunk) for chunk in moved}
+    moved = tuple(replace(chunk, id=ids[chunk.id], document_id=promoted.id) for chunk in chunks)
+    passages = {chunk.id: chunk_index_text(promoted.title, chunk) for chunk in moved}
     extractions = (
-        placed_extraction(read[chunk.id], ids[chunk.id], heir.id, chunk.position)
+        placed_extraction(read[chunk.id], ids[chunk.id], promoted.id, chunk.position)
         for chunk in chunks
         if chunk.id in read
     )
     holder = replace(
-        heir, twin_of="", status=original.status, error=original.error, chunk_count=len(moved), updated_at=utc_now()
+        promoted, twin_of="", status=original.status, error=original.error, chunk_count=len(moved), updated_at=utc_now()
     )
     return DocumentChange(
-        basis=heir,
+        basis=promoted,
         document=holder,
         chunks=moved,
         removed_chunks=(*ids, *(id_ for id_ in known.chunks if id_ not in passages)),
@@ -597,6 +597,6 @@ def _succession(
         extractions=tuple(extractions),
         passages=passages,
         terms=tuple(TextEntry(id_, tuple(terms(passage))) for id_, passage in passages.items()),
-        others=tuple(replace(twin, twin_of=heir.id) for twin in heirs[1:]),
+        others=tuple(replace(twin, twin_of=promoted.id) for twin in twins[1:]),
         expected={original.id: original.content_hash},
     )

@@ -1,19 +1,20 @@
-"""Decides which entity a written name counts for, and what people say of it: pure functions over a `RuleBook`.
+"""Decides which entity a written name counts for, and what people say of it, by the rules of a `RuleBook`.
 
 In this order: splits by people, aliases given by documents, then merges and renames by people. From the active
 curations come the overrides of an entity or relation; of several that say something, the last one counts. What was said
-of an entity holds on after a rename.
+of an entity holds on after a rename. All are pure functions, but for the `RuleLoader` that reads the rules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from heliograph.ids import succeeding_entity_id
 from heliograph.ingest.merging import NO_ENTITY_OVERRIDES, NO_RELATION_OVERRIDES, EntityOverrides, RelationOverrides
 from heliograph.ingest.reading import UNKNOWN_TYPE
 from heliograph.models import Curation, CurationKind, EntityMention, Extraction, NameRules, RelationMention
+from heliograph.stores.base import Store
 from heliograph.text.names import name_to_entity_id
 
 _MOVES = (CurationKind.RENAME_ENTITY, CurationKind.MERGE_ENTITIES)
@@ -483,3 +484,99 @@ def _is_deleted(said: _Said, created: CurationKind, deleted: CurationKind) -> bo
 
 def _distinct(items: Iterable[Curation]) -> list[Curation]:
     return sorted({item.id: item for item in items}.values(), key=lambda item: item.place)
+
+
+# Reading rules, and following them as far as they lead.
+
+
+def relation_curations(rules: NameRules) -> Iterator[Curation]:
+    """Return the active curations of relations that name it."""
+    return (item for item in rules.curations if item.kind in RELATION_KINDS)
+
+
+class RuleLoader:
+    """Reads the rules of names, and of all that they lead to and that leads to them."""
+
+    def __init__(self, store: Store) -> None:
+        self._curations = store.curations
+        self._read: set[str] = set()
+        self._followed: set[str] = set()
+        self._aliases: set[str] = set()
+        self._ends: set[str] = set()
+        self._changed: tuple[NameRules, ...] = ()
+        self.rules: dict[str, NameRules] = {}
+
+    @property
+    def book(self) -> RuleBook:
+        """All rules that were read."""
+        return RuleBook(self.rules.values())
+
+    def versions(self) -> dict[str, int]:
+        """Return the version of all rules that were read."""
+        return {id_: self.rules[id_].version if id_ in self.rules else 0 for id_ in self._read}
+
+    async def load(self, ids: Iterable[str]) -> None:
+        """Read the rules of these ids and follow them both ways to their ends."""
+        waiting = set(ids) - self._followed
+        while waiting:
+            await self._fetch(waiting)
+            self._followed |= waiting
+            following: set[str] = set()
+            for book in self._books():
+                for id_ in (id_ for id_ in waiting if id_ in book):
+                    following |= book.next_ids(id_) | book.previous_ids(id_)
+                    self._aliases.update(book[id_].aliases)
+            waiting = following - self._followed
+        await self._fetch(self._aliases)
+        await self._load_ends()
+
+    async def load_bearers(self, ids: Iterable[str]) -> None:
+        """Read the rules of all that bore these ids' names one after the other, and what they lead to."""
+        waiting = set(ids)
+        await self.load(waiting)
+        while waiting:
+            waiting = {succeeding_entity_id(id_) for id_ in waiting}
+            await self.load(waiting)
+            waiting = {id_ for id_ in waiting if id_ in self.rules and self.rules[id_].curations}
+
+    async def load_changed(self, rules: Sequence[NameRules]) -> None:
+        """Follow rules as a change leaves them too, from now on: a name that stayed may lead away without it."""
+        self._changed = tuple(rules)
+        ids = {item.id for item in rules}
+        self._followed -= ids
+        await self.load(ids)
+
+    async def _load_ends(self) -> None:
+        """Read what the other ends of curated relations lead to: it says which of these are about the same two."""
+        subjects = self._followed | self._aliases
+        said = (rules for book in self._books() for rules in book if rules.id in subjects)
+        ends = {id_ for rules in said for item in relation_curations(rules) for id_ in item.entity_ids}
+        waiting = ends - self._followed - self._ends
+        while waiting:
+            await self._fetch(waiting)
+            self._ends |= waiting
+            following = {id_ for book in self._books() for known in waiting for id_ in book.next_ids(known)}
+            waiting = following - self._followed - self._ends
+
+    def _books(self) -> tuple[RuleBook, ...]:
+        before = RuleBook(self.rules.values())
+        return (before, before.changed(self._changed)) if self._changed else (before,)
+
+    async def _fetch(self, ids: set[str]) -> None:
+        if missing := sorted(ids - self._read):
+            for item in await self._curations.get_rules(missing):
+                self.rules[item.id] = item
+            self._read.update(missing)
+
+
+async def find_entity_ids(store: Store, names: Sequence[str]) -> list[str]:
+    """Return the id of the entity that each name leads to, whether there is such an entity or not."""
+    ids = [name_to_entity_id(name) for name in names]
+    near = {*ids, *map(succeeding_entity_id, ids)}
+    if not await store.curations.get_rules(sorted(near)):
+        # Nobody ever corrected anything about these names, as about most: there is nothing to follow.
+        return ids
+    loader = RuleLoader(store)
+    await loader.load_bearers(ids)
+    book = loader.book
+    return [book.named(id_) for id_ in ids]

@@ -391,7 +391,7 @@ def _weight(given: Any, source_id: str) -> float:
 
 @asynccontextmanager
 async def _refusals() -> AsyncGenerator[None]:
-    """Tell what is unknown, taken or wrong as LightRAG does."""
+    """Turn errors about names that are unknown, taken or wrong into those that LightRAG raises."""
     try:
         yield
     except (ConflictError, NotFoundError, InvalidRequestError) as error:

@@ -37,11 +37,11 @@ _STORES = "its stores are chosen by LightRAG(kv_storage=..., graph_storage=...) 
 
 
 class MissingModules(MetaPathFinder):
-    """Finds nothing; asked last, it says what to import instead of a module of LightRAG's."""
+    """Finds nothing; as the last finder, it raises an error that names what to import instead of LightRAG's module."""
 
     @classmethod
     def install(cls) -> None:
-        """Be asked when nothing else knows a module; a second call does nothing."""
+        """Add the finder behind all others; a second call does nothing."""
         if not any(isinstance(finder, cls) for finder in sys.meta_path):
             sys.meta_path.append(cls())
 
@@ -51,7 +51,7 @@ class MissingModules(MetaPathFinder):
         path: Sequence[str] | None,  # noqa: ARG002
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
-        """Return None for what is none of LightRAG's.
+        """Return None for modules that are none of LightRAG's.
 
         Raises:
             ModuleNotFoundError: LightRAG may have it, and this package has not.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -22,8 +21,7 @@ from heliograph.chat.base import ChatModel, ChatReply, ChatRequest, Purpose, est
 from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
 from heliograph.errors import BadModelReply, HeliographError, IngestError, ModelTimeout, ModelUnavailable, shown
 from heliograph.functions import call_function
-from heliograph.ids import chunk_id
-from heliograph.ingest.chunking import Chunker
+from heliograph.ingest.chunking import Chunker, Span, place_chunks
 from heliograph.lightrag.llm_roles import ChatRoles
 from heliograph.lightrag.utils import EmbeddingFunc, TokenizerInterface
 from heliograph.models import Chunk, Usage
@@ -227,8 +225,7 @@ class LightragChunker(Chunker):
     def chunk(self, document_id: str, text: str, page_starts: Sequence[int] = ()) -> list[Chunk]:  # noqa: ARG002
         cut = self._cuts.get(document_id, _Cut())
         pieces = self._pieces(text, cut) if cut.pieces is None else cut.pieces
-        chunks: list[Chunk] = []
-        seen: Counter[str] = Counter()
+        placed: list[tuple[str, Span]] = []
         begin = 0
         for piece in pieces:
             # A window of tokens may begin or end within a character, which is left to its neighbour.
@@ -242,12 +239,10 @@ class LightragChunker(Chunker):
                     f"the chunking function gave a chunk that is not in the text of {document_id!r}: "
                     f"{shown(content, 80)}; it may cut a text but not write one"
                 )
-            place = (chunk_id(document_id, content, seen[content]), document_id, len(chunks), content)
-            chunks.append(Chunk(*place, count_tokens(content), start, start + len(content)))
-            seen[content] += 1
+            placed.append((content, Span(start, start + len(content), count_tokens(content))))
             begin = start + 1
         self._cuts.pop(document_id, None)
-        return chunks
+        return place_chunks(document_id, placed)
 
     def _pieces(self, text: str, cut: _Cut) -> list[str]:
         arguments = (self.tokenizer, text, cut.separator, cut.only, self.overlap_tokens, self.max_tokens)

@@ -215,7 +215,7 @@ class Rows:
     # Documents
 
     async def statuses(self, documents: Sequence[Document]) -> dict[str, DocProcessingStatus]:
-        """Return documents by id, as LightRAG tells of them."""
+        """Return the statuses of documents by id, in LightRAG's shape."""
         openings = await self.store.records.get_openings([document.id for document in documents], _SUMMARY_LENGTH + 1)
         return {item.id: await self._status(item, openings.get(item.id, "")) for item in documents}
 
@@ -336,7 +336,7 @@ def base_name(path: object) -> str:
 
 
 def entity_vector(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `entities_vdb` tells of an entity, from the properties of its node."""
+    """Return the row of `entities_vdb` for an entity, from the properties of its node."""
     name = data["entity_id"]
     return {
         "id": compute_mdhash_id(name, "ent-"),
@@ -349,7 +349,7 @@ def entity_vector(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def relation_vector(source: str, target: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `relationships_vdb` tells of a relation, from its ends and the properties of its edge."""
+    """Return the row of `relationships_vdb` for a relation, from its ends and the properties of its edge."""
     source, target = sorted((source, target))
     return {
         "id": compute_mdhash_id(source + target, "rel-"),

@@ -288,7 +288,7 @@ class GraphView(_View):
         return {name for name in node_ids if await self.has_node(name)}
 
     async def get_nodes_batch(self, node_ids: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Return the properties of each entity that there is, by the name that was asked for."""
+        """Return the properties of each entity that there is, by the name given."""
         found = {name: await self.get_node(name) for name in node_ids}
         return {name: row for name, row in found.items() if row is not None}
 

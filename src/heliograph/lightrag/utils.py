@@ -313,12 +313,12 @@ def setup_logger(
 
 
 def set_verbose_debug(enabled: bool) -> None:
-    """Tell everything, or no more than usual."""
+    """Log every detail, or no more than usual."""
     logger.setLevel(logging.DEBUG if enabled else logging.INFO)
 
 
 def verbose_debug(msg: str, *args: Any, **kwargs: Any) -> None:
-    """Tell something at the level of debugging."""
+    """Log a message at the level of debugging."""
     logger.debug(msg, *args, **kwargs)
 
 

@@ -61,7 +61,7 @@ class Contents:
 
     @property
     def dimension(self) -> int:
-        """Length of the vectors; 0 where the store does not tell."""
+        """Length of the vectors; 0 where the store does not know it."""
         return self._store.embedding[1] if self._store.embedding else 0
 
     async def vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:

@@ -15,7 +15,7 @@ import unicodedata
 import zlib
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from hashlib import md5
 from pathlib import Path, PurePath
@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.maintenance.archive import Contents, WholeDocument
-from heliograph.models import FIELD_SEPARATOR, Document, DocumentStatus, Entity, Extraction, Relation
+from heliograph.models import CHUNK_DETAILS, FIELD_SEPARATOR, Document, DocumentStatus, Entity, Extraction, Relation
 from heliograph.stores.changeset import Collection
 from heliograph.text.names import mention_entity_id, mention_relation_id
 
@@ -185,7 +185,9 @@ _DOCUMENTS = (
     "created_at",
     "updated_at",
 )
-_CHUNKS = ("id", "document_id", "source", "position", "page", "headings", "start", "end", "token_count", "text")
+_FIRST = ("id", "document_id", "source", "position", "page", "headings", "start", "end", "token_count", "text")
+# Details that chunks are given later come last, so that every column keeps its place.
+_CHUNKS = (*_FIRST, *(name for name in CHUNK_DETAILS if name not in _FIRST))
 _ENTITIES = ("id", "name", "type", "description", "aliases", "degree", "sources", "chunk_ids")
 _RELATIONS = (
     *("id", "source", "target", "source_id", "target_id", "keywords", "description", "weight", "sources", "chunk_ids"),
@@ -215,8 +217,9 @@ async def _documents(contents: Contents) -> AsyncIterator[Row]:
 async def _chunks(contents: Contents) -> AsyncIterator[Row]:
     async for whole in contents.documents():
         for chunk in whole.chunks:
-            place = chunk.position, chunk.page, " > ".join(chunk.headings), chunk.start, chunk.end
-            yield (chunk.id, chunk.document_id, whole.document.source, *place, chunk.token_count, chunk.text)
+            of_chunk = {"source": whole.document.source} | asdict(chunk)
+            values = (of_chunk[name] for name in _CHUNKS)
+            yield tuple(" > ".join(value) if isinstance(value, tuple) else value for value in values)
 
 
 async def _entities(contents: Contents) -> AsyncIterator[Row]:

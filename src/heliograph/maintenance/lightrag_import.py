@@ -21,7 +21,8 @@ from typing import Any, cast
 import numpy as np
 
 from heliograph.documents.markdown import clean_text, find_title
-from heliograph.ids import chunk_id, content_hash, document_id, mention_rank, track_id
+from heliograph.ids import content_hash, document_id, mention_rank, track_id
+from heliograph.ingest.chunking import JOINT, Span, joined, place_chunks
 from heliograph.ingest.commit import KeptVectors
 from heliograph.ingest.merging import IndexEntry, Indexing, entity_entry, make_vectors
 from heliograph.ingest.reading import UNKNOWN_TYPE, canonical_extraction
@@ -70,12 +71,9 @@ from heliograph.text.tokens import count_tokens
 # text is its chunks one after the other. Documents that were never read go in as waiting, those that were not read to
 # the end as partial.
 
-_BETWEEN = "\n\n"
 _MAX_STATE_LENGTH = 1_000
 # What a tokenizer leaves of a character that was cut in two.
 _TORN = "\ufffd"
-
-Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,20 +124,6 @@ def place_documents(
     return placed
 
 
-def join_chunks(document: str, texts: Sequence[str], spans: Sequence[Span] | None = None) -> tuple[Chunk, ...]:
-    """Return the chunks of a document; without spans they stand one after the other, a blank line between."""
-    seen: Counter[str] = Counter()
-    chunks: list[Chunk] = []
-    end = -len(_BETWEEN)
-    for position, text in enumerate(texts):
-        start = end + len(_BETWEEN) if spans is None else spans[position][0]
-        end = start + len(text)
-        id_ = chunk_id(document, text, seen[text])
-        seen[text] += 1
-        chunks.append(Chunk(id_, document, position, text, count_tokens(text), start, end))
-    return tuple(chunks)
-
-
 @dataclass(frozen=True, slots=True)
 class _Target:
     """What a document shall be called."""
@@ -162,13 +146,14 @@ def _place(
     text = known.text if known else ""
     spans = _find_spans(text, chunks, target.source, notes) if text else None
     if spans is not None and chunks:
-        texts = [text[start:end] for start, end in spans]
+        placed = [(text[span.start : span.end], span) for span in spans]
     else:
         texts = [chunk.text for chunk in chunks]
         if chunks:
             reason = "not all of which are found in the text" if text else "since their text is not kept"
             notes.add(NoteKind.REPAIRED, f"documents whose text is made of their chunks, {reason}", target.source)
-            text = _BETWEEN.join(texts)
+            text = JOINT.join(texts)
+        placed = list(joined(texts))
     stem = PurePath(target.source).stem if target.source != target.origin else ""
     document = Document(
         *(target.id, target.source, find_title(text) or stem, content_hash(text)),
@@ -180,14 +165,15 @@ def _place(
         track_id=target.track_id,
         created_at=known.created_at if known else utc_now(),
     )
-    placed = join_chunks(target.id, texts, spans)
     unread = None
     if known and known.own:
         document = _restored(document, known.own)
         unread = frozenset(_numbers(known.own["unread"])) if "unread" in known.own else None
         if unread and chunks and document.status is DocumentStatus.PROCESSED:
             document = replace(document, status=DocumentStatus.PARTIAL, error=known.error)
-    return PlacedDocument(document, text, placed, tuple(chunk.id for chunk in chunks), unread)
+    return PlacedDocument(
+        document, text, tuple(place_chunks(target.id, placed)), tuple(chunk.id for chunk in chunks), unread
+    )
 
 
 def _restored(document: Document, own: Mapping[str, Any]) -> Document:
@@ -244,7 +230,7 @@ def _find_spans(text: str, chunks: Sequence[LightragChunk], source: str, notes: 
         if span is None:
             return None
         spans.append(span)
-        begin = span[0] + 1
+        begin = span.start + 1
     notes.add(NoteKind.REPAIRED, "chunks that were cut within a character", source, torn)
     return spans
 
@@ -252,7 +238,7 @@ def _find_spans(text: str, chunks: Sequence[LightragChunk], source: str, notes: 
 def _find(text: str, part: str, begin: int) -> Span | None:
     start = text.find(part, begin) if part else -1
     start = text.find(part) if part and start < 0 else start
-    return None if start < 0 else (start, start + len(part))
+    return None if start < 0 else Span(start, start + len(part), count_tokens(part))
 
 
 # Sharing out LightRAG's entities and relations over the chunks that they come from.
@@ -622,11 +608,11 @@ def _own_document(
     source = directory if all(placed.document.source != directory for placed in documents) else f"{directory} (graph)"
     groups = _pack(lines)
     texts = ["\n".join(line for line, _ in group) for group in groups]
-    chunks = join_chunks(document_id(source), texts)
+    chunks = tuple(place_chunks(document_id(source), joined(texts)))
     for chunk, group in zip(chunks, groups, strict=True):
         for _, chunk_ids in group:
             chunk_ids.append(chunk.id)
-    text = "\n\n".join(texts)
+    text = JOINT.join(texts)
     document = Document(
         *(document_id(source), source, directory, content_hash(text)),
         status=DocumentStatus.PROCESSED,

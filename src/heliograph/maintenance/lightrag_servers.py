@@ -110,7 +110,7 @@ class _Postgres:
         self.workspace = ""
 
     async def workspaces(self) -> list[str]:
-        """Return all workspaces of tables that tell of one."""
+        """Return all workspaces that are named in a column of the tables."""
         found: list[str] = []
         for name in ("lightrag_doc_full", "lightrag_doc_status", "lightrag_doc_chunks", "lightrag_graph_nodes"):
             if name in self._tables:

@@ -28,8 +28,7 @@ from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError,
 from heliograph.models import Curation, EntityEvidence, NameRules, RelationEvidence
 from heliograph.settings import StoreSettings, hide_password
 from heliograph.stores.base import CachedReply, CurationQuery, ReplyCache, ScanKind, Store
-from heliograph.stores.bm25 import entity_terms
-from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch
+from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch, entity_terms
 from heliograph.stores.composed import TwofoldReplyCache
 from heliograph.stores.projection import CacheProjection
 from heliograph.stores.registry import find_workspaces, open_projection, open_store

@@ -15,11 +15,11 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from heliograph.ingest.models import DocumentResult
-from heliograph.models import FIELD_SEPARATOR, Stats
+from heliograph.models import FIELD_SEPARATOR, Stats, chunk_details
 from heliograph.query.answers.models import Answer
 from heliograph.query.models import Retrieval
 from heliograph.service.principal import without_folders
-from heliograph.wire.base import EntityHead, RelationHead, Shape
+from heliograph.wire.base import ChunkDetails, EntityHead, RelationHead, Shape
 
 _MARK_LENGTH = 12
 _OWN_REFERENCES = re.compile(r"\n+### References\n+(?:- \[\d+\][^\n]*\n?)+\s*\Z")
@@ -101,7 +101,7 @@ class CitationItem(Shape):
     end: int
 
 
-class PassageItem(Shape):
+class PassageItem(ChunkDetails):
     """A passage that was found."""
 
     reference_id: str
@@ -109,8 +109,6 @@ class PassageItem(Shape):
     document_id: str
     chunk_id: str
     text: str
-    page: int | None
-    headings: tuple[str, ...]
 
 
 class QueryResult(ToolResult):
@@ -172,8 +170,7 @@ class QueryResult(ToolResult):
                     document_id=item.chunk.document_id,
                     chunk_id=item.chunk.id,
                     text=item.chunk.text,
-                    page=item.chunk.page,
-                    headings=item.chunk.headings,
+                    **chunk_details(item.chunk),
                 )
                 for item in context.chunks[:passages]
             ],

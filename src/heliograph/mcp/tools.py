@@ -93,11 +93,11 @@ class ProgressSender:
         self._last_message = ""
 
     def tell_stage(self, name: str) -> None:
-        """Tell that a stage of a question begins."""
+        """Report that a stage of a question begins."""
         self._tell(self._last + 1, None, name.replace("_", " "))
 
     def tell_ingest(self, progress: Progress) -> None:
-        """Tell how far documents are, counted in chunks."""
+        """Report progress on documents, counted in chunks."""
         total = progress.chunks_total
         text = (
             f"{progress.documents_done} of {progress.documents_total} documents, "
@@ -106,7 +106,7 @@ class ProgressSender:
         self._tell(progress.chunks_done + progress.documents_done, total + progress.documents_total or None, text)
 
     def tell_count(self, what: str, count: int) -> None:
-        """Tell that so many things of a kind were looked at."""
+        """Report how many things of a kind were looked at."""
         self._tell(self._last + 1, None, f"{what}: {count:,}")
 
     @asynccontextmanager
@@ -187,7 +187,7 @@ class Call:
 
     @asynccontextmanager
     async def engine(self, role: Role) -> AsyncGenerator[AsyncHeliograph]:
-        """Lend the engine of the workspace to a caller with this role; a writer's own workspace is made if need be.
+        """Yield the engine of the workspace to a caller with this role; a writer's own workspace is made if need be.
 
         Raises:
             PermissionDenied: The role, or the workspace, is not the caller's.
@@ -203,7 +203,7 @@ class Call:
 
     @asynccontextmanager
     async def question(self) -> AsyncGenerator[AsyncHeliograph]:
-        """Lend the engine for a question, once it is the caller's turn.
+        """Yield the engine for a question, once it is the caller's turn.
 
         Raises:
             OverloadedError: The caller asks too often, or too many wait.

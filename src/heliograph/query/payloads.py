@@ -15,9 +15,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict, cast
 
-from heliograph.models import FIELD_SEPARATOR, GraphPath, Mode
+from heliograph.models import FIELD_SEPARATOR, GraphPath, Mode, chunk_details
 from heliograph.query.models import (
     Context,
     Failure,
@@ -58,7 +58,14 @@ class RelationData(TypedDict):
     reference_id: str
 
 
-class ChunkData(TypedDict):
+class ChunkDetailsData(TypedDict):
+    """The details of a chunk."""
+
+    page: int | None
+    headings: list[str]
+
+
+class ChunkData(ChunkDetailsData):
     """A chunk, its place in the text of its document, and how it was found."""
 
     reference_id: str
@@ -68,8 +75,6 @@ class ChunkData(TypedDict):
     document_id: str
     start: int
     end: int
-    page: int | None
-    headings: list[str]
     source_marks: list[str]
     rerank_score: float | None
     scores: NotRequired[dict[str, float]]
@@ -265,8 +270,7 @@ def _chunk_row(item: RetrievedChunk) -> ChunkData:
         "document_id": chunk.document_id,
         "start": chunk.start,
         "end": chunk.end,
-        "page": chunk.page,
-        "headings": list(chunk.headings),
+        **cast("ChunkDetailsData", chunk_details(chunk)),
         "source_marks": [str(mark) for mark in item.marks],
         "rerank_score": item.rerank_score,
     }

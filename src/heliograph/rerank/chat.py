@@ -42,7 +42,7 @@ class ChatReranker(Reranker):
         return f"chat:{self._chat.name}/{self._max_tokens}"
 
     async def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
-        """Return all passages in the model's order, up to `top_n`; scores fall evenly from 1 and tell places only.
+        """Return all passages in the model's order, up to `top_n`; scores fall evenly from 1 and stand for places only.
 
         Raises:
             ModelError: The model failed; `BadModelReply` if it names no passage.

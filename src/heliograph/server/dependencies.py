@@ -70,16 +70,11 @@ async def _principal(request: Request) -> Principal:
     return _principal_of(request)
 
 
-async def _reader(request: Request) -> Principal:
-    return _entering(request, Role.READ)[0]
+def _with(role: Role) -> Callable[[Request], Awaitable[Principal]]:
+    async def principal(request: Request) -> Principal:
+        return _entering(request, role)[0]
 
-
-async def _writer(request: Request) -> Principal:
-    return _entering(request, Role.WRITE)[0]
-
-
-async def _admin(request: Request) -> Principal:
-    return _entering(request, Role.ADMIN)[0]
+    return principal
 
 
 async def _read_engine(request: Request) -> AsyncGenerator[AsyncHeliograph]:
@@ -99,9 +94,9 @@ async def _write_engine(request: Request) -> AsyncGenerator[AsyncHeliograph]:
 CurrentService = Annotated[Service, Depends(_service)]
 Workspace = Annotated[str, Depends(_workspace)]
 CurrentPrincipal = Annotated[Principal, Depends(_principal)]
-Reader = Annotated[Principal, Depends(_reader)]
-Writer = Annotated[Principal, Depends(_writer)]
-Admin = Annotated[Principal, Depends(_admin)]
+Reader = Annotated[Principal, Depends(_with(Role.READ))]
+Writer = Annotated[Principal, Depends(_with(Role.WRITE))]
+Admin = Annotated[Principal, Depends(_with(Role.ADMIN))]
 ReadEngine = Annotated[AsyncHeliograph, Depends(_read_engine)]
 WriteEngine = Annotated[AsyncHeliograph, Depends(_write_engine)]
 
@@ -154,7 +149,7 @@ class Asker:
     async def stream(
         self, question: str, param: QueryParam, progress: Callable[[str], None] | None = None
     ) -> AsyncGenerator[AnswerStream]:
-        """Retrieve and lend the stream of the answer; the turn lasts until the block is left."""
+        """Retrieve and yield the stream of the answer; the turn lasts until the block is left."""
         async with (
             self.admission.turn(self.client),
             await self.engine.query_stream(question, param, progress=progress) as stream,

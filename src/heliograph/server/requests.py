@@ -165,7 +165,7 @@ class Requests:
             await self._end(request, scope, receive, send)
 
     async def _end(self, request: Request, scope: Scope, receive: Receive, send: Send) -> None:
-        """Tell a client whose time is up: by a last line where lines were sent, by 503 where nothing was."""
+        """End a response whose time is up: by a last line where lines were sent, by 503 where nothing was."""
         response: _Response = scope["heliograph.response"]
         if response.is_complete:
             return
@@ -485,7 +485,11 @@ def check_json(body: bytes, max_depth: int, max_values: int) -> None:
         raise InvalidRequestError("the body holds a number of more than a thousand digits; send a shorter one")
     if sum(frame.count(mark) for mark in (b",", b"[", b"{")) > max_values:
         raise _too_many(max_values)
-    _check_depth(frame, max_depth)
+    depth = 0
+    for bracket in _BRACKETS.finditer(frame) if frame.count(b"[") + frame.count(b"{") > max_depth else ():
+        depth += 1 if bracket[0] in _OPENING else -1
+        if depth > max_depth:
+            raise RequestTooLargeError(f"the body is nested deeper than {max_depth} levels; send a flatter one")
     if _SURROGATE.search(body):
         _check_surrogates(body)
 
@@ -509,16 +513,6 @@ def _frame(body: bytes, max_values: int) -> bytes:
 
 def _too_many(max_values: int) -> RequestTooLargeError:
     return RequestTooLargeError(f"the body holds more than {max_values:,} values; send several smaller ones")
-
-
-def _check_depth(frame: bytes, max_depth: int) -> None:
-    if frame.count(b"[") + frame.count(b"{") <= max_depth:
-        return
-    depth = 0
-    for bracket in _BRACKETS.finditer(frame):
-        depth += 1 if bracket[0] in _OPENING else -1
-        if depth > max_depth:
-            raise RequestTooLargeError(f"the body is nested deeper than {max_depth} levels; send a flatter one")
 
 
 def _check_surrogates(body: bytes) -> None:

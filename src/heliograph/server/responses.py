@@ -261,7 +261,7 @@ def add_error_handlers(app: FastAPI) -> None:
 
 
 def error_response(request: Request, error: HeliographError) -> JSONResponse:
-    """Return the response that tells of an error, with the headers that belong to its status."""
+    """Return the response to an error, with the headers that belong to its status."""
     status, title = status_of(error)
     if status >= 500:
         _LOG.warning("request %s failed: %s: %s", _request_id(request), type(error).__name__, error)
@@ -274,7 +274,7 @@ def error_response(request: Request, error: HeliographError) -> JSONResponse:
 
 
 def internal_error_response(request: Request, error: Exception) -> JSONResponse:
-    """Return the response to a defect, which the log tells in full."""
+    """Return the response to a defect, whose traceback is in the log."""
     _LOG.error("request %s failed unexpectedly", _request_id(request), exc_info=error)
     return problem(request, 500, "Internal error", _UNEXPECTED)
 

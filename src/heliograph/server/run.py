@@ -326,7 +326,7 @@ _REST_SECONDS = 5.0
 
 
 class Reports:
-    """Where workers tell how their start went; it can be given to processes that are spawned."""
+    """A queue in which workers report how their start went; it can be handed to processes that are spawned."""
 
     def __init__(self) -> None:
         self._queue: SimpleQueue[tuple[int, HeliographError | None]] = get_context("spawn").SimpleQueue()
@@ -592,7 +592,7 @@ class _Factory:
 
 
 def _begin_drain_on(number: int, drain: Drain) -> None:
-    """Tell requests that the end is near before uvicorn's own handler, which is in place by now, takes over."""
+    """Begin the drain of requests on a signal, before uvicorn's own handler, which is in place by now, takes over."""
     before = signal.getsignal(number)
     loop = asyncio.get_running_loop()
 

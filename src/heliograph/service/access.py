@@ -273,7 +273,7 @@ class TokenSigner:
         return claims
 
     def password_mark(self, password_hash: str) -> str:
-        """Return what stands for a password hash in a token; without the key it tells nothing."""
+        """Return the digest that stands for a password hash in a token; without the key it reveals nothing."""
         return hmac.new(self._key, password_hash.encode(), hashlib.sha256).hexdigest()[:16]
 
 

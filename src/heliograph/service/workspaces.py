@@ -70,7 +70,7 @@ class _Open:
 
 
 class Workspaces:
-    """Lends engines, one per workspace.
+    """Keeps engines open, one per workspace, and yields them to requests.
 
         async with workspaces.use("research") as kb:
             await kb.query("...")
@@ -196,7 +196,7 @@ class Workspaces:
 
     @asynccontextmanager
     async def use(self, name: str | None = None, *, creates: bool = False) -> AsyncGenerator[AsyncHeliograph]:
-        """Lend the engine of a workspace for the length of a block.
+        """Yield the engine of a workspace, which stays open for the length of the block.
 
         Args:
             name: The workspace; None means the default one.

@@ -26,10 +26,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.models import Chunk, Entity
-from heliograph.stores.changeset import TextEntry
 from heliograph.stores.view import Keys, KeySet
-from heliograph.text.analysis import chunk_index_text, terms
 
 K1, B = 1.2, 0.75
 
@@ -38,23 +35,6 @@ def inverse_frequency(rows: float, total: float) -> float:
     """Return the idf of a term in `rows` of `total` rows: `ln((N - n + 0.5) / (n + 0.5))`, at least a millionth."""
     value = math.log(max(1e-9, total - rows + 0.5) / (rows + 0.5))
     return value if value > 0 else 1e-6
-
-
-# The terms by which chunks and entities are found, which follow from what the store with the truth holds of them.
-#
-# Whoever commits sends these terms, and a store beside it is given them made again: neither needs what the other
-# keeps.
-
-
-def chunk_terms(title: str, chunk: Chunk) -> TextEntry:
-    """Return the terms of a chunk under its document's title; takes CPU time in proportion to its text."""
-    return TextEntry(chunk.id, tuple(terms(chunk_index_text(title, chunk))))
-
-
-def entity_terms(entity: Entity) -> TextEntry:
-    """Return the terms by which an entity is found: those of its name and of its aliases."""
-    found = [term for name in (entity.name, *entity.aliases) for term in terms(name)]
-    return TextEntry(entity.id, tuple(found))
 
 
 # BM25 over postings that a server keeps by number of row: arrays in, rows by score out.

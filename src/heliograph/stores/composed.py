@@ -37,8 +37,17 @@ from heliograph.stores.base import (
     TextStore,
     VectorStore,
 )
-from heliograph.stores.bm25 import chunk_terms, entity_terms
-from heliograph.stores.changeset import COLLECTIONS, Changeset, Collection, Outbox, OutboxEntry, OutboxKind, TextEntry
+from heliograph.stores.changeset import (
+    COLLECTIONS,
+    Changeset,
+    Collection,
+    Outbox,
+    OutboxEntry,
+    OutboxKind,
+    TextEntry,
+    chunk_terms,
+    entity_terms,
+)
 from heliograph.stores.projection import (
     CacheProjection,
     GraphProjection,

@@ -629,7 +629,7 @@ class CypherDatabase(ABC):
 
     @abstractmethod
     async def prepare(self) -> Mapping[str, str]:
-        """Make constraints and indexes where they are missing; return what `doctor` should tell of the database.
+        """Make constraints and indexes where they are missing; return the facts about the database that `doctor` shows.
 
         Raises:
             StoreUnavailable: It is out of reach.

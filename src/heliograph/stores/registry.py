@@ -207,7 +207,7 @@ async def _clear_projections(settings: StoreSettings) -> None:
 
 
 def workspace_identity(settings: StoreSettings) -> object:
-    """Return what tells a workspace from another one that is later made under its name; None if the back end cannot."""
+    """Return an identity that no workspace later made under the same name has; None if the back end knows none."""
     return identifier(settings)[0](settings)
 
 

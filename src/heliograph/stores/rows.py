@@ -10,13 +10,28 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final, get_type_hints
 
-from heliograph.filters import And, DocumentIds, Equals, Exists, Filter, In, Not, Or, Range, SourcePrefix, Sources
+from heliograph.filters import (
+    And,
+    DocumentIds,
+    Equals,
+    Exists,
+    Filter,
+    HasChunk,
+    In,
+    Not,
+    Or,
+    Range,
+    SourcePrefix,
+    Sources,
+    chunk_condition,
+)
 from heliograph.models import (
+    CHUNK_DETAILS,
     Chunk,
     Curation,
     CurationKind,
@@ -83,14 +98,46 @@ def to_document(row: Row, read_moment: Callable[[Any], datetime]) -> Document:
     )
 
 
-# Where the columns of a chunk stand, all of which a new one changes: here; on SQLite `schema.py` (the table and a
-# migration) and `records.py` (`_CHUNK`, `_CHUNK_ROW`, `_write_chunks`); on PostgreSQL `schema.py` (likewise),
-# `database.py` (`CHUNK` as read, `CHUNK_COLUMNS` as written, from which `records.py` and `projections.py` make their
-# statements) and `records.py` (`chunk_row`).
+# The columns of a chunk are the fields of `Chunk`, in their order; lists are kept as JSON. All statements are made of
+# them, so a new field only needs a migration in each `schema.py`: what `added_chunk_column` returns.
+_SQL_TYPES = {str: "text", int: "integer", int | None: "integer", float: "double precision", tuple[str, ...]: "text"}
+_CHUNK_KINDS = get_type_hints(Chunk)
+# Per column its type, on SQLite as on PostgreSQL.
+CHUNK_COLUMNS: Final = {name: _SQL_TYPES[kind] for name, kind in _CHUNK_KINDS.items()}
+CHUNK_LISTS: Final = tuple(name for name, kind in _CHUNK_KINDS.items() if kind == tuple[str, ...])
+_LIST_PLACES = [list(CHUNK_COLUMNS).index(name) for name in CHUNK_LISTS]
+
+
+def added_chunk_column(table: str, name: str) -> str:
+    """Return the statement that adds the column of a new field; chunks of before get the field's default."""
+    default = next(item.default for item in fields(Chunk) if item.name == name)
+    given = encode(default) if isinstance(default, tuple) else default
+    literal = f"'{given}'" if isinstance(given, str) else str(given)
+    needed = "" if default is None else f" NOT NULL DEFAULT {literal}"
+    return f"ALTER TABLE {table} ADD COLUMN {name} {CHUNK_COLUMNS[name]}{needed};"
+
+
+def chunk_details_object(function: str, list_of: str) -> str:
+    """Return SQL for the details of a chunk as a JSON object, given what makes an object, and a list of its text."""
+    values = (list_of.format(f"chunk.{name}") if name in CHUNK_LISTS else f"chunk.{name}" for name in CHUNK_DETAILS)
+    named = (f"'{name}', {value}" for name, value in zip(CHUNK_DETAILS, values, strict=True))
+    return f"{function}({', '.join(named)})"
+
+
 def to_chunk(row: Row) -> Chunk:
-    """Return a chunk from its columns."""
-    id_, document_id, position, text, token_count, start, end, headings, page, context = row
-    return Chunk(id_, document_id, position, text, token_count, start, end, _from_json(headings), page, context)
+    """Return a chunk from `CHUNK_COLUMNS`."""
+    values = list(row)
+    for place in _LIST_PLACES:
+        values[place] = _from_json(values[place])
+    return Chunk(*values)
+
+
+def chunk_values(chunk: Chunk) -> dict[str, Any]:
+    """Return a chunk as the values of `CHUNK_COLUMNS`."""
+    values = {name: getattr(chunk, name) for name in CHUNK_COLUMNS}
+    for name in CHUNK_LISTS:
+        values[name] = encode(values[name])
+    return values
 
 
 def to_entity(row: Row) -> Entity:
@@ -181,17 +228,21 @@ COMPARISONS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 
 
 class Dialect(ABC):
-    """How a database writes conditions on its table `document`.
+    """How a database writes conditions on its tables `document` and `chunk`.
 
     Attributes:
         mark: What stands for a parameter.
         true: What always holds.
         false: What never does.
+        details: The details of a row of `chunk` as a JSON object.
+        chunks: What finds the chunks of a row of `document`, or of the one whose twin it is.
     """
 
     mark: ClassVar[str]
     true: ClassVar[str]
     false: ClassVar[str]
+    details: ClassVar[str]
+    chunks: ClassVar[str]
 
     @abstractmethod
     def one_of(self, column: str, values: Sequence[str]) -> Condition:
@@ -202,26 +253,33 @@ class Dialect(ABC):
         """Return the condition that a document is a twin of this one."""
 
     @abstractmethod
-    def metadata(self, condition: Exists | Equals | In | Range) -> Condition:
-        """Return the condition that metadata meet one."""
+    def said(self, column: str, condition: Exists | Equals | In | Range) -> Condition:
+        """Return the condition that a JSON object, such as that of a document's metadata, meets one."""
 
-    def compile_filter(self, filter_: Filter) -> Condition:
+    def compile_chunk_filter(self, filter_: Filter) -> Condition:
+        """Return the condition that a chunk is one of those that a filter leaves of a matching document."""
+        return self.compile_filter(chunk_condition(filter_), self.details)
+
+    def compile_filter(self, filter_: Filter, column: str = "document.metadata") -> Condition:
         """Return the condition that a document matches a filter; in SQLite, parameters may be used once."""
         match filter_:
             case And(parts):
-                return self._join("AND", self.true, parts)
+                return self._join("AND", self.true, parts, column)
             case Or(parts):
-                return self._join("OR", self.false, parts)
+                return self._join("OR", self.false, parts, column)
             case Not(part):
-                condition, values = self.compile_filter(part)
+                condition, values = self.compile_filter(part, column)
                 return f"NOT {condition}", values
+            case HasChunk(part):
+                condition, values = self.compile_filter(part, self.details)
+                return f"EXISTS (SELECT 1 {self.chunks} AND {condition})", values
             case DocumentIds(values) | Sources(values):
                 column = "id" if isinstance(filter_, DocumentIds) else "source"
                 return self.one_of(column, list(values)) if values else (self.false, [])
             case SourcePrefix(prefix):
                 return self._begins(prefix)
             case _:
-                return self.metadata(filter_)
+                return self.said(column, filter_)
 
     def where(self, query: DocumentQuery) -> Condition:
         """Return what follows WHERE to list documents; in SQLite, parameters may be used once."""
@@ -239,8 +297,8 @@ class Dialect(ABC):
         conditions.append(self.compile_filter(query.filter or And(())))
         return " AND ".join(sql for sql, _ in conditions), [value for _, values in conditions for value in values]
 
-    def _join(self, operator: str, neutral: str, parts: tuple[Filter, ...]) -> Condition:
-        compiled = [self.compile_filter(part) for part in parts]
+    def _join(self, operator: str, neutral: str, parts: tuple[Filter, ...], column: str) -> Condition:
+        compiled = [self.compile_filter(part, column) for part in parts]
         conditions = f" {operator} ".join(condition for condition, _ in compiled)
         return f"({conditions or neutral})", [value for _, values in compiled for value in values]
 

@@ -157,7 +157,7 @@ class Scope:
         documents: Documents that match.
         owners: Where the chunks of a matching document are stored under a twin that does not match: the twin's id to
             that of the first of the documents which have them here.
-        chunks: Chunks of these documents.
+        chunks: Chunks of these documents, where the filter has conditions on chunks those that meet them.
         entities: Entities that they mention, and that there are.
         degrees: Per entity, the relations here that touch it.
         relations: Relations that they mention, and that there are.
@@ -557,7 +557,9 @@ class _Records(_Role, RecordsStore):
             return []
         held_by = {shown: holder for holder, shown in reading.scope.owners.items()}
         holder = held_by.get(document_id, document_id)
-        return _owned(reading.scope, await reading.records.get_document_chunks(holder))
+        chunks = await reading.records.get_document_chunks(holder)
+        left = await reading.find_keys("chunks", [chunk.id for chunk in chunks])
+        return _owned(reading.scope, [chunk for chunk in chunks if chunk.id in left])
 
     @_within
     async def get_sources(self, reading: ScopedReading, chunk_ids: Sequence[str]) -> dict[str, str]:
@@ -624,7 +626,7 @@ async def _as_left(reading: ScopedReading, documents: Sequence[Document]) -> lis
 
 
 class _Graph(_Role, GraphStore):
-    """Entities and relations as the matching documents tell of them; walks go over the arrays of the `Scope`."""
+    """Entities and relations folded from the chunks that are left; walks go over the arrays of the `Scope`."""
 
     async def at_one_moment(self, work: Callable[[GraphStore], Coroutine[Any, Any, T]]) -> T:
         return await self.reader.read(lambda reading: work(_Graph(_HeldReader(reading))))

@@ -21,8 +21,7 @@ from heliograph.models import (
     RelationEvidence,
     RelationMention,
 )
-from heliograph.stores.bm25 import chunk_terms, entity_terms
-from heliograph.stores.changeset import Changeset, Collection, VectorBatch
+from heliograph.stores.changeset import Changeset, Collection, VectorBatch, chunk_terms, entity_terms
 from heliograph.text.names import entity_key, name_to_entity_id, names_to_relation_id
 
 __all__ = ["DIMENSION", "equal_things", "example_changeset", "unit_vector"]
@@ -109,7 +108,7 @@ def example_changeset(
 
 
 def equal_things(count: int) -> Changeset:
-    """Return a document with so many chunks and entities that no search tells apart, those with the last ids first."""
+    """Return a document of so many chunks and entities of equal score in any search, those with the last ids first."""
     names = sorted((f"Owl {number}" for number in range(count)), key=name_to_entity_id, reverse=True)
     changeset = example_changeset("equals.md", names)
     (first,) = changeset.chunks

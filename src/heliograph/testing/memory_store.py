@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from heliograph.embedding.base import EmbeddingInfo, cosines
 from heliograph.errors import ConflictError, StaleChangesetError, StoreUnavailable
-from heliograph.filters import Filter, filter_key, matches
+from heliograph.filters import Filter, chunk_condition, filter_key, matches, matches_chunk
 from heliograph.models import (
     COMMITTED_STATUSES,
     Chunk,
@@ -63,11 +63,10 @@ from heliograph.stores.base import (
     StoreView,
     TextStore,
     VectorStore,
-    digest_terms,
     is_wanted,
 )
 from heliograph.stores.bm25 import K1, B
-from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch
+from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch, digest_terms
 from heliograph.text.names import mention_entity_id, mention_relation_id, name_to_entity_id
 
 __all__ = [
@@ -479,6 +478,11 @@ class _Records:
         self.entity_evidence.clear()
         self.relation_evidence.clear()
 
+    def chunks_of(self, document: Document) -> list[Chunk]:
+        """Return the chunks of a document, for a twin its original's."""
+        holder = document.twin_of or document.id
+        return [chunk for chunk in self.chunks.values() if chunk.document_id == holder]
+
     def version_of(self, id_: str) -> int:
         evidence = self.entity_evidence.get(id_) or self.relation_evidence.get(id_)
         return evidence.version if evidence else 0
@@ -489,7 +493,8 @@ class _MemoryRecordsStore(RecordsStore):
         self._records = records
 
     async def find_documents(self, query: DocumentQuery) -> DocumentPage:
-        found = [document for document in self._records.documents.values() if is_wanted(document, query)]
+        records = self._records
+        found = [item for item in records.documents.values() if is_wanted(item, query, records.chunks_of)]
         found.sort(key=lambda document: document.id)
         found.sort(key=lambda document: getattr(document, query.sort), reverse=query.descending)
         return DocumentPage(tuple(found[query.offset : query.offset + query.limit]), len(found))
@@ -766,14 +771,15 @@ class MemoryStore(Store):
     def _left(self, filter_: Filter, fold: Fold) -> Changeset:
         """Return all that a filter leaves, as one changeset for an empty store."""
         data = self.data
-        matching = [item for item in data.documents.values() if matches(filter_, item)]
+        matching = [item for item in data.documents.values() if matches(filter_, item, data.chunks_of)]
+        condition = chunk_condition(filter_)
         owners = _owners(data.documents, matching)
         documents = [_as_left(item, owners) for item in matching]
         allowed = {item.id for item in documents}
         chunks = [
             replace(chunk, document_id=owners[chunk.document_id])
             for chunk in data.chunks.values()
-            if chunk.document_id in owners
+            if chunk.document_id in owners and matches_chunk(condition, chunk)
         ]
         extractions = [data.extractions[chunk.id] for chunk in chunks if chunk.id in data.extractions]
         said, related = _mentions(extractions)

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import numpy as np
 
-from heliograph.filters import DocumentIds, Equals, In, Not, Or, SourcePrefix, Sources
+from heliograph.filters import And, DocumentIds, Equals, Exists, HasChunk, In, Not, Or, Range, SourcePrefix, Sources
 from heliograph.ids import document_id
 from heliograph.ingest.merging import EvidenceFold, FoldLimits
 from heliograph.models import FIELD_SEPARATOR
@@ -150,6 +150,31 @@ class ViewContract:
         )
         assert found == [[entity("Grey Owl")], []]
         assert await _view(store).text.find_phrases(Collection.ENTITIES, [["grey", "owl"]], 5) == [[]]
+
+    async def test_view_has_only_chunks_that_meet_the_condition_on_chunks(self, store: Store) -> None:
+        first = example_changeset("one.md", ["Hub", "A"], [("Hub", "A", 1.0)])
+        other = example_changeset("two.md", ["Hub", "B"], [("Hub", "B", 2.0)])
+        (document,), (left,) = first.documents, other.chunks
+        left = replace(left, document_id=document.id, position=1, page=2, headings=("Top", "Inner"))
+        await store.apply(first)
+        await store.apply(replace(other, documents=(), document_texts={}, chunks=(left,)))
+        view = store.view(And((Sources(("one.md",)), HasChunk(Range("page", gte=2)))), _FOLD)
+        assert await view.records.get_chunks([first.chunks[0].id, left.id]) == [left]
+        assert await view.records.get_document_chunks(document.id) == [left]
+        assert [item.name for item in await view.graph.list_entities(0, 10)] == ["B", "Hub"]
+        (hub,) = await view.graph.get_entities([entity("Hub")])
+        assert (hub.description, hub.degree, hub.chunk_ids) == ("Hub in two.md", 1, (left.id,))
+        (found,) = await view.graph.get_relations([relation("Hub", "A"), relation("Hub", "B")])
+        assert found.weight == 2.0
+        hits = await view.vectors.search(Collection.CHUNKS, unit_vector("x"), 10, -1.0)
+        assert [hit.id for hit in hits] == [left.id]
+        assert [hit.id for hit in await view.text.search(Collection.CHUNKS, ["hub"], 10)] == [left.id]
+        wanted = [HasChunk(Equals("headings", "Inner")), HasChunk(Equals("page", 3)), HasChunk(Not(Exists("page")))]
+        pages = [await store.records.find_documents(DocumentQuery(filter=condition)) for condition in wanted]
+        assert [page.total for page in pages] == [1, 0, 0]
+        await store.apply(Changeset(documents=(document,), chunks=(replace(left, page=1),)))
+        assert await view.records.get_chunks([left.id]) == []
+        assert await view.graph.list_entities(0, 10) == []
 
     async def test_view_follows_the_documents(self, store: Store) -> None:
         await store.apply(example_changeset("one.md", ["Hub"]))

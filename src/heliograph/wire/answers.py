@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
-from heliograph.wire.base import EntityHead, RelationHead, Shape, may_lack
+from heliograph.wire.base import ChunkDetails, EntityHead, RelationHead, Shape, may_lack
 
 
 class ReferenceItem(Shape):
@@ -181,7 +181,7 @@ class FoundRelation(RelationHead):
     created_at: int = 0
 
 
-class FoundChunk(Shape):
+class FoundChunk(ChunkDetails):
     """A passage that was found, with its place in its document."""
 
     id: str
@@ -191,8 +191,6 @@ class FoundChunk(Shape):
     content: str = Field(description="Its text, `document_text[start:end]`.")
     start: int = Field(description="Place of its first character in the document's text.")
     end: int = Field(description="Place after its last character.")
-    page: int | None = None
-    headings: tuple[str, ...] = ()
     scores: dict[str, float] = Field({}, description="What each fused channel adds to its score.")
     rerank_score: float | None = None
     found_by: tuple[str, ...] = Field(

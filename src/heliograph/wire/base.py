@@ -19,8 +19,15 @@ class Shape(BaseModel):
 
     @classmethod
     def of(cls, record: Any) -> Self:
-        """Return what is told of a record: its attributes that have the names of fields."""
+        """Return the shape of a record, filled from its attributes of the same names."""
         return cls.model_validate(record)
+
+
+class ChunkDetails(Shape):
+    """What every shape of a chunk has: the details of `heliograph.models.Chunk`."""
+
+    page: int | None = Field(None, description="Number, from 1, of the page that holds its first character.")
+    headings: tuple[str, ...] = Field((), description="Titles of the sections around it, outermost first.")
 
 
 class EntityHead(Shape):
@@ -42,7 +49,7 @@ class RelationHead(Shape):
 
 
 def may_lack(*names: str) -> Callable[[dict[str, Any]], None]:
-    """Return what tells of fields in a schema that they are left out of a reply where they hold nothing."""
+    """Return an edit of a schema: these fields are optional, as replies leave them out where they hold nothing."""
 
     def edit(schema: dict[str, Any]) -> None:
         schema["required"] = [name for name in schema.get("required", ()) if name not in names]

@@ -13,7 +13,7 @@ from heliograph.ingest.models import NewDocument
 from heliograph.models import COMMITTED_STATUSES, Document, DocumentStatus
 from heliograph.service.jobs.models import Job, JobKind, JobState, Lane, PipelineState, describe
 from heliograph.service.principal import without_folders
-from heliograph.wire.base import Moment, Shape
+from heliograph.wire.base import ChunkDetails, Moment, Shape
 
 # Background work on the wire: LightRAG's pipeline status and scan status, and jobs as they are.
 
@@ -230,7 +230,7 @@ class TextRequest(_TextOptions):
     title: str = Field(default="", max_length=1_000, description="Empty means the first heading, else from the source.")
 
     def documents(self) -> list[NewDocument]:
-        """Return what is to be taken in."""
+        """Return the documents to take in."""
         return [NewDocument(self.text, self.file_source or "", self.title, metadata=self.metadata)]
 
 
@@ -241,7 +241,7 @@ class TextsRequest(_TextOptions):
     file_sources: list[_Source] | None = Field(default=None, description="One a text, all different.")
 
     def documents(self) -> list[NewDocument]:
-        """Return what is to be taken in.
+        """Return the documents to take in.
 
         Raises:
             InvalidRequestError: There is not one source a text, or one twice.
@@ -485,7 +485,7 @@ class DocumentResponse(Shape):
 
     @classmethod
     def of(cls, record: Document) -> Self:
-        """Return what is told of a document."""
+        """Return the shape of a document."""
         told = cls.model_validate(record)
         return told.model_copy(update={"error": without_folders(told.error)}) if told.error else told
 
@@ -504,7 +504,7 @@ class ListResponse(Shape):
     limit: int = 0
 
 
-class ChunkResponse(Shape):
+class ChunkResponse(ChunkDetails):
     """One passage."""
 
     id: str
@@ -513,8 +513,6 @@ class ChunkResponse(Shape):
     token_count: int
     start: int = Field(description="First character in the document's text.")
     end: int = Field(description="One past the last.")
-    headings: tuple[str, ...]
-    page: int | None
 
 
 class VersionItem(Shape):

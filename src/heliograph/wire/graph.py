@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, StringConstraints
 
 from heliograph.errors import InvalidRequestError
-from heliograph.models import FIELD_SEPARATOR, Chunk, Curation, CurationKind, Entity, Relation
-from heliograph.wire.base import EntityHead, RelationHead, Shape
+from heliograph.models import FIELD_SEPARATOR, Chunk, Curation, CurationKind, Entity, Relation, chunk_details
+from heliograph.wire.base import ChunkDetails, EntityHead, RelationHead, Shape
 
 # The graph as LightRAG's clients read it: nodes named by entity, edges between names, properties in its words.
 #
@@ -62,7 +62,7 @@ class EntityExists(BaseModel):
 
 
 def told_chunks(items: Iterable[Entity | Relation]) -> list[str]:
-    """Return the chunks whose sources are told of these."""
+    """Return the ids of chunks whose sources are shown for these entities and relations."""
     return list(dict.fromkeys(chunk for item in items for chunk in item.chunk_ids[:_MOST_SOURCES]))
 
 
@@ -109,7 +109,7 @@ def given_origin(curations: Iterable[Curation]) -> dict[str, str]:
 
 
 def read_origin(data: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return `source_id` and `file_path` of what is to be made, none where neither is given."""
+    """Return `source_id` and `file_path` of a new entity or relation, nothing where neither is given."""
     given = read_text(data, "source_id") or "", read_text(data, "file_path") or ""
     return given if any(given) else ()
 
@@ -250,7 +250,7 @@ class RelationItem(RelationHead):
     created_at: int = Field(description="When it first appeared, Unix seconds.")
 
 
-class SourceChunk(Shape):
+class SourceChunk(ChunkDetails):
     """A chunk that mentions something, and where it stands in its document."""
 
     chunk_id: str
@@ -260,12 +260,10 @@ class SourceChunk(Shape):
     text: str
     start: int = Field(description="First character of the chunk in the document's text.")
     end: int = Field(description="One past its last character.")
-    page: int | None = Field(description="Page, where known, from 1.")
-    headings: tuple[str, ...] = Field(description="Headings above it, outermost first.")
 
     @classmethod
     def of_chunks(cls, chunks: Sequence[Chunk], sources: Mapping[str, str]) -> tuple[SourceChunk, ...]:
-        """Return what is told of chunks; `sources` has the source per id of a chunk."""
+        """Return the shapes of chunks; `sources` has the source per id of a chunk."""
         return tuple(
             cls(
                 chunk_id=chunk.id,
@@ -275,8 +273,7 @@ class SourceChunk(Shape):
                 text=chunk.text,
                 start=chunk.start,
                 end=chunk.end,
-                page=chunk.page,
-                headings=chunk.headings,
+                **chunk_details(chunk),
             )
             for chunk in chunks
         )

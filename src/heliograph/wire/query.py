@@ -40,7 +40,7 @@ def answer_text(answer: Answer) -> str:
 
 
 def answer_details(answer: Answer, param: QueryParam) -> dict[str, Any]:
-    """Return all that is told of an answer beside its text and references."""
+    """Return the fields of an answer beside its text and references."""
     payload = answer.payload(param)
     return (
         ({} if isinstance(payload, str) else payload)

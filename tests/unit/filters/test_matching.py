@@ -10,17 +10,20 @@ from heliograph.filters import (
     Equals,
     Exists,
     Filter,
+    HasChunk,
     In,
     Not,
     Or,
     Range,
     SourcePrefix,
     Sources,
+    chunk_condition,
     filter_key,
     matches,
+    matches_chunk,
     path_keys,
 )
-from heliograph.models import Document
+from heliograph.models import Chunk, Document
 
 METADATA: dict[str, Any] = {
     "team": "red",
@@ -118,3 +121,14 @@ def test_key_tells_equal_looking_values_apart() -> None:
 def test_path_names_keys() -> None:
     assert path_keys("a.b") == ("a", "b")
     assert path_keys("a\\.b.c") == ("a.b", "c")
+
+
+def test_chunks_are_matched_by_their_details() -> None:
+    chunks = [Chunk(f"c{n}", "doc-1", n, "", 0, 0, 0, ("Top", f"Part {n}"), n or None) for n in range(3)]
+    later = And((SourcePrefix("docs/"), HasChunk(Range("page", gte=1)), And((HasChunk(Equals("headings", "Top")),))))
+    assert [chunk.position for chunk in chunks if matches_chunk(chunk_condition(later), chunk)] == [1, 2]
+    assert matches(later, DOCUMENT, lambda _: chunks)
+    assert not matches(later, DOCUMENT, lambda _: chunks[:1])
+    assert matches(later, DOCUMENT)
+    assert not matches(later, Document("doc-2", "other"))
+    assert matches_chunk(chunk_condition(SourcePrefix("docs/")), chunks[0])

@@ -19,7 +19,8 @@ from heliograph.documents.markdown import find_title
 from heliograph.errors import IngestError
 from heliograph.extraction.local import LocalExtractor
 from heliograph.ids import content_hash
-from heliograph.ingest.chunking import clean_pages, make_chunker
+from heliograph.ingest.chunking import make_chunker
+from heliograph.ingest.intake import clean_pages
 from heliograph.ingest.reading import (
     StoredChunks,
     canonical_extraction,

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from heliograph.documents.markdown import clean_text
 from heliograph.errors import InvalidRequestError
 from heliograph.ids import document_id
-from heliograph.ingest.chunking import MarkdownChunker, clean_pages, page_at
+from heliograph.ingest.chunking import MarkdownChunker, page_at
+from heliograph.ingest.intake import clean_pages
 from heliograph.ingest.models import NewDocument, Outcome, new_documents
 from heliograph.stores.base import Store
 

@@ -16,6 +16,7 @@ from heliograph.curation.curator import Curator
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
 from heliograph.ids import relation_id
 from heliograph.ingest.models import NewDocument
+from heliograph.ingest.resolution import find_entity_ids
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import CurationQuery, DocumentQuery, Store
 from heliograph.stores.registry import open_store
@@ -83,6 +84,9 @@ class CuratedGraph(RuleBasedStateMachine):
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self.loop.run_until_complete(work)
+
+    def entity_id(self, name: str) -> str:
+        return self.run(find_entity_ids(self.world.store, [name]))[0]
 
     def curate(self, work: Coroutine[Any, Any, Any]) -> None:
         try:
@@ -165,18 +169,18 @@ class CuratedGraph(RuleBasedStateMachine):
         }
         try:
             self.curations.append(self.run(taken[how]()).id)
-            left = self.run(graph.get_entities([self.run(curator.find_entity_id(name))]))
+            left = self.run(graph.get_entities([self.entity_id(name)]))
             made = self.run(curator.create_entity(name, "robot", "made anew", "me"))
         except REFUSALS:
             return
         self.curations.append(made.id)
-        id_ = self.run(curator.find_entity_id(name))
+        id_ = self.entity_id(name)
         (entity,) = self.run(graph.get_entities([id_]))
         assert entity_key(entity.name) == entity_key(name)
         assert (entity.type, entity.description, entity.chunk_ids) == ("robot", "made anew", ())
         assert self.run(graph.get_entities([item.id for item in left])) == left
         self.run(curator.undo(self.curations.pop(), "me"))
-        assert self.run(graph.get_entities([self.run(curator.find_entity_id(name))])) == left
+        assert self.run(graph.get_entities([self.entity_id(name)])) == left
 
     @rule(pair=pairs)
     def relation_is_free_once_it_is_deleted(self, pair: tuple[str, str]) -> None:
@@ -189,7 +193,7 @@ class CuratedGraph(RuleBasedStateMachine):
         except NotFoundError:
             return  # an end was there for the sake of this relation alone, and went with it
         self.curations.append(made.id)
-        ids = self.run(self.world.curator.find_entity_ids(pair))
+        ids = self.run(find_entity_ids(self.world.store, pair))
         (relation,) = self.run(self.world.store.graph.get_relations([relation_id(*ids)]))
         assert (relation.description, relation.keywords, relation.weight) == ("made anew", ("anew",), 3.0)
         assert relation.chunk_ids == ()

@@ -7,7 +7,7 @@ import pytest
 
 from heliograph.ingest.merging import IndexEntry, Indexing, entity_entry, make_vectors, relation_entry
 from heliograph.models import Chunk, Entity, Relation
-from heliograph.stores.bm25 import entity_terms
+from heliograph.stores.changeset import entity_terms
 from heliograph.text.analysis import chunk_index_text
 from heliograph.text.tokens import count_tokens
 

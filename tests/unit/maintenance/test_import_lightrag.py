@@ -20,6 +20,7 @@ from heliograph import AsyncHeliograph
 from heliograph.embedding.base import EmbeddingKind, Embeddings
 from heliograph.errors import InvalidRequestError
 from heliograph.ids import document_id, mention_rank
+from heliograph.ingest.chunking import joined, place_chunks
 from heliograph.ingest.given import GivenChunk
 from heliograph.ingest.merging import (
     FoldLimits,
@@ -31,7 +32,7 @@ from heliograph.ingest.merging import (
 )
 from heliograph.ingest.models import Outcome
 from heliograph.maintenance.archive import Contents, ImportReport, NoteKind
-from heliograph.maintenance.lightrag_import import MentionTable, join_chunks, restore_spelling
+from heliograph.maintenance.lightrag_import import MentionTable, restore_spelling
 from heliograph.maintenance.lightrag_layout import GraphEdge, GraphNode
 from heliograph.models import DocumentStatus
 from heliograph.stores.base import DocumentQuery
@@ -577,7 +578,8 @@ def test_spelling_is_taken_from_the_chunks_and_only_for_names_in_capitals() -> N
     weight=st.floats(0.001, 1_000_000, allow_nan=False).map(lambda weight: round(weight, 6)),
 )
 def test_fold_of_what_was_shared_out_gives_it_back(descriptions: list[str], count: int, weight: float) -> None:
-    chunks = [*join_chunks("doc-1", [f"{n}" for n in range(count)]), *join_chunks("doc-2", ["x", "y"])]
+    texts = {"doc-1": [f"{n}" for n in range(count)], "doc-2": ["x", "y"]}
+    chunks = [chunk for id_, said in texts.items() for chunk in place_chunks(id_, joined(said))]
     ids = [chunk.id for chunk in reversed(chunks)]
     table = MentionTable(chunks)
     table.add_entity(GraphNode("A", "A", "Person", tuple(descriptions), (), is_shouted=False), "A", ids)

@@ -15,6 +15,7 @@ from heliograph.errors import InvalidRequestError
 from heliograph.filters import DocumentIds, Filter, parse_filter
 from heliograph.ids import document_id
 from heliograph.ingest.merging import EvidenceFold
+from heliograph.ingest.resolution import find_entity_ids
 from heliograph.query.models import Failure, Mode, QueryParam
 from heliograph.settings import IngestSettings, StoreSettings
 from heliograph.stores.base import DocumentQuery, Store, StoreView
@@ -230,10 +231,10 @@ async def test_merges_and_deletions_by_people_hold_under_a_filter(store: Store) 
     await curator.merge_entities(["Broker"], "Beacon", "ann")
     await curator.delete_entity("Turbine", "ann")
     graph = open_view(store).graph
-    (beacon,) = await graph.get_entities(await curator.find_entity_ids(["Beacon"]))
+    (beacon,) = await graph.get_entities(await find_entity_ids(store, ["Beacon"]))
     assert (beacon.name, beacon.aliases, beacon.type) == ("Beacon", ("Broker",), "device")
     assert {"Broker hums.", "Beacon hums."} <= set(beacon.description.split("<SEP>"))
-    assert await graph.get_entities(await curator.find_entity_ids(["Turbine"])) == []
+    assert await graph.get_entities(await find_entity_ids(store, ["Turbine"])) == []
     ranked = await graph.rank_incident_relations([beacon.id])
     relations = await graph.get_relations([item.id for item in ranked])
     assert beacon.degree == len(relations)

@@ -35,6 +35,7 @@ from heliograph.errors import (
     StoreUnavailable,
 )
 from heliograph.models import EntityMention, RelationMention
+from heliograph.stores.rows import CHUNK_COLUMNS
 
 # Values on their way to the server and back: rows as JSON, vectors in pgvector's binary form.
 #
@@ -141,12 +142,20 @@ WANTED = "json_array_elements_text(%s) WITH ORDINALITY AS wanted (id, place)"
 DOCUMENT = """document.id, document.source, document.title, document.content_hash, document.status, document.error,
   document.metadata_text, document.length, document.chunk_count, document.track_id, document.input_tokens,
   document.output_tokens, document.created_at, document.updated_at, document.page_starts, document.twin_of"""
-CHUNK = """chunk.id, chunk.full_doc_id, chunk.chunk_order_index, chunk.content, chunk.tokens, chunk.start_offset,
-  chunk.end_offset, chunk.headings, chunk.page, chunk.context"""
+# What LightRAG's users call these, and SQL leaves free.
+_RENAMED = {
+    "document_id": "full_doc_id",
+    "position": "chunk_order_index",
+    "token_count": "tokens",
+    "text": "content",
+    "start": "start_offset",
+    "end": "end_offset",
+}
+CHUNK_NAMES = [_RENAMED.get(name, name) for name in CHUNK_COLUMNS]
+CHUNK = ", ".join(f"chunk.{name}" for name in CHUNK_NAMES)
 # As a chunk is written, beside its workspace, its id and its vector.
-CHUNK_COLUMNS = (
-    "full_doc_id text, chunk_order_index integer, tokens integer, content text, start_offset integer, "
-    "end_offset integer, page integer, headings text, context text"
+CHUNK_TYPES = ", ".join(
+    f"{name} {kind}" for name, kind in zip(CHUNK_NAMES, CHUNK_COLUMNS.values(), strict=True) if name != "id"
 )
 ENTITY = """entity.id, entity.name, entity.type, entity.description, entity.aliases, entity.chunk_ids,
   entity.token_count, degree.degree, entity.created_at"""

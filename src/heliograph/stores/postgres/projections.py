@@ -14,7 +14,7 @@ from heliograph.models import Entity, Relation
 from heliograph.settings import StoreSettings
 from heliograph.stores.changeset import COLLECTIONS, Changeset, Collection, OutboxKind, VectorBatch
 from heliograph.stores.postgres.database import (
-    CHUNK_COLUMNS,
+    CHUNK_TYPES,
     Address,
     Database,
     Session,
@@ -242,7 +242,7 @@ LEFT JOIN {{table}} AS kept ON kept.workspace = %s AND kept.id = new.id
 WHERE ({{kept}}, kept.embedding) IS DISTINCT FROM ({{new}}, vectors.embedding)"""
 # What stands beside the vectors, with its types.
 _COLUMNS = {
-    Collection.CHUNKS: CHUNK_COLUMNS,
+    Collection.CHUNKS: CHUNK_TYPES,
     Collection.ENTITIES: "entity_name text, content text",
     Collection.RELATIONS: "src_id text, tgt_id text, content text",
 }

@@ -39,7 +39,8 @@ from heliograph.stores.base import (
 from heliograph.stores.changeset import Changeset, Collection, VectorBatch
 from heliograph.stores.postgres.database import (
     CHUNK,
-    CHUNK_COLUMNS,
+    CHUNK_NAMES,
+    CHUNK_TYPES,
     DOCUMENT,
     ENTITY_MENTION,
     RELATION_MENTION,
@@ -58,6 +59,8 @@ from heliograph.stores.rows import (
     COMPARISONS,
     Condition,
     Dialect,
+    chunk_details_object,
+    chunk_values,
     curation_content,
     encode,
     grouped,
@@ -370,9 +373,12 @@ _NUL, _REPLACEMENT = "\x00", "\ufffd"
 
 
 class PostgresDialect(Dialect):
-    """Lists are JSON; the table is `heliograph_document AS document`."""
+    """Lists are JSON; the tables are `heliograph_document AS document` and `lightrag_chunks AS chunk`."""
 
     mark, true, false = "%s", "true", "false"
+    details = chunk_details_object("jsonb_build_object", "{}::jsonb")
+    chunks = """FROM lightrag_chunks AS chunk WHERE chunk.workspace = document.workspace
+      AND chunk.full_doc_id = CASE document.twin_of WHEN '' THEN document.id ELSE document.twin_of END"""
 
     def one_of(self, column: str, values: Sequence[str]) -> Condition:
         return f"(document.{column} = ANY (ARRAY(SELECT json_array_elements_text(%s))))", [to_json(values)]
@@ -380,34 +386,31 @@ class PostgresDialect(Dialect):
     def twin_of(self, document_id: str) -> Condition:
         return "document.twin_of = %s", [document_id]
 
-    def metadata(self, condition: Exists | Equals | In | Range) -> Condition:
-        return _metadata(condition)
+    def said(self, column: str, condition: Exists | Equals | In | Range) -> Condition:
+        match condition:
+            case Exists(path):
+                return f"jsonb_path_exists({column}, %s::jsonpath)", [_path(path)]
+            case Equals(path, value):
+                return _any_of(column, path, "found @> %s::jsonb", [_json(value)])
+            case In(path, values):
+                listed = "found @> ANY (SELECT jsonb_array_elements(%s::jsonb))"
+                return _any_of(column, path, listed, [_json(list(values))]) if values else ("false", [])
+            case Range(path):
+                return _range(column, path, condition)
 
 
 DIALECT = PostgresDialect()
 compile_filter = DIALECT.compile_filter
+compile_chunk_filter = DIALECT.compile_chunk_filter
 
 
-def _metadata(condition: Exists | Equals | In | Range) -> Condition:
-    match condition:
-        case Exists(path):
-            return "jsonb_path_exists(document.metadata, %s::jsonpath)", [_path(path)]
-        case Equals(path, value):
-            return _any_of(path, "found @> %s::jsonb", [_json(value)])
-        case In(path, values):
-            listed = "found @> ANY (SELECT jsonb_array_elements(%s::jsonb))"
-            return _any_of(path, listed, [_json(list(values))]) if values else ("false", [])
-        case Range(path):
-            return _range(path, condition)
-
-
-def _any_of(path: str, leaf: str, values: list[Any]) -> Condition:
+def _any_of(column: str, path: str, leaf: str, values: list[Any]) -> Condition:
     """Return the condition that something stands at a path, here called `found`, of which `leaf` holds."""
-    from_path = "EXISTS (SELECT 1 FROM jsonb_path_query(document.metadata, %s::jsonpath) AS found WHERE"
+    from_path = f"EXISTS (SELECT 1 FROM jsonb_path_query({column}, %s::jsonpath) AS found WHERE"
     return f"{from_path} {leaf})", [_path(path), *values]
 
 
-def _range(path: str, range_: Range) -> Condition:
+def _range(column: str, path: str, range_: Range) -> Condition:
     bounds = range_.bounds
     if not bounds:
         return ("false", [])
@@ -420,7 +423,7 @@ def _range(path: str, range_: Range) -> Condition:
                  CASE jsonb_typeof(found) WHEN 'array' THEN found ELSE jsonb_build_array(found) END) AS item
                WHERE CASE jsonb_typeof(item) WHEN '{kind}' THEN {tests} ELSE false END)"""
     given = [bound.replace(_NUL, _REPLACEMENT) if isinstance(bound, str) else repr(bound) for bound in bounds.values()]
-    return _any_of(path, leaf, given)
+    return _any_of(column, path, leaf, given)
 
 
 def _path(path: str) -> str:
@@ -447,11 +450,11 @@ INSERT INTO heliograph_document_text (workspace, id, text)
 SELECT %s, key, value FROM json_each_text(%s)
 ON CONFLICT (workspace, id) DO UPDATE SET text = excluded.text"""
 # Vectors that come with their chunks are written with them; a row that is written twice is two rows to the server.
-_CHUNK_NAMES = [column.split()[0] for column in CHUNK_COLUMNS.split(", ")]
+_CHUNK_NAMES = [name for name in CHUNK_NAMES if name != "id"]
 _CHUNKS = f"""
 INSERT INTO lightrag_chunks AS known (workspace, id, embedding, {", ".join(_CHUNK_NAMES)})
 SELECT %s, new.id, vectors.embedding, {", ".join(_CHUNK_NAMES)}
-FROM json_to_recordset(%s) AS new (id text, {CHUNK_COLUMNS})
+FROM json_to_recordset(%s) AS new (id text, {CHUNK_TYPES})
 LEFT JOIN ROWS FROM (json_array_elements_text(%s), unnest(%s::vector[])) AS vectors (id, embedding)
   ON vectors.id = new.id
 ON CONFLICT (workspace, id) DO UPDATE SET embedding = coalesce(excluded.embedding, known.embedding),
@@ -548,18 +551,7 @@ def _document(item: Document) -> dict[str, Any]:
 
 def chunk_row(item: Chunk) -> dict[str, Any]:
     """Return the columns of a chunk, but its workspace and its vector."""
-    return {
-        "id": item.id,
-        "full_doc_id": item.document_id,
-        "chunk_order_index": item.position,
-        "tokens": item.token_count,
-        "content": item.text,
-        "start_offset": item.start,
-        "end_offset": item.end,
-        "page": item.page,
-        "headings": encode(item.headings),
-        "context": item.context,
-    }
+    return dict(zip(CHUNK_NAMES, chunk_values(item).values(), strict=True))
 
 
 def _extraction_statements(workspace: str, extractions: Sequence[Extraction]) -> Iterator[Statement]:

@@ -219,9 +219,9 @@ DROP TABLE heliograph_term;
 # What vectors of another embedding were made of, which stands beside them once they are in use.
 _NEXT_CONTENTS = "ALTER TABLE heliograph_next_vector ADD COLUMN content text"
 
-_MIGRATIONS = (_CREATE, _PROJECTIONS, _MADE, _POSTINGS, _NEXT_CONTENTS)
+MIGRATIONS = (_CREATE, _PROJECTIONS, _MADE, _POSTINGS, _NEXT_CONTENTS)
 
-LATEST_VERSION = len(_MIGRATIONS)
+LATEST_VERSION = len(MIGRATIONS)
 
 # All that hold contents of a workspace: not its own row, nor those who read its outbox.
 TABLES = (
@@ -278,7 +278,7 @@ async def migrate(session: Session, label: str) -> None:
                 "upgrade Heliograph (pip install -U heliograph) or use another database"
             )
         for number in range(version, LATEST_VERSION):
-            await session.execute_script(_MIGRATIONS[number])
+            await session.execute_script(MIGRATIONS[number])
             await session.execute_script(f"INSERT INTO heliograph_migration VALUES ({number + 1}, now())")
         await session.commit()
     await _check_server(session, label)

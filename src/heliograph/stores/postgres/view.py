@@ -25,7 +25,7 @@ from heliograph.stores.postgres.database import (
     to_json,
     to_relation_mention,
 )
-from heliograph.stores.postgres.records import PostgresRecordsStore, compile_filter
+from heliograph.stores.postgres.records import PostgresRecordsStore, compile_chunk_filter, compile_filter
 from heliograph.stores.postgres.search import (
     PostgresVectorStore,
     find_phrases,
@@ -49,11 +49,9 @@ from heliograph.stores.view import (
 T = TypeVar("T")
 
 _Mentioned = Literal["entity", "relation"]
-_SAID = """SELECT mention.{kind}_id, min(holding.seen),
+_SAID = """SELECT mention.{kind}_id, min(allowed.seen),
     json_agg({mention} ORDER BY mention.rank, mention.chunk_id, mention.ordinal)
-  FROM heliograph_{kind}_mention AS mention
-  JOIN lightrag_chunks AS chunk ON chunk.workspace = mention.workspace AND chunk.id = mention.chunk_id
-  JOIN holding ON holding.holder = chunk.full_doc_id
+  FROM heliograph_{kind}_mention AS mention JOIN allowed ON allowed.id = mention.chunk_id
   WHERE mention.workspace = %s AND mention.{kind}_id = ANY (ARRAY(SELECT json_array_elements_text(%s)))
   GROUP BY mention.{kind}_id"""
 _QUERIES: dict[_Mentioned, str] = {
@@ -76,12 +74,13 @@ WITH matching AS MATERIALIZED (
   WHERE document.workspace = %s AND {condition}
 ), holding AS MATERIALIZED (
   SELECT holder, min(seen) AS seen FROM matching WHERE holder IS NOT NULL GROUP BY holder
+), allowed AS (
+  SELECT chunk.id, holding.seen FROM holding
+  JOIN lightrag_chunks AS chunk ON chunk.workspace = %s AND chunk.full_doc_id = holding.holder WHERE {chunks}
 )"""
-_IN_CHUNKS = """JOIN lightrag_chunks AS chunk ON chunk.workspace = mention.workspace AND chunk.id = mention.chunk_id
-  JOIN holding ON holding.holder = chunk.full_doc_id"""
+_IN_CHUNKS = "JOIN allowed ON allowed.id = mention.chunk_id"
 _DOCUMENTS = "SELECT id, holder FROM matching ORDER BY id"
-_CHUNKS = """SELECT chunk.id FROM holding
-  JOIN lightrag_chunks AS chunk ON chunk.workspace = %s AND chunk.full_doc_id = holding.holder"""
+_CHUNKS = "SELECT id FROM allowed"
 _ENTITIES = f"""SELECT entity.id FROM (
     SELECT DISTINCT mention.entity_id FROM heliograph_entity_mention AS mention {_IN_CHUNKS}
     WHERE mention.workspace = %s
@@ -212,18 +211,19 @@ class PostgresReading(ScopedReading):
 
 
 def _within(workspace: str, filter_: Filter, query: str, *values: Any) -> Statement:
-    """Return a statement that may read `matching`, the documents, and `holding`, those that store their chunks."""
+    """Return a statement that may read `matching`, the documents, and `allowed`, their chunks that are left."""
     condition, arguments = compile_filter(filter_)
-    return Statement(
-        f"{_HOLDERS.format(condition=condition)} {query}", (workspace, *arguments, *values), is_planned_anew=True
-    )
+    chunks, of_chunks = compile_chunk_filter(filter_)
+    common = _HOLDERS.format(condition=condition, chunks=chunks)
+    given = (workspace, *arguments, workspace, *of_chunks, *values)
+    return Statement(f"{common} {query}", given, is_planned_anew=True)
 
 
 async def _make_scope(session: Session, filter_: Filter, version: int) -> PostgresScope:
     workspace = session.workspace
     documents, chunks, entities, relations = await session.run(
         _within(workspace, filter_, _DOCUMENTS),
-        _within(workspace, filter_, _CHUNKS, workspace),
+        _within(workspace, filter_, _CHUNKS),
         _within(workspace, filter_, _ENTITIES, workspace, workspace),
         _within(workspace, filter_, _RELATIONS, workspace, workspace),
     )

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, starmap
+from operator import itemgetter
 from typing import Any, TypeVar
 
 import apsw
@@ -42,9 +43,12 @@ from heliograph.stores.base import (
 )
 from heliograph.stores.changeset import Changeset
 from heliograph.stores.rows import (
+    CHUNK_COLUMNS,
     COMPARISONS,
     Condition,
     Dialect,
+    chunk_details_object,
+    chunk_values,
     curation_content,
     encode,
     from_seconds,
@@ -385,7 +389,9 @@ def _id_hash(id_: str) -> int:
 _DOCUMENT = """identity.id, source, title, content_hash, status, error, metadata, length, chunk_count, track_id,
                input_tokens, output_tokens, created_at, updated_at, page_starts,
                (SELECT original.id FROM identity AS original WHERE original.key = document.twin_key)"""
-_CHUNK = 'identity.id, owner.id, position, chunk_text.text, token_count, start, "end", headings, page, context'
+_ELSEWHERE = {"id": "identity.id", "document_id": "owner.id", "text": "chunk_text.text"}
+_OF_CHUNK = [name for name in CHUNK_COLUMNS if name not in _ELSEWHERE]
+_CHUNK = ", ".join(_ELSEWHERE.get(name, f'chunk."{name}"') for name in CHUNK_COLUMNS)
 _CHUNK_PARTS = "CROSS JOIN chunk_text USING (key) CROSS JOIN identity AS owner ON owner.key = chunk.document_key"
 _DOCUMENTS_BY_ID = f"""SELECT {_DOCUMENT} FROM carray(?) AS wanted CROSS JOIN identity ON identity.id = wanted.value
                       CROSS JOIN document USING (key)"""
@@ -602,7 +608,8 @@ def _list_batches(connection: apsw.Connection, offset: int, limit: int) -> list[
 
 _DOCUMENT_ROW = """key, source, title, content_hash, status, error, metadata, length, chunk_count, track_id,
                input_tokens, output_tokens, created_at, updated_at, page_starts, twin_key"""
-_CHUNK_ROW = 'key, document_key, position, token_count, start, "end", page, headings, context'
+_PUT_CHUNK = f"""INSERT OR REPLACE INTO chunk (key, document_key, {", ".join(f'"{name}"' for name in _OF_CHUNK)})
+                 VALUES (?, ?{", ?" * len(_OF_CHUNK)})"""
 
 
 def mentioned_ids(changeset: Changeset) -> Iterator[str]:
@@ -708,15 +715,9 @@ def _document_row(keys: Mapping[str, int], document: Document) -> tuple[Any, ...
 
 
 def _write_chunks(connection: apsw.Connection, chunks: Sequence[Chunk], keys: Mapping[str, int]) -> None:
-    rows = (
-        (
-            *(keys[chunk.id], keys[chunk.document_id], chunk.position, chunk.token_count),
-            *(chunk.start, chunk.end, chunk.page, encode(chunk.headings), chunk.context),
-        )
-        for chunk in chunks
-    )
-    query = f"INSERT OR REPLACE INTO chunk ({_CHUNK_ROW}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-    connection.executemany(query, rows)
+    of_chunk = itemgetter(*_OF_CHUNK)
+    rows = ((keys[chunk.id], keys[chunk.document_id], *of_chunk(chunk_values(chunk))) for chunk in chunks)
+    connection.executemany(_PUT_CHUNK, rows)
     texts = ((keys[chunk.id], chunk.text) for chunk in chunks)
     connection.executemany("INSERT OR REPLACE INTO chunk_text VALUES (?, ?)", texts)
 
@@ -793,6 +794,8 @@ class SqliteDialect(Dialect):
     """Parameters are arrays of C, which are read once."""
 
     mark, true, false = "?", "1", "0"
+    details = chunk_details_object("json_object", "json({})")
+    chunks = "FROM chunk WHERE chunk.document_key = coalesce(document.twin_key, document.key)"
 
     def one_of(self, column: str, values: Sequence[str]) -> Condition:
         if column == "id":
@@ -803,28 +806,29 @@ class SqliteDialect(Dialect):
     def twin_of(self, document_id: str) -> Condition:
         return "document.twin_key = (SELECT key FROM identity WHERE id = ?)", [document_id]
 
-    def metadata(self, condition: Exists | Equals | In | Range) -> Condition:
-        return _at(condition.path, ("1", [])) if isinstance(condition, Exists) else _value(condition)
+    def said(self, column: str, condition: Exists | Equals | In | Range) -> Condition:
+        return _at(column, condition.path, ("1", [])) if isinstance(condition, Exists) else _value(column, condition)
 
 
 DIALECT = SqliteDialect()
 compile_filter = DIALECT.compile_filter
+compile_chunk_filter = DIALECT.compile_chunk_filter
 
 
-def _value(condition: Equals | In | Range) -> Condition:
+def _value(column: str, condition: Equals | In | Range) -> Condition:
     """Return the condition that a value at a path, or an element of a list there, meets a condition."""
     leaf, values = _leaf(condition, "item")
     inside = f"EXISTS (SELECT 1 FROM json_each({{last}}.value) AS item WHERE {leaf})"
     last = f"v{len(path_keys(condition.path)) - 1}"
     itself, own = _leaf(condition, last)
     either = f"({itself} OR ({last}.type = 'array' AND {inside.format(last=last)}))"
-    return _at(condition.path, (either, [*own, *values]))
+    return _at(column, condition.path, (either, [*own, *values]))
 
 
-def _at(path: str, leaf: Condition) -> Condition:
+def _at(column: str, path: str, leaf: Condition) -> Condition:
     """Return the condition that something stands at a path of which `leaf`, about the last of `v0`, `v1` ..., holds."""
     keys = path_keys(path)
-    tables = ["json_each(document.metadata) AS v0"]
+    tables = [f"json_each({column}) AS v0"]
     tables += [_STEP.format(place, place + 1) for place in range(len(keys) - 1)]
     names = " AND ".join(f"v{place}.key = ?" for place in range(len(keys)))
     condition, values = leaf

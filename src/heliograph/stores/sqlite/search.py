@@ -88,7 +88,7 @@ class Accelerator(ABC, Generic[IndexT]):
 
     @abstractmethod
     def _checksum(self) -> str:
-        """Return what tells the file from one that was damaged, if reading it does not; else nothing.
+        """Return a checksum of the file where reading it does not show damage; else an empty text.
 
         Raises:
             OSError: It cannot be read.

@@ -23,8 +23,9 @@ from heliograph.errors import ConflictError, InvalidRequestError, StoreDamaged, 
 from heliograph.ids import content_hash
 from heliograph.models import WAITING_STATUSES, DocumentStatus, EntityMention, RelationMention
 from heliograph.settings import StoreSettings
-from heliograph.stores.base import Damage, Inspection, ScanKind, digest_terms
-from heliograph.stores.changeset import Collection
+from heliograph.stores.base import Damage, Inspection, ScanKind
+from heliograph.stores.changeset import Collection, digest_terms
+from heliograph.stores.rows import CHUNK_LISTS
 from heliograph.stores.sqlite.database import (
     FILE_NAME,
     LOST_COMMITS,
@@ -86,7 +87,7 @@ def has_workspace(settings: StoreSettings) -> bool:
 
 
 def may_have_waiting(settings: StoreSettings) -> bool:
-    """Whether documents of the workspace wait to be processed, by one look at its file; True if that cannot tell."""
+    """Whether documents of the workspace wait, by one look at its file; True if the file cannot be read."""
     try:
         # Not through what compares checksums of pages, which may not be known yet: this only looks.
         connection = open_to_read(settings.data_dir / settings.workspace / FILE_NAME, vfs=None)
@@ -492,7 +493,7 @@ def _different_texts(connection: apsw.Connection) -> dict[str, list[int]]:
 
 
 def _repair_words(connection: apsw.Connection) -> None:
-    """Have the rows of `*_words` that full text has, and tell all processes which ones were put or removed."""
+    """Give `*_words` the rows that full text has, and log for all processes which ones were put or removed."""
     version = data_version(connection) + 1
     wrong = _different_texts(connection)
     if not wrong:
@@ -567,7 +568,7 @@ _TABLES = (
               AND typeof(created_at) IN ('real', 'integer') AND typeof(updated_at) IN ('real', 'integer')""",
     ),
     _Table("document_text", keeps_doubtful=True),
-    _Table("chunk", keeps_doubtful=True, valid=_LIST.format("headings")),
+    _Table("chunk", keeps_doubtful=True, valid=" AND ".join(map(_LIST.format, CHUNK_LISTS))),
     _Table("chunk_text", keeps_doubtful=True),
     _Table("extraction", "chunk_key", valid=_LIST.format("reply_keys")),
     _Table("entity_mention", "entity_key"),
@@ -829,9 +830,8 @@ class _Copy:
                    JOIN identity ON identity.key = chunk.document_key WHERE chunk.key = ?"""
         seen: set[int] = set()
         for key in sorted(self._doubtful["chunk"] | self._doubtful["chunk_text"]):
-            self._target.execute(
-                f"UPDATE chunk SET headings = iif({_LIST.format('headings')}, headings, '[]') WHERE key = ?", (key,)
-            )
+            mended = ", ".join(f"{name} = iif({_LIST.format(name)}, {name}, '[]')" for name in CHUNK_LISTS)
+            self._target.execute(f"UPDATE chunk SET {mended} WHERE key = ?", (key,))
             for document, id_ in fetch(self._target, owner, (key,)):
                 if document not in seen:
                     seen.add(document)

@@ -33,6 +33,7 @@ from heliograph.stores.sqlite.database import (
 from heliograph.stores.sqlite.records import (
     EvidenceMemory,
     SqliteRecordsStore,
+    compile_chunk_filter,
     compile_filter,
     read_relation_mention,
     to_places,
@@ -250,7 +251,7 @@ class SqliteReading(ScopedReading):
 
 def _make_scope(connection: apsw.Connection, filter_: Filter, version: int) -> SqliteScope:
     documents, seen, holders = _documents(connection, filter_)
-    chunks, moments = _chunks(connection, seen, holders)
+    chunks, moments = _chunks(connection, filter_, seen, holders)
     entities = _entities(connection, chunks)
     return SqliteScope(
         version=version,
@@ -289,12 +290,14 @@ def _renew_scope(
                CROSS JOIN chunk INDEXED BY chunk_by_document ON document_key = wanted.value"""
     held = _columns(connection, query, (array(changed),), 1)[0]
     touched = np.union1d(held, _keys((commit.chunk_ids, commit) for commit in commits))
-    query = "SELECT key, document_key FROM carray(?) AS wanted CROSS JOIN chunk ON key = wanted.value"
-    stored, owners = _columns(connection, query, (array(touched),), 2) if len(touched) else (touched, touched)
+    meets, values = compile_chunk_filter(filter_)
+    query = f"SELECT key, document_key, {meets} FROM carray(?) AS wanted CROSS JOIN chunk ON key = wanted.value"
+    rows = _columns(connection, query, (*values, array(touched)), 3) if len(touched) else [touched] * 3
+    stored, owners, is_allowed = rows[0], rows[1], rows[2] == 1
     was_there = scope.chunks.holds(stored)
-    is_matching = matching.holds(owners)
+    is_matching = matching.holds(owners) & is_allowed
     # What was read anew in a chunk of a document that is none of the changed.
-    is_kept = was_there & ~np.isin(owners, changed)
+    is_kept = was_there & ~np.isin(owners, changed) & is_allowed
     stays = ~np.isin(scope.chunks.keys, touched)
     fresh = stored[is_matching | is_kept]
     moments = np.zeros(len(stored), np.int64)
@@ -418,16 +421,19 @@ def _owners(connection: apsw.Connection, documents: KeySet, holders: Keys) -> di
     return find_owners(sorted((ids[twin], ids[holder]) for twin, holder in pairs))
 
 
-def _chunks(connection: apsw.Connection, seen: NDArray[np.int64], holders: Keys) -> tuple[Keys, NDArray[np.int64]]:
-    """Return the chunks that these documents hold, and when the first document of each was first seen."""
+def _chunks(
+    connection: apsw.Connection, filter_: Filter, seen: NDArray[np.int64], holders: Keys
+) -> tuple[Keys, NDArray[np.int64]]:
+    """Return the chunks left of those that these documents hold, and when the first document of each was first seen."""
     if not holders.any():
         return np.empty(0, np.int64), np.empty(0, np.int64)
     order = np.lexsort((seen, holders))
     distinct, first = np.unique(holders[order], return_index=True)
     holding = KeySet(distinct)
-    query = """SELECT chunk.key, document_key FROM carray(?) AS wanted
-               CROSS JOIN chunk INDEXED BY chunk_by_document ON document_key = wanted.value"""
-    keys, owners = _columns(connection, query, (array(holding.keys),), 2)
+    meets, values = compile_chunk_filter(filter_)
+    query = f"""SELECT chunk.key, document_key FROM carray(?) AS wanted
+                CROSS JOIN chunk INDEXED BY chunk_by_document ON document_key = wanted.value AND {meets}"""
+    keys, owners = _columns(connection, query, (array(holding.keys), *values), 2)
     ascending = np.argsort(keys)
     return keys[ascending], seen[order][first][holding.places(owners[ascending])]
 

@@ -11,8 +11,7 @@ from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import StoreUnavailable
 from heliograph.maintenance.check import check_follower, rebuild_role
 from heliograph.settings import StoreSettings
-from heliograph.stores.bm25 import chunk_terms
-from heliograph.stores.changeset import Changeset, Collection
+from heliograph.stores.changeset import Changeset, Collection, chunk_terms
 from heliograph.stores.composed import ComposedStore
 from heliograph.stores.registry import open_store
 from heliograph.testing.examples import DIMENSION, example_changeset

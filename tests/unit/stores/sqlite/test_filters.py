@@ -15,16 +15,19 @@ from heliograph.filters import (
     Equals,
     Exists,
     Filter,
+    HasChunk,
     In,
     Not,
     Or,
     Range,
     SourcePrefix,
     Sources,
+    chunk_condition,
     matches,
+    matches_chunk,
 )
-from heliograph.models import Document
-from heliograph.stores.sqlite.records import compile_filter
+from heliograph.models import CHUNK_DETAILS, Chunk, Document
+from heliograph.stores.sqlite.records import DIALECT, compile_filter
 
 LAST = "\U0010ffff"
 KEYS = st.sampled_from(["a", "b", "c d", 'q"t', "d.e", "é", "0", "$x", "back\\slash"])
@@ -89,3 +92,33 @@ def test_sql_finds_what_python_matches(documents: list[tuple[str, dict[str, Any]
         if matches(filter_, Document(f"doc-{key}", source, metadata=metadata))
     }
     assert found == expected
+
+
+HEADINGS = st.lists(st.sampled_from(["", "a", "b", 'q"t', "é", "𝄞"]), max_size=3)
+CHUNKS = st.lists(st.tuples(st.none() | st.integers(1, 3), HEADINGS), max_size=4)
+DETAILS = st.sampled_from(CHUNK_DETAILS)
+CHUNK_CONDITIONS: st.SearchStrategy[Filter] = st.one_of(
+    st.builds(Equals, DETAILS, SCALARS),
+    st.builds(In, DETAILS, tuples(SCALARS)),
+    st.builds(lambda path, low: Range(path, gte=low), DETAILS, st.integers(0, 3) | st.sampled_from(["a", "é"])),
+    st.builds(Exists, DETAILS),
+)
+CHUNK_FILTERS = st.recursive(
+    CHUNK_CONDITIONS,
+    lambda inner: st.builds(And, tuples(inner)) | st.builds(Or, tuples(inner)) | st.builds(Not, inner),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(CHUNKS, CHUNK_FILTERS)
+def test_sql_finds_the_chunks_that_python_matches(chunks: list[tuple[int | None, list[str]]], part: Filter) -> None:
+    filter_ = And((Equals("team", "red"), HasChunk(part)))
+    connection = apsw.Connection(":memory:")
+    connection.execute("CREATE TABLE chunk (key INTEGER PRIMARY KEY, page INTEGER, headings TEXT)")
+    for key, (page, headings) in enumerate(chunks):
+        connection.execute("INSERT INTO chunk VALUES (?, ?, ?)", (key, page, json.dumps(headings)))
+    condition, values = DIALECT.compile_chunk_filter(filter_)
+    found = {key for (key,) in connection.execute(f"SELECT key FROM chunk WHERE {condition}", tuple(values))}
+    made = [Chunk("c", "d", 0, "", 0, 0, 0, tuple(headings), page) for page, headings in chunks]
+    assert found == {key for key, chunk in enumerate(made) if matches_chunk(chunk_condition(filter_), chunk)}

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heliograph.embedding.base import EmbeddingInfo
-from heliograph.filters import Equals, Filter
+from heliograph.filters import And, Equals, Filter, HasChunk
 from heliograph.ids import document_id
 from heliograph.ingest.merging import EvidenceFold
 from heliograph.ingest.models import NewDocument
@@ -33,6 +33,7 @@ from heliograph.testing.memory_store import MemoryStore
 from tests.unit.ingest.world import make_pipeline
 
 DIMENSION = 16
+RED = Equals("team", "red")
 FOLD = EvidenceFold.of(IngestSettings())
 PARAGRAPHS = (
     "Ann (person): Lives in Bonn.\nBonn (place): A town.\nAnn -> Bonn [lives] 1.0: Ann lives in Bonn.",
@@ -91,9 +92,10 @@ async def test_view_equals_a_store_of_the_matching_documents(steps: list[tuple[s
 
 
 @settings(deadline=None, max_examples=25)
-@given(STEPS)
-async def test_scope_brought_up_to_a_commit_equals_one_made_anew(steps: list[tuple[str, str, str | None]]) -> None:
-    red = Equals("team", "red")
+@given(STEPS, st.sampled_from([RED, And((RED, HasChunk(Equals("page", 2))))]))
+async def test_scope_brought_up_to_a_commit_equals_one_made_anew(
+    steps: list[tuple[str, str, str | None]], filter_: Filter
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
         where = StoreSettings(data_dir=Path(folder), durability="normal")  # pyright: ignore[reportCallIssue]
         store = await open_store(where, EmbeddingInfo("fake", DIMENSION, 512))
@@ -104,9 +106,11 @@ async def test_scope_brought_up_to_a_commit_equals_one_made_anew(steps: list[tup
             if text is None:
                 await pipeline.delete([document_id(source)])
             else:
-                await pipeline.insert([NewDocument(f"{source}\n\n{text}", source, metadata={"team": team})])
-            kept = await scope_of(store, red, store._scopes)
-            assert kept == await scope_of(store, red, ScopeMemory(ThreadLock))
+                starts = (0, len(f"{source}\n\n"))
+                text = f"{source}\n\n{text}"
+                await pipeline.insert([NewDocument(text, source, metadata={"team": team}, page_starts=starts)])
+            kept = await scope_of(store, filter_, store._scopes)
+            assert kept == await scope_of(store, filter_, ScopeMemory(ThreadLock))
         await store.close()
 
 
