@@ -52,13 +52,16 @@ _MARKUP = re.compile(
     r"|(?<!\w)__(?![\s_]|[a-z\d_]{1,80}__(?!\w))(?P<bold>.{1,500}?)(?<![\s_])__(?!\w)"
     r"|`"
 )
+# Of a link that was cut, or whose label is within another.
+_TARGET_LEFT = re.compile(r"\]\((?:https?:|mailto:|[/#])[^\s)]*\)?")
 _PLURAL = re.compile(r"[a-z]{2,}(?:ches|shes|xes|sses|zes|ies|[^suiy]s|ys)", re.IGNORECASE)
 _NO_PLURALS = frozenset({"series", "species", "news", "means", "always", "lens"})
 
 
 def plain(text: str) -> str:
-    """Return a text on one line and without Markdown's marks; keeps code and mere look-alikes."""
-    return _without_marks(_SPACE.sub(" ", text)).strip()
+    """Return a text on one line and without Markdown's marks and links' targets; keeps code and mere look-alikes."""
+    said = _without_marks(_SPACE.sub(" ", text)).strip()
+    return _TARGET_LEFT.sub("]", said) if "](" in said else said
 
 
 def _without_marks(text: str) -> str:
@@ -105,6 +108,7 @@ _FILE_NAME = re.compile(r"[\w.-]*[/\\][^ ]*|[^ ]*\.[A-Za-z]\w{0,4}")
 _LONG_NUMBER = re.compile(r"\d{5,}|\d{1,4}[-/.年]\d{1,2}[-/.月]\d{1,4}")
 _SENTENCE_MARK = re.compile(r"[。！？?!;；|=…]|\.\.\.|: |：")
 _CAPITAL = r"(?:[A-Z\d][^\s:]*|a|an|and|at|by|for|from|in|of|on|the|to|with)"
+_OPENS_PART = re.compile(r"(?:^|[:?!–—])\s*$")
 _TITLE_CASE = re.compile(rf"{_CAPITAL}(?: {_CAPITAL})*")
 # A title with its subtitle, such as: Joust 2, Survival of the Fittest (a colon between them).
 _TITLE_WITH_SUBTITLE = re.compile(rf"[A-Z\d]\S*(?<!:)(?: {_CAPITAL}){{0,4}}: {_CAPITAL}(?: {_CAPITAL}){{1,5}}")
@@ -148,10 +152,22 @@ def _read_heading(heading: str) -> tuple[tuple[str, str], ...]:
     if _is_name(name) and not _says_what_to_do(name):
         kinds = {clean_name(span.text): span.type for span in found}
         return ((name, kinds.get(name) or _type_of_heading(name)),)
-    # A single capital at the start of a heading proves nothing.
-    sure = [span for span in found if span.start > 0 or span.type != "unknown" or " " in span.text]
+    sure = [span for span in found if " " in span.text or span.type != "unknown" or _proves_itself(name, span)]
     inner = {clean_name(span.text): span.type for span in sure if not _FILE_NAME.fullmatch(span.text)}
     return tuple((name, kind) for name, kind in inner.items() if name)[:_MOST_INNER_NAMES]
+
+
+def _proves_itself(heading: str, word: NameSpan) -> bool:
+    """Return whether the capital of a single word in a heading says that it is a name.
+
+    The first word has one anyway, and so has a common word behind a colon, or where other common words have one, too.
+    """
+    if word.start == 0 or not is_usually_lower(word.text):
+        return word.start > 0
+    inside = [match for match in _WORD.finditer(heading) if not _OPENS_PART.search(heading[: match.start()])]
+    others = (match.group() for match in inside if match.start() != word.start)
+    is_in_title_case = any(other[0].isupper() and is_usually_lower(other) for other in others)
+    return not is_in_title_case and any(match.start() == word.start for match in inside)
 
 
 def _says_what_to_do(name: str) -> bool:
@@ -517,19 +533,28 @@ _CITATION_MARK = re.compile(
     r"\b(?:doi|DOI|et al|ISSN|ISBN)\b|\bEds?\."
     r"|\[(?:Google Scholar|PubMed|Cross ?Ref|Medline|PMC[^\]]*|Web of Science)"
     r"|[(\s](?:1[5-9]|20)\d\d[a-z]?\)?[.,;:]|\((?:1[5-9]|20)\d\d[a-z]?\)"
-    r"|\b\d{1,4} ?(?:\(\d[\d–/-]*\))? ?[:,] ?(?:pp?\. ?)?[eS]?\d{1,5} ?[–-] ?\d{1,5}"
+    r"|\b\d{1,4} ?(?:\(\d[\d–/-]*\))? ?(?:[:,]|\*\*) ?(?:pp?\. ?)?[eS]?\d{1,5} ?[–-] ?\d{1,5}|\b10\.\d{4,9}/"
+    # A volume in bold before its pages is proof enough for two.
+    r"|\*\*(?=\d{1,4}\*\* ?[eS]?\d{1,5} ?[–-] ?\d)"
     r"|\bpp?\. ?\d|\b[Vv]ol\. ?\d|\b(?:Retrieved|Accessed|Archived) (?:on |from |\d)"
     r"|\bUniversity Press\b|\bJournal of\b"
     r"|[^\W\d_]{2,},? (?:[A-Z]\.? ?-?){1,3}(?=[,;&.]| and\b)|……|\[[JMDCN](?:/OL)?\]"
 )
-_LEAST_MARKS, _LETTERS_PER_MARK = 3, 70
+_LEAST_MARKS, _LETTERS_PER_MARK = 3, 80
 _LINKS_ALONE = re.compile(r"[\s*+•|>·,;/#\d.-]*(?:!?\[[^\]\n]*\](?:\([^)\n]*\)|\[[^\]\n]*\])?[\s*+•|>·,;/-]*)+")
+# "The Wayback Machine - https://..." names what a link leads to, or who keeps it.
+_NAMED_ADDRESS = re.compile(r"(?:[^\n|]{0,60}?(?:[:：]|\s[–-])\s*)?<?https?://\S+\s*")
 _LINK = re.compile(
     r"\[(?P<label>[^\[\]\n]{1,60})\]\((?P<target>[^()\s]{1,500}(?:\([^()\s]{0,200}\)[^()\s]{0,200}){0,4})\)"
 )
 _BEFORE_BUTTONS = frozenset(".,;:)]0123456789")
 _LEAST_BUTTONS = 3
-_TARGET = re.compile(r"\]\([^)\n]*\)|https?://\S+")
+# What is left of such links where a page was saved as text: "pp. 211-221.Google Scholar", "Boston [Google Scholar]".
+_BUTTON_AT_END = re.compile(
+    r"(?<=[\w)\]]\.)[A-Z][a-z]+(?: [A-Z][a-z]+){1,2}[ \t]*$|\[[A-Z][\w ]{1,40}\][ \t]*$", re.MULTILINE
+)
+# What is no text of a reference: where a link leads, and ids.
+_TARGET = re.compile(r"\]\([^)\n]*\)|https?://\S+|(?<!\S)(?=\S*\d)(?=\S*[./:%])\S{12,}")
 _LINE = re.compile(r"[^\n]+")
 
 _TABLE_RULE = re.compile(r"\s*\|?[ \t:|-]*-{3,}[ \t:|-]*")
@@ -579,7 +604,8 @@ def _blank_spans(text: str) -> Iterator[tuple[int, int]]:
     lines = [match.span() for match in _LINE.finditer(text)]
     for number, (start, end) in enumerate(lines):
         line = text[start:end]
-        if "](" in line and _LINKS_ALONE.fullmatch(line):
+        is_link = "](" in line and _LINKS_ALONE.fullmatch(line)
+        if is_link or ("://" in line and _NAMED_ADDRESS.fullmatch(line)):
             yield start, end
         elif line.lstrip().startswith("|"):
             following = text[slice(*lines[number + 1])] if number + 1 < len(lines) else ""
@@ -604,6 +630,9 @@ def _button_labels(text: str) -> Iterator[tuple[int, int]]:
         touches = before in _BEFORE_BUTTONS or behind == "["
         if touches or len(targets[link["label"]]) >= _LEAST_BUTTONS:
             yield link.span("label")
+    at_end = list(_BUTTON_AT_END.finditer(text))
+    written = Counter(button.group().strip() for button in at_end)
+    yield from (button.span() for button in at_end if written[button.group().strip()] > 1)
 
 
 def _around_definitions(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -73,6 +73,7 @@ class SearchLimits:
             there to the third and costs another; more is 2.
         min_score: Least cosine of a chunk that no other channel found.
         is_read: Whether misspelt names were read before, so that the question is taken as it is.
+        is_account: Whether an account of a whole subject is asked for, though no word at its start says so.
     """
 
     hits: int = 20
@@ -81,6 +82,7 @@ class SearchLimits:
     rounds: int = 1
     min_score: float = -1.0
     is_read: bool = False
+    is_account: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,7 @@ class FusedHits:
             the first first.
         respelt: The question as it was searched for, if names in it were misspelt.
         parts: What each part of a question of several found; empty for a question of one.
+        documents: The documents of the hits, by chunk; each is known by its source, or by its id if it has none.
     """
 
     hits: tuple[FusedHit, ...] = ()
@@ -122,6 +125,7 @@ class FusedHits:
     entities: tuple[str, ...] = ()
     respelt: Respelt | None = None
     parts: tuple[FoundPart, ...] = ()
+    documents: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def chunk_ids(self) -> list[str]:
@@ -149,6 +153,7 @@ class Found:
         vector: Its embedding.
         scale: What cosines mean; those below are in the usual scale.
         parameters: Weights and bounds, as they are for this question in this corpus.
+        share: What names, bridges and the walk count for such a question, before it is seen in what corpus.
         channels: Per channel what it found, chunk ids with scores.
         vectors: Chunk vectors read.
         cosines: Of the question and all chunks whose vector was compared.
@@ -170,6 +175,7 @@ class Found:
     vector: Vector
     scale: CosineScale
     parameters: FusionParameters
+    share: float = 1.0
     channels: dict[str, Scores] = field(default_factory=dict[str, Scores])
     vectors: dict[str, Vector] = field(default_factory=dict[str, Vector])
     cosines: Scores = field(default_factory=dict[str, float])
@@ -377,31 +383,33 @@ class FusedSearch:
             await found.read_documents(found.near)
             spread = len({found.documents.get(id_, id_) for id_ in found.near}) / len(found.near)
             few = min(1.0, max(0.0, (_MANY_DOCUMENTS - spread) / (_MANY_DOCUMENTS - _FEW_DOCUMENTS)))
-            found.parameters = found.parameters.weighed(1.0 - few * (1.0 - self._parameters.within_pages))
+            within = 1.0 - few * (1.0 - self._parameters.within_pages)
+            found.parameters = self._parameters.weighed(min(within, found.share))
 
     async def _begin(self, question: str, vector: Vector, limits: SearchLimits) -> Found:
         """Make the first hop; again with the names that the question may mean, if it misspells some."""
-        found = await self._found(question, vector)
+        found = await self._found(question, vector, limits)
         near = await self._first_hop(found, limits)
         if limits.is_read:
             return found
         respelt = await respell(self._store, question, found.named, [hit.id for hit in near])
         if respelt.changes:
             embedded = await self._embedding.embed([respelt.question], "query")
-            found = replace(await self._found(respelt.question, embedded.vectors[0]), respelt=respelt)
+            found = replace(await self._found(respelt.question, embedded.vectors[0], limits), respelt=respelt)
             await self._first_hop(found, limits)
         return found
 
-    async def _found(self, question: str, vector: Vector) -> Found:
+    async def _found(self, question: str, vector: Vector, limits: SearchLimits) -> Found:
         request = _REQUEST.match(question)
         subject = question[request.end() :] if request else question
         words = await asyncio.to_thread(terms, subject) if len(subject) > _LONG_QUESTION else terms(subject)
         scale = await self._embedding.scale()
         vector = np.ascontiguousarray(vector, np.float32)
         # An account of a whole subject is found by what the question means; its words and names stand everywhere in it.
-        is_account = request is not None and request.lastgroup is not None
-        parameters = self._parameters.weighed(self._parameters.account) if is_account else self._parameters
-        return Found(self._store, question, words or terms(question), vector, scale, parameters)
+        is_account = limits.is_account or (request is not None and request.lastgroup is not None)
+        share = self._parameters.account if is_account else 1.0
+        parameters = self._parameters.weighed(share)
+        return Found(self._store, question, words or terms(question), vector, scale, parameters, share)
 
     async def _first_hop(self, found: Found, limits: SearchLimits) -> Sequence[Hit]:
         """Find chunks by vector and by words, and entities by name; return the chunks near by vector."""
@@ -628,4 +636,10 @@ def _hits(found: Found, limits: SearchLimits) -> FusedHits:
         )
         for chunk_id in sorted(first, key=lambda chunk_id: (-totals[chunk_id], chunk_id))
     )
-    return FusedHits(hits, found.named.longest, entities=tuple(found.entities), respelt=found.respelt)
+    return FusedHits(
+        hits,
+        found.named.longest,
+        entities=tuple(found.entities),
+        respelt=found.respelt,
+        documents={chunk_id: found.documents.get(chunk_id, chunk_id) for chunk_id in first},
+    )

@@ -124,8 +124,9 @@ class FusionParameters:
         walk_starts: Best chunks from which the walk starts.
         damping: Probability that the walk goes on and does not start anew.
         within_pages: Share of what names, bridges and the walk count where the near chunks are of few documents; words
-            count its square.
-        account: The same where the question asks for an account of a whole subject ("Summarize ...").
+            count less, see `weighed`.
+        account: The same where the question asks for an account of a whole subject ("Summarize ..."); where both hold,
+            the smaller share counts.
         again: What each further chunk of a document is worth beside the one before: a page of hundreds of chunks
             otherwise takes the places of all others.
     """
@@ -178,14 +179,15 @@ class FusionParameters:
     def weighed(self, share: float) -> FusionParameters:
         """Return what holds where names, bridges and the walk count this share of what they count elsewhere.
 
-        Words count its square: of what the pages of one subject have in common they are the most common. Residual
-        questions are as many fewer, since what they add counts so little.
+        Words count less than that, its power of 1.5: of what the pages of one subject have in common they are the most
+        common. Residual questions are as many fewer, since what they add counts so little.
         """
+        worded = share**1.5
         return replace(
             self,
             residual_limit=round(share * self.residual_limit),
-            keyword_spread=share * share * self.keyword_spread,
-            most_keyword=share * share * self.most_keyword,
+            keyword_spread=worded * self.keyword_spread,
+            most_keyword=worded * self.most_keyword,
             named=share * self.named,
             bridge_weight=share * self.bridge_weight,
             walk=share * self.walk,

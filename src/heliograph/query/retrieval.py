@@ -45,7 +45,7 @@ from heliograph.query.fusion import FusedHit, FusedHits, FusedSearch, SearchLimi
 from heliograph.query.linking import find_paths
 from heliograph.query.models import Failure, FoundPart, Keywords, ProcessingInfo, Retrieval
 from heliograph.query.plan import FUSED_CHANNELS, MAX_TOP_K, Channel, Plan, find_keywords, is_understood
-from heliograph.query.understanding import QuestionKind, Understanding, find_understanding, side_question
+from heliograph.query.understanding import QuestionKind, Understanding, find_aspects, find_understanding, side_question
 from heliograph.rerank.base import Reranker
 from heliograph.settings import RerankSettings
 from heliograph.stores.base import StoreView
@@ -218,7 +218,7 @@ class Retriever:
         )
         search = FusedSearch(self._store, self._embedding)
         if understanding is not None:
-            auto = AutoSearch(self._store, self._embedding, search)
+            auto = AutoSearch(self._embedding, search)
             return await auto.search(plan.question, vectors[Channel.VECTOR], limits, understanding)
         return await search.search(plan.question, vectors[Channel.VECTOR], limits)
 
@@ -271,12 +271,13 @@ Vector = NDArray[np.float32]
 # | compare | also once for each side; the sides' hits are interleaved |
 # | reason | two rounds of bridges in place of one: the second goes on from what the first led to |
 # | aggregate | wider: twice the chunks |
-# | global | broad: twice the chunks, entities and relations, chunks from as many documents as there are |
+# | global | broad: twice the chunks, entities and relations; also once for each aspect, and documents take turns |
 #
 # The first hits of the plain search keep their places (`_HEAD`), but for the best hit of a side that is not among them;
 # behind them all take turns. So `auto` finds in its first hits what `fusion` finds, and what is misread costs little. A
 # question of several parts is searched part by part as well, whatever its kind; its parts and the whole take turns from
-# the first place on. `leaders` names the chunks, one for each side or part, that must outlive every cut.
+# the first place on. An account of a whole subject is spread over documents, those first that its words, its meaning
+# and its aspects agree on. `leaders` names the chunks, one for each side or part, that must outlive every cut.
 
 # First hits that further searches may not push down.
 _HEAD = 5
@@ -286,6 +287,9 @@ _SEEN = 4
 # Rounds of bridges for a chain of reasoning: the second finds the third hop.
 _ROUNDS = 2
 _WIDER = 2
+# How an aspect is searched for, and how little the first documents of a list stand out from those behind them.
+_PLAIN = (Channel.VECTOR, Channel.KEYWORD)
+_DOCUMENT_CONSTANT = 5
 
 
 def adapt_plan(plan: Plan, understanding: Understanding) -> Plan:
@@ -311,13 +315,11 @@ class AutoSearch:
     """Searches as the kind of question asks for.
 
     Args:
-        store: Where to search.
-        embedding: The model that filled it.
-        search: The fused search of the same store.
+        embedding: The model that filled the store.
+        search: The fused search of it.
     """
 
-    def __init__(self, store: StoreView, embedding: EmbeddingModel, search: FusedSearch) -> None:
-        self._store = store
+    def __init__(self, embedding: EmbeddingModel, search: FusedSearch) -> None:
         self._embedding = embedding
         self._search = search
 
@@ -337,7 +339,10 @@ class AutoSearch:
             StoreError: The store failed.
         """
         rounds = _ROUNDS if understanding.kind is QuestionKind.REASON else limits.rounds
-        whole = await self._search.search(question, vector, replace(limits, rounds=rounds))
+        is_account = understanding.kind is QuestionKind.GLOBAL
+        whole = await self._search.search(question, vector, replace(limits, rounds=rounds, is_account=is_account))
+        if is_account and not understanding.parts:
+            return await self._account(question, whole, limits)
         sides = [side_question(question, understanding.sides, side) for side in understanding.sides]
         pieces = sides or list(understanding.parts)
         if pieces:
@@ -348,18 +353,21 @@ class AutoSearch:
             found = await run_together(
                 *(self._search.search(piece, vector, limits) for piece, vector in zip(pieces, vectors, strict=True))
             )
-            return _merged(whole, found, limits.hits) if sides else _shared_out(whole, pieces, found, limits.hits)
-        return await self._spread(whole) if understanding.kind is QuestionKind.GLOBAL else whole
+            if sides:
+                return _merged(whole, found, limits.hits)
+            shared = _shared_out(whole, pieces, found, limits.hits)
+            return replace(shared, hits=_spread(whole, found, limits.hits).hits) if is_account else shared
+        return whole
 
-    async def _spread(self, whole: FusedHits) -> FusedHits:
-        """Take turns among documents, the best chunk of each first, documents in the order of their best chunk."""
-        chunks = await self._store.records.get_chunks(whole.chunk_ids)
-        documents = {chunk.id: chunk.document_id for chunk in chunks}
-        groups: dict[str, list[FusedHit]] = {}
-        for hit in whole.hits:
-            groups.setdefault(documents.get(hit.chunk_id, hit.chunk_id), []).append(hit)
-        turns = zip_longest(*groups.values())
-        return replace(whole, hits=_by_place([hit for turn in turns for hit in turn if hit is not None]))
+    async def _account(self, question: str, whole: FusedHits, limits: SearchLimits) -> FusedHits:
+        """Search for every aspect as well, by vectors and words, which is cheap; and let documents take turns."""
+        aspects = find_aspects(whole.respelt.question if whole.respelt else question)
+        vectors = (await self._embedding.embed(aspects, "query")).vectors if aspects else ()
+        plain = replace(limits, channels=limits.channels.intersection(_PLAIN), is_read=True, is_account=True)
+        found = await run_together(
+            *(self._search.search(aspect, vector, plain) for aspect, vector in zip(aspects, vectors, strict=True))
+        )
+        return _spread(whole, found, limits.hits)
 
 
 def _merged(whole: FusedHits, pieces: Sequence[FusedHits], limit: int) -> FusedHits:
@@ -395,6 +403,31 @@ def _shared_out(whole: FusedHits, parts: Sequence[str], found: Sequence[FusedHit
             for part, hits in zip(parts, found, strict=True)
         ),
     )
+
+
+def _spread(whole: FusedHits, aspects: Sequence[FusedHits], limit: int) -> FusedHits:
+    """Return the hits of all in turns of documents, the best chunk of each first.
+
+    Documents are ordered by reciprocal rank: among those near by vector and those found by words, which both count for
+    the whole question whatever the one weighs beside the other for a chunk, and, as much as these together, by aspect.
+    """
+    lists = [whole, *aspects]
+    documents = {chunk_id: document for hits in lists for chunk_id, document in hits.documents.items()}
+    plain = [{hit.chunk_id: hit.scores[name] for hit in whole.hits if name in hit.scores} for name in _PLAIN]
+    plain = [scores for scores in plain if scores] or [{hit.chunk_id: hit.score for hit in whole.hits}]
+    ranked = [(ordered(scores), 1.0 / len(plain)) for scores in plain]
+    ranked += [(hits.chunk_ids, 1.0 / len(aspects)) for hits in aspects]
+    # What only names or bridges found comes last.
+    worth = dict.fromkeys(documents.values(), 0.0)
+    for chunk_ids, weight in ranked:
+        for rank, document in enumerate(dict.fromkeys(documents[id_] for id_ in chunk_ids), start=1):
+            worth[document] += weight / (_DOCUMENT_CONSTANT + rank)
+    groups: dict[str, list[str]] = {document: [] for document in ordered(worth)}
+    for chunk_id in round_robin([hits.chunk_ids for hits in lists], key=str):
+        groups[documents[chunk_id]].append(chunk_id)
+    order = [chunk_id for turn in zip_longest(*groups.values()) for chunk_id in turn if chunk_id is not None]
+    known: Mapping[str, FusedHit] = {hit.chunk_id: hit for hits in reversed(lists) for hit in hits.hits}
+    return replace(whole, hits=_by_place([known[chunk_id] for chunk_id in order[:limit]]), documents=documents)
 
 
 def _by_place(hits: Sequence[FusedHit]) -> tuple[FusedHit, ...]:

@@ -20,7 +20,7 @@ from heliograph.errors import BadModelReply
 from heliograph.extraction.reply_readers import objects_in
 from heliograph.models import Usage
 from heliograph.prompts import load_prompt
-from heliograph.text.analysis import detect_language, is_chinese, stop_words, word_list
+from heliograph.text.analysis import detect_language, is_chinese, stop_words, terms, word_list
 from heliograph.text.chinese import tag_words
 from heliograph.text.phrases import SentenceReading, read_texts
 
@@ -114,6 +114,10 @@ _SAYS = (
 )
 _TALK = r"(?:discussions|conversations|stories|anecdotes|examples|mentions|quotes|patterns|themes|topics|references)"
 
+_SPEAKING_OF = (
+    r"(?:including|covering|considering|describing|detailing|discussing|focusing on|highlighting|noting|touching on)"
+)
+
 CUES = (
     # Why comes before all, whatever it asks it of.
     _cue(QuestionKind.REASON, r"^(?:and |but |so )?why\b", r"^how come\b", r"\bexplain why\b", r"^为什么|^为何"),
@@ -123,6 +127,11 @@ CUES = (
         r"^(?:overall|in general|generally|on the whole)\b",
         r"^(?:please )?(?:describe|characteri[sz]e|outline|trace|explain)\b.*\b(?:events|stages|phases|developments?"
         r"|evolution|trends|transformations|characteristics|factors|consequences|systems|aspects)\b",
+        rf"^(?:please )?(?:describe|characteri[sz]e|outline|trace|discuss|explain) (?!how to\b).*"
+        rf"(?:, {_SPEAKING_OF} |\band (?:its|their|how) )",
+        r"^(?:(?:from|according to) [\w ]{2,40}, )?what (?:(?:are|were) the )?(?:key|defining|primary|major|main"
+        r"|fundamental) (?:[\w-]+,? ){0,6}(?:aspects|changes|characteristics|developments|elements|events|factors"
+        r"|features|functions|shifts|traits|transformations)\b",
         r"^what (?:were|are) (?:the|some) (?:\w+ ){0,2}(?:stages|phases|events|developments|transformations) (?:of|in"
         r"|that|around|leading)\b",
         r"(?:经历了?|分为|有)(?:哪些|哪几个|几个)(?:主要)?(?:阶段|时期)|来龙去脉|(?:发展|演变)(?:历程|过程)",
@@ -564,6 +573,36 @@ def _has_subject(part: str) -> bool:
     (words,) = tag_words([part[: asks.start()] if asks and asks.start() else part])
     named = dropwhile(lambda word: word.tag != "v", words) if asks and not asks.start() else words
     return any(word.tag in _NOMINAL for word in named)
+
+
+# What an account of a whole subject is to speak of: "Describe the reef, covering its age and the fish that live there".
+#
+# Each aspect is a search of its own, since the pages that speak of one seldom speak of the others. It is searched for
+# with the subject, which stands first, before it.
+
+_ASPECT_BREAK = re.compile(
+    rf"\s*,?\s+{_SPEAKING_OF}\s+|(?:\s*[,;:]|\s+and|\s+as well as)+\s+"
+    r"(?=(?:an?|the|its|their|his|her|how|wh(?:at|en|ere|ich|o|y))\b)|\s*(?:[，、；：]|以及|包括|及其)\s*",
+    re.IGNORECASE,
+)
+# What a question opens with that asks for an account, or says from where it is looked at.
+_ACCOUNT_OPENING = re.compile(
+    r"^(?:please )?(?:(?:from|according to) (?:an? |the )?[\w ]{2,40}, )?(?:what|which) (?:is|are|was|were) "
+    r"(?:the |some of the )?|^(?:please )?[a-z]+ (?:an? (?:\w+ )?(?:overview|summary|account) of )?(?=the |an? |how )"
+    r"|^(?:请|请你|帮我|给我)*(?:总结|概述|概括|归纳|综述|描述|介绍|说明)(?:一下|下)?",
+    re.IGNORECASE,
+)
+_MOST_ASPECTS = 5
+
+
+def find_aspects(question: str) -> tuple[str, ...]:
+    """Return what an account is to speak of, each with its subject: two to five texts, or none where one thing is."""
+    text = _ACCOUNT_OPENING.sub("", " ".join(question[:LONGEST_READ].split()), count=1).rstrip("?.!？。！ ")
+    aspects = dict.fromkeys(piece for piece in _ASPECT_BREAK.split(text) if terms(piece))
+    if len(aspects) < 2:
+        return ()
+    subject, *others = aspects
+    return (subject, *(f"{subject}: {other}" for other in others))[:_MOST_ASPECTS]
 
 
 # Understanding a question without a model: cue words, names, coordination.

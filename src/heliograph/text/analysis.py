@@ -133,16 +133,22 @@ __all__ = ["MAX_TERM_LENGTH", "chunk_index_text", "detect_language", "stop_words
 # The text that stands for a chunk wherever it is found: by its vector, and by its terms.
 #
 # A chunk is indexed under its document's title and its section's headings, so that a passage that never names its
-# subject is still found by it; what the passage says itself is not repeated.
+# subject is still found by it; what the passage says itself is not repeated. The query of a link is left out ("share
+# this", "search for this title"): scraped pages are full of them, and their words would be taken for the passage's own.
 
 _MAX_PREFIX_LENGTH = 300
+_LINK_QUERY = re.compile(r"(?<=\]\()([^()\s?]{0,2000})\?[^()\s]{0,4000}(?:\([^()\s]{0,200}\)[^()\s]{0,200}){0,4}")
 
 
 def chunk_index_text(title: str, chunk: Chunk) -> str:
-    """Return the text that stands for a chunk: title and headings that it does not contain, a line feed, its text."""
-    path = dict.fromkeys(part for part in (title, *chunk.headings) if part and not _says(chunk.text, part))
+    """Return the text that stands for a chunk.
+
+    Title and headings that it does not contain, a line feed, its text without the queries of its links.
+    """
+    text = _LINK_QUERY.sub(r"\1", chunk.text) if "](" in chunk.text else chunk.text
+    path = dict.fromkeys(part for part in (title, *chunk.headings) if part and not _says(text, part))
     prefix = " > ".join(path)[:_MAX_PREFIX_LENGTH].rstrip()
-    return f"{prefix}\n{chunk.text}" if prefix else chunk.text
+    return f"{prefix}\n{text}" if prefix else text
 
 
 def _says(text: str, title: str) -> bool:

@@ -79,6 +79,8 @@ DEMONYMS = word_list("demonyms")
 FILE_SUFFIXES = word_list("file_suffixes")
 INNER_PARTICLES = word_list("particles")
 PLACES = word_list("places")
+# Cut short they stand for a part whatever stands beside them: "Supplemental Fig".
+_CUT_STRUCTURE_WORDS = frozenset({"eq", "eqs", "fig", "figs", "sect", "sects", "suppl"})
 ROMAN_NUMERALS = frozenset({"ii", "iii", "iv", "vi", "vii", "viii", "ix", "xi", "xii", "xiii", "xiv", "xv", "xvi"})
 SHOUTED_WORDS = word_list("shouted_words")
 STRUCTURE_WORDS = word_list("structure_words")
@@ -251,6 +253,8 @@ _TOKEN = re.compile(
 _WORDS = re.compile(rf"{_WORD}(?:[^\W{_UNCASED}]|['’-](?={_WORD}))*")
 _INSIDE_SENTENCE = re.compile(rf"(?<=[^\W\d_,;] )({_WORD}+)")
 _MIXED = re.compile(r"(?=[^\s]*[A-Za-z])(?=[^\s]*\d)[\w.+-]+")
+_ID_PART = re.compile(r"\w*\d:[A-Z]+:\d\w*")
+_PART_NUMBER = re.compile(r"[A-Z]{1,2}\d{1,3}[a-z]?")
 _QUANTITY = re.compile(r"[\d.]+[-\w]{0,3}|\d+x\d+|\d+-\w+|[a-z]+-\d+\w{0,2}|\d+(?:st|nd|rd|th)\b.*", re.IGNORECASE)
 _CAMEL = re.compile(r"[a-z][a-z0-9]*[A-Z]\w*|[A-Z][a-z]+(?:[A-Z][a-z0-9]+)+")
 # After these a capital may only mark the start of a sentence, a list item, a quotation or a cell.
@@ -400,19 +404,33 @@ def _may_be_name(tokens: list[NameToken], index: int, evidence: CaseEvidence) ->
     if not (word[0].isalpha() or word[0] == "_" or word[0].isdigit()):
         return False
     if is_identifier(word):
-        return True
+        return not _is_numbered_part(tokens, index)
     if not word[0].isupper() or _is_date_part(tokens, index):
         return False
     if len(word) == 1:
         return _is_initial_letter(tokens, index)
     if word.isupper() and len(word) <= _LONGEST_ACRONYM:
-        return lower not in SHOUTED_WORDS
+        return lower not in SHOUTED_WORDS and not _is_in_id(tokens, index)
     elided, _, rest = lower.replace("’", "'").partition("'")
     # "Don't", and in French "C'est".
     if elided in evidence.function_words or (len(elided) == 1 and rest in evidence.function_words):
         return index > 0 and tokens[index - 1].is_name and lower in _SURNAMES_TOO
     may_open = _is_initial(tokens, index) or _opens_entry(tokens, index)
     return not may_open or _is_name_at_start(tokens, index, evidence)
+
+
+def _is_numbered_part(tokens: list[NameToken], index: int) -> bool:
+    """Return whether this numbers a part of a document: "Table S1", "Fig. A2"."""
+    before = tokens[index - 2 if index > 1 and _is_dot(tokens, index - 1) else index - 1].lower if index else ""
+    return before in STRUCTURE_WORDS and _PART_NUMBER.fullmatch(tokens[index].text) is not None
+
+
+def _is_in_id(tokens: list[NameToken], index: int) -> bool:
+    """Return whether this is a part of an id, as in `1:CAS:528:DC`."""
+    around = tokens[index - 2 : index + 3] if index > 1 else []
+    joined = "".join(token.text for token in around)
+    is_tight = len(around) == 5 and around[-1].end - around[0].start == len(joined)
+    return is_tight and _ID_PART.fullmatch(joined) is not None
 
 
 def _opens_entry(tokens: list[NameToken], index: int) -> bool:
@@ -584,6 +602,10 @@ _AGREEMENTS = frozenset({"convention", "treaty", "agreement", "protocol", "decla
 _BEFORE_ARTICLES = frozenset({"of", "for", "on", "de", "von", "van"})
 _INNER_ARTICLES = frozenset({"the", "la", "las", "los", "der", "den"})
 _NEVER_ALONE = STRUCTURE_WORDS | ROMAN_NUMERALS | CALENDAR | function_words()
+_ADDED = frozenset({"supplemental", "supplementary"})
+# Without their full stops.
+_DEGREES = frozenset({"ba", "bs", "bsc", "dphil", "edd", "llb", "llm", "ma", "mba", "md", "mphil", "ms", "msc", "phd"})
+_ERAS_AND_DEGREES = CALENDAR | _DEGREES
 _ACRONYMS = frozenset({"US", "IT", "WHO"})
 _MONARCH_NUMBERS = ROMAN_NUMERALS | {"i", "v", "x"}
 _ARROWS = frozenset("→➔➝⇒►▸▶")
@@ -781,11 +803,18 @@ def _is_profession(word: str) -> bool:
     return word not in GIVEN_NAMES and word.removesuffix("s").endswith(("ist", "ician", "er", "or"))
 
 
+def is_era_or_degree(word: str) -> bool:
+    """Return whether a word with full stops belongs to a date or behind a person's name: "B.C.", "p.m.", "Ph.D."."""
+    return "." in word and word.replace(".", "").lower() in _ERAS_AND_DEGREES
+
+
 def _is_acceptable(name: str, evidence: CaseEvidence) -> bool:
     words = name.lower().split()
     if len(words) > _MOST_WORDS or not 2 <= len(name) <= _LONGEST_NAME:
         return False
     if (words[0] in STRUCTURE_WORDS and words[-1][0].isdigit()) or DATE_PATTERN.fullmatch(name):
+        return False
+    if words[-1] in _CUT_STRUCTURE_WORDS or (words[0] in _ADDED and words[-1] in STRUCTURE_WORDS):
         return False
     # "BACK TO BASICS" is a line in capitals.
     if len(words) > 1 and name.isupper() and not evidence.function_words.isdisjoint(words):
@@ -796,6 +825,8 @@ def _is_acceptable(name: str, evidence: CaseEvidence) -> bool:
         return False
     if len(words) > 1:
         return True
+    if is_era_or_degree(name):
+        return False
     if words[0] in _NEVER_ALONE or words[0] in evidence.function_words:
         return name in _ACRONYMS
     return words[0] not in COMMON_WORDS or name.isupper() or is_identifier(name)

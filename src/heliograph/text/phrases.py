@@ -28,6 +28,7 @@ from heliograph.text.name_spans import (
     STRUCTURE_WORDS,
     CaseEvidence,
     NameSpan,
+    is_era_or_degree,
     is_german_noun,
     is_identifier,
     latin_names,
@@ -405,7 +406,7 @@ def _in_sentence(text: str, sentence: SentenceReading) -> Iterator[Abbreviation]
 
 
 def _is_short_form(short: str) -> bool:
-    return sum(character.isupper() for character in short) >= 2
+    return sum(character.isupper() for character in short) >= 2 and not is_era_or_degree(short)
 
 
 def _long_form_start(text: str, sentence_start: int, bracket: re.Match[str], parts: Mapping[int, _Part]) -> int:

@@ -27,6 +27,9 @@ def chunk(text: str, *headings: str) -> Chunk:
         ("Guide", ("Guide", "Set-up", "Power"), "Plug it in.", "Guide > Set-up > Power\nPlug it in."),
         ("Guide", ("Set-up",), "## Set-up\nPlug it in.", "Guide\n## Set-up\nPlug it in."),
         ("", (), "Plug it in.", "Plug it in."),
+        ("Guide", (), "[it](https://a.example/in?t=Guide_(2)&q=1 'it')", "Guide\n[it](https://a.example/in 'it')"),
+        ("", (), "[![Plug](/plug.png?w=1)it](mailto:?subject=It) in", "[![Plug](/plug.png)it](mailto:) in"),
+        ("", (), "[it](/a#in) (is it? Yes) x[it](a?b)", "[it](/a#in) (is it? Yes) x[it](a)"),
     ],
 )
 def test_chunk_is_indexed_under_what_it_does_not_say(

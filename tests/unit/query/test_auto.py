@@ -26,18 +26,24 @@ VECTOR = np.ones(4, np.float32) / 2
 class Search:
     """Finds for each question the chunks that it was made with, named by letters, and remembers what was asked."""
 
-    def __init__(self, found: dict[str, str]) -> None:
+    def __init__(self, found: dict[str, str], documents: dict[str, str] | None = None) -> None:
         self._found = found
+        self._documents = documents or {}
         self.asked: list[tuple[str, int]] = []
 
     async def search(self, question: str, vector: NDArray[np.float32], limits: SearchLimits) -> FusedHits:
         self.asked.append((question, limits.rounds))
         ids = self._found.get(question, "")
-        return FusedHits(tuple(FusedHit(name, 1.0 - place / 100) for place, name in enumerate(ids)))
+        hits = tuple(FusedHit(name, 1.0 - place / 100) for place, name in enumerate(ids))
+        return FusedHits(hits, documents={name: self._documents.get(name, name) for name in ids})
+
+
+async def _completed(hits: FusedHits) -> FusedHits:
+    return hits
 
 
 async def auto(world: World, search: Search, question: str, **understood: Any) -> FusedHits:
-    engine: Any = AutoSearch(world.store, world.embedding, search)  # pyright: ignore[reportArgumentType]
+    engine: Any = AutoSearch(world.embedding, search)  # pyright: ignore[reportArgumentType]
     return await engine.search(question, VECTOR, LIMITS, Understanding(**understood))
 
 
@@ -80,18 +86,33 @@ async def test_only_reasoning_crosses_a_second_bridge(world: World, kind: Questi
 
 
 async def test_global_takes_turns_among_documents(world: World) -> None:
-    for name, source in [("a", "one"), ("b", "one"), ("c", "two"), ("d", "one"), ("e", "three")]:
-        await world.chunk(name, source=source)
-    search = Search({"q": ""})
-    ids = [f"chunk-{name}" for name in "abcde"]
-    hits = FusedHits(tuple(FusedHit(id_, 1.0) for id_ in ids))
-
-    async def find(question: str, vector: object, limits: object) -> FusedHits:
-        return hits
-
-    search.search = find  # pyright: ignore[reportAttributeAccessIssue]
+    search = Search({"q": "abcde"}, documents={"a": "one", "b": "one", "c": "two", "d": "one", "e": "three"})
     found = await auto(world, search, "q", kind=QuestionKind.GLOBAL)
-    assert found.chunk_ids == ["chunk-a", "chunk-c", "chunk-e", "chunk-b", "chunk-d"]
+    assert names(found) == "acebd"
+
+
+async def test_account_is_searched_by_aspects_and_documents_come_first_that_these_agree_on(world: World) -> None:
+    question = "Describe the reef, covering its age and the fish that live there."
+    aspects = ("the reef", "the reef: its age", "the reef: the fish that live there")
+    search = Search({question: "abc", aspects[0]: "a", aspects[1]: "xc", aspects[2]: "yc"})
+    found = await auto(world, search, question, kind=QuestionKind.GLOBAL)
+    assert [asked for asked, _ in search.asked] == [question, *aspects]
+    assert names(found) == "acbxy"
+    assert [hit.score for hit in found.hits] == sorted((hit.score for hit in found.hits), reverse=True)
+
+
+async def test_for_an_account_words_count_beside_vectors_whatever_they_weigh_for_a_chunk(world: World) -> None:
+    hits = FusedHits(
+        tuple(
+            FusedHit(name, sum(scores), dict(zip(("vector", "keyword"), scores, strict=False)))
+            for name, scores in {"a": (0.9, 0.001), "b": (0.8,), "c": (0.7, 0.003), "d": (0.6, 0.002)}.items()
+        ),
+        documents={name: name for name in "abcd"},
+    )
+    search = Search({})
+    search.search = lambda *_: _completed(hits)  # pyright: ignore[reportAttributeAccessIssue]
+    found = await auto(world, search, "q", kind=QuestionKind.GLOBAL)
+    assert names(found) == "acdb"
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ def found(text: str) -> list[tuple[str, str]]:
         ("He was here (NASA) and (Paris).", []),
         ("a heat shock protein (XYZ)", []),
         ("(MQTT)", []),
+        ("before chickens (B.C.) laid eggs", []),
         ("the Office of Management and Budget (OMB)", [("OMB", "Office of Management and Budget")]),
         ("Social Security Administration (SSA)", [("SSA", "Social Security Administration")]),
         ("the Caribbean Community (CARICOM)", [("CARICOM", "Caribbean Community")]),

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from heliograph.extraction.local import LocalExtractor
+from heliograph.extraction.local_subjects import plain, subjects_of
 from heliograph.ids import mention_rank
 from heliograph.models import Chunk, Document, Extraction
 from heliograph.text.tokens import count_tokens
@@ -137,3 +138,35 @@ def test_label_of_many_links_is_a_button_and_no_name() -> None:
         "In those days Ann Weber left Oslo. [A page](https://a.example/1)[Zorblatt Scholar](https://a.example/(2))"
     )
     assert "Zorblatt Scholar" not in {mention.name for mention in extract(chained).entities}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The Zorblatt Machine - https://a.example/web/1999",
+        "Vries, J. (1999) Of mills. Rev. 12: 1-9.Zorblatt Scholar\n\nHolm, K. 2001. Of mines. Oslo.Zorblatt Scholar",
+        "Holm K. Of mines. Bergen [Zorblatt Scholar]\n\nVries J. Of mills. Oslo [Zorblatt Scholar]",
+        "6. G Holm M Vries (1995) ZorblattTitle The number of mines in old Bergen and what is known of who dug them. "
+        "_Rev Hist_**12** 887–892 Zorblatt Handle 10.1073/pnas.011244998",
+    ],
+)
+def test_notices_and_references_name_nothing(text: str) -> None:
+    names = {mention.name for mention in extract(f"Ann Weber met Otto Brandt in Oslo.\n\n{text}").entities}
+    assert {"Ann Weber", "Otto Brandt", "Oslo"} <= names
+    assert not any("Zorblatt" in name for name in names)
+
+
+def test_sentence_that_ends_with_an_address_is_read() -> None:
+    assert "Zorblatt" in {mention.name for mention in extract("We met Zorblatt at https://a.example/").entities}
+
+
+def test_excerpt_has_no_address_of_a_link_that_was_cut() -> None:
+    assert plain("Oslo[April 17](https://a.example/(x)) and [Ann](https://a.example/?q") == "Oslo[April 17]) and [Ann]"
+
+
+def test_common_word_behind_a_colon_of_a_heading_is_no_subject() -> None:
+    def named(heading: str) -> list[str]:
+        return [name for name, _ in subjects_of(heading)]
+
+    assert named("What is known so far of the old mines: Lethal violence deep in Bergen") == ["Bergen"]
+    assert named("What is known so far of the old mines: Zorblatt deep in Bergen") == ["Zorblatt", "Bergen"]

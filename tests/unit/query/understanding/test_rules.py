@@ -53,6 +53,36 @@ def test_weak_cues_count_only_where_nothing_is_named() -> None:
 
 
 @pytest.mark.parametrize(
+    ("question", "aspects"),
+    [
+        ("Describe the reef, covering its age and the fish that live there.",
+         ("the reef", "the reef: its age", "the reef: the fish that live there")),
+        ("What were the key political and social changes in Bergen, including its trade?",
+         ("key political and social changes in Bergen", "key political and social changes in Bergen: its trade")),
+        ("Trace the development of mills, mines, and forges.", ()),
+        ("总结北港的历史，包括航运、渔业以及灯塔的变迁。",
+         ("北港的历史", "北港的历史: 航运", "北港的历史: 渔业", "北港的历史: 灯塔的变迁")),
+    ],
+)  # fmt: skip
+def test_aspects_of_an_account(question: str, aspects: tuple[str, ...]) -> None:
+    assert understand_by_rules(question).kind is QuestionKind.GLOBAL
+    assert parts_room.find_aspects(question) == aspects
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Describe the port that the broker listens on.",
+        "Explain how to renew a certificate and its key.",
+        "What are the main components of the pump?",
+        "Explain why the reef and its fish are dying.",
+    ],
+)
+def test_one_thing_is_no_account(question: str) -> None:
+    assert understand_by_rules(question).kind is not QuestionKind.GLOBAL
+
+
+@pytest.mark.parametrize(
     ("question", "sides"),
     [
         ("What is the difference between MQTT and HTTP?", ("MQTT", "HTTP")),
