@@ -248,7 +248,7 @@ class Curator:
                 raise ConflictError(f"the curation {id_!r} was undone before, by {item.undone_by or 'somebody'!r}")
             loader = RuleLoader(self._store)
             await loader.load_bearers(item.entity_ids)
-            book = RuleBook(loader.rules.values())
+            book = loader.book
             for taken, name in zip(item.entity_ids, item.names, strict=True):
                 if book.is_succeeded(taken) and book.has_lost(taken) and not book.has_lost(taken, without=id_):
                     raise ConflictError(
@@ -298,7 +298,7 @@ class Curator:
         ids = [name_to_entity_id(name) for name in clean]
         loader = RuleLoader(self._store)
         await loader.load_bearers(ids)
-        book = RuleBook(loader.rules.values())
+        book = loader.book
         found = [book.named(id_) for id_ in ids]
         entities = {item.id: item for item in await self._store.graph.get_entities(list(dict.fromkeys(found)))}
         return _Scene(clean, found, [entities.get(id_) for id_ in found], book, loader)

@@ -100,7 +100,7 @@ async def _curations(store: Store, entity_ids: Sequence[str]) -> tuple[RuleBook,
     await loader.load(entity_ids)
     makers = (item for id_ in entity_ids if id_ in loader.rules for item in loader.rules[id_].curations)
     await loader.load_bearers({name_to_entity_id(name) for item in makers for name in item.names})
-    book = RuleBook(loader.rules.values())
+    book = loader.book
     found: dict[str, Curation] = {}
     for id_ in sorted(set[str]().union(*(book.sources(id_) | book.predecessors(id_) for id_ in entity_ids))):
         offset, total = 0, 1
@@ -109,7 +109,7 @@ async def _curations(store: Store, entity_ids: Sequence[str]) -> tuple[RuleBook,
             found.update((item.id, item) for item in page.curations)
             offset, total = offset + _PAGE, page.total
     await loader.load(id_ for item in found.values() for id_ in item.entity_ids)
-    return RuleBook(loader.rules.values()), sorted(found.values(), key=lambda item: item.sequence)
+    return loader.book, sorted(found.values(), key=lambda item: item.sequence)
 
 
 async def _statements(

@@ -501,7 +501,7 @@ async def resolve_again(store: Store, document_id: str, extractions: Sequence[Ex
     ids = {name_to_entity_id(mention.name) for item in extractions for mention in item.entities}
     loader = RuleLoader(store)
     await loader.load(ids)
-    book = RuleBook(loader.rules.values())
+    book = loader.book
     ambiguous = {id_ for id_ in ids if book.is_ambiguous(id_)}
     given = await store.records.get_document_aliases([document_id]) if ambiguous else {}
     said = Extraction("", "", aliases=tuple(given.get(document_id, ())))

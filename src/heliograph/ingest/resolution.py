@@ -506,6 +506,11 @@ class RuleLoader:
         self._changed: tuple[NameRules, ...] = ()
         self.rules: dict[str, NameRules] = {}
 
+    @property
+    def book(self) -> RuleBook:
+        """All rules that were read."""
+        return RuleBook(self.rules.values())
+
     def versions(self) -> dict[str, int]:
         """Return the version of all rules that were read."""
         return {id_: self.rules[id_].version if id_ in self.rules else 0 for id_ in self._read}
@@ -573,5 +578,5 @@ async def find_entity_ids(store: Store, names: Sequence[str]) -> list[str]:
         return ids
     loader = RuleLoader(store)
     await loader.load_bearers(ids)
-    book = RuleBook(loader.rules.values())
+    book = loader.book
     return [book.named(id_) for id_ in ids]

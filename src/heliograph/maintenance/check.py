@@ -32,7 +32,7 @@ from heliograph.ingest.merging import (
     make_vectors,
     unmentioned_relation_evidence,
 )
-from heliograph.ingest.resolution import RuleBook, RuleLoader, entity_overrides, relation_overrides
+from heliograph.ingest.resolution import RuleLoader, entity_overrides, relation_overrides
 from heliograph.ingest.summary import DescriptionSummarizer
 from heliograph.models import (
     COMMITTED_STATUSES,
@@ -45,8 +45,8 @@ from heliograph.models import (
     RelationEvidence,
 )
 from heliograph.settings import StoreSettings
-from heliograph.stores.base import Follower, FollowerDifference, ScanKind, Store, digest_terms
-from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch
+from heliograph.stores.base import Follower, FollowerDifference, ScanKind, Store
+from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch, digest_terms
 from heliograph.stores.composed import id_windows
 from heliograph.stores.registry import open_store
 from heliograph.text.analysis import chunk_index_text, terms
@@ -182,7 +182,9 @@ class Recounter:
             known = counted.get(id_) or empty_entity_evidence(id_)
             counted[id_] = apply_entity_delta(known, (), page, self._folder.limits.leading)
         stored = {entity.id: entity for entity in await self._store.graph.get_entities(ids)}
-        book = await self._load_rules(ids)
+        rules = RuleLoader(self._store)
+        await rules.load(ids)
+        book = rules.book
         found: dict[str, Refolded[EntityEvidence, Entity]] = {}
         for id_ in ids:
             evidence = counted.get(id_) or empty_entity_evidence(id_)
@@ -202,7 +204,9 @@ class Recounter:
             counted[id_] = apply_relation_delta(known, (), page, self._folder.limits.leading)
         stored = {relation.id: relation for relation in await self._store.graph.get_relations(ids)}
         ends = {id_: (item.source_id, item.target_id) for id_, item in (*stored.items(), *counted.items())}
-        book = await self._load_rules(list({end for pair in ends.values() for end in pair}))
+        rules = RuleLoader(self._store)
+        await rules.load({end for pair in ends.values() for end in pair})
+        book = rules.book
         found: dict[str, Refolded[RelationEvidence, Relation]] = {}
         for id_, pair in ends.items():
             evidence = counted.get(id_) or unmentioned_relation_evidence(id_, pair)
@@ -214,11 +218,6 @@ class Recounter:
             elif evidence.mention_count:
                 found[id_] = Refolded(evidence, None)
         return found
-
-    async def _load_rules(self, ids: Sequence[str]) -> RuleBook:
-        loader = RuleLoader(self._store)
-        await loader.load(ids)
-        return RuleBook(loader.rules.values())
 
     async def _description(self, touched: TouchedEntity | TouchedRelation, stored: Entity | Relation | None) -> str:
         if touched.description is not None:

@@ -14,7 +14,6 @@ from pathlib import Path
 from heliograph.chat.base import ChatModel
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import BadModelReply, ConflictError, InvalidRequestError
-from heliograph.ingest.changes import RuleLoader
 from heliograph.ingest.merging import (
     Folder,
     FoldLimits,
@@ -25,7 +24,7 @@ from heliograph.ingest.merging import (
     make_vectors,
     relation_entry,
 )
-from heliograph.ingest.resolution import RuleBook, entity_overrides, relation_overrides
+from heliograph.ingest.resolution import RuleLoader, entity_overrides, relation_overrides
 from heliograph.ingest.summary import DescriptionSummarizer
 from heliograph.maintenance.check import Checker, CheckProgress, CheckReport, Recounter, rebuild_role
 from heliograph.settings import IngestSettings, StoreSettings
@@ -139,21 +138,19 @@ class Reembedder:
                 }
             case Collection.ENTITIES:
                 await rules.load(ids)
-                book = RuleBook(rules.rules.values())
-                entries = {
-                    item.id: entity_entry(
-                        item, self._indexing, is_described=entity_overrides(book, item.id).is_described
-                    )
-                    for item in await self._store.graph.get_entities(ids)
-                }
+                book = rules.book
+                said = {id_: entity_overrides(book, id_).is_described for id_ in ids}
+                entities = await self._store.graph.get_entities(ids)
+                entries = {item.id: entity_entry(item, self._indexing, is_described=said[item.id]) for item in entities}
             case Collection.RELATIONS:
                 relations = await self._store.graph.get_relations(ids)
                 await rules.load({end for item in relations for end in (item.source_id, item.target_id)})
-                book = RuleBook(rules.rules.values())
-                said = {item.id: relation_overrides(book, item.source_id, item.target_id) for item in relations}
+                book = rules.book
+                said = {
+                    item.id: relation_overrides(book, item.source_id, item.target_id).is_described for item in relations
+                }
                 entries = {
-                    item.id: relation_entry(item, self._indexing, is_described=said[item.id].is_described)
-                    for item in relations
+                    item.id: relation_entry(item, self._indexing, is_described=said[item.id]) for item in relations
                 }
         if not entries:
             raise ConflictError(

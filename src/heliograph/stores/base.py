@@ -19,8 +19,6 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from functools import lru_cache
-from hashlib import blake2b
 from pathlib import Path
 from sys import maxsize
 from typing import Any, Literal, TypeVar, get_args
@@ -31,7 +29,7 @@ from numpy.typing import NDArray
 from heliograph.arguments import check_count, check_limit
 from heliograph.embedding.base import EmbeddingInfo, cosines
 from heliograph.errors import ConflictError, InvalidRequestError
-from heliograph.filters import MOST_CHARACTERS, DocumentIds, Filter, check_filter
+from heliograph.filters import MOST_CHARACTERS, DocumentIds, Filter, check_filter, matches
 from heliograph.ids import is_storable, is_subject_rank
 from heliograph.models import (
     COMMITTED_STATUSES,
@@ -85,7 +83,7 @@ __all__ = [
     "TextStore",
     "VectorStore",
     "batch_of",
-    "digest_terms",
+    "is_wanted",
     "places_of",
 ]
 
@@ -93,7 +91,6 @@ T = TypeVar("T")
 
 # How many a `Batch` carries.
 SHOWN_ERRORS = 5
-_MODULUS = 1 << 63
 # Documents that are read at once where all are looked through.
 _PAGE = 1_000
 
@@ -166,6 +163,20 @@ class DocumentPage:
 
     documents: tuple[Document, ...]
     total: int
+
+
+def is_wanted(
+    document: Document, query: DocumentQuery, read_chunks: Callable[[Document], Iterable[Chunk]] | None = None
+) -> bool:
+    """Return whether every condition of a query holds for a document; conditions on chunks, where these can be read."""
+    return (
+        (not query.statuses or document.status in query.statuses)
+        and (query.track_id is None or document.track_id == query.track_id)
+        and (query.source_prefix is None or document.source.startswith(query.source_prefix))
+        and (query.filter is None or matches(query.filter, document, read_chunks))
+        and (not query.content_hashes or document.content_hash in query.content_hashes)
+        and (query.twin_of is None or document.twin_of == query.twin_of)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -582,16 +593,6 @@ def batch_of(track_id: str, documents: Sequence[Document]) -> Batch:
     )
 
 
-def digest_terms(terms: Iterable[str]) -> int:
-    """Return a number below 2**63 that is equal for equal terms with equal counts, in whatever order."""
-    return sum(map(_hash, terms)) % _MODULUS
-
-
-@lru_cache(maxsize=200_000)
-def _hash(term: str) -> int:
-    return int.from_bytes(blake2b(term.encode("utf-8", "surrogatepass"), digest_size=7).digest(), "little")
-
-
 class Reembedding(ABC):
     """The second set of vectors of one workspace."""
 
@@ -634,10 +635,8 @@ class NoReembedding(Reembedding):
     """What a store has that cannot change its embedding in place."""
 
     async def begin(self, embedding: EmbeddingInfo) -> None:
-        raise InvalidRequestError(
-            f"this store cannot be embedded anew with {embedding.name!r} in place; export the workspace, and import it "
-            "into one that is filled with that embedding"
-        )
+        message = f"this store cannot be embedded anew with {embedding.name!r} in place"
+        raise InvalidRequestError(f"{message}; export the workspace, and import it into one of that embedding")
 
     async def find_pending(self, collection: Collection, after: str, limit: int) -> list[str]:  # noqa: ARG002
         return []

@@ -13,10 +13,12 @@ entry. Without a reader nothing is noted.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
+from hashlib import blake2b
 from itertools import chain
 
 import numpy as np
@@ -45,6 +47,7 @@ __all__ = [
     "VectorBatch",
     "changed_ids",
     "chunk_terms",
+    "digest_terms",
     "entity_terms",
 ]
 
@@ -95,6 +98,16 @@ def entity_terms(entity: Entity) -> TextEntry:
     """Return the terms by which an entity is found: those of its name and of its aliases."""
     found = [term for name in (entity.name, *entity.aliases) for term in terms(name)]
     return TextEntry(entity.id, tuple(found))
+
+
+def digest_terms(terms: Iterable[str]) -> int:
+    """Return a number below 2**63 that is equal for equal terms with equal counts, in whatever order."""
+    return sum(map(_term_hash, terms)) % (1 << 63)
+
+
+@lru_cache(maxsize=200_000)
+def _term_hash(term: str) -> int:
+    return int.from_bytes(blake2b(term.encode("utf-8", "surrogatepass"), digest_size=7).digest(), "little")
 
 
 @dataclass(frozen=True, slots=True)

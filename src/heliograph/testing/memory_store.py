@@ -63,10 +63,10 @@ from heliograph.stores.base import (
     StoreView,
     TextStore,
     VectorStore,
-    digest_terms,
+    is_wanted,
 )
 from heliograph.stores.bm25 import K1, B
-from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch
+from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch, digest_terms
 from heliograph.text.names import mention_entity_id, mention_relation_id, name_to_entity_id
 
 __all__ = [
@@ -488,25 +488,13 @@ class _Records:
         return evidence.version if evidence else 0
 
 
-def _is_wanted(document: Document, query: DocumentQuery, read_chunks: Callable[[Document], Iterable[Chunk]]) -> bool:
-    """Return whether every condition of a query holds for a document."""
-    return (
-        (not query.statuses or document.status in query.statuses)
-        and (query.track_id is None or document.track_id == query.track_id)
-        and (query.source_prefix is None or document.source.startswith(query.source_prefix))
-        and (query.filter is None or matches(query.filter, document, read_chunks))
-        and (not query.content_hashes or document.content_hash in query.content_hashes)
-        and (query.twin_of is None or document.twin_of == query.twin_of)
-    )
-
-
 class _MemoryRecordsStore(RecordsStore):
     def __init__(self, records: _Records) -> None:
         self._records = records
 
     async def find_documents(self, query: DocumentQuery) -> DocumentPage:
         records = self._records
-        found = [item for item in records.documents.values() if _is_wanted(item, query, records.chunks_of)]
+        found = [item for item in records.documents.values() if is_wanted(item, query, records.chunks_of)]
         found.sort(key=lambda document: document.id)
         found.sort(key=lambda document: getattr(document, query.sort), reverse=query.descending)
         return DocumentPage(tuple(found[query.offset : query.offset + query.limit]), len(found))

@@ -33,10 +33,9 @@ from heliograph.stores.base import (
     NoReplyCache,
     ScanKind,
     Store,
-    digest_terms,
     places_of,
 )
-from heliograph.stores.changeset import Changeset, Collection, VectorBatch
+from heliograph.stores.changeset import Changeset, Collection, VectorBatch, digest_terms
 from heliograph.testing.examples import DIMENSION, equal_things, example_changeset, unit_vector
 from heliograph.testing.view_contract import ViewContract
 from heliograph.text.names import name_to_entity_id

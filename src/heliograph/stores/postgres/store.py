@@ -35,9 +35,17 @@ from heliograph.stores.base import (
     ScanKind,
     Store,
     StoreView,
+)
+from heliograph.stores.changeset import (
+    Changeset,
+    Collection,
+    Outbox,
+    OutboxEntry,
+    OutboxKind,
+    VectorBatch,
+    changed_ids,
     digest_terms,
 )
-from heliograph.stores.changeset import Changeset, Collection, Outbox, OutboxEntry, OutboxKind, VectorBatch, changed_ids
 from heliograph.stores.postgres.database import (
     ENTITY_MENTION,
     RELATION_MENTION,

@@ -23,8 +23,8 @@ from heliograph.errors import ConflictError, InvalidRequestError, StoreDamaged, 
 from heliograph.ids import content_hash
 from heliograph.models import WAITING_STATUSES, DocumentStatus, EntityMention, RelationMention
 from heliograph.settings import StoreSettings
-from heliograph.stores.base import Damage, Inspection, ScanKind, digest_terms
-from heliograph.stores.changeset import Collection
+from heliograph.stores.base import Damage, Inspection, ScanKind
+from heliograph.stores.changeset import Collection, digest_terms
 from heliograph.stores.rows import CHUNK_LISTS
 from heliograph.stores.sqlite.database import (
     FILE_NAME,
