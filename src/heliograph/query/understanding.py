@@ -20,7 +20,7 @@ from heliograph.errors import BadModelReply
 from heliograph.extraction.reply_readers import objects_in
 from heliograph.models import Usage
 from heliograph.prompts import load_prompt
-from heliograph.text.analysis import detect_language, is_chinese, stop_words, terms, word_list
+from heliograph.text.analysis import is_chinese, question_language, stop_words, terms, word_list
 from heliograph.text.chinese import tag_words
 from heliograph.text.phrases import SentenceReading, read_texts
 
@@ -627,7 +627,7 @@ def understand_by_rules(question: str) -> Understanding:
     parts = sides if sides and all(_INTERROGATIVE.match(side) for side in sides) else ()
     sides = () if parts else sides
     parts = parts or (() if sides else find_parts(text, entities))
-    return Understanding(kind, entities, phrases, detect_language(text), parts, sides)
+    return Understanding(kind, entities, phrases, question_language(text), parts, sides)
 
 
 def sides_by_rules(question: str) -> tuple[str, ...]:

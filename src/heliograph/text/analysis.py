@@ -111,6 +111,19 @@ def detect_language(text: str) -> str:
     return language
 
 
+_ASKS_IN_GERMAN = re.compile(
+    r"(?:(?:in|an|auf|mit|von|zu|bei|aus|nach|seit|für|über|durch|ab)\s+)?(?:wer|wem|wessen|wann|wo|wie|warum|wieso|woher"
+    r"|wohin|womit|wofür|wodurch|worin|woraus|wieviele?|welche[rsnm]?)\b",
+    re.IGNORECASE,
+)
+
+
+def question_language(question: str) -> str:
+    """Return the language of a question as `detect_language` does; German also where only its first word is."""
+    language = detect_language(question)
+    return "de" if language == "en" and _ASKS_IN_GERMAN.match(question.lstrip()) else language
+
+
 def _latin_language(sample: str) -> str:
     words = Counter(word.casefold() for word in _WORD.findall(sample))
     counts = {

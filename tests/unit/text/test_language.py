@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.text.analysis import detect_language, is_chinese, stop_words
+from heliograph.text.analysis import detect_language, is_chinese, question_language, stop_words
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,21 @@ from heliograph.text.analysis import detect_language, is_chinese, stop_words
 )
 def test_language_is_detected(text: str, language: str) -> None:
     assert detect_language(text) == language
+
+
+@pytest.mark.parametrize(
+    ("question", "language"),
+    [
+        ("Wofür steht das I in MEDDPPICC?", "de"),
+        ("Welche Sperre nimmt VACUUM FULL?", "de"),
+        ("Welke map is dat en van wie is het?", "nl"),
+        ("Was there a lamp?", "en"),
+        ("VACUUM FULL lock", "en"),
+        ("灯塔有多高？", "zh"),
+    ],
+)
+def test_language_of_a_question_is_told_by_its_first_word_where_others_tell_none(question: str, language: str) -> None:
+    assert question_language(question) == language
 
 
 def test_language_of_english_with_some_chinese_is_english() -> None:

@@ -29,7 +29,7 @@ from heliograph.query.context.format import shown_sources
 from heliograph.query.models import Context, Failure, FoundPart, Reference, Retrieval
 from heliograph.query.understanding import QuestionKind, Understanding, understand_by_rules
 from heliograph.stores.base import RecordsStore
-from heliograph.text.analysis import detect_language
+from heliograph.text.analysis import question_language
 
 _MAX_QUOTES = 6
 _MOST_OF_PART = 4
@@ -165,7 +165,7 @@ class _Source:
         scores = part.scores if part else {}
         own = [replace(item, scores=scores[item.chunk.id]) for item in chunks if item.chunk.id in scores]
         own.sort(key=lambda item: -sum(item.scores.values()))
-        sentences = quotable_sentences(own or chunks, self.in_code, detect_language(question))
+        sentences = quotable_sentences(own or chunks, self.in_code, question_language(question))
         titles = {document.id: document.title for document in self.documents.values()}
         return shortlist(question, sentences, titles, understanding) if sentences else None
 
@@ -300,4 +300,4 @@ def _shortened(sentence: str) -> str:
 
 
 def _in_language(texts: Mapping[str, str], question: str) -> str:
-    return texts.get(detect_language(question), texts["en"])
+    return texts.get(question_language(question), texts["en"])

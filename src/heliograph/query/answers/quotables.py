@@ -21,6 +21,8 @@ _FENCE_LINE = re.compile(r"^[ \t>]{0,12}(```|~~~)", re.MULTILINE)
 _HEADING = re.compile(r"#{1,6}[ \t]+(.*\S)")
 _NO_STATEMENT = re.compile(r"#|!\[|[=*_-]{3,}$|\|[\s:|-]*$")
 _LIST_MARK = re.compile(r"^(?:(?:[-*+•>]|\d{1,3}[.)])\s+)+")
+# Not the prompt ">>>". A line of nothing else ends a paragraph.
+_QUOTE_MARKS = re.compile(r"^[ \t]*(?:>(?:[ \t]+|$))+(?P<is_all>$)?", re.MULTILINE)
 _TABLE_RULE = re.compile(r"\|?[\s:|-]*-[\s:|-]*$")
 _CODE_CELL = re.compile(r"(?:`[^`]+`[\s,/|]*)+")
 _LONGEST_COLUMN = 12
@@ -64,6 +66,13 @@ _ELLIPTICAL = re.compile(
     r"|(?:der |die )?(?:standard|voreingestellt|vorgabe)",
     re.IGNORECASE,
 )
+# And of what the sentence before it is about: "The value must be between 1 and 9."
+_ITS_VALUE = re.compile(
+    r"(?:the (?:default |possible |allowed |valid )?(?:values?|default|unit)|by default,? (?:this|it|they))\b(?! of\b)"
+    r"|(?:默认值?|缺省值?|取值|单位)[为是]|(?:der )?(?:standardwert|vorgabewert|wert) (?:ist|beträgt|muss)\b",
+    re.IGNORECASE,
+)
+_SETTING = re.compile(r"`?[A-Za-z][A-Za-z\d]*(?:[_.][A-Za-z\d]+)+`?")
 _DEFAULT_VALUE = re.compile(r"(?:default|standard|vorgabe|默认|缺省)[^:：]{0,20}[:：]\s*\S", re.IGNORECASE)
 _SAME_AS_ABOVE = re.compile(
     r"\bthe same (?:rules?|way|applies|goes|holds|procedure|limits?)\b|\blikewise\b|\bas above\b"
@@ -173,8 +182,8 @@ def completed_span(document_text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def shown_text(text: str) -> str:
-    """Return a sentence on one line, without its list mark."""
-    return _LIST_MARK.sub("", " ".join(text.split()))
+    """Return a sentence on one line, without its list mark and the marks of a quotation."""
+    return _LIST_MARK.sub("", " ".join(_QUOTE_MARKS.sub("", text).split()))
 
 
 def _is_row(shown: str) -> bool:
@@ -251,6 +260,7 @@ class _Reading:
         explained: What was said of it first; empty if that was long.
         leading: The sentence that leads in to a list, a table or code.
         columns: Names of the columns of the table that is read.
+        text: The chunk's text as it is read.
         found: What may be quoted.
         code_above: The last line of the block of code right above; empty behind the first sentence below it.
     """
@@ -266,6 +276,7 @@ class _Reading:
     explained: str = ""
     leading: str = ""
     columns: Sequence[str] = ()
+    text: str = ""
     found: list[Quotable] = field(default_factory=list[Quotable])
     first: frozenset[str] = frozenset()
     before: frozenset[str] = frozenset()
@@ -274,9 +285,12 @@ class _Reading:
 
     def read(self) -> list[Quotable]:
         """Return what may be quoted, in order."""
-        text = self.item.chunk.text
+        # Marks of a quotation are read as white space: a list of definitions may stand in one.
+        text = self.text = _QUOTE_MARKS.sub(
+            lambda mark: ("\n" if mark["is_all"] is not None else " ") * len(mark[0]), self.item.chunk.text
+        )
         headings = self.item.chunk.headings
-        self.heading = headings[-1] if headings else ""
+        self._begin_section(headings[-1] if headings else "")
         above = self._terms(" ".join(headings))
         spans = sentence_spans(text)
         for place, (start, end) in enumerate(spans):
@@ -289,8 +303,7 @@ class _Reading:
                 self._add(start, end, f"`{shown}`", Form.CODE, above)
                 continue
             if heading := _HEADING.match(shown):
-                self.heading, self.term, self.leading, self.columns = heading[1].strip(), "", "", ()
-                self.is_term_new = True
+                self._begin_section(heading[1].strip())
                 continue
             if self.found and _is_row(written) and _TABLE_RULE.match(shown):
                 header = self.found[-1]
@@ -337,8 +350,14 @@ class _Reading:
             self._add(start, end, shown_text(written), Form.ITEM if is_item else Form.PROSE, above)
         return self.found
 
+    def _begin_section(self, heading: str) -> None:
+        self.heading, self.leading, self.columns = heading, "", ()
+        # What stands below the name of a setting explains it.
+        self.term = heading if _SETTING.fullmatch(heading) else ""
+        self.is_term_new, self.is_term_listed = True, False
+
     def _add(self, start: int, end: int, shown: str, form: Form, above: frozenset[str]) -> None:
-        text = self.item.chunk.text
+        text = self.text
         if not shown or not _LETTER.search(shown):
             return
         words = self._terms(shown)
@@ -349,7 +368,8 @@ class _Reading:
         is_cut = (start == 0 and self.item.chunk.start > 0) or end == len(text)
         lead = self._lead(shown, form)
         if self.term and self.is_term_new:
-            self.explained = shown if form is Form.PROSE and len(shown) <= _LONGEST_LEAD else ""
+            says_what = form is Form.PROSE and len(shown) <= _LONGEST_LEAD and not _DEFAULT_VALUE.match(shown)
+            self.explained = shown if says_what else ""
         elif self.term and self.explained and form is Form.PROSE and _ELLIPTICAL.match(shown):
             lead = (
                 self.explained
@@ -369,15 +389,20 @@ class _Reading:
 
     def _pointed_at(self, shown: str, form: Form, start: int, end: int) -> list[Quotable]:
         """Return what stands right before a sentence and is needed to understand it, the nearest first."""
-        text, found = self.item.chunk.text, list[Quotable]()
+        text, found = self.text, list[Quotable]()
         is_same = _SAME_AS_ABOVE.search(shown) is not None
         points = _POINTS_BACK.match(shown) or (not self.term and _POINTS_BACK_WITHIN.match(shown))
-        if form in (Form.ROW, Form.CODE) or not (is_same or (form is Form.PROSE and points)):
+        # A value may be told in a paragraph of its own, but not of another value.
+        is_value = not self.term and _ITS_VALUE.match(shown) is not None
+        # The default of a setting stands above what the setting means.
+        if self.found and self.term == self.heading and _DEFAULT_VALUE.match(self.found[-1].shown):
+            is_value = self.found[-1].lead == self.term
+        if form in (Form.ROW, Form.CODE) or not (is_same or (form is Form.PROSE and (points or is_value))):
             return found
         for previous in self.found[: -1 - (_TAKEN_IN if is_same else 1) : -1]:
             between = text[previous.end : start]
-            is_near = not _LIST_MARK.sub("", between.strip() + " ").strip() and "\n\n" not in between
-            is_text = previous.form in (Form.PROSE, Form.ITEM)
+            is_near = not _LIST_MARK.sub("", between.strip() + " ").strip() and (is_value or "\n\n" not in between)
+            is_text = previous.form in (Form.PROSE, Form.ITEM) and not (is_value and _ITS_VALUE.match(previous.shown))
             if not is_text or not is_near or end - previous.start > _LONGEST_PAIR:
                 break
             found.append(previous)

@@ -27,7 +27,7 @@ from heliograph.query.answers.candidates import (
 from heliograph.query.answers.quotables import Form, Quotable, joined
 from heliograph.query.plan import Channel
 from heliograph.query.understanding import LONGEST_READ, Understanding, sides_by_rules
-from heliograph.text.analysis import detect_language, is_chinese, terms_in
+from heliograph.text.analysis import detect_language, is_chinese, question_language, terms_in
 from heliograph.text.phrases import read_texts
 
 # Sentences for a question that compares: one for each side, the side that wins first where dates decide it.
@@ -284,8 +284,10 @@ _TYPE = 0.25
 _SURE_TYPE = 0.8
 _LENGTH = 0.1
 _OTHER_SCRIPT = 0.85
-# What the cosine of question and sentence is worth, and, beside prose, a line of code where nobody asked for one.
+# What the cosine of question and sentence is worth, where the best chunk is in another language and words tell little
+# also, and, beside prose, a line of code where nobody asked for one.
 _MEANING = 2.5
+_MEANING_ACROSS = 4.0
 _CODE = 0.15
 # What being of an option that the question names is worth, and explaining one where it asks for one.
 _EXPLAINS = 1.0
@@ -310,14 +312,15 @@ _NEARNESS = 0.5
 _LEAST_TOLD = 0.5
 # The cosines of the nearest sentence and of the nearest chunk must come to this; to less where the documents are in
 # another language, which costs every model some nearness; to more where words say that nothing answers, as for a
-# question that presupposes what never happened, and where a name in the question stands nowhere in what was found.
+# question that presupposes what never happened, and where a name in the question stands nowhere in what was found. A
+# sentence is so much farther from a question whose names its chunk has none of.
 LEAST_ANSWERED = 0.90
 LEAST_OF_OTHER_LANGUAGE = 0.74
 CLEARLY_ANSWERED = 0.96
 _NAME_MISSING = 0.2
 # What the share of the question's terms that nothing found holds adds to it. Of pairs of Chinese characters, which
 # cross the borders of words, this share is missing anyway.
-_WORDS_MISSING = 0.5
+_WORDS_MISSING = 0.3
 _USUALLY_MISSING = 0.4
 # Names in English; Latin script in Chinese. Other languages write capitals for more than names, or for less.
 _ENGLISH_WORD = re.compile(
@@ -325,6 +328,7 @@ _ENGLISH_WORD = re.compile(
 )
 _NAME = re.compile(r"[A-Z][A-Za-z0-9._+-]*(?: [A-Z][A-Za-z0-9._+-]*)*|[a-z]+[A-Z_]\w*")
 _LATIN = re.compile(r"[A-Za-z][A-Za-z0-9._+-]+")
+_LITERALS = frozenset({"true", "false", "none", "null", "on", "off", "yes", "no"})
 _MADE_NAME = re.compile(r"[a-z][A-Z]|[A-Z]{2}")
 # A sentence this near to the question answers it though it shares no word with it.
 _NEAR_ALONE = 0.4
@@ -338,15 +342,19 @@ class Shortlist:
         asked: The question.
         items: The sentences, best first, each with what it is worth by its words and its chunk.
         titles: Titles of documents by id.
+        is_comparable: Whether the best chunk is in the question's language, so that shared words tell something.
         is_told: Whether one of them says anything of the question, as far as words tell.
         least: What the cosines of the nearest sentence and the nearest chunk must come to for an answer.
+        unnamed: Ids of the chunks that hold none of the names in the question, also in title and headings.
     """
 
     asked: AskedQuestion
     items: Sequence[tuple[float, Quotable]]
     titles: Mapping[str, str]
+    is_comparable: bool
     is_told: bool
     least: float
+    unnamed: frozenset[str]
 
 
 def best_sentences(
@@ -375,12 +383,11 @@ def shortlist(
         titles: Titles of documents by id.
         understanding: What the question asks for, if it is known; else rules say so.
     """
-    language = detect_language(question)
+    language = question_language(question)
     words = frozenset(terms_in(without_question_words(question), language))
     if language in _COMPOUNDING:
         sentences = [_with_parts_of_compounds(sentence, words) for sentence in sentences]
     asked = _read_question(question, language, words, sentences, understanding)
-    # Unless the best chunk is in the question's language, shared words say nothing.
     first_chunk = " ".join(sentence.shown for sentence in sentences if sentence.place == sentences[0].place)
     is_comparable = language == detect_language(first_chunk)
     is_told = not words or not is_comparable or _says_anything(words, asked, sentences)
@@ -389,7 +396,14 @@ def shortlist(
     # A name that is missing is one of the words that are.
     missing = _WORDS_MISSING * is_comparable * _missing(words, asked, sentences, titled_words)
     least = least if is_told else CLEARLY_ANSWERED
-    least += max(missing, _NAME_MISSING * _misses_name(question, sentences))
+    names = _names_in(question, sentences)
+    chunks = {sentence.item.chunk.id: sentence.item.chunk for sentence in sentences}
+    held = {
+        id_: _latin_words(" ".join((titles.get(chunk.document_id, ""), *chunk.headings, chunk.text)))
+        for id_, chunk in (chunks.items() if names else ())
+    }
+    least += max(missing, _NAME_MISSING * any(not _hold(name, held.values()) for name in names))
+    unnamed = frozenset(id_ for id_, words in held.items() if not any(_hold(name, [words]) for name in names))
     titled = {id_: frozenset(terms_in(title, language)) for id_, title in titles.items()}
     none = frozenset[str]()
     # Those that say more than the title of their document, or all if none does.
@@ -400,7 +414,9 @@ def shortlist(
     longer = [item for best in scored[:_CONTINUED] for item in scored if _continues(item[2], best[2])]
     kept = {item[1]: item for item in (*scored[:_CANDIDATES], *first, *others, *longer)}
     ordered = sorted(kept.values(), key=lambda item: -item[0])
-    return Shortlist(asked, [(score, sentence) for score, _, sentence in ordered], titles, is_told, least)
+    return Shortlist(
+        asked, [(score, sentence) for score, _, sentence in ordered], titles, is_comparable, is_told, least, unnamed
+    )
 
 
 def _missing(
@@ -458,7 +474,8 @@ def answer_margin(listed: Shortlist, cosines: Sequence[float]) -> float:
         is_enough = len(wanted) > 1 or listed.asked.explains(sentence) > 0.0
         if is_enough and wanted <= frozenset(terms_in(sentence.in_place, language)):
             return 1.0
-    nearest = max(cosines, default=0.0)
+    near = zip(cosines, listed.items, strict=True)
+    nearest = max((cos - _NAME_MISSING * (it.item.chunk.id in listed.unnamed) for cos, (_, it) in near), default=0.0)
     found = (sentence.item.scores.get(Channel.VECTOR) for _, sentence in listed.items)
     chunks = [cosine for cosine in found if cosine is not None]
     return nearest + max(chunks, default=nearest) - listed.least
@@ -541,20 +558,26 @@ def _says_anything(words: frozenset[str], asked: AskedQuestion, sentences: Seque
     return covered + _NEARNESS * max(cosines) >= _LEAST_TOLD
 
 
-def _misses_name(question: str, sentences: Sequence[Quotable]) -> bool:
-    """Return whether a name in the question, no word of it, stands in the chunks; what is transliterated may do so."""
+def _names_in(question: str, sentences: Sequence[Quotable]) -> list[str]:
+    """Return the names in a question that what answers it would say; what is transliterated may stand for others."""
     if is_chinese(question):
-        names = _LATIN.findall(question)
-    elif _ENGLISH_WORD.search(question) and not is_chinese(sentences[0].item.chunk.text):
-        # "I" is nobody's name.
-        names = [name for match in _NAME.finditer(question) if len(name := _without_opening(question, match)) > 1]
-    else:
-        # German nouns have capitals and are said otherwise in another language; what is made like this is a name.
-        names = [part for word in _LATIN.findall(question) for part in word.split("-") if _MADE_NAME.search(part)]
-    texts = {sentence.item.chunk.id: sentence.item.chunk.text for sentence in sentences}
-    held = frozenset(word.casefold() for text in texts.values() for word in _LATIN.findall(text))
-    held |= {part for word in held for part in re.split(r"[._+-]+", word)}
-    return any(held.isdisjoint(word.casefold().rstrip(".") for word in name.split()) for name in names)
+        return _LATIN.findall(question)
+    if _ENGLISH_WORD.search(question) and not is_chinese(sentences[0].item.chunk.text):
+        # "I" is nobody's name, and no value of a setting is one.
+        names = (_without_opening(question, match) for match in _NAME.finditer(question))
+        return [name for name in names if len(name) > 1 and name.casefold() not in _LITERALS]
+    # German nouns have capitals and are said otherwise in another language; what is made like this is a name.
+    return [part for word in _LATIN.findall(question) for part in word.split("-") if _MADE_NAME.search(part)]
+
+
+def _latin_words(text: str) -> frozenset[str]:
+    words = frozenset(word.casefold() for word in _LATIN.findall(text))
+    return words | {part for word in words for part in re.split(r"[._+-]+", word)}
+
+
+def _hold(name: str, texts: Iterable[frozenset[str]]) -> bool:
+    """Return whether one of these texts, as their words, holds a word of a name."""
+    return any(not words.isdisjoint(word.casefold().rstrip(".") for word in name.split()) for words in texts)
 
 
 def _without_opening(question: str, match: re.Match[str]) -> str:
@@ -602,6 +625,7 @@ def _with_names(listed: Shortlist, cosines: Sequence[float] | None) -> list[Cand
     readings = read_texts([sentence.shown for sentence in sentences])
     best = max((sum(sentence.item.scores.values()) for sentence in sentences), default=0.0)
     near = cosines if cosines is not None else [0.0] * len(sentences)
+    meaning = _MEANING if listed.is_comparable else _MEANING_ACROSS
     candidates: list[Candidate] = []
     for (score, sentence), reading, cosine in zip(listed.items, readings, near, strict=True):
         names = [name for part in reading for name in part.names]
@@ -611,11 +635,11 @@ def _with_names(listed: Shortlist, cosines: Sequence[float] | None) -> list[Cand
         candidates.append(
             Candidate(
                 sentence,
-                score + fits + _MEANING * cosine,
+                score + fits + meaning * cosine,
                 asked.shared_by(sentence.told, own, sentence.nearby)
                 + _EXPLAINS * asked.explains(sentence)
                 + fits
-                + _MEANING * cosine,
+                + meaning * cosine,
                 cosine,
                 _standing(sentence, best),
                 max(0.0, sentence.item.scores.get(Channel.BRIDGE, 0.0)) / best if best > 0.0 else 0.0,

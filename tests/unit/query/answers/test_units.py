@@ -7,7 +7,7 @@ import pytest
 
 from heliograph.models import Chunk
 from heliograph.query.answers.quotables import Quotable, quotable_sentences
-from heliograph.query.answers.sentence_ranking import best_sentences, choose, shortlist
+from heliograph.query.answers.sentence_ranking import answer_margin, best_sentences, choose, shortlist
 from heliograph.query.models import RetrievedChunk
 from heliograph.text.analysis import detect_language
 
@@ -192,6 +192,18 @@ def test_a_sentence_that_points_to_the_command_above_it_is_told_with_it() -> Non
     assert "`$ lamp reset` By default, this will put the lamp out." in told
 
 
+def test_a_list_of_definitions_may_stand_in_a_quotation() -> None:
+    text = "> lamp_life (default: 5 days)\n>\n> How long a lamp burns before it is replaced.\n>\n> `>>> lamp`\n"
+    assert _quotables(text)[0].told == "lamp_life (default: 5 days) How long a lamp burns before it is replaced."
+    assert _quotables(text)[1].shown == "`>>> lamp`"
+
+
+def test_a_value_in_a_paragraph_of_its_own_is_told_with_what_has_it() -> None:
+    text = "The wick sets how bright the lamp is.\n\nThe value must be between 1 and 9.\n"
+    assert _quotables(text)[-1].told == "The wick sets how bright the lamp is. The value must be between 1 and 9."
+    assert _quotables("# Wick\n\nIt glows.\n\n## Oil\n\nThe value is 1.\n")[-1].shown == "The value is 1."
+
+
 def test_an_explanation_without_a_full_stop_is_no_further_term() -> None:
     text = "-a\n\nLight the lamp at once\n\n-s\n\nPut the lamp out.\n\nEnd."
     told = [quote.told for quote in _quotables(text)]
@@ -223,3 +235,35 @@ def test_the_words_that_ask_are_no_words_of_a_chinese_question() -> None:
     sentences = _quotables("看守人不知道点灯时要选哪个命令。")
     weights = shortlist("哪个命令点灯？", sentences, {}).asked.weights
     assert weights.keys() == {"命令", "点灯"}
+
+
+def test_a_question_in_another_language_goes_by_meaning_rather_than_by_names() -> None:
+    text = "`LAMP2`: 20 hours are what it needs to cool, by the `LAMP2` book.\n\nIt burns for 30 hours at most.\n"
+    listed = shortlist("LAMP2 最多亮多少小时？", _quotables(text, "zh"), {})
+    cosines = np.where(["30" in sentence.shown for _, sentence in listed.items], 0.48, 0.4).tolist()
+    assert "30 hours" in choose(listed, 1, cosines)[0].shown
+
+
+def test_a_sentence_is_farther_where_its_chunk_has_none_of_the_names_asked_of() -> None:
+    named, other = "The `LampDB` lamp has a wick.", "A string holds 30 lamps at most."
+    chunks = [
+        RetrievedChunk(Chunk(f"chunk-{text}", f"doc-{text}", 0, text, 9, 0, len(text), (), None), "a.md", "1", ())
+        for text in (named, other)
+    ]
+    listed = shortlist("How many lamps does a LampDB string hold?", quotable_sentences(chunks), {})
+    near_named, near_other = (
+        answer_margin(listed, [0.6 if sentence.shown == text else 0.2 for _, sentence in listed.items])
+        for text in (named, other)
+    )
+    assert near_named > near_other
+
+
+def test_a_setting_in_a_heading_is_told_with_its_default_and_what_it_means() -> None:
+    text = "### LAMP_HOURS\n\nDefault: `16`\n\nHow long the lamp burns. It is dark then.\n\n### Oil\n\nIt burns.\n"
+    told = [quote.told for quote in _quotables(text)]
+    assert "LAMP_HOURS Default: `16` How long the lamp burns." in told
+    assert told[-1] == "Oil It burns."
+    chunk = Chunk("chunk-2", "doc-1", 1, "Default: `16`\n\nHow long it burns.", 9, 0, 30, ("Lamps", "LAMP_HOURS"), None)
+    assert quotable_sentences([RetrievedChunk(chunk, "a.md", "1", ())])[-1].told.startswith(
+        "LAMP_HOURS Default: `16` How"
+    )
