@@ -45,7 +45,7 @@ from heliograph.ids import is_storable, relation_id
 from heliograph.ingest.chunking import Chunker
 from heliograph.ingest.files import FolderActions, FolderChange, enqueue_files, insert_files, watch_folder
 from heliograph.ingest.given import GraphInserter
-from heliograph.ingest.merging import EvidenceFold
+from heliograph.ingest.merging import EvidenceFold, find_indexing
 from heliograph.ingest.models import DeleteReport, IngestReport, NewDocument, Progress, new_documents
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.ingest.resolution import find_entity_ids
@@ -243,7 +243,8 @@ async def open_rooms(settings: Settings, given: Given, stack: AsyncExitStack) ->
     query = QueryEngine(store, embedding, chat, reranker, settings.query, settings.rerank, fold, readable)
     maintenance = Maintenance(truth, embedding, chat, settings.ingest)
     curator = Curator(truth, ingest.committer)
-    duplicates = DuplicateFinder(truth, curator, settings.resolution)
+    indexing = find_indexing(settings.ingest, embedding.info, has_chat=chat is not None)
+    duplicates = DuplicateFinder(truth, curator, settings.resolution, are_described=not indexing.from_chunks)
     if settings.resolution.merge_duplicates:
         ingest.call_after_insert(duplicates.merge_new)
     curation = CurationRooms(store, curator, duplicates, GraphInserter(ingest))
@@ -751,7 +752,7 @@ class AsyncHeliograph(GraphCuration):
         await (await self._rooms()).store.backup(Path(path))
 
     async def export(self, path: str | Path, format: str | ExportFormat = ExportFormat.JSONL) -> int:  # noqa: A002
-        """Write the workspace into a new file, or for `csv`, `markdown` and `obsidian` a new folder.
+        """Write the workspace into a new file, or for `csv`, `markdown`, `obsidian` and `lightrag` a new folder.
 
         Args:
             path: What to write; it must not be there yet.

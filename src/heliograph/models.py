@@ -391,7 +391,7 @@ class Entity:
         type: Its most frequent type.
         description: Fragments joined by `<SEP>`, or their summary.
         aliases: Its other names, sorted.
-        chunk_ids: Chunks that mention it, in canonical order, the first 200.
+        chunk_ids: The first chunks that mention it, in canonical order, up to `ingest.max_sources`.
         token_count: o200k_base tokens of its line in a JSON-lines context; 0 has it counted anew, so whoever changes
             the description sets it to 0.
         degree: Relations that touch it; kept by the graph store, ignored when written.
@@ -422,7 +422,7 @@ class Relation:
         keywords: All keywords, sorted.
         description: Fragments joined by `<SEP>`, or their summary.
         weight: Sum of the mentions' weights.
-        chunk_ids: Chunks that mention it, in canonical order, the first 200.
+        chunk_ids: The first chunks that mention it, in canonical order, up to `ingest.max_sources`.
         token_count: o200k_base tokens of its line in a JSON-lines context; 0 has it counted anew, so whoever changes
             the description sets it to 0.
         created_at: Unix seconds when it first appeared; kept by the graph store, ignored when written.

@@ -156,7 +156,7 @@ class RerankSettings(_Room):
 class DocumentSettings(_Room):
     """Reading files and web pages: what one document may cost, and which addresses may be reached."""
 
-    max_file_bytes: int = Field(100_000_000, ge=1, description="A longer file or page is refused by name.")
+    max_file_bytes: int = Field(100_000_000, ge=1, description="A longer file or page is refused; its error says so.")
     max_pages: int = Field(5_000, ge=1, description="Pages, slides, sheets or chapters of one document at the most.")
     max_unpacked_bytes: int = Field(
         500_000_000, ge=1, description="What an Office file or EPUB may unpack to; more is refused unopened."
@@ -229,7 +229,9 @@ class IngestSettings(_Room):
     gleaning_passes: int = Field(1, ge=0, le=5, description="Further passes for what was missed.")
     extraction_retries: int = Field(1, ge=0, le=5, description="Further tries when a reply is unusable.")
     max_parallel_documents: int = Field(8, ge=1, description="Documents under way at once.")
-    max_document_characters: int = Field(100_000_000, ge=1, description="A longer document is refused by name.")
+    max_document_characters: int = Field(
+        100_000_000, ge=1, description="A longer document is refused; its error says so."
+    )
     summary_fragments: int = Field(8, ge=2, description="Fragments from which on a description is summarised.")
     summary_tokens: int = Field(1200, ge=50, description="Tokens from which on a description is summarised.")
     summary_context_tokens: int = Field(12_000, ge=500, description="Tokens read by one summary call.")
@@ -256,7 +258,12 @@ class ResolutionSettings(_Room):
     merge_duplicates: bool = Field(
         False, description="Merge duplicates after every insert, undoable, instead of only proposing them."
     )
-    min_duplicate_cosine: float = Field(0.6, ge=-1, le=1, description="Cosine of two entities that may be one.")
+    min_duplicate_cosine: float = Field(
+        0.0,
+        ge=-1,
+        le=1,
+        description="Cosine of two entities that may be one; 0 means 0.6 where a chat model describes them, else 0.85.",
+    )
     min_duplicate_similarity: float = Field(
         0.88, ge=0, le=1, description="Likeness in spelling of the names of two entities that may be one."
     )

@@ -344,7 +344,7 @@ export interface Schemas {
   "EntityDetail": {
     entity: Schemas["EntityItem"];
     sources: (Schemas["SourceChunk"])[];
-    /** Chunks there are without `limit`. */
+    /** Chunks there are without `limit`, up to `ingest.max_sources`. */
     source_count: number;
   };
   "EntityEditResponse": {
@@ -1069,7 +1069,7 @@ export interface Schemas {
   "RelationDetail": {
     relation: Schemas["RelationItem"];
     sources: (Schemas["SourceChunk"])[];
-    /** Chunks there are without `limit`. */
+    /** Chunks there are without `limit`, up to `ingest.max_sources`. */
     source_count: number;
   };
   "RelationItem": {

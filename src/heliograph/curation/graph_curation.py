@@ -140,6 +140,8 @@ _ENTITY_PAGE = 500
 _NEIGHBOURS = 8
 _DIGITS = re.compile(r"\d+")
 _AUTHOR = "auto"
+# Vectors of names are near where the names are spelled alike, and say less than those of descriptions.
+_LEAST_DESCRIBED, _LEAST_NAMED = 0.6, 0.85
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,12 +166,22 @@ class DuplicatePair:
 
 
 class DuplicateFinder:
-    """Looks for duplicates in one workspace."""
+    """Looks for duplicates in one workspace.
 
-    def __init__(self, store: Store, curator: Curator, settings: ResolutionSettings) -> None:
+    Args:
+        store: The workspace.
+        curator: Merges.
+        settings: How alike two must be.
+        are_described: Whether vectors of entities are those of descriptions, which tell more than names do.
+    """
+
+    def __init__(
+        self, store: Store, curator: Curator, settings: ResolutionSettings, *, are_described: bool = True
+    ) -> None:
         self._store = store
         self._curator = curator
         self._settings = settings
+        self._min_cosine = settings.min_duplicate_cosine or (_LEAST_DESCRIBED if are_described else _LEAST_NAMED)
 
     async def find(self, limit: int, entity_ids: Sequence[str] | None = None) -> list[DuplicatePair]:
         """Return pairs, the most alike first.
@@ -212,7 +224,7 @@ class DuplicateFinder:
             if entity.id not in vectors:
                 continue
             hits = await self._store.vectors.search(
-                Collection.ENTITIES, vectors[entity.id], _NEIGHBOURS + 1, self._settings.min_duplicate_cosine
+                Collection.ENTITIES, vectors[entity.id], _NEIGHBOURS + 1, self._min_cosine
             )
             cosines = {hit.id: hit.score for hit in hits if hit.id != entity.id}
             for other in await self._store.graph.get_entities(list(cosines)):

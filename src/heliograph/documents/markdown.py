@@ -247,7 +247,7 @@ def name_title(source: str) -> str:
 
 
 def too_long(name: str, max_characters: int, length: int = 0) -> IngestError:
-    """Return the error of a text that is too long, whatever way it came in: the only place that words it.
+    """Return the error of a text that has too many characters, whatever way it came in.
 
     Args:
         name: The document, as its caller knows it.

@@ -18,7 +18,15 @@ from urllib.parse import urlsplit
 
 from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument
 from heliograph.documents.encoding import decode_text
-from heliograph.documents.markdown import clean_text, fence, find_title, markdown_table, name_title, split_front_matter
+from heliograph.documents.markdown import (
+    clean_text,
+    fence,
+    find_title,
+    markdown_table,
+    name_title,
+    split_front_matter,
+    too_long,
+)
 from heliograph.documents.terminal_text import terminal_markdown
 from heliograph.errors import IngestError
 
@@ -182,6 +190,8 @@ class DelimitedLoader(Loader):
         try:
             rows = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if any(row)]
         except csv.Error as error:
+            if "field limit" in str(error):
+                raise too_long(raw.name, limits.max_characters) from error
             raise IngestError(f"{raw.name!r} is not delimited text ({error}); save it as CSV in UTF-8") from error
         title = name_title(raw.name)
         body = f"# {title}\n\n{markdown_table(rows)}\n" if rows else ""

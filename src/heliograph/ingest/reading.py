@@ -319,7 +319,7 @@ class ChunkPlan:
     Attributes:
         chunk_count: Chunks it will have.
         unread: Chunks to read, in order.
-        written: Chunks to write: new, moved, or under other headings.
+        written: Chunks to write: those that are new or differ in any field from what is stored.
         removed: Ids of chunks that go.
         replaced: What was read in chunks that go, move, or are read again.
         moved: What was read in chunks that only move, at their new place.

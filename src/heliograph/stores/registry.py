@@ -259,5 +259,5 @@ def _find_projection(role: str, url: str) -> ProjectionOpener:
 
 
 def _load(module: str, name: str) -> Callable[..., Awaitable[Any]]:
-    # A folder of stores has the name of the extra that it needs.
+    # A file or a folder of stores has the name of the extra that it needs.
     return getattr(import_optional(module, module.split(".")[2]), name).open

@@ -99,7 +99,7 @@ def to_document(row: Row, read_moment: Callable[[Any], datetime]) -> Document:
 
 
 # The columns of a chunk are the fields of `Chunk`, in their order; lists are kept as JSON. All statements are made of
-# them, so a new field only needs a migration in each `schema.py`: what `added_chunk_column` returns.
+# them, so of the stores a new field only needs a migration in each `schema.py`: what `added_chunk_column` returns.
 _SQL_TYPES = {str: "text", int: "integer", int | None: "integer", float: "double precision", tuple[str, ...]: "text"}
 _CHUNK_KINDS = get_type_hints(Chunk)
 # Per column its type, on SQLite as on PostgreSQL.

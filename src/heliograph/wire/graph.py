@@ -284,7 +284,7 @@ class EntityDetail(Shape):
 
     entity: EntityItem
     sources: tuple[SourceChunk, ...]
-    source_count: int = Field(description="Chunks there are without `limit`.")
+    source_count: int = Field(description="Chunks there are without `limit`, up to `ingest.max_sources`.")
 
 
 class RelationDetail(Shape):
@@ -292,7 +292,7 @@ class RelationDetail(Shape):
 
     relation: RelationItem
     sources: tuple[SourceChunk, ...]
-    source_count: int = Field(description="Chunks there are without `limit`.")
+    source_count: int = Field(description="Chunks there are without `limit`, up to `ingest.max_sources`.")
 
 
 class NeighbourResponse(Shape):

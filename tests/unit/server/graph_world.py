@@ -49,7 +49,8 @@ def _read(response: httpx.Response, status: int) -> Any:
 @asynccontextmanager
 async def graph_world(folder: Path, **server: Any) -> AsyncGenerator[World]:
     """Serve a workspace with `ONE` and `TWO` in it."""
-    settings = Settings.load(store={"data_dir": folder}, server=server)
+    # Vectors of hashed words say nothing of like spellings.
+    settings = Settings.load(store={"data_dir": folder}, server=server, resolution={"min_duplicate_cosine": -1.0})
     app = create_app(settings, Given(embedding=FakeEmbeddingModel(16), extractor=SpelledExtractor()))
     transport = httpx.ASGITransport(app)
     async with app.router.lifespan_context(app):
