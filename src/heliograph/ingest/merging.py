@@ -377,8 +377,8 @@ def _chunk_ids(leading: Sequence[EntityMention] | Sequence[RelationMention], max
 #
 # What a chat model writes of an entity or a relation is embedded. A local extractor finds many of both and writes
 # nothing of its own: the description is a sentence of a chunk. So their names are embedded, each once, and mixed with
-# the vectors of the first chunks that speak of them, which are there. That halves what is embedded, and mode mix finds
-# more than with the beginnings of sentences (R@5 60.2 to 62.6 on MuSiQue, 59.4 to 64.7 on raw web pages).
+# the vectors of the first chunks that speak of them, which are there. Less is embedded, and more is found than with the
+# beginnings of sentences (R@5 of mode mix 60.2 to 62.6 on MuSiQue, 59.4 to 64.7 on raw web pages).
 
 # Characters a token in running text: Latin letters, other alphabets, Chinese and its neighbours. Counting real tokens
 # would cost more than all else that is done to a folded entity.
