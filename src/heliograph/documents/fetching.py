@@ -203,7 +203,7 @@ async def _read(response: httpx.Response, url: str, max_bytes: int) -> RawDocume
         )
     declared = response.headers.get("content-length", "")
     if declared.isascii() and declared.isdigit() and int(declared) > max_bytes:
-        raise _too_large(url, max_bytes, f"{int(declared):,} bytes, more than")
+        raise _too_large(url, max_bytes, int(declared))
     data = bytearray()
     async for piece in response.aiter_bytes():
         data += piece
@@ -213,8 +213,10 @@ async def _read(response: httpx.Response, url: str, max_bytes: int) -> RawDocume
     return RawDocument(url, bytes(data), mime_type, response.charset_encoding or "")
 
 
-def _too_large(url: str, max_bytes: int, length: str = "more than") -> IngestError:
-    return IngestError(f"{url!r} has {length} {max_bytes:,} bytes; raise documents.max_file_bytes to fetch it")
+def _too_large(url: str, max_bytes: int, length: int = 0) -> IngestError:
+    if length:
+        return IngestError(f"{url!r} has {length:,} bytes, more than {max_bytes:,}; raise documents.max_file_bytes")
+    return IngestError(f"{url!r} has more than {max_bytes:,} bytes; raise documents.max_file_bytes to fetch it")
 
 
 class _CheckedTransport(httpx.AsyncBaseTransport):
