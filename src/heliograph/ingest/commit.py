@@ -8,7 +8,7 @@ under way are committed together by the next one; a joint commit that fails is t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from contextvars import Context, copy_context
@@ -337,21 +337,50 @@ class Drafter:
         if not unknown:
             return
         with stage("ingest.embed", texts=len(unknown)):
-            vectors = (await self._embedding.embed(unknown, "document")).vectors
-        if vectors.shape != (len(unknown), self._embedding.info.dimension):
-            raise BadModelReply(
-                f"the embedding {self._embedding.info.name!r} returned vectors of shape {vectors.shape} "
-                f"for {len(unknown)} texts; check its model and dimension"
-            )
+            vectors = await embed_texts(self._embedding, unknown)
         memo.vectors.update(zip(unknown, vectors, strict=True))
-        self._remember(unknown, vectors)
-
-    def _remember(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
         # Copied, or each would keep all that came with it in memory.
-        self._last_vectors.update(zip(texts[-_REMEMBERED_VECTORS:], vectors[-_REMEMBERED_VECTORS:].copy(), strict=True))
+        last = slice(-_REMEMBERED_VECTORS, None)
+        self._last_vectors.update(zip(unknown[last], vectors[last].copy(), strict=True))
         too_many = len(self._last_vectors) - _REMEMBERED_VECTORS
         for text in list(islice(self._last_vectors, max(too_many, 0))):
             del self._last_vectors[text]
+
+
+async def embed_texts(embedding: EmbeddingModel, texts: Sequence[str]) -> NDArray[np.float32]:
+    """Return the vectors of texts that are stored, `(n, dimension)`.
+
+    Raises:
+        ModelError: The model failed; `BadModelReply` where it returned vectors of another shape.
+    """
+    vectors = (await embedding.embed(texts, "document")).vectors
+    if vectors.shape != (len(texts), embedding.info.dimension):
+        raise BadModelReply(
+            f"the embedding {embedding.info.name!r} returned vectors of shape {vectors.shape} for {len(texts)} texts; "
+            "check its model and dimension"
+        )
+    return vectors
+
+
+async def embed_entries(
+    embedding: EmbeddingModel,
+    entries: Mapping[str, IndexEntry],
+    read_chunks: Callable[[Sequence[str]], Awaitable[Mapping[str, NDArray[np.float32]]]],
+) -> VectorBatch:
+    """Return the vectors of entries, at least one, with all that they are made of embedded or read.
+
+    Args:
+        embedding: Embeds texts.
+        entries: What is wanted, by id.
+        read_chunks: Returns those vectors of chunks that there are.
+
+    Raises:
+        ModelError: The model failed.
+    """
+    texts = list({text: None for item in entries.values() for text in item.embedded})
+    embedded = dict(zip(texts, await embed_texts(embedding, texts), strict=True))
+    chunks = await read_chunks(list({id_: None for item in entries.values() for id_ in item.chunk_ids}))
+    return make_vectors(entries, embedded, chunks)
 
 
 def _check_versions(change: CurationChange, resolution: Resolution) -> None:

@@ -476,11 +476,11 @@ def make_vectors(
         chunks: Per chunk likewise; one that has none does not count.
     """
     vectors = _means([[embedded[text] for text in item.embedded] for item in entries.values()])
-    mixed = [place for place, item in enumerate(entries.values()) if any(map(chunks.__contains__, item.chunk_ids))]
+    groups = [[chunks[id_] for id_ in item.chunk_ids if id_ in chunks] for item in entries.values()]
+    mixed = [place for place, group in enumerate(groups) if group]
     if mixed:
-        items = [item for item in entries.values() if any(map(chunks.__contains__, item.chunk_ids))]
-        around = _means([[chunks[id_] for id_ in item.chunk_ids if id_ in chunks] for item in items])
-        shares = np.array([item.share for item in items], np.float32)[:, np.newaxis]
+        around = _means([group for group in groups if group])
+        shares = np.array([item.share for item in entries.values()], np.float32)[mixed, np.newaxis]
         vectors[mixed] = _unit((vectors[mixed] + shares * (around - vectors[mixed])).astype(np.float32))
     return VectorBatch(tuple(entries), vectors, tuple(item.text for item in entries.values()))
 

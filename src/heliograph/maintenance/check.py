@@ -18,6 +18,7 @@ from typing import Any, Generic, Literal, TypeVar
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import InvalidRequestError, NotFoundError, StaleChangesetError, StoreDamaged, StoreError
 from heliograph.ingest.changes import resolve_again
+from heliograph.ingest.commit import embed_entries
 from heliograph.ingest.merging import (
     Folder,
     IndexEntry,
@@ -29,7 +30,6 @@ from heliograph.ingest.merging import (
     empty_relation_evidence,
     is_same_entity,
     is_same_relation,
-    make_vectors,
     unmentioned_relation_evidence,
 )
 from heliograph.ingest.resolution import RuleLoader, entity_overrides, relation_overrides
@@ -46,7 +46,7 @@ from heliograph.models import (
 )
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import Follower, FollowerDifference, ScanKind, Store
-from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch, digest_terms
+from heliograph.stores.changeset import Changeset, Collection, TextEntry, digest_terms
 from heliograph.stores.composed import id_windows
 from heliograph.stores.registry import open_store
 from heliograph.text.analysis import chunk_index_text, terms
@@ -666,15 +666,13 @@ class Checker:
                 tally.repaired += len(findings.problems) - len((await check_follower(follower)).problems)
 
     async def _repair(self, changeset: Changeset, entries: Mapping[Collection, Mapping[str, IndexEntry]]) -> None:
-        vectors = {collection: await self._make_vectors(part) for collection, part in entries.items() if part}
+        read_chunks = partial(self._store.vectors.get_vectors, Collection.CHUNKS)
+        vectors = {
+            collection: await embed_entries(self._embedding, part, read_chunks)
+            for collection, part in entries.items()
+            if part
+        }
         await self._store.apply(replace(changeset, vectors=vectors))
-
-    async def _make_vectors(self, entries: Mapping[str, IndexEntry]) -> VectorBatch:
-        texts = list(dict.fromkeys(text for item in entries.values() for text in item.embedded))
-        vectors = (await self._embedding.embed(texts, "document")).vectors
-        chunk_ids = list(dict.fromkeys(id_ for item in entries.values() for id_ in item.chunk_ids))
-        chunks = await self._store.vectors.get_vectors(Collection.CHUNKS, chunk_ids)
-        return make_vectors(entries, dict(zip(texts, vectors, strict=True)), chunks)
 
 
 class _Digests:

@@ -7,13 +7,15 @@ vectors still answer; a run that breaks off goes on where it stopped, and the sw
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from heliograph.chat.base import ChatModel
 from heliograph.embedding.base import EmbeddingModel
-from heliograph.errors import BadModelReply, ConflictError, InvalidRequestError
+from heliograph.errors import ConflictError, InvalidRequestError
+from heliograph.ingest.commit import embed_entries
 from heliograph.ingest.merging import (
     Folder,
     FoldLimits,
@@ -21,7 +23,6 @@ from heliograph.ingest.merging import (
     Indexing,
     entity_entry,
     find_indexing,
-    make_vectors,
     relation_entry,
 )
 from heliograph.ingest.resolution import RuleLoader, entity_overrides, relation_overrides
@@ -29,7 +30,7 @@ from heliograph.ingest.summary import DescriptionSummarizer
 from heliograph.maintenance.check import Checker, CheckProgress, CheckReport, Recounter, rebuild_role
 from heliograph.settings import IngestSettings, StoreSettings
 from heliograph.stores.base import Store
-from heliograph.stores.changeset import Collection, VectorBatch
+from heliograph.stores.changeset import Collection
 from heliograph.stores.registry import open_store, restore_store
 from heliograph.text.analysis import chunk_index_text
 
@@ -99,7 +100,9 @@ class Reembedder:
         while ids := await self._store.reembedding.find_pending(collection, after, _BATCH):
             entries = await self._settled(await self._entries(collection, ids))
             if entries:
-                await self._store.reembedding.put(collection, await self._make_vectors(entries))
+                read_chunks = partial(self._store.reembedding.get_next, Collection.CHUNKS)
+                batch = await embed_entries(self._embedding, entries, read_chunks)
+                await self._store.reembedding.put(collection, batch)
             after, made = ids[-1], made + len(entries)
             if progress:
                 progress(collection.value, before + made)
@@ -111,19 +114,6 @@ class Reembedder:
         made = await self._store.reembedding.get_next(Collection.CHUNKS, list(chunk_ids))
         pending = await self._store.vectors.get_vectors(Collection.CHUNKS, list(chunk_ids - made.keys()))
         return {id_: item for id_, item in entries.items() if pending.keys().isdisjoint(item.chunk_ids)}
-
-    async def _make_vectors(self, entries: Mapping[str, IndexEntry]) -> VectorBatch:
-        texts = list(dict.fromkeys(text for item in entries.values() for text in item.embedded))
-        vectors = (await self._embedding.embed(texts, "document")).vectors
-        wanted = (len(texts), self._embedding.info.dimension)
-        if vectors.shape != wanted:
-            raise BadModelReply(
-                f"the embedding {self._embedding.info.name!r} returned vectors of shape {vectors.shape}, not {wanted}; "
-                "check its model and dimension"
-            )
-        chunk_ids = list(dict.fromkeys(id_ for item in entries.values() for id_ in item.chunk_ids))
-        chunks = await self._store.reembedding.get_next(Collection.CHUNKS, chunk_ids)
-        return make_vectors(entries, dict(zip(texts, vectors, strict=True)), chunks)
 
     async def _entries(self, collection: Collection, ids: list[str]) -> dict[str, IndexEntry]:
         rules = RuleLoader(self._store)
