@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
@@ -36,9 +37,9 @@ def fence(text: str) -> str:
 class ToolResult(Shape):
     """What a tool returns."""
 
+    @abstractmethod
     def as_text(self) -> str:
         """Return the result as a model reads it."""
-        raise NotImplementedError
 
 
 def _readable(most: int) -> BeforeValidator:
