@@ -301,7 +301,15 @@ _FORMS = tuple(
             r"(?<![A-Za-z\d.(-])\d{1,3}(?![\w)-]|\.\d)",
         ),
         (
-            r"\bdefaults?\b|默认|缺省|\bstandardmäßig|\bvoreingestellt|\bvorgabe|\bstandard(?:wert)?\b",
+            # What holds where nobody says otherwise, in whatever words this is asked.
+            r"\bdefaults?\b|\bout of the box\b|\bunless (?:\w+ )?(?:told|set|configured|changed|overridden|specified)"
+            r"|\b(?:nothing|none|no \w+) (?:is|was|has been) (?:set|given|configured|specified)"
+            r"|\b(?:if|when) (?:i|you|one|we|it|nobody) (?:do(?:es)?(?: not|n['’]t)|never) (?:set|give|specif|config)"
+            r"|\bif (?:i|you|one|we) (?:set|give|specify|configure) (?:\w+ ){0,3}?(?:no|nothing)\b"
+            r"|\bwithout (?:setting|giving|specifying|configuring)\b"
+            r"|默认|缺省|(?:没有?|未|不)(?:作?任何|另行|明确)?(?:设置|设定|指定|配置|给出|填写)"
+            r"|\bstandardmäßig|\bvoreingestellt|\bvorgabe|\bstandard(?:wert)?\b"
+            r"|\b(?:nichts|keine?[nr]?) (?:\w+ )?(?:angegeben|eingestellt|gesetzt|konfiguriert)|\bohne angabe",
             r"(?i:\bdefaults?\b[^.;:|]{0,40}?(?:\bis\b|\bto\b|[:=])[:\s]*\S+|(?:默认|缺省)[^。；]{0,12}?[是为:：]\s*\S+"
             r"|^by default,? \w|\b(?:is|are|to|of) \S+(?: \w+)? by default\b|\w\S* (?:is|are) the default\b"
             r"|\b(?:standard(?:wert)?|vorgabe|voreinstellung|voreingestellte[rsn]?)\b[^.;:|]{0,30}?(?:\bist\b|:)\s*\S+"
@@ -371,8 +379,8 @@ def _own_term(sentence: Quotable) -> tuple[str, str, str]:
 
 
 def _bare(term: str) -> str:
-    """Return a term as a question would name it: without the marks of code and of its end."""
-    return term.strip("`:： ").casefold()
+    """Return a term as a question would name it: without the marks of code and of its end, and its default."""
+    return term.partition(" (")[0].strip("`:： ").casefold()
 
 
 def expected_forms(question: str) -> tuple[re.Pattern[str], ...]:

@@ -72,8 +72,11 @@ _ITS_VALUE = re.compile(
     r"|(?:默认值?|缺省值?|取值|单位)[为是]|(?:der )?(?:standardwert|vorgabewert|wert) (?:ist|beträgt|muss)\b",
     re.IGNORECASE,
 )
-_SETTING = re.compile(r"`?[A-Za-z][A-Za-z\d]*(?:[_.][A-Za-z\d]+)+`?")
-_DEFAULT_VALUE = re.compile(r"(?:default|standard|vorgabe|默认|缺省)[^:：]{0,20}[:：]\s*\S", re.IGNORECASE)
+# A title in plain words has a capital.
+_SETTING = re.compile(r"`?(?:[A-Za-z][A-Za-z\d]*(?:[_.][A-Za-z\d]+)+|[a-z][a-z\d]+(?:-[a-z\d]+)*)`?")
+_DEFAULT_VALUE = re.compile(r"[*`_]{0,2}(?:default|standard|vorgabe|默认|缺省)[^:：]{0,20}[:：]\s*\S", re.IGNORECASE)
+# What is said of a setting in a word or two beside its explanation: "Type: time".
+_PROPERTY = re.compile(r"[*`_]{0,2}\w[\w -]{0,20}[*`_]{0,2}[:：][*`_]{0,2}\s*\S.{0,60}$")
 _SAME_AS_ABOVE = re.compile(
     r"\bthe same (?:rules?|way|applies|goes|holds|procedure|limits?)\b|\blikewise\b|\bas above\b"
     r"|同样|同上|相同的规则|如上",
@@ -83,7 +86,11 @@ _LONGEST_PAIR = 500
 # Sentences and items taken in by one that says the same of something else.
 _TAKEN_IN = 3
 # What only says where to read on.
-_REFERS = re.compile(r"[(（]?(?:see|cf\.|siehe|vgl\.|see also|参见|参阅|请参见|请参阅|详见)\b.{0,160}$", re.IGNORECASE)
+_REFERS = re.compile(
+    r"[(（]?(?:see|cf\.|siehe|vgl\.|see also|参见|参阅|请参见|请参阅|详见)\b.{0,160}$"
+    r"|(?:`?\w[\w.+:-]*\(\d\w{0,2}\)`?[,;\s]*)+\.?$",
+    re.IGNORECASE,
+)
 _LONGEST_LEAD = 200
 # Of what breaks off before a block of code.
 _LEAST_HAN_SENTENCE, _LEAST_SPACES = 8, 3
@@ -258,6 +265,7 @@ class _Reading:
         is_term_new: Whether nothing was said of it yet.
         is_term_listed: Whether it stands in a list item, at whose end its explanation ends.
         explained: What was said of it first; empty if that was long.
+        default: What holds where it is not set, if that stands above its explanation.
         leading: The sentence that leads in to a list, a table or code.
         columns: Names of the columns of the table that is read.
         text: The chunk's text as it is read.
@@ -274,6 +282,7 @@ class _Reading:
     is_term_new: bool = True
     is_term_listed: bool = False
     explained: str = ""
+    default: str = ""
     leading: str = ""
     columns: Sequence[str] = ()
     text: str = ""
@@ -321,25 +330,28 @@ class _Reading:
                 continue
             self.columns = ()
             if _is_question(shown, is_paragraph):
-                self.term, self.is_term_new, self.leading = shown.strip("*_ "), True, ""
+                self._begin_term(shown.strip("*_ "))
+                self.leading = ""
                 self._note(self._terms(shown), "")
                 continue
             following = text[slice(*spans[place + 1])] if place + 1 < len(spans) else ""
             # "To show the default target, run", with the command below it.
             breaks_off = _FENCE_LINE.match(following) is not None and _breaks_off(shown)
-            if is_paragraph and not breaks_off and _is_term(shown) and not self._is_explanation(shown):
+            names = is_paragraph and not breaks_off and _is_term(shown)
+            if names and not self._is_explanation(shown) and not self._is_property(shown):
                 # Several terms may share what stands below them ("-s", "--sign").
                 both = f"{self.term}, {shown}"
-                self.term = both if self.is_term_new and self.term and len(both) <= _LONGEST_TERM else shown
-                self.leading, self.is_term_new = "", True
+                self._begin_term(both if self.is_term_new and self.term and len(both) <= _LONGEST_TERM else shown)
+                self.leading = ""
                 self._note(self._terms(shown), "")
                 continue
             if self.is_term_listed and not is_listed:
                 # What stands at the margin again is said of no item.
-                self.term, self.is_term_listed = "", False
+                self._begin_term("")
+                self.is_term_listed = False
             if match := _TERM_BEFORE_COLON.match(shown):
+                self._begin_term(match[1])
                 self.is_term_listed = is_listed
-                self.term, self.is_term_new = match[1], True
             if breaks_off or shown.endswith(_LEADS_IN):
                 self.leading = shown_text(written)
                 self._note(self._terms(shown), self.leading)
@@ -353,8 +365,11 @@ class _Reading:
     def _begin_section(self, heading: str) -> None:
         self.heading, self.leading, self.columns = heading, "", ()
         # What stands below the name of a setting explains it.
-        self.term = heading if _SETTING.fullmatch(heading) else ""
-        self.is_term_new, self.is_term_listed = True, False
+        self._begin_term(heading if _SETTING.fullmatch(heading) else "")
+        self.is_term_listed = False
+
+    def _begin_term(self, term: str) -> None:
+        self.term, self.is_term_new, self.default = term, True, ""
 
     def _add(self, start: int, end: int, shown: str, form: Form, above: frozenset[str]) -> None:
         text = self.text
@@ -366,9 +381,12 @@ class _Reading:
         for previous in self._pointed_at(shown, form, start, end):
             start, shown, before = previous.start, f"{previous.shown} {shown}", before | previous.words
         is_cut = (start == 0 and self.item.chunk.start > 0) or end == len(text)
+        is_property = form in (Form.PROSE, Form.ITEM) and self._is_property(shown)
         lead = self._lead(shown, form)
-        if self.term and self.is_term_new:
-            says_what = form is Form.PROSE and len(shown) <= _LONGEST_LEAD and not _DEFAULT_VALUE.match(shown)
+        if is_property:
+            self.default = shown.rstrip(".。 ") if _DEFAULT_VALUE.match(shown) else self.default
+        elif self.term and self.is_term_new:
+            says_what = form is Form.PROSE and len(shown) <= _LONGEST_LEAD
             self.explained = shown if says_what else ""
         elif self.term and self.explained and form is Form.PROSE and _ELLIPTICAL.match(shown):
             lead = (
@@ -385,7 +403,7 @@ class _Reading:
             )
         )
         self._note(words, shown)
-        self.is_term_new = False
+        self.is_term_new = is_property
 
     def _pointed_at(self, shown: str, form: Form, start: int, end: int) -> list[Quotable]:
         """Return what stands right before a sentence and is needed to understand it, the nearest first."""
@@ -394,9 +412,6 @@ class _Reading:
         points = _POINTS_BACK.match(shown) or (not self.term and _POINTS_BACK_WITHIN.match(shown))
         # A value may be told in a paragraph of its own, but not of another value.
         is_value = not self.term and _ITS_VALUE.match(shown) is not None
-        # The default of a setting stands above what the setting means.
-        if self.found and self.term == self.heading and _DEFAULT_VALUE.match(self.found[-1].shown):
-            is_value = self.found[-1].lead == self.term
         if form in (Form.ROW, Form.CODE) or not (is_same or (form is Form.PROSE and (points or is_value))):
             return found
         for previous in self.found[: -1 - (_TAKEN_IN if is_same else 1) : -1]:
@@ -413,11 +428,19 @@ class _Reading:
         """Return whether a line in plain words explains the option above it, though it has no full stop."""
         return self.is_term_new and self.term.startswith(("-", "`-")) and shown[0].isalpha() and " " in shown
 
+    def _is_property(self, shown: str) -> bool:
+        """Return whether a line says one thing of the term above, before what explains it."""
+        return bool(self.term) and self.is_term_new and _PROPERTY.match(shown) is not None
+
     def _lead(self, shown: str, form: Form) -> str:
         """Return what has to stand before a quote: nothing before prose that no term is explained by."""
         folded = shown.casefold()
+        # The default of a setting may stand above what the setting means.
+        default = self.default if form is Form.PROSE and self.default.casefold() not in folded else ""
         if self.term and self.term.strip("`:： ").casefold() not in folded:
-            return self.term
+            return f"{self.term} ({default})" if default else self.term
+        if default:
+            return default
         if form is Form.PROSE and self.code_above and _POINTS_BACK_TO_CODE.match(shown):
             return self.code_above
         if form is Form.PROSE:

@@ -317,7 +317,7 @@ _LEAST_TOLD = 0.5
 LEAST_ANSWERED = 0.90
 LEAST_OF_OTHER_LANGUAGE = 0.74
 CLEARLY_ANSWERED = 0.96
-_NAME_MISSING = 0.2
+_NAME_MISSING = 0.3
 # What the share of the question's terms that nothing found holds adds to it. Of pairs of Chinese characters, which
 # cross the borders of words, this share is missing anyway.
 _WORDS_MISSING = 0.3

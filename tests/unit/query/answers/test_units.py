@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from heliograph.models import Chunk
+from heliograph.query.answers.candidates import expected_forms
 from heliograph.query.answers.quotables import Quotable, quotable_sentences
 from heliograph.query.answers.sentence_ranking import answer_margin, best_sentences, choose, shortlist
 from heliograph.query.models import RetrievedChunk
@@ -261,9 +262,40 @@ def test_a_sentence_is_farther_where_its_chunk_has_none_of_the_names_asked_of() 
 def test_a_setting_in_a_heading_is_told_with_its_default_and_what_it_means() -> None:
     text = "### LAMP_HOURS\n\nDefault: `16`\n\nHow long the lamp burns. It is dark then.\n\n### Oil\n\nIt burns.\n"
     told = [quote.told for quote in _quotables(text)]
-    assert "LAMP_HOURS Default: `16` How long the lamp burns." in told
+    assert "LAMP_HOURS (Default: `16`) How long the lamp burns." in told
     assert told[-1] == "Oil It burns."
     chunk = Chunk("chunk-2", "doc-1", 1, "Default: `16`\n\nHow long it burns.", 9, 0, 30, ("Lamps", "LAMP_HOURS"), None)
     assert quotable_sentences([RetrievedChunk(chunk, "a.md", "1", ())])[-1].told.startswith(
-        "LAMP_HOURS Default: `16` How"
+        "LAMP_HOURS (Default: `16`) How"
     )
+
+
+def test_a_default_that_stands_apart_is_told_with_what_the_setting_means() -> None:
+    text = (
+        "lockfile_timeout\n\nUse: appendfile\n\nType: time\n\nDefault: 30m\n\nAn older lock file was left behind.\n\n"
+        "mode\n\nUse: appendfile\n\nThe mode of the file.\n\n## oil_level\n\n- Unit: litres\n- Default: 9.0\n"
+        "- Flags: none\n\nBelow it the lamp dims.\n"
+    )
+    told = [quote.told for quote in _quotables(text)]
+    assert "lockfile_timeout (Default: 30m) An older lock file was left behind." in told
+    assert "lockfile_timeout Type: time" in told
+    assert "mode Use: appendfile" in told
+    assert "oil_level (Default: 9.0) Below it the lamp dims." in told
+
+
+def test_a_line_of_manual_pages_says_nothing() -> None:
+    told = [quote.told for quote in _quotables("The lamp burns oil.\n\nlamp(1), `lamp-trim(8)`\n")]
+    assert told == ["The lamp burns oil."]
+
+
+@pytest.mark.parametrize(
+    ("question", "statement"),
+    [
+        ("Which picture format is made when nothing is configured?", "The default is `png`."),
+        ("How long does a lock last unless told otherwise?", "It defaults to 30 minutes."),
+        ("没有设置时端口是多少？", "默认值是 8080。"),
+        ("Welcher Port gilt, wenn nichts angegeben ist?", "Der Standardwert ist 8080."),
+    ],
+)
+def test_a_default_may_be_asked_for_in_other_words(question: str, statement: str) -> None:
+    assert any(form.search(statement) for form in expected_forms(question))
