@@ -67,6 +67,9 @@ class RuleBook:
 
     def resolve(self, id_: str, place: Place = _NOWHERE) -> str:
         """Return the id of the entity that a name counts for at a place; without a place, in general."""
+        # Nobody says anything of most names.
+        if id_ not in self._rules and id_ not in place.aliases:
+            return id_
         seen = {id_}
         current = self._split(id_, place) or self._leads_to(id_, place) or id_
         while True:
@@ -352,6 +355,9 @@ def entity_overrides(book: RuleBook, entity_id: str) -> EntityOverrides:
         book: Holds the rules of all ids from which merges, renames and aliases lead to the entity.
         entity_id: The entity that those lead to in the end.
     """
+    # Rules name both ends of every step, so that nothing leads to an entity which has none.
+    if entity_id not in book:
+        return NO_ENTITY_OVERRIDES
     subjects = book.subjects(entity_id)
     found = _distinct(item for id_ in subjects for item in book[id_].curations)
     if not found:
@@ -389,6 +395,8 @@ def relation_overrides(book: RuleBook, source_id: str, target_id: str) -> Relati
         target_id: The other.
     """
     first, second = sorted((source_id, target_id))
+    if first not in book and second not in book:
+        return NO_RELATION_OVERRIDES
     ends = entity_overrides(book, first), entity_overrides(book, second)
     subjects = book.subjects(first) | book.subjects(second)
     found = _distinct(item for id_ in subjects for item in book[id_].curations if item.kind in RELATION_KINDS)
