@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Sequence
-from typing import Any, TypeVar, overload
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any, ParamSpec, TypeVar, overload
 
 T = TypeVar("T")
 
@@ -44,15 +44,58 @@ async def run_together(
 @overload
 async def run_together(*calls: Coroutine[Any, Any, T]) -> tuple[T, ...]: ...
 async def run_together(*calls: Coroutine[Any, Any, Any]) -> tuple[Any, ...]:
-    """Return all results, in order. When a call fails, the others are cancelled and the first error is raised."""
+    """Return all results, in order. When a call fails, the others are cancelled and the first error is raised.
+
+    In a thread without an event loop (see `run_at_once`) they run one after the other.
+    """
     if len(calls) == 1:
         return (await calls[0],)
+    if not has_event_loop():
+        return await _one_by_one(calls)
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(call) for call in calls]
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
     return tuple(task.result() for task in tasks)
+
+
+async def _one_by_one(calls: Sequence[Coroutine[Any, Any, Any]]) -> tuple[Any, ...]:
+    left = list(calls)
+    try:
+        return tuple([await left.pop(0) for _ in calls])
+    finally:
+        for call in left:
+            call.close()
+
+
+# Coroutines that are run in a thread of their own, in which nothing suspends: what they wait for is at hand there.
+
+P = ParamSpec("P")
+
+
+def has_event_loop() -> bool:
+    """Return whether an event loop runs in this thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def run_at_once(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine none of whose awaits suspends, as where all that it reads is at hand in this thread."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        return done.value
+    work.close()
+    raise RuntimeError("a coroutine waited for something outside its thread")
+
+
+async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run what takes long outside the event loop; where none runs, here."""
+    return await asyncio.to_thread(function, *args, **kwargs) if has_event_loop() else function(*args, **kwargs)
 
 
 # Sharing texts out to runs of a local model, which pads the texts of one run to the longest of them.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,12 +13,13 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.calls.tasks import run_together
+from heliograph.calls.tasks import in_thread, run_together
 from heliograph.embedding.base import CosineScale, EmbeddingModel, cosines
 from heliograph.ids import is_subject_rank
 from heliograph.models import EntityMention
 from heliograph.query.bridges import (
     Bridge,
+    FollowedBridge,
     Gain,
     Nearness,
     Start,
@@ -364,13 +364,20 @@ class FusedSearch:
         limits = limits or SearchLimits()
         found = await self._begin(question, vector, limits)
         if found.channels and limits.channels & {Channel.BRIDGE, Channel.GRAPH}:
-            await found.read_mentions(self._best(found, self._parameters.first_hops), self._parameters.aside_worth)
-            if not found.named.longest:
-                await self._link_similar(found)
+            await self._store.at_one_moment(lambda: self._look_around(found))
         if found.channels and Channel.BRIDGE in limits.channels:
             gained = await self._cross_bridges(found)
             if gained and limits.rounds > 1:
                 await self._cross_again(found, gained)
+        return await self._store.at_one_moment(lambda: self._conclude(found, limits))
+
+    async def _look_around(self, found: Found) -> None:
+        """Read what the best chunks mention."""
+        await found.read_mentions(self._best(found, self._parameters.first_hops), self._parameters.aside_worth)
+        if not found.named.longest:
+            await self._link_similar(found)
+
+    async def _conclude(self, found: Found, limits: SearchLimits) -> FusedHits:
         if found.channels and Channel.GRAPH in limits.channels:
             await found.read_extracted(self._best(found, self._parameters.first_hops))
             self._walk(found)
@@ -389,20 +396,24 @@ class FusedSearch:
     async def _begin(self, question: str, vector: Vector, limits: SearchLimits) -> Found:
         """Make the first hop; again with the names that the question may mean, if it misspells some."""
         found = await self._found(question, vector, limits)
-        near = await self._first_hop(found, limits)
-        if limits.is_read:
+
+        async def begin() -> Respelt | None:
+            near = await self._first_hop(found, limits)
+            ids = [hit.id for hit in near]
+            return None if limits.is_read else await respell(self._store, question, found.named, ids)
+
+        respelt = await self._store.at_one_moment(begin)
+        if not (respelt and respelt.changes):
             return found
-        respelt = await respell(self._store, question, found.named, [hit.id for hit in near])
-        if respelt.changes:
-            embedded = await self._embedding.embed([respelt.question], "query")
-            found = replace(await self._found(respelt.question, embedded.vectors[0], limits), respelt=respelt)
-            await self._first_hop(found, limits)
-        return found
+        embedded = await self._embedding.embed([respelt.question], "query")
+        again = replace(await self._found(respelt.question, embedded.vectors[0], limits), respelt=respelt)
+        await self._store.at_one_moment(lambda: self._first_hop(again, limits))
+        return again
 
     async def _found(self, question: str, vector: Vector, limits: SearchLimits) -> Found:
         request = _REQUEST.match(question)
         subject = question[request.end() :] if request else question
-        words = await asyncio.to_thread(terms, subject) if len(subject) > _LONG_QUESTION else terms(subject)
+        words = await in_thread(terms, subject) if len(subject) > _LONG_QUESTION else terms(subject)
         scale = await self._embedding.scale()
         vector = np.ascontiguousarray(vector, np.float32)
         # An account of a whole subject is found by what the question means; its words and names stand everywhere in it.
@@ -525,19 +536,10 @@ class FusedSearch:
         parameters = found.parameters.where_led(lead)
         wanted = Wanted(found.question.casefold(), frozenset(found.words), found.named.all_ids, found.near)
         followed = follow_bridges(starts, found.places, wanted, parameters, limit)
-        # What its mentions already show to be common leads only to chunks that are about it.
-        phrases = [
-            _phrase(item.bridge.name) if item.mention_count <= parameters.most_mentions else [] for item in followed
-        ]
-        holders = await self._store.text.find_phrases(Collection.CHUNKS, phrases, parameters.most_mentions + 1)
-        followed = widen(followed, holders, parameters)
+        followed, entities = await self._store.at_one_moment(lambda: self._look_beyond(found, followed, parameters))
         if not followed:
             return {}
         beyond = [id_ for item in followed for id_ in (*item.about, *item.mentioning)]
-        entity_ids = list(dict.fromkeys(item.bridge.entity_id for item in followed))
-        _, entities = await run_together(
-            found.read_vectors(beyond), self._store.vectors.get_vectors(Collection.ENTITIES, entity_ids)
-        )
         known = {id_: max(cosine, beaten.get(id_, cosine)) for id_, cosine in found.cosines.items()}
         # A chunk that nothing has found yet will count with its cosine once a bridge leads there.
         scores = (found.cosines if Channel.VECTOR in found.channels else {}) | found.totals()
@@ -566,6 +568,23 @@ class FusedSearch:
         reached = best_gains(gained)
         found.paths = {chunk_id: gain.bridge.path for chunk_id, gain in reached.items()} | found.paths
         return reached
+
+    async def _look_beyond(
+        self, found: Found, followed: Sequence[FollowedBridge], parameters: FusionParameters
+    ) -> tuple[Sequence[FollowedBridge], Mapping[str, Vector]]:
+        """Return the bridges with all chunks that they lead to, whose vectors are read, and the entities' vectors."""
+        # What its mentions already show to be common leads only to chunks that are about it.
+        phrases = [
+            _phrase(item.bridge.name) if item.mention_count <= parameters.most_mentions else [] for item in followed
+        ]
+        holders = await self._store.text.find_phrases(Collection.CHUNKS, phrases, parameters.most_mentions + 1)
+        followed = widen(followed, holders, parameters)
+        entity_ids = list(dict.fromkeys(item.bridge.entity_id for item in followed))
+        _, entities = await run_together(
+            found.read_vectors(id_ for item in followed for id_ in (*item.about, *item.mentioning)),
+            self._store.vectors.get_vectors(Collection.ENTITIES, entity_ids),
+        )
+        return followed, entities
 
     def _best(self, found: Found, count: int) -> list[str]:
         return best(found.totals(), count)

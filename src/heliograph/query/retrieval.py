@@ -127,11 +127,34 @@ class Retriever:
     ) -> Retrieval:
         with clock.measure("embed"):
             vectors = await self._embed(plan, retrieval.keywords)
+        searched = [
+            channel
+            for channel in plan.channels
+            if channel in vectors and channel in _SEARCHES and not (channel is Channel.VECTOR and plan.is_all_fused)
+        ]
+        for channel in searched:
+            progress(_STAGES[channel])
         with clock.measure("search"):
-            findings, fused = await run_together(
-                self._search(plan, vectors, progress),
-                self._search_fused(plan, vectors, progress, retrieval.understanding),
-            )
+            fused = await self._search_fused(plan, vectors, progress, retrieval.understanding)
+
+        async def build() -> Retrieval:
+            return await self._build(plan, retrieval, vectors, searched, fused, progress, clock)
+
+        # A reranker is waited for elsewhere than where the store is read.
+        return await (build() if self._keeper.reranks(plan) else self._store.at_one_moment(build))
+
+    async def _build(
+        self,
+        plan: Plan,
+        retrieval: Retrieval,
+        vectors: Mapping[Channel, Vector],
+        searched: Sequence[Channel],
+        fused: FusedHits,
+        progress: Progress,
+        clock: StageClock,
+    ) -> Retrieval:
+        with clock.measure("search"):
+            findings = await self._search(plan, vectors, searched)
             graph = self._store.graph
             evidence = await find_evidence(graph, fused.entities[: plan.top_k] if plan.is_all_fused else ())
             # None where the plan does not look for any.
@@ -183,15 +206,10 @@ class Retriever:
         embeddings = await self._embedding.embed(list(texts.values()), "query")
         return dict(zip(texts, embeddings.vectors, strict=True))
 
-    async def _search(self, plan: Plan, vectors: dict[Channel, Vector], progress: Progress) -> tuple[Findings, ...]:
+    async def _search(
+        self, plan: Plan, vectors: Mapping[Channel, Vector], searched: Sequence[Channel]
+    ) -> tuple[Findings, ...]:
         min_score = self._embedding.info.min_score if plan.min_score is None else plan.min_score
-        searched = [
-            channel
-            for channel in plan.channels
-            if channel in vectors and channel in _SEARCHES and not (channel is Channel.VECTOR and plan.is_all_fused)
-        ]
-        for channel in searched:
-            progress(_STAGES[channel])
         limits = {Channel.VECTOR: plan.chunk_top_k}
         return await run_together(
             *(

@@ -681,6 +681,13 @@ class StoreView(ABC):
     vectors: VectorStore
     text: TextStore
 
+    async def at_one_moment(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run what reads this view and waits for nothing else; where the store can, all of one moment and in a thread.
+
+        There no event loop runs, so that nothing in `work` may suspend: calls of `calls.tasks` do not.
+        """
+        return await work()
+
 
 @dataclass(frozen=True, slots=True)
 class FollowerDifference:

@@ -478,6 +478,10 @@ class ScopedReader(ABC):
     async def read(self, work: Callable[[ScopedReading], Coroutine[Any, Any, T]]) -> T:
         """Run `work` on what the filter leaves of one moment."""
 
+    async def at_one_moment(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run what reads the view, as `StoreView.at_one_moment` does."""
+        return await work()
+
 
 class _HeldReader(ScopedReader):
     """Reads of the moment that is given."""
@@ -523,10 +527,14 @@ class FilteredView(StoreView):
     """A workspace under one filter."""
 
     def __init__(self, reader: ScopedReader) -> None:
+        self._reader = reader
         self.records = _Records(reader)
         self.graph = _Graph(reader)
         self.vectors = _Vectors(reader)
         self.text = _Text(reader)
+
+    async def at_one_moment(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        return await self._reader.at_one_moment(work)
 
 
 class _Records(_Role, RecordsStore):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import numpy as np
+import pytest
 
+from heliograph.calls.tasks import run_together
 from heliograph.filters import And, DocumentIds, Equals, Exists, HasChunk, In, Not, Or, Range, SourcePrefix, Sources
 from heliograph.ids import document_id
 from heliograph.ingest.merging import EvidenceFold, FoldLimits
@@ -65,6 +68,33 @@ class ViewContract:
         assert [chunk.id for chunk in await view.records.get_chunks(chunks)] == chunks[1:]
         assert await view.records.get_sources(chunks) == {chunks[1]: "two.md"}
         assert [item.chunk_id for item in await view.records.get_extractions(chunks)] == chunks[1:]
+
+    async def test_work_at_one_moment_reads_every_role_and_ends_with_its_own_error(self, store: Store) -> None:
+        await _fill(store)
+        for view, expected in ((store, 3), (_view(store, "two.md"), 1)):
+
+            async def read(view: StoreView = view) -> tuple[int, int, int, int]:
+                page, degrees, vectors = await run_together(
+                    view.records.find_documents(DocumentQuery()),
+                    view.graph.find_nodes([entity("Hub")]),
+                    view.vectors.search(Collection.CHUNKS, unit_vector("Hub"), 9, -1.0),
+                )
+                return (
+                    page.total,
+                    len(degrees),
+                    len(vectors),
+                    len(await view.text.search(Collection.CHUNKS, ["hub"], 9)),
+                )
+
+            async def fail() -> None:
+                await read()
+                raise KeyError("of the work")
+
+            assert await view.at_one_moment(read) == await read()
+            assert (await view.at_one_moment(read))[0] == expected
+            assert await view.at_one_moment(partial(view.at_one_moment, read)) == await read()
+            with pytest.raises(KeyError, match="of the work"):
+                await view.at_one_moment(fail)
 
     async def test_view_folds_what_matching_documents_say(self, store: Store) -> None:
         await _fill(store)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from heliograph.calls.tasks import run_together
+from heliograph.calls.tasks import in_thread, run_at_once, run_together
 from heliograph.errors import StoreUnavailable
 
 
@@ -37,3 +37,28 @@ async def test_first_failure_is_raised_alone_and_cancels_the_rest() -> None:
     with pytest.raises(StoreUnavailable, match="gone"):
         await run_together(waits(), fails())
     assert waiting.cancelled()
+
+
+def test_calls_run_one_after_the_other_where_no_event_loop_runs() -> None:
+    met: list[str] = []
+
+    async def meet(name: str) -> str:
+        met.append(name)
+        return name
+
+    async def fail() -> str:
+        raise ValueError("second")
+
+    assert run_at_once(run_together(meet("a"), meet("b"))) == ("a", "b")
+    with pytest.raises(ValueError, match="second"):
+        run_at_once(run_together(meet("c"), fail(), meet("d")))
+    assert met == ["a", "b", "c"]
+    assert run_at_once(in_thread(str.upper, "e")) == "E"
+
+
+async def test_a_coroutine_that_suspends_cannot_run_at_once() -> None:
+    async def wait() -> None:
+        await asyncio.sleep(0)
+
+    with pytest.raises(RuntimeError, match="outside its thread"):
+        await asyncio.to_thread(run_at_once, wait())

@@ -517,6 +517,10 @@ class ChunkKeeper:
         self._reranker = reranker
         self._rerank_settings = rerank_settings
 
+    def reranks(self, plan: Plan) -> bool:
+        """Return whether a reranker orders the chunks of a plan."""
+        return self._reranker is not None and plan.enable_rerank
+
     async def keep(
         self,
         plan: Plan,
@@ -541,7 +545,7 @@ class ChunkKeeper:
         Raises:
             StoreError: The store failed.
         """
-        reranker = self._reranker if plan.enable_rerank and merged.ids else None
+        reranker = self._reranker if self.reranks(plan) and merged.ids else None
         wanted = merged.ids if reranker else merged.ids[: plan.chunk_top_k]
         chunks, sources = await run_together(
             self._records.get_chunks(wanted), self._records.get_sources(chunks_to_name(selection, wanted))

@@ -6,7 +6,6 @@ much is left for what was found.
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import io
 import re
@@ -20,6 +19,7 @@ from json.encoder import encode_basestring
 from string import Formatter, Template
 from typing import ClassVar
 
+from heliograph.calls.tasks import in_thread
 from heliograph.models import Chunk, Entity, GraphPath, Relation
 from heliograph.prompts import load_prompt
 from heliograph.query.linking import path_row
@@ -82,7 +82,7 @@ async def fit_rows(rows: Sequence[str], bounds: Sequence[int], limit: int) -> in
         return 0
     if sum(bounds) + len(rows) <= limit:
         return len(rows)
-    return await asyncio.to_thread(_count_fitting, rows, limit)
+    return await in_thread(_count_fitting, rows, limit)
 
 
 def _count_fitting(rows: Sequence[str], limit: int) -> int:

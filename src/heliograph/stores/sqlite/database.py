@@ -23,6 +23,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+from heliograph.calls.tasks import run_at_once
 from heliograph.errors import HeliographError, SchemaMismatch, StoreDamaged, StoreError, StoreUnavailable
 from heliograph.ids import is_storable
 from heliograph.stores.changeset import OutboxKind
@@ -145,34 +146,6 @@ class ThreadLock:
 
     async def __aexit__(self, *_: object) -> None:
         self._lock.release()
-
-
-def run_at_once(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine none of whose awaits suspends, as where all that it reads is at hand in this thread."""
-    try:
-        work.send(None)
-    except StopIteration as done:
-        return done.value
-    raise RuntimeError("a coroutine waited for something outside its thread")
-
-
-class Snapshot:
-    """Reads like a `Database`, all of one moment: in the transaction that a connection is in, and in its thread."""
-
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
-
-    async def read(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Run `work` on the connection."""
-        return work(self._connection)
-
-    async def fetch(self, query: str, values: Any = ()) -> list[Row]:
-        """Run one statement and return its rows."""
-        return fetch(self._connection, query, values)
-
-    async def fetch_as(self, make: Callable[[Row], T], query: str, values: Any = ()) -> list[T]:
-        """Run one statement and return each row, converted by `make`."""
-        return [make(row) for row in fetch(self._connection, query, values)]
 
 
 _LOGGER = logging.getLogger(__name__)
@@ -424,6 +397,9 @@ class Database:
 
     async def read(self, work: Callable[[apsw.Connection], T], *, by_writer: bool = False) -> T:
         """Run `work` on a reading connection, or behind the current write; it reads one consistent state."""
+        held = self._held()
+        if held is not None:
+            return work(held)
         connect = (lambda: self._writer_connection) if by_writer else self._reader_connection
 
         def run() -> T:
@@ -434,6 +410,9 @@ class Database:
 
     async def fetch(self, query: str, values: Any = ()) -> list[Row]:
         """Run one statement on a reading connection and return its rows; a statement sees one moment by itself."""
+        held = self._held()
+        if held is not None:
+            return fetch(held, query, values)
 
         def run() -> list[Row]:
             with translate_errors(self.path):
@@ -443,12 +422,36 @@ class Database:
 
     async def fetch_as(self, make: Callable[[Row], T], query: str, values: Any = ()) -> list[T]:
         """Run one statement on a reading connection and return each row, converted by `make`."""
+        held = self._held()
+        if held is not None:
+            return [make(row) for row in fetch(held, query, values)]
 
         def run() -> list[T]:
             with translate_errors(self.path), _stored_as_written(self.path):
                 return [make(row) for row in fetch(self._reader_connection(), query, values)]
 
         return await self._submit(self._readers, run)
+
+    async def read_at_once(
+        self, work: Callable[[apsw.Connection], Coroutine[Any, Any, T]], *, by_writer: bool = False
+    ) -> T:
+        """Run a coroutine in a thread; all that it reads is of one moment, and it may wait for nothing else."""
+        held = self._held()
+        if held is not None:
+            return await work(held)
+
+        def run(connection: apsw.Connection) -> T:
+            self._local.held = connection
+            try:
+                return run_at_once(work(connection))
+            finally:
+                self._local.held = None
+
+        return await self.read(run, by_writer=by_writer)
+
+    def _held(self) -> apsw.Connection | None:
+        """Return the connection of the transaction that this thread is in, if it runs a coroutine that reads."""
+        return getattr(self._local, "held", None)
 
     async def write(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` as one transaction that is durable when this returns, or leaves no trace."""

@@ -14,7 +14,7 @@ from heliograph.stores.base import GraphStore, IncidentRelation
 from heliograph.stores.changeset import Changeset
 from heliograph.stores.graph import LAST_CHARACTER, MOST_CANDIDATES, KeyedNameIndex, keys_of, pieces_within, terms_of
 from heliograph.stores.rows import join_lines, to_entity, to_relation
-from heliograph.stores.sqlite.database import Database, IdMemory, KnownIds, Row, Snapshot, array, fetch, run_at_once
+from heliograph.stores.sqlite.database import Database, IdMemory, KnownIds, Row, array, fetch
 
 # Names of entities in the embedded store: a B-tree of their keys for beginnings, pieces of them for the rest.
 #
@@ -129,7 +129,7 @@ ORDER BY degree DESC, weight DESC, identity.id
 class SqliteGraphStore(GraphStore):
     """The graph in tables."""
 
-    def __init__(self, database: Database | Snapshot, ids: IdMemory) -> None:
+    def __init__(self, database: Database, ids: IdMemory) -> None:
         self._database = database
         self._ids = ids
 
@@ -198,10 +198,7 @@ class SqliteGraphStore(GraphStore):
 
     async def at_one_moment(self, work: Callable[[GraphStore], Coroutine[Any, Any, T]]) -> T:
         """Walks go by integer keys."""
-        ids = self._ids
-        return await self._database.read(
-            lambda connection: run_at_once(work(SqliteGraphStore(Snapshot(connection), ids)))
-        )
+        return await self._database.read_at_once(lambda _: work(self))
 
     async def find_nodes(self, entity_ids: Sequence[str]) -> Mapping[str, int]:
         return dict(await self._database.fetch(_EXISTING, (array(entity_ids),))) if entity_ids else {}

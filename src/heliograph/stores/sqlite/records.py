@@ -63,7 +63,6 @@ from heliograph.stores.sqlite.database import (
     IdMemory,
     KnownIds,
     Row,
-    Snapshot,
     array,
     fetch,
     fetch_one,
@@ -284,7 +283,7 @@ _HEX_DIGITS = 15
 class SqliteCurationStore(CurationStore):
     """Rules and curations in tables."""
 
-    def __init__(self, database: Database | Snapshot) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
 
     async def get_rules(self, ids: Sequence[str]) -> list[NameRules]:
@@ -421,7 +420,7 @@ _SORTS = {"created_at": "created_at", "updated_at": "updated_at", "source": "sou
 class SqliteRecordsStore(RecordsStore):
     """Truth in normalised tables."""
 
-    def __init__(self, database: Database | Snapshot, evidence: EvidenceMemory, ids: IdMemory) -> None:
+    def __init__(self, database: Database, evidence: EvidenceMemory, ids: IdMemory) -> None:
         self._database = database
         self._evidence = evidence
         self._ids = ids

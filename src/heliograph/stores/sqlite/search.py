@@ -40,7 +40,6 @@ from heliograph.stores.sqlite.database import (
     IdMemory,
     KnownIds,
     Row,
-    Snapshot,
     array,
     check_embedding,
     data_version,
@@ -631,9 +630,7 @@ def write_texts(connection: apsw.Connection, changeset: Changeset, keys: Mapping
 class SqliteVectorStore(VectorStore):
     """One table and one accelerator per collection."""
 
-    def __init__(
-        self, database: Database | Snapshot, accelerators: Mapping[Collection, VectorAccelerator], ids: IdMemory
-    ) -> None:
+    def __init__(self, database: Database, accelerators: Mapping[Collection, VectorAccelerator], ids: IdMemory) -> None:
         self._database = database
         self._ids = ids
         self._accelerators = accelerators

@@ -34,7 +34,6 @@ from heliograph.stores.sqlite.database import (
     Database,
     IdMemory,
     Row,
-    Snapshot,
     ThreadLock,
     array,
     check_embedding,
@@ -49,7 +48,6 @@ from heliograph.stores.sqlite.database import (
     intern_ids,
     note_reset,
     read_embedding,
-    run_at_once,
     stored_embedding,
     try_file_lock,
 )
@@ -141,13 +139,10 @@ class SqliteStore(Store):
 
     async def read_written(self, work: Callable[[RecordsStore, GraphStore], Coroutine[Any, Any, T]]) -> T:
         """On the writer's connection, whose cache holds the pages of the last commits; readers drop theirs at each."""
+        return await self._database.read_at_once(lambda _: work(self.records, self.graph), by_writer=True)
 
-        def read(connection: apsw.Connection) -> T:
-            snapshot = Snapshot(connection)
-            records = SqliteRecordsStore(snapshot, self._evidence, self._ids)
-            return run_at_once(work(records, SqliteGraphStore(snapshot, self._ids)))
-
-        return await self._database.read(read, by_writer=True)
+    async def at_one_moment(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        return await self._database.read_at_once(lambda _: work())
 
     def view(self, filter_: Filter, fold: Fold) -> StoreView:
         """What a filter leaves is computed once per data version and kept for the filters used last."""

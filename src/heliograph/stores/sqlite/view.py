@@ -23,12 +23,10 @@ from heliograph.stores.sqlite.database import (
     IdMemory,
     KnownIds,
     Row,
-    Snapshot,
     array,
     data_version,
     fetch,
     find_ids,
-    run_at_once,
 )
 from heliograph.stores.sqlite.records import (
     EvidenceMemory,
@@ -89,7 +87,10 @@ class SqliteReader(ScopedReader):
     fold: Fold
 
     async def read(self, work: Callable[[ScopedReading], Coroutine[Any, Any, T]]) -> T:
-        return await self.database.read(lambda connection: run_at_once(self._read(connection, work)))
+        return await self.database.read_at_once(lambda connection: self._read(connection, work))
+
+    async def at_one_moment(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        return await self.database.read_at_once(lambda _: work())
 
     async def _read(self, connection: apsw.Connection, work: Callable[[ScopedReading], Coroutine[Any, Any, T]]) -> T:
         version = data_version(connection)
@@ -101,9 +102,8 @@ class SqliteReader(ScopedReader):
             return _renew_scope(connection, self.filter, version, scope, commits)
 
         scope = await self.scopes.get(self.filter, self.fold, version, make, renew)
-        snapshot = Snapshot(connection)
-        records = SqliteRecordsStore(snapshot, EvidenceMemory(), self.ids)
-        vectors = SqliteVectorStore(snapshot, self.accelerators, self.ids)
+        records = SqliteRecordsStore(self.database, EvidenceMemory(), self.ids)
+        vectors = SqliteVectorStore(self.database, self.accelerators, self.ids)
         known = self.ids.at(connection)
         return await work(SqliteReading(scope, self.fold, records, vectors, connection, known, self))
 

@@ -9,6 +9,7 @@ import pytest
 
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import SchemaMismatch, StoreError, StoreUnavailable
+from heliograph.stores.base import DocumentQuery
 from heliograph.stores.sqlite.database import translate_errors
 from heliograph.stores.sqlite.schema import LATEST_VERSION
 from heliograph.testing.examples import example_changeset
@@ -174,3 +175,32 @@ async def test_workspaces_and_backups_are_their_users_alone(open_store: OpenStor
     assert (tmp_path / FILE.parent).stat().st_mode & 0o777 == 0o700
     await store.backup(tmp_path / "copy.db")
     assert (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o600
+
+
+async def test_what_is_read_at_one_moment_does_not_see_a_commit_in_between(open_store: OpenStore) -> None:
+    store = await open_store()
+    await store.apply(example_changeset("a.md", ["Anna"]))
+    loop = asyncio.get_running_loop()
+
+    async def count() -> int:
+        return (await store.records.find_documents(DocumentQuery())).total
+
+    async def read() -> tuple[int, int]:
+        before = await count()
+        asyncio.run_coroutine_threadsafe(store.apply(example_changeset("b.md", ["Bea"])), loop).result()
+        return before, await count()
+
+    assert await store.at_one_moment(read) == (1, 1)
+    assert await store.at_one_moment(count) == await count() == 2
+
+
+async def test_a_reading_thread_is_free_again_after_work_that_failed(open_store: OpenStore) -> None:
+    store = await open_store()
+
+    async def suspend() -> None:
+        await asyncio.sleep(0)
+
+    for _ in range(4):
+        with pytest.raises(RuntimeError, match="outside its thread"):
+            await store.at_one_moment(suspend)
+    assert (await store.records.find_documents(DocumentQuery())).total == 0
