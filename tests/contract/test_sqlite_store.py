@@ -22,3 +22,11 @@ class TestSqliteStore(StoreContract):
         store = await open_store(settings, EmbeddingInfo("example", DIMENSION, 512))
         yield store
         await store.close()
+
+
+class TestIndexedSqliteStore(TestSqliteStore):
+    """As if all collections were so large that their vectors are not all compared."""
+
+    @pytest.fixture(autouse=True)
+    def _few_are_many(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("heliograph.stores.sqlite.search._MOST_COMPARED", 0)

@@ -4,6 +4,7 @@
 opens what a command needs and turns errors into one line and an exit code. No command does any work of its own.
 """
 
+import gc
 import signal
 import threading
 from importlib import import_module
@@ -13,6 +14,8 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line of this process and end it; a Ctrl-C while it is still being read in ends it silently."""
+    # Until a command is imported, see `session.uncollected`.
+    gc.disable()
     is_main = threading.current_thread() is threading.main_thread()
     if is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # Raised in the midst of imports, a KeyboardInterrupt shows as a traceback, or is lost in a library's callback.

@@ -22,7 +22,7 @@ from typer.main import get_command
 
 from heliograph._version import __version__
 from heliograph.cli.output import Output, discard_stdout
-from heliograph.cli.session import CommandGroup, Interrupts, PlainCommand, Session
+from heliograph.cli.session import CommandGroup, Interrupts, PlainCommand, Session, uncollected
 
 # Functions by the modules that hold them, in the order of the overview.
 _GROUPS: Mapping[str, str] = {
@@ -136,8 +136,9 @@ def load_command(name: str) -> Any:
     """Import a command and return it, with its options, as the command line runs it."""
     module, _, function = _FUNCTIONS[name].partition(".")
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    alone.command(name, cls=PlainCommand)(getattr(import_module(f"heliograph.cli.{module}"), function))
-    return get_command(alone)
+    with uncollected():
+        alone.command(name, cls=PlainCommand)(getattr(import_module(f"heliograph.cli.{module}"), function))
+        return get_command(alone)
 
 
 @cache

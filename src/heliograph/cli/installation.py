@@ -172,8 +172,9 @@ def _allowed(field: FieldInfo) -> str:
         for sign, words in _BOUNDS.items()
         if hasattr(item, sign)
     ]
+    lengths = [f"at most {item.max_length} characters" for item in field.metadata if hasattr(item, "max_length")]
     patterns = [f"matches `{item.pattern}`" for item in field.metadata if getattr(item, "pattern", None)]
-    return ", ".join([_type(field.annotation), *bounds, *patterns])
+    return ", ".join([_type(field.annotation), *bounds, *lengths, *patterns])
 
 
 def _type(annotation: Any) -> str:

@@ -9,6 +9,7 @@ after a command. `heliograph --help` imports this module, so it imports neither 
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import signal
 import threading
@@ -184,8 +185,8 @@ class Session:
                 f"there is no workspace {settings.store.workspace!r} in {str(settings.store.data_dir)!r} yet; "
                 "run 'heliograph index PATHS', or check --data-dir and --workspace"
             )
-        engine = make_engine(settings)
-        with self.output.waiting("opening the workspace"):
+        with uncollected(), self.output.waiting("opening the workspace"):
+            engine = make_engine(settings)
             engine.open()
         try:
             yield engine
@@ -196,6 +197,17 @@ class Session:
 def make_engine(settings: Settings) -> Heliograph:
     """Return an engine for these settings, not yet open."""
     return heliograph.Heliograph(settings=settings)
+
+
+@contextmanager
+def uncollected() -> Generator[None]:
+    """Look for no garbage within the block, nor ever in what it leaves: what is imported stays until the end."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def current_session(context: typer.Context) -> Session:

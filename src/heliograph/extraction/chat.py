@@ -24,9 +24,9 @@ from heliograph.errors import BadModelReply, ContextTooLong, ModelTimeout, RateL
 from heliograph.extraction.base import Extractor, ignore_progress
 from heliograph.extraction.local_subjects import subject_keys
 from heliograph.extraction.replies import UNKNOWN_TYPE, ParsedEntity, ParsedExtraction, ParsedRelation, parse_extraction
-from heliograph.ids import content_hash, mention_rank
+from heliograph.ids import mention_rank
 from heliograph.models import AliasMention, Chunk, Document, EntityMention, Extraction, RelationMention, Usage
-from heliograph.prompts import load_prompt
+from heliograph.prompts import data_marker, load_prompt
 from heliograph.settings import IngestSettings
 from heliograph.text.names import entity_key
 from heliograph.text.tokens import count_tokens
@@ -41,11 +41,6 @@ _LONGEST_LABEL = 300
 # A record takes forty tokens, and dense prose has one every twelve, entities and relations together.
 _NEEDED_PER_TOKEN = 4
 _LEAST_NEEDED = 1024
-
-
-def data_marker(text: str) -> str:
-    """Return a line that fences `text` off from the instructions, and does not occur in it."""
-    return f"=== {content_hash(text)[:16]} ==="
 
 
 class ExtractionRequests:

@@ -1,17 +1,17 @@
 """Chooses the extractor that the settings ask for: by chat model, by local rules, or none.
 
-`NoExtractor` reads nothing, for workspaces that want no graph: chunks, vectors and full text only.
+`NoExtractor` reads nothing, for workspaces that want no graph: chunks, vectors and full text only. The others are
+imported when one is made: most processes only ask questions, and need none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 
 from heliograph.chat.base import ChatModel
 from heliograph.errors import SettingsError
 from heliograph.extraction.base import Extractor, ignore_progress
-from heliograph.extraction.chat import ChatExtractor
-from heliograph.extraction.local import LocalExtractor
 from heliograph.models import Chunk, Document, Extraction
 from heliograph.settings import IngestSettings
 
@@ -39,8 +39,8 @@ class NoExtractor(Extractor):
 # Which extractor the settings ask for, given whether there is a chat model.
 
 
-def choose_extractor(settings: IngestSettings, chat: ChatModel | None) -> Extractor:
-    """Return the extractor of the settings.
+def choose_extractor(settings: IngestSettings, chat: ChatModel | None) -> Callable[[], Extractor]:
+    """Return what makes the extractor of the settings.
 
     Args:
         settings: What is asked for.
@@ -51,9 +51,9 @@ def choose_extractor(settings: IngestSettings, chat: ChatModel | None) -> Extrac
     """
     wanted = settings.extractor
     if wanted == "none":
-        return NoExtractor()
+        return NoExtractor
     if wanted == "chat" and chat is None:
         raise SettingsError("ingest.extractor is 'chat' but no chat model is configured; set chat.model, or use 'auto'")
     if wanted == "local" or chat is None:
-        return LocalExtractor()
-    return ChatExtractor(chat, settings)
+        return lambda: import_module("heliograph.extraction.local").LocalExtractor()
+    return lambda: import_module("heliograph.extraction.chat").ChatExtractor(chat, settings)

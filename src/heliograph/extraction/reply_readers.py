@@ -14,6 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from heliograph.text.patterns import late_pattern
+
 # Reading the rows in a reply: fields parted by a delimiter such as `<|#|>` or `<|>`, however damaged.
 #
 # Text comes in; out go rows with their kind and fields, in order. Three dialects are in use, told apart by the
@@ -32,14 +34,14 @@ RowKind = Literal["entity", "relation", "keywords", ""]
 
 # An angle bracket and a bar, or a bar and something of a delimiter; a lone bar, and `a || b`, belong to the text. The
 # `#` of `C#` and the `>` of `list<int>` before a delimiter are left to the name.
-DELIMITER = re.compile(
+DELIMITER = late_pattern(
     r"<#>|<\|#(?![|#<>])"
     r"|(?<!<)<{1,8}#?\|(?:[|<>#\\]*[|>])?"
     r"|\|(?=[|\\]{0,4}[#<>])[|<>#\\]*[|>]"
     r"|(?<![\s|])\|\|(?![\s|])"
 )
 _FULL_WIDTH = str.maketrans("｜＜＞＃", "|<>#")
-_TERMINATOR = re.compile(r"<\|?\s?COMPLETE\s?\|?>|<\|[a-z][a-z_]{1,24}\|>", re.IGNORECASE)
+_TERMINATOR = late_pattern(r"<\|?\s?COMPLETE\s?\|?>|<\|[a-z][a-z_]{1,24}\|>", re.IGNORECASE)
 KINDS: dict[str, RowKind] = {
     "entity": "entity",
     "entities": "entity",
@@ -56,12 +58,14 @@ KINDS: dict[str, RowKind] = {
     "content_keywords": "keywords",
     "high_level_keywords": "keywords",
 }
-_ROW_START = re.compile(rf"(?<![\w])({'|'.join(KINDS)})[\"'”’*`)]{{0,4}}\s?(?:{DELIMITER.pattern}|(\|))", re.IGNORECASE)
+_ROW_START = late_pattern(
+    rf"(?<![\w])({'|'.join(KINDS)})[\"'”’*`)]{{0,4}}\s?(?:{DELIMITER.pattern}|(\|))", re.IGNORECASE
+)
 _LEAD = " \t\"'“‘(`*[{-"
 _MAX_LEAD = 12
 _MAX_ROW_LINES = 12
 _ROW_END = " \t\r)]}>,.;#*`\\"
-_STRENGTH = re.compile(
+_STRENGTH = late_pattern(
     r"[\"'(\s]{0,4}(?:[a-z_ ]{1,24}[:=]\s?)?-?\d{1,6}(?:\.\d{1,6})?\s?(?:/\s?10)?[\"')\s.,;`*]{0,4}", re.IGNORECASE
 )
 
@@ -261,21 +265,21 @@ def _unquote(text: str) -> str:
 JsonField = str | list[str]
 
 _OPENERS = {
-    '"': re.compile(r'\\.|"', re.DOTALL),
-    "'": re.compile(r"\\.|'", re.DOTALL),
-    "“": re.compile(r'\\.|["“”]', re.DOTALL),
-    "”": re.compile(r'\\.|["“”]', re.DOTALL),
-    "„": re.compile(r'\\.|["“”]', re.DOTALL),
+    '"': late_pattern(r'\\.|"', re.DOTALL),
+    "'": late_pattern(r"\\.|'", re.DOTALL),
+    "“": late_pattern(r'\\.|["“”]', re.DOTALL),
+    "”": late_pattern(r'\\.|["“”]', re.DOTALL),
+    "„": late_pattern(r'\\.|["“”]', re.DOTALL),
 }
 _QUOTES = "\"'“”„"
-_TOKEN = re.compile(rf"[{{}}\[\],:，：]|[{_QUOTES}]|[^\s{{}}\[\],:，：{_QUOTES}][^{{}}\[\],:，：\"“”„\n]*")
-_JSON_MARK = re.compile(rf"(?P<line>\n)|(?P<open>[{{\[])|(?P<delimiter>{DELIMITER.pattern})")
-_KEY = re.compile(r"""(["“”„])([^"“”„\n]{1,200})["“”]\s*[:：]|'([^'\n]{1,200})'\s*[:：]""")
-_BARE_KEY = re.compile(r"\w{1,40}\s*:")
-_VALUE_START = re.compile(rf"[{_QUOTES}{{}}\[\]\-\d]|(?:true|false|null)\b")
-_NOT_SPACE = re.compile(r"\S")
-_RECORD_BREAK = re.compile(r"\s*,?\s*\{\s*")
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([\"\\/bfnrt']))")
+_TOKEN = late_pattern(rf"[{{}}\[\],:，：]|[{_QUOTES}]|[^\s{{}}\[\],:，：{_QUOTES}][^{{}}\[\],:，：\"“”„\n]*")
+_JSON_MARK = late_pattern(rf"(?P<line>\n)|(?P<open>[{{\[])|(?P<delimiter>{DELIMITER.pattern})")
+_KEY = late_pattern(r"""(["“”„])([^"“”„\n]{1,200})["“”]\s*[:：]|'([^'\n]{1,200})'\s*[:：]""")
+_BARE_KEY = late_pattern(r"\w{1,40}\s*:")
+_VALUE_START = late_pattern(rf"[{_QUOTES}{{}}\[\]\-\d]|(?:true|false|null)\b")
+_NOT_SPACE = late_pattern(r"\S")
+_RECORD_BREAK = late_pattern(r"\s*,?\s*\{\s*")
+_ESCAPE = late_pattern(r"\\(?:u([0-9a-fA-F]{4})|([\"\\/bfnrt']))")
 _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _NULLS = frozenset({"null", "None"})
 
@@ -496,9 +500,9 @@ def _decode_escape(match: re.Match[str]) -> str:
 # JSON objects in a reply, however it is dressed: thinking, code fences and text around the JSON are skipped, and JSON
 # that is almost right is repaired. Keywords and the understanding of a question are read so.
 
-_THINKING = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL | re.IGNORECASE)
-_UNOPENED_THINKING = re.compile(r"\A.*</think>", re.DOTALL | re.IGNORECASE)
-_FENCE = re.compile(r"```[a-zA-Z]*\s*(.*?)(?:```|\Z)", re.DOTALL)
+_THINKING = late_pattern(r"<think>.*?(?:</think>|\Z)", re.DOTALL | re.IGNORECASE)
+_UNOPENED_THINKING = late_pattern(r"\A.*</think>", re.DOTALL | re.IGNORECASE)
+_FENCE = late_pattern(r"```[a-zA-Z]*\s*(.*?)(?:```|\Z)", re.DOTALL)
 _TYPOGRAPHY = str.maketrans({"“": '"', "”": '"', "：": ":"})
 
 

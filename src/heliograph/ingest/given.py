@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from math import isfinite
 from pathlib import PurePath
 from typing import Any, cast
@@ -17,7 +18,6 @@ from typing import Any, cast
 from heliograph.arguments import check_fields
 from heliograph.documents.markdown import clean_text
 from heliograph.errors import InvalidRequestError
-from heliograph.extraction.local_subjects import subject_keys
 from heliograph.ids import content_hash, mention_rank
 from heliograph.ingest.chunking import JOINT, joined, place_chunks
 from heliograph.ingest.intake import clean_metadata
@@ -191,6 +191,8 @@ def _extractions(graph: GivenGraph, document: Document, chunks: Sequence[Chunk])
     named: dict[str, list[str]] = {chunk.id: [] for chunk in chunks}
     for name, item in places:
         named[chunk_of(item.chunk, f"the entity {name!r}").id].append(name)
+    # Imported on use, as the extractors are.
+    subject_keys = import_module("heliograph.extraction.local_subjects").subject_keys
     subjects = {chunk.id: subject_keys(document.title, chunk, named[chunk.id]) for chunk in chunks}
 
     def rank(chunk: Chunk, *names: str) -> int:

@@ -121,7 +121,7 @@ class IngestPipeline:
         self,
         store: Store,
         embedding: EmbeddingModel,
-        extractor: Extractor,
+        extractor: Extractor | Callable[[], Extractor],
         chat: ChatModel | None,
         settings: IngestSettings,
         *,
@@ -135,7 +135,7 @@ class IngestPipeline:
         Args:
             store: The workspace.
             embedding: Embeds chunks, entities and relations.
-            extractor: Reads chunks.
+            extractor: Reads chunks, or makes what does, when a document is first read.
             chat: Summarises descriptions; None joins them.
             settings: Sizes and limits.
             chunker: Cuts texts; None makes the one that the settings ask for.

@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -455,12 +456,16 @@ class InProcessReader(Reader):
 
     Args:
         chunker: Cuts texts.
-        extractor: Reads chunks.
+        extractor: Reads chunks, or makes what does, when a document is first read.
     """
 
-    def __init__(self, chunker: Chunker, extractor: Extractor) -> None:
+    def __init__(self, chunker: Chunker, extractor: Extractor | Callable[[], Extractor]) -> None:
         self._chunker = chunker
-        self._extractor = extractor
+        self._given = extractor
+
+    @cached_property
+    def _extractor(self) -> Extractor:
+        return self._given if isinstance(self._given, Extractor) else self._given()
 
     async def read(self, task: ReadingTask, find_stored: FindStored, progress: ChunkProgress) -> DocumentReading:
         """See `Reader.read`; vectors are left to the commit, which embeds all that it needs in one call."""

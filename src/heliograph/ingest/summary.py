@@ -23,9 +23,8 @@ from string import Template
 from heliograph.calls.tasks import gather_or_cancel
 from heliograph.chat.base import ChatMessage, ChatModel, ChatReply, ChatRequest, Purpose
 from heliograph.errors import BadModelReply, ContextTooLong
-from heliograph.extraction.chat import data_marker
 from heliograph.models import FIELD_SEPARATOR, Usage
-from heliograph.prompts import load_prompt
+from heliograph.prompts import data_marker, load_prompt
 from heliograph.settings import IngestSettings
 from heliograph.text.sentences import sentence_spans
 from heliograph.text.tokens import count_tokens, cut_to_tokens

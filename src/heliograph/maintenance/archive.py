@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -466,11 +467,8 @@ class DocumentImport:
 ARCHIVE_VERSION = 2
 _READABLE = range(1, ARCHIVE_VERSION + 1)
 
-_DOCUMENT = TypeAdapter(Document)
-_CHUNK = TypeAdapter(Chunk)
-_EXTRACTION = TypeAdapter(Extraction)
-_CURATION = TypeAdapter(Curation)
-_REPLY = TypeAdapter(CachedReply)
+# Made when first used: the engine imports this module, and seldom reads or writes an archive.
+_adapter = cache(TypeAdapter[Any])
 _HEAD_LENGTH = 200
 _ESCAPED_SURROGATE = "\\ud"
 
@@ -486,16 +484,16 @@ async def export_archive(contents: Contents, path: Path) -> int:
         async for whole in contents.documents():
             # A twin's text is that of its original, which has it.
             text = None if whole.document.twin_of else whole.text
-            file.write(_line("document", _DOCUMENT.dump_python(whole.document, mode="json") | {"text": text}))
+            file.write(_line("document", _adapter(Document).dump_python(whole.document, mode="json") | {"text": text}))
             for chunk in whole.chunks:
-                file.write(_line("chunk", _CHUNK.dump_python(chunk, mode="json")))
+                file.write(_line("chunk", _adapter(Chunk).dump_python(chunk, mode="json")))
             for extraction in whole.extractions:
-                file.write(_line("extraction", _EXTRACTION.dump_python(extraction, mode="json")))
+                file.write(_line("extraction", _adapter(Extraction).dump_python(extraction, mode="json")))
             count += 1
         async for curation in contents.curations():
-            file.write(_line("curation", _CURATION.dump_python(curation, mode="json")))
+            file.write(_line("curation", _adapter(Curation).dump_python(curation, mode="json")))
         async for reply in contents.replies():
-            file.write(_line("reply", _REPLY.dump_python(reply, mode="json")))
+            file.write(_line("reply", _adapter(CachedReply).dump_python(reply, mode="json")))
     return count
 
 
@@ -533,15 +531,15 @@ def read_archive(path: Path) -> Iterator[ArchiveEntry]:
     try:
         for number, kind, fields in _lines(path):
             if kind == "chunk" and document:
-                document.chunks.append(_CHUNK.validate_python(fields))
+                document.chunks.append(_adapter(Chunk).validate_python(fields))
             elif kind == "extraction" and document:
-                document.extractions.append(_EXTRACTION.validate_python(fields))
+                document.extractions.append(_adapter(Extraction).validate_python(fields))
             elif kind in ("document", "curation", "reply"):
                 if document:
                     yield document.close()
                 document = _opened(fields) if kind == "document" else None
                 if kind != "document":
-                    yield (_CURATION if kind == "curation" else _REPLY).validate_python(fields)
+                    yield _adapter(Curation if kind == "curation" else CachedReply).validate_python(fields)
             else:
                 raise InvalidRequestError(f"line {number} of {str(path)!r} holds a {kind!r} where none can stand")
     except ValidationError as error:
@@ -556,7 +554,7 @@ def read_archive(path: Path) -> Iterator[ArchiveEntry]:
 
 def _opened(fields: dict[str, Any]) -> _Open:
     text = fields.pop("text", None)
-    return _Open(_DOCUMENT.validate_python(fields), text if text is None else str(text), [], [])
+    return _Open(_adapter(Document).validate_python(fields), text if text is None else str(text), [], [])
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str, dict[str, Any]]]:

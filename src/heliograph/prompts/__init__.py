@@ -11,8 +11,9 @@ from functools import cache
 from importlib.resources import files
 
 from heliograph.errors import InvalidRequestError
+from heliograph.ids import content_hash
 
-__all__ = ["load_prompt"]
+__all__ = ["data_marker", "load_prompt"]
 
 
 @cache
@@ -29,6 +30,11 @@ def load_prompt(name: str) -> str:
     if not re.fullmatch(r"[a-z0-9_]+", name) or not path.is_file():
         raise InvalidRequestError(f"there is no prompt {name!r}; use one of {_names()}")
     return path.read_text(encoding="utf-8")
+
+
+def data_marker(text: str) -> str:
+    """Return a line that fences `text` off from the instructions, and does not occur in it."""
+    return f"=== {content_hash(text)[:16]} ==="
 
 
 def _names() -> list[str]:

@@ -22,6 +22,7 @@ from heliograph.models import Usage
 from heliograph.prompts import load_prompt
 from heliograph.text.analysis import is_chinese, question_language, stop_words, terms, word_list
 from heliograph.text.chinese import tag_words
+from heliograph.text.patterns import late_pattern
 from heliograph.text.phrases import SentenceReading, read_texts
 
 # What is understood of a question, frozen.
@@ -86,7 +87,7 @@ class Cue:
 
 
 def _cue(kind: QuestionKind, *alternatives: str, weak: bool = False) -> Cue:
-    return Cue(kind, re.compile("|".join(alternatives)), weak)
+    return Cue(kind, late_pattern("|".join(alternatives)), weak)
 
 
 _ASKS = r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would)"
@@ -247,7 +248,7 @@ _LONGEST = 120
 # What a side is made of: anything up to a sign that ends it.
 _SIDE = r"[^,;?!]{1,120}?"
 _FORMS = tuple(
-    re.compile(pattern, re.IGNORECASE)
+    late_pattern(pattern, re.IGNORECASE)
     for pattern in (
         rf"(?P<a>{_SIDE})\s+(?:vs\.?|versus)\s+(?P<b>{_SIDE})(?:[,;?!]|\s+(?:for|in|on|with|when)\s|$)",
         rf"\b(?:between|compare|comparing|comparison of)\s+(?P<a>{_SIDE})\s+(?:and|with|to|against)\s+"
@@ -276,13 +277,13 @@ _FORMS = tuple(
         r"(?P<a>[^，。？?]{1,40}?)比(?P<b>[^，。？?]{1,40}?)(?:更|重|轻|大|小|长|短|高|低|快|慢|早|晚|多|少|好|贵|便宜)",
     )
 )
-_LEAD = re.compile(
+_LEAD = late_pattern(
     r"^(?:the\s+)?(?:differences?|similarit(?:y|ies))\s+(?:between|of)\s+|^(?:both|either|whether)\s+"
     r"|^the (?:films?|movies?|songs?"
     r"|bands?|people|directors?)\s+(?=[A-Z\"“])|^(?:请)?(?:比较|对比)(?:一下)?|^请问",
     re.IGNORECASE,
 )
-_JOINED = re.compile(
+_JOINED = late_pattern(
     r"\s*(?:,\s*(?:and|or)\s|,|\band\b|\bor\b|\bvs\.?|\bversus\b|和|与|跟|同|或|、|还是)\s*(?:the\s+|an?\s+)?"
 )
 
@@ -361,11 +362,11 @@ _LEAST_WORDS = 2
 _LEAST_HAN = 3
 
 _ASKING = r"(?:who|whom|whose|what|when|where|why|which|how)"
-_INTERROGATIVE = re.compile(rf"\b{_ASKING}\b", re.IGNORECASE)
+_INTERROGATIVE = late_pattern(rf"\b{_ASKING}\b", re.IGNORECASE)
 _AUXILIARY = r"(?:is|are|was|were|do|does|did|can|could|should|must|may|will|would|has|have|had)"
-_ASKS_FROM_START = re.compile(rf"{_AUXILIARY}\b", re.IGNORECASE)
+_ASKS_FROM_START = late_pattern(rf"{_AUXILIARY}\b", re.IGNORECASE)
 _PREPOSITION = r"(?:in|on|at|of|for|from|by|to|with|under|after|before|since|until|over|through)"
-_BREAK = re.compile(
+_BREAK = late_pattern(
     # A lower-case word after a question mark goes on with the sentence around a title.
     r"(?<=[?？])\s*(?=[^\sa-z])"
     rf"|\s*[,;]?\s+(?:[Aa]nd|[Bb]ut|[Oo]r)\s+(?:also\s+|then\s+|if so,?\s+)?(?=(?i:(?:{_PREPOSITION}\s+)?{_ASKING}\s+"
@@ -379,55 +380,59 @@ _BREAK = re.compile(
     rf"|;\s+(?=(?i:{_ASKING})\b)"
 )
 _ASKING_DE = r"(?:wer|wem|wen|was|wann|wo|wie|warum|wieso|woher|wohin|womit|wieviele?|welche[rsnm]?)"
-_BREAK_DE = re.compile(
+_BREAK_DE = late_pattern(
     rf"(?<=\?)\s*(?=(?-i:[^\sa-z]))|\s*[,;]?\s+(?:und|oder|aber)\s+(?=(?:[a-z]+\s+)?{_ASKING_DE}\b)", re.IGNORECASE
 )
-_GERMAN = re.compile(rf"(?:(?:in|an|auf|mit|von|zu|bei|aus|nach|seit|für|über|durch)\s+)?{_ASKING_DE}\b", re.IGNORECASE)
-_BREAK_ZH = re.compile(
+_GERMAN = late_pattern(
+    rf"(?:(?:in|an|auf|mit|von|zu|bei|aus|nach|seit|für|über|durch)\s+)?{_ASKING_DE}\b", re.IGNORECASE
+)
+_BREAK_ZH = late_pattern(
     r"(?<=[?？])\s*(?=\S)|[，,；;]\s*(?:并且|而且|以及|还有|同时|另外|此外|又|并)?|(?:以及|还有|并且)(?=.*(?:谁|什么|哪|几|多少|如何|怎|何))"
 )
 _ASKING_ZH = r"谁|什么|哪|几(?!乎)|多少|如何|怎|为何|何时|何地|何处|多(?:大|长|高|深|久|远|重)|吗"
-_INTERROGATIVE_ZH = re.compile(_ASKING_ZH)
-_COURTESY_ZH = re.compile(r"(?:请问|有?谁知道|谁能告诉我|你知道吗|请告诉我|我想(?:知道|问)(?:一下)?|想请教一下)")
-_PRONOUN = re.compile(r"\b(it|he|him|she|they|them|this|that one|there)\b|\b(its|his|her|hers|their)\b", re.IGNORECASE)
-_PRONOUN_ZH = re.compile(r"(?:它|他|她|其|该(?:公司|项目|产品|工具|人)?|这(?:个|家|部|位|种|款)(?![^的是]{3}))们?")
+_INTERROGATIVE_ZH = late_pattern(_ASKING_ZH)
+_COURTESY_ZH = late_pattern(r"(?:请问|有?谁知道|谁能告诉我|你知道吗|请告诉我|我想(?:知道|问)(?:一下)?|想请教一下)")
+_PRONOUN = late_pattern(
+    r"\b(it|he|him|she|they|them|this|that one|there)\b|\b(its|his|her|hers|their)\b", re.IGNORECASE
+)
+_PRONOUN_ZH = late_pattern(r"(?:它|他|她|其|该(?:公司|项目|产品|工具|人)?|这(?:个|家|部|位|种|款)(?![^的是]{3}))们?")
 # What such a part asks is said by the one before it.
-_ALSO_OF = re.compile(
+_ALSO_OF = late_pattern(
     r"^(?:and )?(?:(?:what|how) about|what of)\s+(?P<en>.{2,60}?)[?.]*$|^那?么?(?P<zh>.{1,20}?)呢[?？]?$", re.IGNORECASE
 )
 # "the next one" names nothing.
-_ONE_OF_MANY = re.compile(r"\b(?:one|ones|next|others?|rest|that|this)\b|[另其]|下一|这|那", re.IGNORECASE)
-_ELLIPSIS = re.compile(r"^(?:and )?(?:what|how) else\b", re.IGNORECASE)
-_BARE = re.compile(rf"^({_ASKING})[?.]*$", re.IGNORECASE)
+_ONE_OF_MANY = late_pattern(r"\b(?:one|ones|next|others?|rest|that|this)\b|[另其]|下一|这|那", re.IGNORECASE)
+_ELLIPSIS = late_pattern(r"^(?:and )?(?:what|how) else\b", re.IGNORECASE)
+_BARE = late_pattern(rf"^({_ASKING})[?.]*$", re.IGNORECASE)
 # "Which Octave function finds a zero, and which starts a timer?": what is asked for twice is named once.
-_ASKED_NOUN = re.compile(
+_ASKED_NOUN = late_pattern(
     r"(?:which|what)\s+((?:[\w-]+\s+){0,3}?[\w-]+)\s+(?!is\b|does\b|has\b|was\b)[a-z]+s\b", re.IGNORECASE
 )
-_WITHOUT_NOUN = re.compile(
+_WITHOUT_NOUN = late_pattern(
     r"(which|what)\s+(?=(?!is\b|does\b|has\b|was\b)[a-z]+s\s+(?:an?|the|its|all|every|each|no|it|them|to|in|on|from|up|down|off|out)\b)"
 )
-_PART_LEAD = re.compile(
+_PART_LEAD = late_pattern(
     r"^(?:and|but|or|also|then|und|oder|aber)\s+|^(?:并且|而且|以及|还有|同时|另外|此外|又|并)", re.IGNORECASE
 )
-_OPENING = re.compile(rf"^(?:{_PREPOSITION}\s+)?{_ASKING}\b\s*", re.IGNORECASE)
-_LIST_OF = re.compile(
+_OPENING = late_pattern(rf"^(?:{_PREPOSITION}\s+)?{_ASKING}\b\s*", re.IGNORECASE)
+_LIST_OF = late_pattern(
     r"^(?:please\s+)?(?:list|give|name|tell|show|state)(?:\s+(?:me|us))?\s+(?P<a>the\s+.{5,120}?),?\s+and\s+"
     r"(?P<b>the\s+.{5,120}?)[.?!]*$",
     re.IGNORECASE,
 )
 _OF_EACH = (
-    re.compile(
+    late_pattern(
         r"^(?P<head>.{6,120}?\b(?P<of>of|for|in|by|from|to))\s+(?P<a>[^,?]{2,60}?)[?,]?\s+and\s+(?P=of)\s+"
         r"(?P<b>[^,?]{2,60}?)(?P<tail>[?.]*)$",
         re.IGNORECASE,
     ),
-    re.compile(
+    late_pattern(
         r"^(?P<head>what\s+are\s+the\s+[\w -]{2,60}?s\s+(?:of|for|in))\s+(?P<a>[^,]{2,60}?)\s+and\s+(?P<b>[^,]{2,60}?)"
         r"(?P<tail>(?:,?\s+respectively)?[?.]*)$",
         re.IGNORECASE,
     ),
 )
-_OF_EACH_ZH = re.compile(
+_OF_EACH_ZH = late_pattern(
     r"^(?P<a>[^，。？?和与跟及、]{1,30}?)\s*[和与跟及、]\s*(?P<b>[^，。？?和与跟及、]{1,30}?)(?P<rest>\s*(?:的.{2,}|中|里|在|由).*?)"
     r"(?:分别|各自|各)(?P<tail>.*)$"
 )
@@ -436,11 +441,11 @@ _NOMINAL = frozenset(
     {"n", "nz", "nw", "nr", "ns", "nt", "s", "t", "r", "a", "b", "vn", "an", "PER", "LOC", "ORG", "TIME"}
 )
 # What an English question speaks of: "how big is the buffer", "where does the keeper sleep".
-_SUBJECT = re.compile(
+_SUBJECT = late_pattern(
     rf"\b(?:(?P<be>is|are|was|were)|{_AUXILIARY})\s+(?:the|an?)\s+(?P<words>[\w-]+(?:\s+[\w-]+){{0,5}})", re.IGNORECASE
 )
 # Up to here the first part of a Chinese question is its subject.
-_SUBJECT_ZH = re.compile(r"^(.{1,16}?)(?:的|是|在|由|用|于|默认|叫|有|从|位于)")
+_SUBJECT_ZH = late_pattern(r"^(.{1,16}?)(?:的|是|在|由|用|于|默认|叫|有|从|位于)")
 
 
 def find_parts(question: str, entities: Sequence[str]) -> tuple[str, ...]:
@@ -580,13 +585,13 @@ def _has_subject(part: str) -> bool:
 # Each aspect is a search of its own, since the pages that speak of one seldom speak of the others. It is searched for
 # with the subject, which stands first, before it.
 
-_ASPECT_BREAK = re.compile(
+_ASPECT_BREAK = late_pattern(
     rf"\s*,?\s+{_SPEAKING_OF}\s+|(?:\s*[,;:]|\s+and|\s+as well as)+\s+"
     r"(?=(?:an?|the|its|their|his|her|how|wh(?:at|en|ere|ich|o|y))\b)|\s*(?:[，、；：]|以及|包括|及其)\s*",
     re.IGNORECASE,
 )
 # What a question opens with that asks for an account, or says from where it is looked at.
-_ACCOUNT_OPENING = re.compile(
+_ACCOUNT_OPENING = late_pattern(
     r"^(?:please )?(?:(?:from|according to) (?:an? |the )?[\w ]{2,40}, )?(?:what|which) (?:is|are|was|were) "
     r"(?:the |some of the )?|^(?:please )?[a-z]+ (?:an? (?:\w+ )?(?:overview|summary|account) of )?(?=the |an? |how )"
     r"|^(?:请|请你|帮我|给我)*(?:总结|概述|概括|归纳|综述|描述|介绍|说明)(?:一下|下)?",
@@ -663,17 +668,17 @@ def _unique(words: Iterable[str]) -> tuple[str, ...]:
 # Reading what a chat model says about a question; what it leaves out or garbles is filled in from the rules.
 
 _KINDS = (
-    (QuestionKind.COMPARE, re.compile(r"compar|contrast|比较|对比")),
-    (QuestionKind.HOW_TO, re.compile(r"how|instruct|procedure|操作|步骤|方法")),
-    (QuestionKind.REASON, re.compile(r"reason|caus|why|multi-?hop|推理|原因")),
-    (QuestionKind.AGGREGATE, re.compile(r"aggreg|list|count|汇总|统计|列举")),
-    (QuestionKind.GLOBAL, re.compile(r"global|summar|theme|overview|全局|概括|总结")),
-    (QuestionKind.FACT, re.compile(r"fact|simple|single|事实")),
+    (QuestionKind.COMPARE, late_pattern(r"compar|contrast|比较|对比")),
+    (QuestionKind.HOW_TO, late_pattern(r"how|instruct|procedure|操作|步骤|方法")),
+    (QuestionKind.REASON, late_pattern(r"reason|caus|why|multi-?hop|推理|原因")),
+    (QuestionKind.AGGREGATE, late_pattern(r"aggreg|list|count|汇总|统计|列举")),
+    (QuestionKind.GLOBAL, late_pattern(r"global|summar|theme|overview|全局|概括|总结")),
+    (QuestionKind.FACT, late_pattern(r"fact|simple|single|事实")),
 )
 _MAX_REPLY_WORDS = 32
 _MAX_EXPANSIONS = 8
 _LONGEST_REPLY = 512
-_SEPARATORS = re.compile(r"[,;，；、\n]")
+_SEPARATORS = late_pattern(r"[,;，；、\n]")
 
 
 def read_understanding(reply: str, question: str, by_rules: Understanding) -> Understanding:

@@ -7,6 +7,7 @@ estimates and equal scores, and are candidates together, so that which of them a
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ _TRIES = 3
 _MOST_EQUALS = 65_536
 # Estimates may be off by this much more than those that were compared.
 _SAFETY = 2.0
+# The first index of a process computes tables for 80 ms; two that are loaded at once would both.
+_LOADING = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,8 @@ class CandidateIndex:
             OSError: It cannot be read.
             ValueError: It is damaged.
         """
-        loaded = cls(dimension, IdMapIndex.load(str(path)))
+        with _LOADING:
+            loaded = cls(dimension, IdMapIndex.load(str(path)))
         return loaded if loaded._index.dim in (None, loaded._padded) else None
 
     def sync(self, path: Path) -> None:

@@ -47,6 +47,27 @@ heliograph.cli.main()
 
 @pytest.mark.parametrize("arguments", [("--version",), ("--help",), (), ("--no-such-option",), ("no-such-command",)])
 def test_what_needs_no_engine_loads_none(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    loaded = _loaded_by(arguments, tmp_path)
+    assert "typer" in loaded
+    assert not HEAVY & loaded
+    assert _rooms(loaded) <= {"_version", "cli", "errors"}
+
+
+def test_question_loads_what_answers_it_and_no_more(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("The Lantern gateway forwards readings over MQTT.", "utf-8")
+    subprocess.run((*COMMAND, "index", "a.md"), cwd=tmp_path, capture_output=True, check=True)
+    loaded = _loaded_by(("query", "What does the gateway forward?"), tmp_path)
+    assert "heliograph.query.answers.extractive" in loaded
+    assert not loaded & {"fastapi", "httpx", "mcp", "numpy.ma", "onnx", "openai", "uvicorn"}
+    assert not loaded & {f"heliograph.extraction.{name}" for name in ("chat", "local", "local_subjects", "replies")}
+    assert not _rooms(loaded) & {
+        *("adapters", "analysis", "client", "distributed", "evaluation", "lightrag", "mcp", "monitoring"),
+        *("server", "service", "testing", "wire"),
+    }
+
+
+def _loaded_by(arguments: tuple[str, ...], folder: Path) -> set[str]:
+    """Return the names of all modules that are in memory after a command."""
     program = """
 import sys
 from heliograph.cli import main
@@ -57,12 +78,12 @@ finally:
         print(name, file=sys.stderr)
 """
     command = (sys.executable, "-c", program, *arguments)
-    found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    loaded = found.stderr.splitlines()
-    assert "typer" in loaded
-    assert not HEAVY & set(loaded)
-    rooms = {name.split(".")[1] for name in loaded if name.startswith("heliograph.")}
-    assert rooms <= {"_version", "cli", "errors"}
+    found = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return set(found.stderr.splitlines())
+
+
+def _rooms(modules: set[str]) -> set[str]:
+    return {name.split(".")[1] for name in modules if name.startswith("heliograph.")}
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])

@@ -33,7 +33,9 @@ def test_artefact_that_is_damaged_is_made_anew(tmp_path: Path, damage) -> None:
     cache = ArtefactCache(tmp_path)
     cache.get("graph", lambda: b"content")
     path = _files(tmp_path)[0]
+    assert cache.find_folder("graph") == tmp_path
     path.write_bytes(damage(path.read_bytes()))
+    assert cache.find_folder("graph") is None
     assert cache.read("graph") is None
     assert cache.get("graph", lambda: b"anew") == b"anew"
     assert cache.read("graph") == b"anew"
@@ -43,6 +45,7 @@ def test_artefact_without_a_folder_is_made_each_time() -> None:
     cache = ArtefactCache(None)
     assert cache.get("graph", lambda: b"1") == b"1"
     assert cache.read("graph") is None
+    assert cache.find_folder("graph") is None
 
 
 def test_folder_that_cannot_be_made_is_reported_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

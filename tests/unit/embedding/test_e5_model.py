@@ -161,8 +161,19 @@ async def test_damaged_and_missing_caches_are_made_anew(
         {path.name: path.stat().st_size for path in folder.glob("*.bin")} for folder in (cache_folder, tmp_path / "new")
     )
     # The trie of all pieces is made when a long text comes.
-    assert len(made) == 3
+    assert len(made) == 4
     assert made.items() <= known.items()
+
+
+async def test_model_read_from_the_cache_is_the_one_that_was_made(tmp_path: Path) -> None:
+    found: list[np.ndarray] = []
+    for damaged in ("", "", "matrices", "graph"):
+        for path in tmp_path.glob(f"*-{damaged}.bin"):
+            path.write_bytes(path.read_bytes()[:-1] + b"?")
+        model = E5EmbeddingModel(tmp_path, threads=1)
+        found.append(await _embed(model, TEXTS[:2]))
+        await model.close()
+    assert all(np.array_equal(vectors, found[0]) for vectors in found)
 
 
 async def test_closed_model_says_so(cache_folder: Path) -> None:

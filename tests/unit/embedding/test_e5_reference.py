@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from heliograph.embedding.e5.graph import make_graph
 from heliograph.embedding.e5.model import E5Encoder
 from heliograph.embedding.e5.tokenizer import E5Tokenizer
-from heliograph.embedding.e5.weights import ArtefactCache, E5Weights
+from heliograph.embedding.e5.weights import E5Weights
 
 Array = NDArray[np.float32]
 
@@ -52,11 +51,10 @@ def _mean(weights: E5Weights, window: NDArray[np.int32]) -> Array:
 
 
 @pytest.mark.slow
-def test_graph_agrees_with_the_plain_model(weights: E5Weights, tokenizer: E5Tokenizer, cache_folder: Path) -> None:
-    cache = ArtefactCache(cache_folder)
+def test_graph_agrees_with_the_plain_model(weights: E5Weights, tokenizer: E5Tokenizer) -> None:
     texts = ("Who keeps the lamp?", "灯塔看守人每个星期天给港务局写信。", "retry_after = 3  # seconds")
     windows = [tokenizer.windows(text, "document")[0] for text in texts]
-    found = E5Encoder(cache.get("graph", lambda: make_graph(weights)), weights).encode(windows)
+    found = E5Encoder(make_graph(weights), weights).encode(windows)
     expected = np.stack([_mean(weights, window) for window in windows])
     cosines = (found * expected).sum(1) / np.linalg.norm(found, axis=1) / np.linalg.norm(expected, axis=1)
     assert cosines.min() > 0.998

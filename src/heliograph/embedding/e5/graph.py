@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, StringStringEntryProto, TensorProto, helper, numpy_helper
 
 from heliograph.embedding.e5.weights import (
     MASK_INPUT,
@@ -65,6 +65,29 @@ def make_graph(weights: E5Weights) -> bytes:
     blocks. Output: `vectors`, float32 `(tokens, hidden)`.
     """
     return _GraphBuilder(weights).build().SerializeToString()
+
+
+def part_matrices(graph: bytes, file: str, start: int) -> tuple[bytes, bytes]:
+    """Take the large matrices out of a serialized model, so that they need not be copied in order to load it.
+
+    Args:
+        graph: The model.
+        file: Name of the file that will hold them.
+        start: Where in it they will begin.
+
+    Returns:
+        The model, which says where each is, and the matrices, one after the other.
+    """
+    model, matrices = ModelProto.FromString(graph), bytearray()
+    for tensor in model.graph.initializer:
+        # Of bytes, so that they may begin anywhere.
+        if tensor.data_type == TensorProto.INT8:
+            place = {"location": file, "offset": start + len(matrices), "length": len(tensor.raw_data)}
+            tensor.external_data.extend(StringStringEntryProto(key=key, value=str(it)) for key, it in place.items())
+            tensor.data_location = TensorProto.EXTERNAL
+            matrices += tensor.raw_data
+            tensor.ClearField("raw_data")
+    return model.SerializeToString(), bytes(matrices)
 
 
 class _GraphBuilder:

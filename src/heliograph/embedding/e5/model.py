@@ -24,6 +24,7 @@ from heliograph.calls.tasks import plan_runs
 from heliograph.embedding.base import USUAL_SCALE, EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
 from heliograph.embedding.e5.tokenizer import MAX_TEXT_TOKENS, E5Tokenizer
 from heliograph.embedding.e5.weights import (
+    CONTENT_START,
     MASK_INPUT,
     OUTPUT,
     PADDED_INPUT,
@@ -172,16 +173,17 @@ class E5Encoder:
     """A loaded graph. Safe to use from several threads at once.
 
     Args:
-        graph: What `make_graph` returned.
+        graph: What `make_graph` returned, or `part_matrices`.
         weights: Gives the word vectors.
+        matrices: The folder with the file of the parted matrices; None if the graph holds them.
 
     Raises:
         ModelUnavailable: The graph cannot be loaded.
     """
 
-    def __init__(self, graph: bytes, weights: E5Weights) -> None:
+    def __init__(self, graph: bytes, weights: E5Weights, matrices: Path | None = None) -> None:
         self._weights = weights
-        self._session = _load(graph)
+        self._session = _load(graph, matrices)
 
     def encode(self, windows: Sequence[NDArray[np.int32]]) -> NDArray[np.float32]:
         """Return the mean vectors of one run's windows, `(windows, hidden)`, not normalised.
@@ -197,9 +199,12 @@ class E5Encoder:
         return sums / lengths.astype(np.float32)[:, None]
 
 
-def _load(graph: bytes) -> onnxruntime.InferenceSession:
+def _load(graph: bytes, matrices: Path | None) -> onnxruntime.InferenceSession:
+    options = _options()
+    if matrices is not None:
+        options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(matrices))
     try:
-        return onnxruntime.InferenceSession(graph, _options(), ["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(graph, options, ["CPUExecutionProvider"])
     except _ONNXRUNTIME_ERRORS as error:
         raise ModelUnavailable(
             f"onnxruntime {onnxruntime.__version__} cannot load the offline embedding: {error}; "
@@ -388,8 +393,7 @@ class E5EmbeddingModel(EmbeddingModel):
                 verify_weights(path, self._cache)
                 weights = E5Weights(path)
                 tokenizer = E5Tokenizer(weights, self._cache)
-                graph = self._cache.get("graph", partial(_make_graph, weights))
-                self._loaded = _Loaded(tokenizer, E5Encoder(graph, weights))
+                self._loaded = _Loaded(tokenizer, _open_encoder(weights, self._cache))
             return self._loaded
 
     def _assemble(
@@ -403,9 +407,17 @@ class E5EmbeddingModel(EmbeddingModel):
         return centre(normalise(sums), kind) if self._is_centred else normalise(sums)
 
 
-def _make_graph(weights: E5Weights) -> bytes:
+def _open_encoder(weights: E5Weights, cache: ArtefactCache) -> E5Encoder:
+    graph, matrices = cache.read("graph"), cache.find_folder("matrices")
+    if graph is not None and matrices is not None:
+        return E5Encoder(graph, weights, matrices)
     # Imported on use: only the first start on a machine needs `onnx`, and importing it takes as long as all the rest.
-    return import_module("heliograph.embedding.e5.graph").make_graph(weights)
+    making = import_module("heliograph.embedding.e5.graph")
+    whole = making.make_graph(weights)
+    graph, parted = making.part_matrices(whole, cache.file_name("matrices"), CONTENT_START)
+    cache.write("matrices", parted)
+    cache.write("graph", graph)
+    return E5Encoder(whole, weights)
 
 
 def _cores() -> int:

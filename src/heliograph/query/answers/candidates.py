@@ -22,6 +22,7 @@ from heliograph.text.name_spans import (
     WORK_WORDS,
     NameSpan,
 )
+from heliograph.text.patterns import late_pattern
 
 # Where a question asks: its question word, and how near to it the other words stand.
 #
@@ -29,22 +30,22 @@ from heliograph.text.name_spans import (
 # far from it says of what ("the director of the film X"). English and Chinese question words are known; in a question
 # without one all words are as near.
 
-_COURTESY = re.compile(
+_COURTESY = late_pattern(
     r"^(?:你好|您好|请问|请教|请|谁能|谁可以|有谁|有人|谁|你们|你|您|大家|能不能|能否|可不可以|可以|麻烦|帮忙|告诉|说说|讲讲|知道|了解|晓得"
     r"|一下|我想|想|问|吗|我|，|,|\s){0,6}(?:告诉我|知道|请问|了解|晓得|请教|说说|想问|问一下)[，,\s]*(?=.{4})"
     r"|^(?:please\s|can|could|would|will|do)\s*(?:you\s+)?(?:please\s+)?(?:tell me|know|say|explain)\b[,:\s]*(?=.{8})",
     re.IGNORECASE,
 )
-_CLOSING = re.compile(r"[吗呢呀啊吧嘛\s？?。.!！]|(?<![什怎那这多])么")
-_ENGLISH = re.compile(r"\b(?:who|whose|whom|when|where|what|which|how|why)\b", re.IGNORECASE)
+_CLOSING = late_pattern(r"[吗呢呀啊吧嘛\s？?。.!！]|(?<![什怎那这多])么")
+_ENGLISH = late_pattern(r"\b(?:who|whose|whom|when|where|what|which|how|why)\b", re.IGNORECASE)
 # A question word behind these still opens the question: "in which city", "and to what extent".
-_OPENING = re.compile(
+_OPENING = late_pattern(
     r"\W*(?:(?:in|on|at|of|for|from|by|to|with|during|under|after|before|and|so|but|about|as|near|since|until)\s+)*",
     re.IGNORECASE,
 )
 # Within a sentence these are mostly relative pronouns.
 _RELATIVE = frozenset({"who", "where", "when", "whose", "why"})
-_CHINESE_QUESTION = re.compile(
+_CHINESE_QUESTION = late_pattern(
     r"什么|谁|哪[里儿个些位年天一部家种]?|何[时处地人]?|多少|几|怎[么样]|多[大长远高久重]|如何"
 )
 # What each further word, and each further pair of Chinese characters, is worth of the one before.
@@ -137,7 +138,7 @@ _QUESTION_WORDS = {
     "when": AnswerType.DATE,
     "where": AnswerType.LOCATION,
 }
-_MEASURED = re.compile(r"\s+(?:many|much|long|old|far|tall|high|large|big|often|fast|deep|heavy)\b", re.IGNORECASE)
+_MEASURED = late_pattern(r"\s+(?:many|much|long|old|far|tall|high|large|big|often|fast|deep|heavy)\b", re.IGNORECASE)
 # The first that holds the noun asked for decides.
 _NOUNS = (
     (AnswerType.PERSON, word_list("asked_persons") | STRIPPED_TITLES | KEPT_TITLES),
@@ -149,7 +150,7 @@ _NOUNS = (
     (AnswerType.EVENT, EVENT_WORDS),
     (AnswerType.CODE, word_list("asked_code")),
 )
-_WORD = re.compile(r"[A-Za-z][\w'’-]*|[,;:?]")
+_WORD = late_pattern(r"[A-Za-z][\w'’-]*|[,;:?]")
 # Between the question word and the noun; behind the noun.
 _BEFORE_NOUN = word_list("before_asked_nouns")
 _AFTER_NOUN = word_list("after_asked_nouns")
@@ -162,39 +163,39 @@ _WRITTEN = (
 _BODIES = "(?:公司|机构|大学|学校|单位|组织|部门|医院|球队|企业|院校)"
 _IS = r"(?:[是为在叫有达]|名字|名称)*"
 _CHINESE = (
-    (AnswerType.PERSON, re.compile(r"谁|哪位|什么人|哪[个些](?:人|名人|人物)")),
+    (AnswerType.PERSON, late_pattern(r"谁|哪位|什么人|哪[个些](?:人|名人|人物)")),
     (
         AnswerType.DATE,
-        re.compile(rf"何时|什么时[候间]|哪一?[年天]|几[月点号]|(?:时间|日期|年份|生日){_IS}(?:什么|哪|$)"),
+        late_pattern(rf"何时|什么时[候间]|哪一?[年天]|几[月点号]|(?:时间|日期|年份|生日){_IS}(?:什么|哪|$)"),
     ),
     (
         AnswerType.NUMBER,
-        re.compile(rf"多少|几[{_UNITS}]|多[大长远高久重]|第几|(?:面积|人口|数量|高度|长度){_IS}(?:什么|$)"),
+        late_pattern(rf"多少|几[{_UNITS}]|多[大长远高久重]|第几|(?:面积|人口|数量|高度|长度){_IS}(?:什么|$)"),
     ),
     (
         AnswerType.LOCATION,
-        re.compile(
+        late_pattern(
             r"哪[里儿]|何[处地]|什么地[方区]|在哪|(?:什么|哪一?[个些座]?)(?:国家|国|城市|省|市|县|地方|地区|州|洲|镇|村|区)"
             rf"|(?:地点|地区|地址|国籍|首都|位置|籍贯|出生地|发源地){_IS}(?:什么|哪|$)"
         ),
     ),
     (
         AnswerType.ORGANIZATION,
-        re.compile(rf"(?:什么|哪一?[个所家些支]?){_BODIES}|{_BODIES}{_IS}(?:什么|哪|$)"),
+        late_pattern(rf"(?:什么|哪一?[个所家些支]?){_BODIES}|{_BODIES}{_IS}(?:什么|哪|$)"),
     ),
     (
         AnswerType.CODE,
-        re.compile(rf"(?:什么|哪一?[个些条种]?){_WRITTEN}|{_WRITTEN}{_IS}(?:什么|哪|$)|(?:写|存|保存|放)在哪"),
+        late_pattern(rf"(?:什么|哪一?[个些条种]?){_WRITTEN}|{_WRITTEN}{_IS}(?:什么|哪|$)|(?:写|存|保存|放)在哪"),
     ),
     (
         AnswerType.WORK,
-        re.compile(
+        late_pattern(
             r"(?:什么|哪一?[部首张本个]?)(?:电影|电视剧|歌|专辑|书|小说|作品|游戏)|(?:歌曲|专辑|作品)(?:是|叫)什么"
         ),
     ),
 )
 _GERMAN = tuple(
-    (kind, re.compile(rf"\b(?:{cue})\b", re.IGNORECASE))
+    (kind, late_pattern(rf"\b(?:{cue})\b", re.IGNORECASE))
     for kind, cue in (
         (AnswerType.PERSON, "wer|wem|wen|wessen"),
         (AnswerType.DATE, "wann|(?:welche[rsnm]?|seit welchem) (?:jahr|tag|monat|datum)"),
@@ -213,20 +214,20 @@ _GERMAN = tuple(
     )
 )
 # What is written to a machine: marked as code, an option, a path, a call, a name with underscores or inner capitals.
-_CODE = re.compile(
+_CODE = late_pattern(
     r"`([^`\n]+)`|[\"“]([^\s\"“”]{2,24})[\"”]|\b([A-Z]{3,}(?: [A-Z]{2,})+)\b"
     r"|(?<![\w-])(--?[A-Za-z][\w-]*)|(?<![\w/.])(~?/[\w.+-]+(?:/[\w.+-]*)*)|([A-Za-z_][\w.]*\(\))"
     r"|\b([A-Za-z]+_\w+|[a-z]+[A-Z]\w+|(?:[A-Z][a-z]+){2,})\b"
     r"|(?<!\w)((?:Shift|Ctrl|Alt|Command|Option|Cmd|Strg)(?: ?\+ ?\w+| key)|F\d{1,2})(?!\w)"
 )
-_DATE = re.compile(
+_DATE = late_pattern(
     r"\b(?:1\d{3}|20\d\d)\b|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.? \d|\b\d{1,2}:\d\d"
     r"|\b\d{1,2} ?[ap]m\b|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day|\b(?:tomorrow|tonight|evening|morning|noon)\b"
     r"|[0-9一二三四五六七八九十〇○]+(?:年|月|日|世纪|点)|周[一二三四五六日末]|星期",
     re.IGNORECASE,
 )
 # Not the section of a manual page, nor what belongs to another measure: "git-gc(1)", "an 8192-byte page".
-_NUMBER = re.compile(
+_NUMBER = late_pattern(
     r"(?<!\w\()\d[\d.,]*+(?!-[a-z])|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred|thousand"
     r"|million|billion|dozen|half|once|twice|daily|weekly|monthly)\b"
     rf"|[一二两三四五六七八九十百千万亿]+[{_UNITS}米元年天月]",
@@ -239,7 +240,7 @@ _COUNT = (
     r"|[一二两三四五六七八九十百千万半]+)"
 )
 _FORMS = tuple(
-    (re.compile(asked, re.IGNORECASE), re.compile(answer))
+    (late_pattern(asked, re.IGNORECASE), late_pattern(answer))
     for asked, answer in (
         (
             r"\bhow (?:long|often)\b|\bhow many (?:milli)?(?:second|minute|hour|day|week|month|year)s\b"
@@ -318,7 +319,7 @@ _FORMS = tuple(
     )
 )
 _DEFAULT = _FORMS[-1][1]
-_HOW_MANY = re.compile(r"\bhow many ([a-z]{3,})|(?:多少|几)个?([\u4e00-\u9fff]{1,2})", re.IGNORECASE)
+_HOW_MANY = late_pattern(r"\bhow many ([a-z]{3,})|(?:多少|几)个?([\u4e00-\u9fff]{1,2})", re.IGNORECASE)
 # Of what both scripts can say (names, numbers) all is worth so much of a question.
 _OTHER_SCRIPT = 0.7
 # Of a whole fit, what is of the kind asked for, but not of the form; and where the form is said in another script.
@@ -327,16 +328,16 @@ _KIND_IN_OTHER_SCRIPT = 0.8
 # And what is of one of several forms.
 _PARTLY = 0.7
 # An option as it is typed, and how much it counts: said by the sentence as its term, told before it, or anywhere in it.
-_MARKED = re.compile(r"`[^`\n]*`")
-_OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
-_LATIN_TERM = re.compile(r"[A-Za-z][\w.+-]+\w", re.ASCII)
-_IDENTIFIER = re.compile(r"[_.]|[a-z][A-Z]|[A-Z]\d")
+_MARKED = late_pattern(r"`[^`\n]*`")
+_OPTION = late_pattern(r"(?<![\w-])--?[A-Za-z][\w-]*")
+_LATIN_TERM = late_pattern(r"[A-Za-z][\w.+-]+\w", re.ASCII)
+_IDENTIFIER = late_pattern(r"[_.]|[a-z][A-Z]|[A-Z]\d")
 # A sign that a question asks of, bare or marked.
-_SIGN = re.compile(r"(?:(?<=\s)|(?<=[`\"'“]))[!*?%$#@&|~^+/\\:;=<>]{1,3}(?=\s\w|[`\"'”])")
-_MARKED_SIGN = re.compile(r"[`\"'“]([^\w\s`\"'“”]{1,3})[`\"'”]")
+_SIGN = late_pattern(r"(?:(?<=\s)|(?<=[`\"'“]))[!*?%$#@&|~^+/\\:;=<>]{1,3}(?=\s\w|[`\"'”])")
+_MARKED_SIGN = late_pattern(r"[`\"'“]([^\w\s`\"'“”]{1,3})[`\"'”]")
 _LONGEST_TERM = 80
 _AS_TERM, _BEFORE, _ANYWHERE = 1.0, 0.7, 0.4
-_PEOPLE = re.compile(rf"\b(?:{'|'.join(sorted(DEMONYMS))})\b", re.IGNORECASE)
+_PEOPLE = late_pattern(rf"\b(?:{'|'.join(sorted(DEMONYMS))})\b", re.IGNORECASE)
 _UNTYPED = "unknown"
 _MAYBE = 0.6
 _PLACE_OF_PEOPLE = 0.8
@@ -461,8 +462,8 @@ def _holds_new(pattern: re.Pattern[str], sentence: str, question: str) -> bool:
     return any(not (text in question if len(text) > 1 else says(question, text)) for text in map(str.casefold, found))
 
 
-_IN_BRACKETS = re.compile(r"\s*[(（][^()（）]*[)）]$")
-_ARTICLE = re.compile(r"^(?:the|an?) ")
+_IN_BRACKETS = late_pattern(r"\s*[(（][^()（）]*[)）]$")
+_ARTICLE = late_pattern(r"^(?:the|an?) ")
 # A shorter title, such as "Who", may be any word or part of a number.
 _LEAST_TITLE = 4
 

@@ -15,6 +15,7 @@ from heliograph.query.answers.models import Citation
 from heliograph.query.models import Context, RetrievedChunk
 from heliograph.stores.base import RecordsStore
 from heliograph.text.analysis import terms
+from heliograph.text.patterns import late_pattern
 from heliograph.text.sentences import sentence_spans
 
 # Citation marks in what a chat model writes: put into one form, checked, and taken out, while the text streams.
@@ -28,35 +29,35 @@ NO_ANSWER_MARK = "[no-answer]"
 
 _SEPARATOR = r"\s?[,，、;；–-]\s?"
 _NUMBERS = rf"\^?\d{{1,3}}(?:{_SEPARATOR}\^?\d{{1,3}}){{0,9}}"
-_MARK = re.compile(rf"[ \t]?[\[【][ ]?(?P<numbers>{_NUMBERS})[ ]?(?:†[^\]】\n]{{0,20}})?[\]】](?![(:])")
-_NO_ANSWER = re.compile(rf"\s?{re.escape(NO_ANSWER_MARK)}")
+_MARK = late_pattern(rf"[ \t]?[\[【][ ]?(?P<numbers>{_NUMBERS})[ ]?(?:†[^\]】\n]{{0,20}})?[\]】](?![(:])")
+_NO_ANSWER = late_pattern(rf"\s?{re.escape(NO_ANSWER_MARK)}")
 # What may still become one of the two above, up to the end of what has come; the longest is some 70 characters.
-_MAYBE_MARK = re.compile(
+_MAYBE_MARK = late_pattern(
     r"\s\Z|\s?[\[【][ ]?(?:\^|\^?\d{1,3}[\d\s^,，、;；–-]{0,64})?(?:†[^\]】\n]{0,20})?[\]】]?\Z"
     + "|"
     + "|".join(rf"\s?{re.escape(NO_ANSWER_MARK[:length])}\Z" for length in range(2, len(NO_ANSWER_MARK)))
 )
-_RANGE = re.compile(r"(\d+)\s?[–-]\s?\^?(\d+)")
+_RANGE = late_pattern(r"(\d+)\s?[–-]\s?\^?(\d+)")
 _LONGEST_RANGE = 10
 _PART = 256
-_NUMBER = re.compile(r"\d+")
-_CITED = re.compile(r"\[(\d{1,3})\]")
+_NUMBER = late_pattern(r"\d+")
+_CITED = late_pattern(r"\[(\d{1,3})\]")
 
-_FENCE = re.compile(r"[ \t]{0,3}(`{3}|~{3})")
-_MAYBE_FENCE = re.compile(r"[ \t]{0,3}(?:`{0,2}|~{0,2})\Z")
+_FENCE = late_pattern(r"[ \t]{0,3}(`{3}|~{3})")
+_MAYBE_FENCE = late_pattern(r"[ \t]{0,3}(?:`{0,2}|~{0,2})\Z")
 _REFERENCES_WORDS = ("references", "参考资料", "参考文献")
-_HEADING = re.compile(
+_HEADING = late_pattern(
     rf"(?:#{{1,6}}[ \t]{{0,3}}\*{{0,2}}|\*\*)(?:{'|'.join(_REFERENCES_WORDS)})"
     r"[:：]?\*{0,2}[:：]?[ \t]{0,64}(?:\n|\Z)",
     re.IGNORECASE,
 )
-_HEADING_START = re.compile(
+_HEADING_START = late_pattern(
     r"(?:#{1,6}[ \t]{0,3}\*{0,2}|\*\*)(?P<word>[^\W\d_]{0,10})(?P<rest>[:：*]{0,4}[ \t]{0,64})\Z"
 )
-_ITEM = re.compile(r"(?:[-*+•][ \t]{1,4})?[\[【]\^?\d{1,3}[\]】]|\d{1,3}[.)][ \t]")
-_MAYBE_ITEM = re.compile(r"(?:[-*+•][ \t]{0,4})?(?:[\[【]\^?\d{0,3}|\d{1,3}[.)]?)?\Z")
-_DATA = re.compile(r"\s*(?:\{|\[\s{0,64}[\[{\"'])")
-_MAYBE_DATA = re.compile(r"\s*(?:\[\s{0,64})?\Z")
+_ITEM = late_pattern(r"(?:[-*+•][ \t]{1,4})?[\[【]\^?\d{1,3}[\]】]|\d{1,3}[.)][ \t]")
+_MAYBE_ITEM = late_pattern(r"(?:[-*+•][ \t]{0,4})?(?:[\[【]\^?\d{0,3}|\d{1,3}[.)]?)?\Z")
+_DATA = late_pattern(r"\s*(?:\{|\[\s{0,64}[\[{\"'])")
+_MAYBE_DATA = late_pattern(r"\s*(?:\[\s{0,64})?\Z")
 # White space that a fence or a mark may have before it.
 _SPACE_KEPT = 8
 
@@ -241,14 +242,14 @@ def _may_be_heading(text: str) -> bool:
     return any(known.startswith(word) for known in _REFERENCES_WORDS)
 
 
-_LEADING_MARKS = re.compile(r"(?:\s*\[\d{1,3}\])+[.。]?")
-_MARKS = re.compile(r"\s?\[\d{1,3}\]")
+_LEADING_MARKS = late_pattern(r"(?:\s*\[\d{1,3}\])+[.。]?")
+_MARKS = late_pattern(r"\s?\[\d{1,3}\]")
 # Titles, code, rules and lead-ins claim nothing that could be supported.
-_NO_CLAIM = re.compile(r"#|```|~~~|\|?[\s:|*_=-]+$")
+_NO_CLAIM = late_pattern(r"#|```|~~~|\|?[\s:|*_=-]+$")
 _LEAD_IN = (":", "：")
 _FENCES = ("```", "~~~")
 # Where a heading may stand: behind marks, or above a line of them. Whether one does, the whole document says.
-_MAYBE_HEADING = re.compile(r"^[ ]{0,3}(?:#|[=-]+[ \t]*$)", re.MULTILINE)
+_MAYBE_HEADING = late_pattern(r"^[ ]{0,3}(?:#|[=-]+[ \t]*$)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

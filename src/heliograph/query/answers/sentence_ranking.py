@@ -28,6 +28,7 @@ from heliograph.query.answers.quotables import Form, Quotable, joined
 from heliograph.query.plan import Channel
 from heliograph.query.understanding import LONGEST_READ, Understanding, sides_by_rules
 from heliograph.text.analysis import detect_language, is_chinese, question_language, terms_in
+from heliograph.text.patterns import late_pattern
 from heliograph.text.phrases import read_texts
 
 # Sentences for a question that compares: one for each side, the side that wins first where dates decide it.
@@ -36,27 +37,27 @@ from heliograph.text.phrases import read_texts
 # person behind it is asked about ("which film has the director who was born first"), off those about the persons it
 # names. What no year decides stays in the order in which it was found.
 
-_EARLY = re.compile(
+_EARLY = late_pattern(
     r"\b(?:first|earlier|earliest|older|oldest|eldest|before)\b|更早|较早|最早|先|年长|[年岁][纪龄数]更?[大老]"
 )
-_LATE = re.compile(
+_LATE = late_pattern(
     r"\b(?:later|latest|last|younger|youngest|newer|newest|more recent(?:ly)?|most recent(?:ly)?)\b"
     r"|更晚|较晚|最晚|后|年轻|[年岁][纪龄数]更?小"
 )
-_DEATH = re.compile(r"\b(?:died|die|dies|death)\b|去世|逝世|死")
-_BIRTH = re.compile(
+_DEATH = late_pattern(r"\b(?:died|die|dies|death)\b|去世|逝世|死")
+_BIRTH = late_pattern(
     r"\b(?:born|birth|birthday|older|oldest|elder|eldest|younger|youngest)\b|出生|生于|年长|年轻|[年岁][纪龄数]"
 )
 # Questions that let choose between their sides or hold them against each other.
-_CHOICE = re.compile(
+_CHOICE = late_pattern(
     r"\bor\b|^(?:is|are|was|were|do|does|did|has|have)\b|还是|更|比|先|相同|一样|都|同一", re.IGNORECASE
 )
-_YEAR = re.compile(r"(?<!\d)(1\d{3}|20\d\d)(?!\d)")
-_LIFE = re.compile(r"[(（][^()（）]*?(?<!\d)(\d{4})(?!\d)[^()（）–—－-]*[–—－-][^()（）]*?(?<!\d)(\d{4})(?!\d)")
-_BORN = re.compile(
+_YEAR = late_pattern(r"(?<!\d)(1\d{3}|20\d\d)(?!\d)")
+_LIFE = late_pattern(r"[(（][^()（）]*?(?<!\d)(\d{4})(?!\d)[^()（）–—－-]*[–—－-][^()（）]*?(?<!\d)(\d{4})(?!\d)")
+_BORN = late_pattern(
     r"\bborn\b[^.;()]{0,60}?(?<!\d)(\d{4})(?!\d)|(?<!\d)(\d{4})年[^，。；]{0,12}(?:出生|生)", re.IGNORECASE
 )
-_DIED = re.compile(
+_DIED = late_pattern(
     r"\bdied\b[^.;()]{0,60}?(?<!\d)(\d{4})(?!\d)|(?<!\d)(\d{4})年[^，。；]{0,12}(?:去世|逝世|病逝)", re.IGNORECASE
 )
 
@@ -323,13 +324,13 @@ _NAME_MISSING = 0.3
 _WORDS_MISSING = 0.3
 _USUALLY_MISSING = 0.4
 # Names in English; Latin script in Chinese. Other languages write capitals for more than names, or for less.
-_ENGLISH_WORD = re.compile(
+_ENGLISH_WORD = late_pattern(
     r"\b(?:the|of|is|are|what|who|whom|which|how|did|does|do|where|when|why|can)\b", re.IGNORECASE
 )
-_NAME = re.compile(r"[A-Z][A-Za-z0-9._+-]*(?: [A-Z][A-Za-z0-9._+-]*)*|[a-z]+[A-Z_]\w*")
-_LATIN = re.compile(r"[A-Za-z][A-Za-z0-9._+-]+")
+_NAME = late_pattern(r"[A-Z][A-Za-z0-9._+-]*(?: [A-Z][A-Za-z0-9._+-]*)*|[a-z]+[A-Z_]\w*")
+_LATIN = late_pattern(r"[A-Za-z][A-Za-z0-9._+-]+")
 _LITERALS = frozenset({"true", "false", "none", "null", "on", "off", "yes", "no"})
-_MADE_NAME = re.compile(r"[a-z][A-Z]|[A-Z]{2}")
+_MADE_NAME = late_pattern(r"[a-z][A-Z]|[A-Z]{2}")
 # A sentence this near to the question answers it though it shares no word with it.
 _NEAR_ALONE = 0.4
 

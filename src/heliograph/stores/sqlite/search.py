@@ -278,9 +278,9 @@ class Accelerator(ABC, Generic[IndexT]):
         else:
             query = "SELECT keys FROM vector_change WHERE collection = ? AND version > ?"
             logged = fetch(connection, query, (self._name, self._version))
-            changed = np.unique(np.frombuffer(b"".join(keys for (keys,) in logged), "<i8").astype(np.int64))
-            if not len(changed):
+            if not logged:
                 return
+            changed = np.unique(np.frombuffer(b"".join(keys for (keys,) in logged), "<i8").astype(np.int64))
             # A key that changed is taken out first, so replaying a change twice, or one undone since, is harmless.
             self._remove(index, changed)
             query = f"""SELECT key, {self._column} FROM carray(?) AS wanted
@@ -319,6 +319,8 @@ def log_changes(connection: apsw.Connection, name: str, version: int, keys: Iter
 # Vectors that the file may lack before a process that never searched brings it up to date.
 _DUE = 2048
 _BLOCK_BYTES = 1 << 20
+# So few vectors are all compared: reading them takes 2 ms, and the first index of a process 80.
+_MOST_COMPARED = 1_000
 
 
 class VectorAccelerator(Accelerator[CandidateIndex]):
@@ -329,6 +331,27 @@ class VectorAccelerator(Accelerator[CandidateIndex]):
         super().__init__(folder / f"{name}.turbovec", name, f"{name}_vector", "vector")
         self._embedding = embedding
         self._dimension = embedding[1]
+        self._few: tuple[int, NDArray[np.int64], NDArray[np.float32]] | None = None
+
+    def few(self, connection: apsw.Connection) -> tuple[NDArray[np.int64], NDArray[np.float32]] | None:
+        """Return keys, ascending, and vectors of the whole collection, if they are few and no index is in memory.
+
+        They are kept in memory until the next commit.
+
+        Raises:
+            SchemaMismatch: They are of another embedding than the store was opened with.
+        """
+        if self._index is not None:
+            self._few = None
+            return None
+        few, current = self._few, data_version(connection)
+        if few is None or few[0] != current:
+            self.check_embedding(connection)
+            rows = fetch(connection, f"SELECT key, vector FROM {self._table} LIMIT ?", (_MOST_COMPARED + 1,))
+            if len(rows) > _MOST_COMPARED:
+                return None
+            few = self._few = (current, *_matrix(rows, self._dimension))
+        return few[1], few[2]
 
     def search(
         self, connection: apsw.Connection, vector: NDArray[np.float32], limit: int, allowed: KeySet | None = None
@@ -681,8 +704,16 @@ def find_nearest(
     allowed: KeySet | None = None,
 ) -> list[Hit]:
     """Return the nearest ids, of all or of the keys that are allowed, as `VectorStore.search` does."""
-    candidates = accelerator.search(connection, vector, count_candidates(limit), allowed)
-    keys, scores = _score(connection, collection, candidates, vector, limit)
+    few = accelerator.few(connection)
+    if few is None:
+        candidates = accelerator.search(connection, vector, count_candidates(limit), allowed)
+        keys, scores = _score(connection, collection, candidates, vector, limit)
+    else:
+        keys, matrix = few
+        if allowed is not None:
+            are_allowed = allowed.holds(keys)
+            keys, matrix = keys[are_allowed], matrix[are_allowed]
+        scores = cosines(matrix, vector)
     least = max(min_score, np.partition(scores, -limit)[-limit] if 0 < limit < len(scores) else -np.inf)
     best = np.flatnonzero(scores >= least)
     found: list[int] = keys[best].tolist()
@@ -739,9 +770,14 @@ def _exact_scores(
     """Return those of the keys that are stored, ascending, and their scores."""
     if not len(keys):
         return keys, np.empty(0, np.float32)
-    rows = _stored(connection, collection, np.sort(keys))
-    matrix = np.frombuffer(b"".join([stored for _, stored in rows]), np.float32).reshape(len(rows), len(vector))
-    return np.array([key for key, _ in rows], np.int64), cosines(matrix, vector)
+    found, matrix = _matrix(_stored(connection, collection, np.sort(keys)), len(vector))
+    return found, cosines(matrix, vector)
+
+
+def _matrix(rows: Sequence[Row], dimension: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return the keys and the vectors of rows of both."""
+    vectors = np.frombuffer(b"".join([vector for _, vector in rows]), np.float32).reshape(len(rows), dimension)
+    return np.array([key for key, _ in rows], np.int64), vectors
 
 
 def write_vectors(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int], version: int) -> None:

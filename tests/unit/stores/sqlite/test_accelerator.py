@@ -4,6 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from heliograph.filters import SourcePrefix
+from heliograph.ingest.merging import EvidenceFold
+from heliograph.settings import IngestSettings
 from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.sqlite.store import SqliteStore
 from heliograph.testing.examples import DIMENSION, example_changeset, unit_vector
@@ -11,7 +14,15 @@ from heliograph.text.names import name_to_entity_id as entity
 
 from .conftest import OpenStore
 
+FOLD = EvidenceFold.of(IngestSettings())
 NAMES = [f"Entity {number}" for number in range(300)]
+# From so many vectors on they are not all compared.
+FEW = "heliograph.stores.sqlite.search._MOST_COMPARED"
+
+
+@pytest.fixture(autouse=True)
+def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FEW, 0)
 
 
 async def _nearest(store: SqliteStore, name: str) -> str:
@@ -126,3 +137,40 @@ async def test_file_that_cannot_be_written_does_not_stop_closing(
     assert await _nearest(store, "Entity 3") == entity("Entity 3")
     await store.close()
     assert file.is_file()
+
+
+async def test_few_vectors_are_all_compared_and_need_no_index(
+    open_store: OpenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FEW, 301)
+    store = await open_store()
+    await _fill(store)
+    await store.apply(example_changeset("b.md", ["Fresh"]))
+    assert await _nearest(store, "Fresh") == entity("Fresh")
+    await store.apply(Changeset(removed_entities=(entity("Fresh"),)))
+    assert await store.vectors.search(Collection.ENTITIES, unit_vector(entity("Fresh")), 1, 0.99) == []
+    await store.close()
+    assert not [*(tmp_path / "default").glob("*.turbovec")]
+
+    store = await open_store()
+    await store.apply(example_changeset("c.md", ["One More", "Too Many"]))
+    for name in ("Entity 3", "Too Many"):
+        assert await _nearest(store, name) == entity(name)
+    await store.close()
+    assert (tmp_path / "default" / "entities.turbovec").is_file()
+
+
+@pytest.mark.parametrize("is_filtered", [False, True])
+async def test_index_finds_what_comparing_all_vectors_finds(
+    open_store: OpenStore, monkeypatch: pytest.MonkeyPatch, is_filtered: bool
+) -> None:
+    store = await open_store()
+    await store.apply(example_changeset("a.md", NAMES[::2]))
+    await store.apply(example_changeset("b.md", NAMES[1::2]))
+    read = store.view(SourcePrefix("a"), FOLD).vectors if is_filtered else store.vectors
+    found = []
+    for few in (1_000, 0):
+        monkeypatch.setattr(FEW, few)
+        found.append(await read.search(Collection.ENTITIES, unit_vector(entity("Entity 8")), 20, -1.0))
+    assert found[0] == found[1]
+    assert len(found[0]) == 20
