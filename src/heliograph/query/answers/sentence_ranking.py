@@ -357,18 +357,6 @@ class Shortlist:
     unnamed: frozenset[str]
 
 
-def best_sentences(
-    question: str,
-    sentences: Sequence[Quotable],
-    titles: Mapping[str, str],
-    limit: int,
-    understanding: Understanding | None = None,
-) -> list[Quotable]:
-    """Return the sentences to quote by their words alone; as `shortlist` and `choose` do one after the other."""
-    listed = shortlist(question, sentences, titles, understanding)
-    return choose(listed, limit) if listed.is_told else []
-
-
 def shortlist(
     question: str,
     sentences: Sequence[Quotable],

@@ -80,12 +80,7 @@ def relation_hash(relation: Relation) -> dict[str, str]:
 
 
 def document_hash(document: Document, chunk_ids: Sequence[str]) -> dict[str, str]:
-    """Return the fields of a document.
-
-    Args:
-        document: The document.
-        chunk_ids: Ids of its chunks by position.
-    """
+    """Return the fields of a document with these chunks, by position."""
     values = document_values(document, datetime.isoformat)
     return {name: str(value) for name, value in values.items() if name != "id"} | {"chunk_ids": _dump(chunk_ids)}
 
