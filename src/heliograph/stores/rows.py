@@ -104,7 +104,7 @@ DOCUMENT_COLUMNS: Final = {
 CHUNK_COLUMNS: Final = {name: _SQL_TYPES[kind] for name, kind in _CHUNK_KINDS.items()}
 CHUNK_LISTS: Final = tuple(name for name, kind in _CHUNK_KINDS.items() if kind == tuple[str, ...])
 _LIST_PLACES = [list(CHUNK_COLUMNS).index(name) for name in CHUNK_LISTS]
-_DOCUMENT_LISTS = [name for name, kind in _DOCUMENT_KINDS.items() if kind in (tuple[str, ...], tuple[int, ...])]
+DOCUMENT_LISTS: Final = [name for name, kind in _DOCUMENT_KINDS.items() if kind in (tuple[str, ...], tuple[int, ...])]
 _DOCUMENT_MOMENTS = [name for name, kind in _DOCUMENT_KINDS.items() if kind is datetime]
 
 
@@ -125,7 +125,7 @@ def to_document(row: Row, read_moment: Callable[[Any], datetime]) -> Document:
     values["status"] = DocumentStatus(values["status"])
     values["metadata"] = json.loads(values["metadata"])
     values["twin_of"] = values["twin_of"] or ""
-    for name in _DOCUMENT_LISTS:
+    for name in DOCUMENT_LISTS:
         values[name] = _from_json(values[name])
     for name in _DOCUMENT_MOMENTS:
         values[name] = read_moment(values[name])
@@ -140,7 +140,7 @@ def document_values(document: Document, write_moment: Callable[[datetime], Any])
         name: tokens[name] if name in tokens else getattr(document, name) for name in DOCUMENT_COLUMNS
     }
     values["status"] = document.status.value
-    for name in ("metadata", *_DOCUMENT_LISTS):
+    for name in ("metadata", *DOCUMENT_LISTS):
         values[name] = encode(values[name])
     for name in _DOCUMENT_MOMENTS:
         values[name] = write_moment(values[name])
