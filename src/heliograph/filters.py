@@ -191,7 +191,7 @@ def matches(
         case SourcePrefix(prefix):
             return document.source.startswith(prefix)
         case _:
-            return _says(document.metadata, filter_)
+            return _meets(document.details | dict(document.metadata), filter_)
 
 
 def chunk_condition(filter_: Filter) -> Filter:
@@ -209,7 +209,7 @@ def matches_chunk(condition: Filter, chunk: Chunk) -> bool:
         case Not(part):
             return not matches_chunk(part, chunk)
         case Equals() | In() | Range() | Exists():
-            return _says(chunk_details(chunk), condition)
+            return _meets(chunk_details(chunk), condition)
         case _:
             raise _misplaced(condition)
 
@@ -223,8 +223,8 @@ def _conjuncts(filter_: Filter) -> Iterator[Filter]:
         yield filter_
 
 
-def _says(metadata: Mapping[str, Any], condition: Equals | In | Range | Exists) -> bool:
-    """Return whether metadata, or the details of a chunk, answer a condition."""
+def _meets(metadata: Mapping[str, Any], condition: Equals | In | Range | Exists) -> bool:
+    """Return whether metadata and details of a document, or the details of a chunk, meet a condition."""
     match condition:
         case Exists(path):
             return bool(_found(metadata, path))

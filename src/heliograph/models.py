@@ -75,9 +75,17 @@ class Usage:
         return Usage(self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens)
 
 
+# Marks a field that is shown wherever its document or chunk is, and that filters may ask for.
+_DETAIL: Final = {"is_detail": True}
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """One source, without its text (which is read on its own, being large).
+
+    Columns of stores, archives and exports follow from its fields, and of its details also what filters find and
+    listings show: a new one needs a default, which documents of before have, and a migration in each store on SQL
+    (ARCHITECTURE.md, "Adding something"). Details are given with a document, by fields of the same name.
 
     Attributes:
         id: `doc-<hash>`.
@@ -100,7 +108,7 @@ class Document:
 
     id: str
     source: str
-    title: str = ""
+    title: str = field(default="", metadata=_DETAIL)
     content_hash: str = ""
     status: DocumentStatus = DocumentStatus.PENDING
     error: str = ""
@@ -114,9 +122,10 @@ class Document:
     page_starts: tuple[int, ...] = ()
     twin_of: str = ""
 
-
-# Marks a field of `Chunk` that is shown wherever a chunk is, and that filters may ask for.
-_DETAIL: Final = {"is_detail": True}
+    @property
+    def details(self) -> dict[str, Any]:
+        """Its details by name."""
+        return document_details(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +160,13 @@ class Chunk:
     context: str = ""
 
 
+DOCUMENT_DETAILS: Final = tuple(item.name for item in fields(Document) if item.metadata.get("is_detail"))
 CHUNK_DETAILS: Final = tuple(item.name for item in fields(Chunk) if item.metadata.get("is_detail"))
+
+
+def document_details(given: object) -> dict[str, Any]:
+    """Return the details of a document, given by fields of the same name, by name."""
+    return {name: getattr(given, name) for name in DOCUMENT_DETAILS}
 
 
 def chunk_details(chunk: Chunk) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from graphlib import TopologicalSorter
 import pytest
 
 from heliograph import QueryParam
-from heliograph.client.records import QueryOptions as ClientOptions
+from heliograph.client.records import QueryOptions
 from heliograph.errors import MissingDependencyError
-from heliograph.wire.query import QueryOptions as WireOptions
+from heliograph.wire.query import QueryFields
 
 from .sources import PACKAGE, ROOT, Module, imported_modules, modules
 
@@ -156,11 +156,11 @@ def test_rest_and_client_take_every_parameter_of_questions() -> None:
         "include_references",
         "include_chunk_content",
     }
-    assert set(WireOptions.model_fields) == known - own
+    assert set(QueryFields.model_fields) == known - own
     # What a client gets back is typed, whatever the form.
     typed = {"mode", "include_sources", "return_structured"}
     sent = {"conversation_history", "include_chunk_content"}
-    assert {field.name for field in fields(ClientOptions)} == (known - own - typed) | sent
+    assert {field.name for field in fields(QueryOptions)} == (known - own - typed) | sent
 
 
 def _defaults_of(node: ast.AST, name: str) -> list[ast.expr]:

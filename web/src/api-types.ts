@@ -40,6 +40,7 @@ export interface Schemas {
     grant_type: string;
   };
   "ChangeRequest": {
+    /** Empty means the first heading, else from the source. */
     title?: string | null;
     metadata?: Record<string, unknown> | null;
   };
@@ -107,7 +108,7 @@ export interface Schemas {
     /** Only text is offered. */
     response_format?: Schemas["_ResponseFormat"] | null;
     /** How the question is searched for and answered; send it as `extra_body`. */
-    heliograph?: Schemas["QueryOptions"];
+    heliograph?: Schemas["QueryFields"];
   };
   "Configuration": {
     /** Kind of chat model; empty without one. */
@@ -893,7 +894,7 @@ export interface Schemas {
     /** Stands in the log as well, and in the header `X-Request-ID`. */
     request_id: string;
   };
-  "QueryOptions": {
+  "QueryFields": {
     /** How the question is answered. */
     mode: "auto" | "fusion" | "mix" | "hybrid" | "local" | "global" | "naive" | "bypass";
     /** Return the context in place of an answer. */
@@ -1298,10 +1299,10 @@ export interface Schemas {
     status_summary: Record<string, number>;
   };
   "UpdateRequest": {
-    /** In place of its text. */
-    text?: string | null;
     /** Empty means the first heading, else from the source. */
     title?: string | null;
+    /** In place of its text. */
+    text?: string | null;
     /** In place of its metadata. */
     metadata?: Record<string, unknown> | null;
   };

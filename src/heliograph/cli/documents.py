@@ -83,7 +83,8 @@ def render_documents(page: DocumentPage, offset: int, width: int) -> RenderableT
 def _wide_documents(documents: Sequence[Document]) -> Table:
     table = make_table()
     table.add_column("id", no_wrap=True, style="dim")
-    table.add_column("title", ratio=1)
+    for name in documents[0].details:
+        table.add_column(name, ratio=1)
     table.add_column("source", ratio=1, overflow="fold")
     table.add_column("status", no_wrap=True)
     table.add_column("chunks", justify="right", no_wrap=True)
@@ -91,7 +92,8 @@ def _wide_documents(documents: Sequence[Document]) -> Table:
     if has_errors := any(item.error for item in documents):
         table.add_column("error", ratio=1)
     for item in documents:
-        cells = (item.id, FlowText(item.title, "bold"), name_cell(item.source), status_text(item.status))
+        details = (FlowText(value, "bold" if name == "title" else "") for name, value in item.details.items())
+        cells = (item.id, *details, name_cell(item.source), status_text(item.status))
         error = (FlowText(item.error, "red"),) if has_errors else ()
         table.add_row(*cells, f"{item.chunk_count:,}", local_time(item.updated_at), *error)
     return table
@@ -105,7 +107,7 @@ def _stacked_documents(documents: Sequence[Document]) -> Table:
     table.add_column("updated", no_wrap=True)
     for item in documents:
         table.add_row(
-            Group(*_title(item), name_cell(item.source), FlowText(item.id, "dim")),
+            Group(*_about(item), name_cell(item.source), FlowText(item.id, "dim")),
             status_text(item.status),
             f"{item.chunk_count:,}",
             local_time(item.updated_at),
@@ -113,16 +115,18 @@ def _stacked_documents(documents: Sequence[Document]) -> Table:
     return table
 
 
-def _title(document: Document) -> list[RenderableType]:
-    title = [FlowText(document.title, "bold")] if document.title else []
-    return [*title, FlowText(document.error, "red")] if document.error else [*title]
+def _about(document: Document) -> list[RenderableType]:
+    about: list[RenderableType] = [
+        FlowText(value, "bold" if name == "title" else "") for name, value in document.details.items() if value
+    ]
+    return [*about, FlowText(document.error, "red")] if document.error else about
 
 
 def render_document(document: Document, chunks: Sequence[Chunk]) -> RenderableType:
     """Return one document and the beginnings of its chunks."""
     about: list[tuple[str, RenderableType]] = [
         ("id", document.id),
-        ("title", document.title),
+        *document.details.items(),
         ("source", name_cell(document.source)),
         ("status", status_text(document.status)),
         ("characters", f"{document.length:,}"),

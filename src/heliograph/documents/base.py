@@ -59,8 +59,9 @@ class Limits:
             )
         if unpacked_bytes > self.most_unpacked(packed_bytes):
             raise IngestError(
-                f"{name!r} unpacks to {unpacked_bytes / max(1, packed_bytes):,.0f} times its size or more, as an "
-                "archive made to exhaust memory does; if it is to be trusted, raise documents.max_compression_ratio"
+                f"{name!r} unpacks to {unpacked_bytes / max(1, packed_bytes):,.0f} times its size or more, beyond "
+                f"{self.max_compression_ratio:g}, as an archive made to exhaust memory does; if it is to be trusted, "
+                "raise documents.max_compression_ratio"
             )
 
 

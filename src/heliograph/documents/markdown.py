@@ -246,18 +246,24 @@ def name_title(source: str) -> str:
     return clean_text(name) or source
 
 
-def too_long(name: str, max_characters: int, length: int = 0) -> IngestError:
+def too_long(name: str, max_characters: int, length: int, where: str = "") -> IngestError:
     """Return the error of a text that has too many characters, whatever way it came in.
 
     Args:
         name: The document, as its caller knows it.
         max_characters: What is allowed.
-        length: What it has; 0 where its loader stopped reading at the bound.
+        length: What it has, or has as far as it was read.
+        where: How far that is, such as `page 7 of 120`; empty for the whole.
     """
-    advice = "split it, or raise ingest.max_document_characters"
-    if length:
-        return IngestError(f"{name!r} has {length:,} characters, more than {max_characters:,}; {advice}")
-    return IngestError(f"{name!r} has more than {max_characters:,} characters; {advice}")
+    if where:
+        return IngestError(
+            f"{name!r} has at least {length:,} characters by {where}, more than {max_characters:,}; split it, or raise "
+            "ingest.max_document_characters"
+        )
+    return IngestError(
+        f"{name!r} has {length:,} characters, more than {max_characters:,}; split it, or raise "
+        "ingest.max_document_characters"
+    )
 
 
 def _pages(loaded: LoadedDocument) -> list[str]:

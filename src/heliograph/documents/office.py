@@ -436,12 +436,12 @@ def _sections(calamine: Any, raw: RawDocument, limits: Limits) -> tuple[list[str
 
 
 def _rows(sheet: Any, most_characters: int, name: str, limits: Limits) -> Iterator[list[str]]:
-    length = 0
-    for row in sheet.iter_rows():
+    length = limits.max_characters - most_characters
+    for number, row in enumerate(sheet.iter_rows(), 1):
         cells = [_sheet_cell(value) for value in row]
         length += sum(map(len, cells))
-        if length > most_characters:
-            raise too_long(name, limits.max_characters)
+        if length > limits.max_characters:
+            raise too_long(name, limits.max_characters, length, f"row {number:,} of sheet {sheet.name!r}")
         yield cells
 
 
@@ -523,11 +523,11 @@ def _spine(package: Element, folder: str) -> Iterator[str]:
 
 def _chapters(archive: Archive, names: list[str], name: str, limits: Limits) -> Iterator[str]:
     length = 0
-    for chapter in names:
+    for number, chapter in enumerate(names, 1):
         text = html_to_markdown(decode_text(archive.read(chapter), f"{chapter} in {name}"))
         length += len(text)
         if length > limits.max_characters:
-            raise too_long(name, limits.max_characters)
+            raise too_long(name, limits.max_characters, length, f"chapter {number} of {len(names)}")
         if text:
             yield text
 

@@ -405,7 +405,8 @@ def _read_pages(pdfium: Any, document: Any, raw: RawDocument, limits: Limits) ->
             page.close()
         left -= sum(len(span.text) for span in spans)
         if left < 0:
-            raise too_long(raw.name, limits.max_characters)
+            where = f"page {index + 1} of {len(document)}"
+            raise too_long(raw.name, limits.max_characters, limits.max_characters - left, where)
         pages.append(PageSpans(spans, height))
     return pages
 

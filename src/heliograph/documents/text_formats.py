@@ -191,7 +191,7 @@ class DelimitedLoader(Loader):
             rows = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if any(row)]
         except csv.Error as error:
             if "field limit" in str(error):
-                raise too_long(raw.name, limits.max_characters) from error
+                raise too_long(raw.name, limits.max_characters, len(text)) from error
             raise IngestError(f"{raw.name!r} is not delimited text ({error}); save it as CSV in UTF-8") from error
         title = name_title(raw.name)
         body = f"# {title}\n\n{markdown_table(rows)}\n" if rows else ""

@@ -367,7 +367,7 @@ class _Judge:
         if block.links or block.controls or block.is_named(_NAMES) or not is_before:
             return True
         # A subtitle, or a title that is no heading.
-        return not (self._is_next or self._has_title or block.headings or _says(block, self._title))
+        return not (self._is_next or self._has_title or block.headings or _repeats(block, self._title))
 
     def _walk_inside(self, block: _Block, depth: int, *, is_last: bool) -> None:
         """Judge what lies within the content.
@@ -508,7 +508,7 @@ def _find_content(root: _Block, title: str) -> _Block:
         found = [block for block in blocks if block.tag == tag]
         if len(found) == 1 and found[0].characters and 2 * found[0].core >= root.core:
             return found[0]
-    headings = [block for block in blocks if block.tag in ("h1", "h2") and _says(block, title)]
+    headings = [block for block in blocks if block.tag in ("h1", "h2") and _repeats(block, title)]
     if not headings:
         level = min((block.tag for block in blocks if block.tag in _HEADINGS), default="")
         headings = [block for block in blocks if block.tag == level]
@@ -533,7 +533,7 @@ def _begins_with_heading(block: _Block) -> bool:
     return True
 
 
-def _says(heading: _Block, title: str) -> bool:
+def _repeats(heading: _Block, title: str) -> bool:
     text = heading.text().replace(" ", "").strip("¶#").casefold()
     return bool(text) and bool(title) and (text in title or title in text)
 

@@ -35,7 +35,14 @@ from heliograph.ingest.processing import (
     find_twins,
     promote_twin,
 )
-from heliograph.models import COMMITTED_STATUSES, Document, DocumentStatus, utc_now
+from heliograph.models import (
+    COMMITTED_STATUSES,
+    DOCUMENT_DETAILS,
+    Document,
+    DocumentStatus,
+    document_details,
+    utc_now,
+)
 from heliograph.stores.base import DocumentQuery, RecordsStore
 from heliograph.stores.changeset import Changeset
 
@@ -128,10 +135,37 @@ async def identify_files(records: RecordsStore, sources: Sequence[str]) -> list[
     return ids
 
 
+async def changed_document(
+    records: RecordsStore, document: Document, text: str | None, metadata: Mapping[str, Any] | None, details: object
+) -> NewDocument:
+    """Return a stored document as it shall be handed over anew; what is None stays as it is.
+
+    Args:
+        records: Where its text is.
+        document: As it is stored.
+        text: Its text.
+        metadata: Its metadata.
+        details: What gives its details by fields of the same name.
+
+    Raises:
+        ConflictError: It has no text that could stay.
+    """
+    page_starts: tuple[int, ...] = ()
+    if text is None:
+        text, page_starts = await records.get_document_text(document.id), document.page_starts
+    if text is None:
+        raise ConflictError(f"the document {document.source!r} has no text yet; give one, or wait until it is read")
+    known = document.details
+    wanted = {name: known[name] if value is None else value for name, value in document_details(details).items()}
+    return NewDocument(text, document.source, id=document.id, metadata=metadata, page_starts=page_starts, **wanted)
+
+
 _BATCH_DOCUMENTS = 500
 _BATCH_CHARACTERS = 8_000_000
-_MAX_TITLE_LENGTH = 200
+_MAX_DETAIL_LENGTH = 200
 _MAX_NAME_LENGTH = 4_096
+# What whoever hands a document over says of it, beside its text.
+_GIVEN = ("source", "metadata", *DOCUMENT_DETAILS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +176,7 @@ class Candidate:
         document: As it shall be stored while it waits; its id is empty if it has none.
         is_known_by_source: Whether its id is yet to be found by its source.
         text: Its clean text; empty if it is not to be taken in.
-        metadata: As given; None if none was.
-        has_source: Whether a source was given.
+        kept: Fields that were not given, in which a known document stays as it is.
         error: Why it cannot be taken in.
         is_twin: Whether the same document was handed over before it in this call.
         is_recorded: Whether a failure is kept in the store.
@@ -151,8 +184,7 @@ class Candidate:
 
     document: Document
     text: str = ""
-    metadata: Mapping[str, Any] | None = None
-    has_source: bool = False
+    kept: tuple[str, ...] = ()
     is_known_by_source: bool = False
     error: HeliographError | None = None
     is_twin: bool = False
@@ -323,21 +355,29 @@ def _checked(new: NewDocument, max_characters: int, track_id: str) -> Candidate:
 
 
 def _candidate(new: NewDocument, max_characters: int, track_id: str) -> Candidate:
-    name, source, title = _name(new.id, "id"), _name(new.source, "source"), _title(new.title)
+    name, source = _name(new.id, "id"), _name(new.source, "source")
+    details: dict[str, Any] = {
+        field: _detail(value, field)
+        for field, value in document_details(new).items()
+        if value is not None or field == "title"
+    }
     text, page_starts = _text(new, max_characters)
     id_ = name or document_id(source or text)
+    details["title"] = details["title"] or find_title(text) or PurePath(source).stem[:_MAX_DETAIL_LENGTH]
     metadata = None if new.metadata is None else clean_metadata(new.metadata, source or id_)
     document = Document(
         id=id_,
         source=source or id_,
-        title=title or find_title(text) or PurePath(source).stem[:_MAX_TITLE_LENGTH],
         content_hash=content_hash(text),
         metadata=metadata or {},
         length=len(text),
         track_id=track_id,
         page_starts=page_starts,
+        **details,
     )
-    return Candidate(document, text, metadata, bool(source), is_known_by_source=bool(source) and not name)
+    given = {"source": source or None, "metadata": metadata, **details}
+    kept = tuple(field for field in _GIVEN if given.get(field) is None)
+    return Candidate(document, text, kept, is_known_by_source=bool(source) and not name)
 
 
 def _refused(new: NewDocument, error: HeliographError, track_id: str) -> Candidate:
@@ -350,7 +390,7 @@ def _refused(new: NewDocument, error: HeliographError, track_id: str) -> Candida
     document = Document(
         id=id_ or (document_id(source) if source else ""),
         source=source or id_,
-        title=PurePath(source).stem[:_MAX_TITLE_LENGTH],
+        title=PurePath(source).stem[:_MAX_DETAIL_LENGTH],
         status=DocumentStatus.FAILED,
         error=str(error),
         metadata=metadata,
@@ -388,31 +428,21 @@ def _decide(candidate: Candidate, stored: Document | None) -> tuple[Document | N
         return None, DocumentResult(document.id, document.source, Outcome.UNCHANGED)
     if stored is None:
         return document, Work(document, candidate.text)
-    document = _renewed(candidate, stored)
+    # What is not given stays.
+    kept = (*candidate.kept, "chunk_count", "usage", "created_at")
+    document = replace(document, **{field: getattr(stored, field) for field in kept})
     is_same_title = stored.title == document.title
     is_committed = stored.status in COMMITTED_STATUSES
     is_same_text = (stored.content_hash, stored.page_starts) == (document.content_hash, document.page_starts)
     if is_committed and is_same_title and is_same_text:
         result = DocumentResult(stored.id, document.source, Outcome.UNCHANGED, chunk_count=stored.chunk_count)
-        if (stored.source, stored.metadata) == (document.source, document.metadata):
+        given = {field: getattr(document, field) for field in _GIVEN}
+        if all(getattr(stored, field) == value for field, value in given.items()):
             return None, result
-        return replace(stored, source=document.source, metadata=document.metadata, updated_at=utc_now()), result
+        return replace(stored, updated_at=utc_now(), **given), result
     keeps_readings = is_committed and is_same_title
     is_read = stored.status is DocumentStatus.PROCESSED
     return document, Work(document, candidate.text, keeps_readings=keeps_readings, is_read=is_read)
-
-
-def _renewed(candidate: Candidate, stored: Document) -> Document:
-    """Return the updated row of a stored document; fields that are not given stay."""
-    document = candidate.document
-    return replace(
-        document,
-        source=document.source if candidate.has_source else stored.source,
-        metadata=stored.metadata if candidate.metadata is None else document.metadata,
-        chunk_count=stored.chunk_count,
-        usage=stored.usage,
-        created_at=stored.created_at,
-    )
 
 
 def _name(name: str, what: str) -> str:
@@ -437,10 +467,10 @@ def _text(new: NewDocument, max_characters: int) -> tuple[str, tuple[int, ...]]:
     return text, page_starts
 
 
-def _title(title: str) -> str:
-    if not isinstance(title, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidRequestError(f"the title of a document must be a string, got {title!r:.80}")
-    return " ".join(clean_text(title).split())[:_MAX_TITLE_LENGTH]
+def _detail(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidRequestError(f"the {name} of a document must be a string, got {value!r:.80}")
+    return " ".join(clean_text(value).split())[:_MAX_DETAIL_LENGTH]
 
 
 def _batches(candidates: Sequence[Candidate]) -> Iterator[list[Candidate]]:
@@ -475,7 +505,12 @@ def clean_pages(text: str, page_starts: Sequence[int], label: str) -> tuple[str,
     """
     if not page_starts:
         return clean_text(text), ()
-    _check_pages(text, page_starts, label)
+    is_number = all(isinstance(start, int) for start in page_starts)  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not is_number or not all(low <= high for low, high in pairwise((0, *page_starts, len(text)))):
+        raise InvalidRequestError(
+            f"the page_starts of the document {label!r} are not ascending offsets into its {len(text):,} characters; "
+            "give the offset at which each page starts, in order"
+        )
     cuts = [0]
     for start in page_starts:
         # A cut goes behind two characters that are cleaned as one: CR LF, or a pair of surrogates.
@@ -484,13 +519,3 @@ def clean_pages(text: str, page_starts: Sequence[int], label: str) -> tuple[str,
         cuts.append(start + 1 if (before, after) == ("\r", "\n") or is_surrogate_pair else start)
     pieces = [clean_text(text[start:end]) for start, end in pairwise((*cuts, len(text)))]
     return "".join(pieces), tuple(accumulate(len(piece) for piece in pieces[:-1]))
-
-
-def _check_pages(text: str, page_starts: Sequence[int], label: str) -> None:
-    is_number = all(isinstance(start, int) for start in page_starts)  # pyright: ignore[reportUnnecessaryIsInstance]
-    if is_number and all(low <= high for low, high in pairwise((0, *page_starts, len(text)))):
-        return
-    raise InvalidRequestError(
-        f"the page_starts of the document {label!r} are not ascending offsets into its {len(text):,} characters; "
-        "give the offset at which each page starts, in order"
-    )

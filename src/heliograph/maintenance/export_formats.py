@@ -26,7 +26,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.maintenance.archive import Contents, WholeDocument
-from heliograph.models import CHUNK_DETAILS, FIELD_SEPARATOR, Document, DocumentStatus, Entity, Extraction, Relation
+from heliograph.models import (
+    CHUNK_DETAILS,
+    DOCUMENT_DETAILS,
+    FIELD_SEPARATOR,
+    Document,
+    DocumentStatus,
+    Entity,
+    Extraction,
+    Relation,
+)
 from heliograph.stores.changeset import Collection
 from heliograph.text.names import mention_entity_id, mention_relation_id
 
@@ -173,21 +182,13 @@ async def export_csv(contents: Contents, folder: Path) -> int:
     )
 
 
-_DOCUMENTS = (
-    "id",
-    "source",
-    "title",
-    "status",
-    "error",
-    "metadata",
-    "length",
-    "chunk_count",
-    "created_at",
-    "updated_at",
+_OF_DOCUMENTS = (
+    *("id", "source", "title", "status", "error", "metadata", "length", "chunk_count", "created_at", "updated_at"),
 )
-_FIRST = ("id", "document_id", "source", "position", "page", "headings", "start", "end", "token_count", "text")
-# Details that chunks are given later come last, so that every column keeps its place.
-_CHUNKS = (*_FIRST, *(name for name in CHUNK_DETAILS if name not in _FIRST))
+# Details that documents or chunks are given later come last, so that every column keeps its place.
+_DOCUMENTS = (*_OF_DOCUMENTS, *(name for name in DOCUMENT_DETAILS if name not in _OF_DOCUMENTS))
+_OF_CHUNKS = ("id", "document_id", "source", "position", "page", "headings", "start", "end", "token_count", "text")
+_CHUNKS = (*_OF_CHUNKS, *(name for name in CHUNK_DETAILS if name not in _OF_CHUNKS))
 _ENTITIES = ("id", "name", "type", "description", "aliases", "degree", "sources", "chunk_ids")
 _RELATIONS = (
     *("id", "source", "target", "source_id", "target_id", "keywords", "description", "weight", "sources", "chunk_ids"),
@@ -208,10 +209,13 @@ async def _write(path: Path, header: Row, rows: AsyncIterator[Row]) -> int:
 async def _documents(contents: Contents) -> AsyncIterator[Row]:
     async for whole in contents.documents():
         item = whole.document
-        moments = item.created_at.isoformat(), item.updated_at.isoformat()
-        metadata = json.dumps(dict(item.metadata), ensure_ascii=False)
-        counts = item.length, item.chunk_count
-        yield (item.id, item.source, item.title, item.status.value, item.error, metadata, *counts, *moments)
+        written = {
+            "status": item.status.value,
+            "metadata": json.dumps(dict(item.metadata), ensure_ascii=False),
+            "created_at": item.created_at.isoformat(),
+            "updated_at": item.updated_at.isoformat(),
+        }
+        yield tuple(written[name] if name in written else getattr(item, name) for name in _DOCUMENTS)
 
 
 async def _chunks(contents: Contents) -> AsyncIterator[Row]:
@@ -425,7 +429,7 @@ class _Files:
         own = {
             "id": document.id,
             "source": document.source,
-            "title": document.title,
+            **document.details,
             "metadata": dict(document.metadata),
             "page_starts": list(document.page_starts),
             **({"twin_of": document.twin_of} if document.twin_of else {}),

@@ -51,6 +51,7 @@ from heliograph.maintenance.lightrag_layout import (
     read_rows,
 )
 from heliograph.models import (
+    DOCUMENT_DETAILS,
     FIELD_SEPARATOR,
     Chunk,
     Document,
@@ -184,7 +185,7 @@ def _restored(document: Document, own: Mapping[str, Any]) -> Document:
     return replace(
         document,
         source=clean_text(str(own.get("source") or document.source)),
-        title=clean_text(str(own.get("title") or "")),
+        **{name: clean_text(str(own.get(name) or "")) for name in DOCUMENT_DETAILS},
         metadata=cast("dict[str, Any]", metadata) if isinstance(metadata, dict) else document.metadata,
         page_starts=tuple(starts) if is_sound else (),
         twin_of="" if document.chunk_count else twin_of,

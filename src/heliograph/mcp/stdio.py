@@ -42,7 +42,7 @@ from pydantic import ValidationError
 
 from heliograph.documents.markdown import replace_surrogates
 from heliograph.engine import Given
-from heliograph.mcp.server import make_server
+from heliograph.mcp.protocol import make_server
 from heliograph.mcp.tools import Caller, Host
 from heliograph.service.admission import Admission
 from heliograph.service.principal import Principal, Role

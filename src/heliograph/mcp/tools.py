@@ -35,7 +35,7 @@ from heliograph.errors import (
 from heliograph.filters import parse_filter
 from heliograph.ids import content_hash
 from heliograph.ids import track_id as new_track_id
-from heliograph.ingest.intake import PLACEHOLDER_SOURCES, find_by_source, identify_texts
+from heliograph.ingest.intake import PLACEHOLDER_SOURCES, changed_document, find_by_source, identify_texts
 from heliograph.ingest.models import DocumentResult, NewDocument, Outcome, Progress
 from heliograph.mcp.results import (
     BatchResult,
@@ -50,7 +50,16 @@ from heliograph.mcp.results import (
     StatsResult,
     ToolResult,
 )
-from heliograph.models import DEFAULT_MODE, WAITING_STATUSES, Document, DocumentStatus, Entity, ModeName
+from heliograph.models import (
+    DEFAULT_MODE,
+    DOCUMENT_DETAILS,
+    WAITING_STATUSES,
+    Document,
+    DocumentStatus,
+    Entity,
+    ModeName,
+    document_details,
+)
 from heliograph.query.linking import near_entities
 from heliograph.query.models import Mode, QueryParam
 from heliograph.service.access import Access
@@ -598,14 +607,17 @@ def _no_entity(name: str, alike: Sequence[str], *, is_filtered: bool) -> NotFoun
 # leaves behind is processed later.
 
 
-class GivenDocument(BaseModel):
-    """One document of several; one without a text is told of beside the others."""
-
+class _Details(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    title: Title = None
+
+
+class GivenDocument(_Details):
+    """One document of several; one without a text is told of beside the others."""
 
     content: str = Field(description="The whole text, plain or Markdown.")
     source: Source = None
-    title: Title = None
     metadata: Metadata = None
     document_id: OwnId = None
 
@@ -671,17 +683,13 @@ async def update(
         ConflictError: It has no text that could stay.
         HeliographError: Why it failed.
     """
-    if content is None and title is None and metadata is None:
-        raise InvalidRequestError("nothing is to be changed; give content, title or metadata")
+    given = _Details(title=title)
+    if content is None and metadata is None and given == _Details():
+        details = ", ".join(DOCUMENT_DETAILS)
+        raise InvalidRequestError(f"nothing is to be changed; give content, {details} or metadata")
     async with call.engine(Role.WRITE) as engine:
         document = await require_document(engine, document_id)
-        text, page_starts = content, ()
-        if text is None:
-            text, page_starts = await engine.store.records.get_document_text(document.id), document.page_starts
-        if text is None:
-            raise ConflictError(f"the document {document.source!r} has no text yet; give content")
-        kept = document.title if title is None else title
-        new = NewDocument(text, document.source, kept, document.id, metadata, page_starts)
+        new = await changed_document(engine.store.records, document, content, metadata, given)
         (result,) = await _take_in(call, engine, [new])
     if result.error is not None:
         raise result.error
@@ -791,7 +799,8 @@ def _new_document(given: GivenDocument, id_: str) -> NewDocument:
     """Return a document whose id stands: that given, or that found by its source."""
     named = (given.metadata or {}).get("source")
     source = given.source or (named if isinstance(named, str) else "")
-    return NewDocument(given.content, source, given.title or "", given.document_id or id_, given.metadata)
+    details = {name: value for name, value in document_details(given).items() if value is not None}
+    return NewDocument(given.content, source, id=given.document_id or id_, metadata=given.metadata, **details)
 
 
 async def _take_in(call: Call, engine: AsyncHeliograph, new: Sequence[NewDocument]) -> list[DocumentResult]:

@@ -116,7 +116,7 @@ class FusedHits:
             the first first.
         respelt: The question as it was searched for, if names in it were misspelt.
         parts: What each part of a question of several found; empty for a question of one.
-        documents: The documents of the hits, by chunk; each is known by its source, or by its id if it has none.
+        sources: Source of each hit's document, by chunk; the id of a document that has no source.
     """
 
     hits: tuple[FusedHit, ...] = ()
@@ -125,7 +125,7 @@ class FusedHits:
     entities: tuple[str, ...] = ()
     respelt: Respelt | None = None
     parts: tuple[FoundPart, ...] = ()
-    documents: Mapping[str, str] = field(default_factory=dict[str, str])
+    sources: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def chunk_ids(self) -> list[str]:
@@ -166,7 +166,7 @@ class Found:
         entities: Those that hold the evidence together, the first first.
         respelt: The question as it was read, if it misspells names.
         near: The chunks nearest by vector, by which is seen what all of them say.
-        documents: The documents of the near chunks and, at the end, of the best ones, by chunk.
+        sources: Source, or else id, of the documents of the near chunks and, at the end, of the best ones, by chunk.
     """
 
     store: StoreView
@@ -188,7 +188,7 @@ class Found:
     entities: Sequence[str] = ()
     respelt: Respelt | None = None
     near: frozenset[str] = frozenset()
-    documents: dict[str, str] = field(default_factory=dict[str, str])
+    sources: dict[str, str] = field(default_factory=dict[str, str])
 
     def totals(self) -> Scores:
         """Return scores summed over channels."""
@@ -228,12 +228,12 @@ class Found:
         mixed = (self.scale.usual(products) + share * own) / lengths[:, np.newaxis]
         return Nearness(mixed.astype(np.float32), {chunk_id: column for column, chunk_id in enumerate(ids)})
 
-    async def read_documents(self, chunk_ids: Iterable[str]) -> None:
-        """Read which documents chunks are of; a document is known by its source, or by its id if it has none."""
-        missing = [chunk_id for chunk_id in dict.fromkeys(chunk_ids) if chunk_id not in self.documents]
+    async def read_sources(self, chunk_ids: Iterable[str]) -> None:
+        """Read the sources of the documents of chunks, and the id of a document that has no source."""
+        missing = [chunk_id for chunk_id in dict.fromkeys(chunk_ids) if chunk_id not in self.sources]
         sources = await self.store.records.get_sources(missing)
         nameless = await self.store.records.get_chunks([id_ for id_, source in sources.items() if not source])
-        self.documents |= sources | {chunk.id: chunk.document_id for chunk in nameless}
+        self.sources |= sources | {chunk.id: chunk.document_id for chunk in nameless}
 
     async def read_places(self, entity_ids: Sequence[str]) -> None:
         """Read where entities are mentioned."""
@@ -381,14 +381,14 @@ class FusedSearch:
         if found.channels and Channel.GRAPH in limits.channels:
             await found.read_extracted(self._best(found, self._parameters.first_hops))
             self._walk(found)
-        await found.read_documents(self._best(found, limits.hits))
+        await found.read_sources(self._best(found, limits.hits))
         return _hits(found, replace(limits, min_score=found.scale.usual(limits.min_score)))
 
     async def _weigh_channels(self, found: Found, near: Sequence[Hit]) -> None:
         """Let words and names count less where pages of one site all say them, as the near chunks show."""
         if len(near) >= _NEAR:
-            await found.read_documents(found.near)
-            spread = len({found.documents.get(id_, id_) for id_ in found.near}) / len(found.near)
+            await found.read_sources(found.near)
+            spread = len({found.sources.get(id_, id_) for id_ in found.near}) / len(found.near)
             few = min(1.0, max(0.0, (_MANY_DOCUMENTS - spread) / (_MANY_DOCUMENTS - _FEW_DOCUMENTS)))
             within = 1.0 - few * (1.0 - self._parameters.within_pages)
             found.parameters = self._parameters.weighed(min(within, found.share))
@@ -643,9 +643,9 @@ def _hits(found: Found, limits: SearchLimits) -> FusedHits:
     first = best({id_: total for id_, total in totals.items() if id_ in near_or_found}, limits.hits)
     taken = Counter[str]()
     for chunk_id in first:
-        document_id = found.documents.get(chunk_id, chunk_id)
-        totals[chunk_id] *= found.parameters.again ** taken[document_id]
-        taken[document_id] += 1
+        source = found.sources.get(chunk_id, chunk_id)
+        totals[chunk_id] *= found.parameters.again ** taken[source]
+        taken[source] += 1
     hits = tuple(
         FusedHit(
             chunk_id,
@@ -660,5 +660,5 @@ def _hits(found: Found, limits: SearchLimits) -> FusedHits:
         found.named.longest,
         entities=tuple(found.entities),
         respelt=found.respelt,
-        documents={chunk_id: found.documents.get(chunk_id, chunk_id) for chunk_id in first},
+        sources={chunk_id: found.sources.get(chunk_id, chunk_id) for chunk_id in first},
     )

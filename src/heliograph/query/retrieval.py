@@ -430,22 +430,22 @@ def _spread(whole: FusedHits, aspects: Sequence[FusedHits], limit: int) -> Fused
     the whole question whatever the one weighs beside the other for a chunk, and, as much as these together, by aspect.
     """
     lists = [whole, *aspects]
-    documents = {chunk_id: document for hits in lists for chunk_id, document in hits.documents.items()}
+    sources = {chunk_id: source for hits in lists for chunk_id, source in hits.sources.items()}
     plain = [{hit.chunk_id: hit.scores[name] for hit in whole.hits if name in hit.scores} for name in _PLAIN]
     plain = [scores for scores in plain if scores] or [{hit.chunk_id: hit.score for hit in whole.hits}]
     ranked = [(ordered(scores), 1.0 / len(plain)) for scores in plain]
     ranked += [(hits.chunk_ids, 1.0 / len(aspects)) for hits in aspects]
     # What only names or bridges found comes last.
-    worth = dict.fromkeys(documents.values(), 0.0)
+    worth = dict.fromkeys(sources.values(), 0.0)
     for chunk_ids, weight in ranked:
-        for rank, document in enumerate(dict.fromkeys(documents[id_] for id_ in chunk_ids), start=1):
-            worth[document] += weight / (_DOCUMENT_CONSTANT + rank)
-    groups: dict[str, list[str]] = {document: [] for document in ordered(worth)}
+        for rank, source in enumerate(dict.fromkeys(sources[id_] for id_ in chunk_ids), start=1):
+            worth[source] += weight / (_DOCUMENT_CONSTANT + rank)
+    groups: dict[str, list[str]] = {source: [] for source in ordered(worth)}
     for chunk_id in round_robin([hits.chunk_ids for hits in lists], key=str):
-        groups[documents[chunk_id]].append(chunk_id)
+        groups[sources[chunk_id]].append(chunk_id)
     order = [chunk_id for turn in zip_longest(*groups.values()) for chunk_id in turn if chunk_id is not None]
     known: Mapping[str, FusedHit] = {hit.chunk_id: hit for hits in reversed(lists) for hit in hits.hits}
-    return replace(whole, hits=_by_place([known[chunk_id] for chunk_id in order[:limit]]), documents=documents)
+    return replace(whole, hits=_by_place([known[chunk_id] for chunk_id in order[:limit]]), sources=sources)
 
 
 def _by_place(hits: Sequence[FusedHit]) -> tuple[FusedHit, ...]:

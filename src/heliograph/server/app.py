@@ -13,7 +13,7 @@ from fastapi import APIRouter, FastAPI
 from heliograph._version import __version__
 from heliograph.engine import Given
 from heliograph.monitoring.metrics import SharedMetrics
-from heliograph.server.mcp import McpRoute
+from heliograph.server.mcp_route import McpRoute
 from heliograph.server.openapi import Shapes, describe_api
 from heliograph.server.pages import add_pages
 from heliograph.server.requests import PUBLIC_PATHS, Drain, Requests

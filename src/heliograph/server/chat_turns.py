@@ -16,7 +16,7 @@ from typing import Any
 
 from heliograph.errors import InvalidRequestError
 from heliograph.query.models import Mode, QueryParam
-from heliograph.wire.query import SPEAKERS, QueryOptions
+from heliograph.wire.query import SPEAKERS, QueryFields
 
 _MODES = "|".join(mode.value for mode in Mode)
 _COMMAND = re.compile(
@@ -69,7 +69,7 @@ def read_command(text: str) -> Command:
     return Command(text[found.end() :].strip(), mode, bool(found["context"]), (found["prompt"] or "")[1:-1].strip())
 
 
-def read_turn(messages: Sequence[TurnMessage], mode: Mode, options: QueryOptions, system: str = "") -> Turn:
+def read_turn(messages: Sequence[TurnMessage], mode: Mode, options: QueryFields, system: str = "") -> Turn:
     """Return the question of a conversation.
 
     Args:

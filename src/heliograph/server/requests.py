@@ -452,14 +452,14 @@ class BodyLimits:
 
     settings: ServerSettings
 
-    def most_bytes(self, method: str, path: str) -> int:
-        """Return how long the body of a request may be."""
+    def most_bytes(self, method: str, path: str) -> tuple[int, str]:
+        """Return how long the body of a request may be, and the setting that says so."""
         if path in _UPLOAD_PATHS:
-            return self.settings.max_upload_bytes + _FORM_FRAME_BYTES
+            return self.settings.max_upload_bytes + _FORM_FRAME_BYTES, "max_upload_bytes"
         brings_text = path in _TEXT_PATHS or path.startswith(_TEXT_PREFIXES)
         if brings_text or (method == "PUT" and path.startswith("/documents/")):
-            return self.settings.max_text_bytes
-        return self.settings.max_body_bytes
+            return self.settings.max_text_bytes, "max_text_bytes"
+        return self.settings.max_body_bytes, "max_body_bytes"
 
 
 def check_json(body: bytes, max_depth: int, max_values: int) -> None:
@@ -551,17 +551,17 @@ class Limits:
             send: Takes the response.
         """
         path = path.rstrip("/")
-        most = self._limits.most_bytes(scope["method"], path)
+        most, setting = self._limits.most_bytes(scope["method"], path)
         try:
             declared = Headers(scope=scope).get("content-length", "")
             if declared.isascii() and declared.isdecimal():
                 # Of a number with thousands of digits, the length says enough.
-                _check_length(int(declared[:20]), most)
+                _check_body_length(int(declared[:20]), most, setting)
             if path in _FORM_PATHS:
                 with self._place(client) if path in _UPLOAD_PATHS else nullcontext():
-                    await _Form(self._app, most).serve(scope, receive, send)
+                    await _CountedForm(self._app, most, setting).serve(scope, receive, send)
                 return
-            body = await self._read(client, receive, most)
+            body = await self._read(client, receive, most, setting)
         except HeliographError as error:
             await error_response(Request(scope), error)(scope, receive, send)
         except ClientDisconnect:
@@ -569,7 +569,7 @@ class Limits:
         else:
             await self._app(scope, _replaying(body, receive), send)
 
-    async def _read(self, client: str, receive: Receive, most: int) -> bytes:
+    async def _read(self, client: str, receive: Receive, most: int, setting: str) -> bytes:
         limits = self._settings.max_json_depth, self._settings.max_json_values
         parts: list[bytes] = []
         length = 0
@@ -581,7 +581,7 @@ class Limits:
                 parts.append(message.get("body", b""))
                 is_long = length > self._settings.max_body_bytes
                 length += len(parts[-1])
-                _check_length(length, most)
+                _check_body_length(length, most, setting)
                 if not is_long and length > self._settings.max_body_bytes:
                     stack.enter_context(self._place(client))
                 if not message.get("more_body", False):
@@ -612,12 +612,13 @@ class Limits:
             self._sending += Counter()
 
 
-class _Form:
+class _CountedForm:
     """One request with a form, whose body is counted as it passes by."""
 
-    def __init__(self, app: ASGIApp, most: int) -> None:
+    def __init__(self, app: ASGIApp, most: int, setting: str) -> None:
         self._app = app
         self._most = most
+        self._setting = setting
         self._length = 0
         self._has_begun = False
 
@@ -642,17 +643,18 @@ class _Form:
             if not self._is_too_long:
                 raise
         if self._is_too_long and not self._has_begun:
-            _check_length(self._length, self._most)
+            _check_body_length(self._length, self._most, self._setting)
 
     @property
     def _is_too_long(self) -> bool:
         return self._length > self._most
 
 
-def _check_length(length: int, most: int) -> None:
+def _check_body_length(length: int, most: int, setting: str) -> None:
     if length > most:
         raise RequestTooLargeError(
-            f"the body is longer than {most:,} bytes, the most for this route; send less at once"
+            f"the body has {length:,} bytes or more, and at most {most:,} are taken here; send less at once, or raise "
+            f"server.{setting}"
         )
 
 

@@ -293,7 +293,7 @@ def document_payload(document: Document | None) -> dict[str, Any]:
     if document is None:
         return {}
     return {
-        "metadata": {**document.metadata, "source": document.source, "title": document.title},
+        "metadata": {**document.metadata, "source": document.source, **document.details},
         "created_at": document.created_at.isoformat(),
         "updated_at": document.updated_at.isoformat(),
     }

@@ -29,9 +29,11 @@ from heliograph.filters import (
     SourcePrefix,
     Sources,
     chunk_condition,
+    path_keys,
 )
 from heliograph.models import (
     CHUNK_DETAILS,
+    DOCUMENT_DETAILS,
     Chunk,
     Curation,
     CurationKind,
@@ -75,46 +77,74 @@ def in_utc(moment: datetime) -> datetime:
     return moment.astimezone(UTC)
 
 
-def to_document(row: Row, read_moment: Callable[[Any], datetime]) -> Document:
-    """Return a document from its columns; `read_moment` reads the two that are moments."""
-    id_, source, title, content_hash, status, error, metadata, length, chunk_count, track_id, *rest = row
-    read, written, created_at, updated_at, page_starts, twin_of = rest
-    return Document(
-        id=id_,
-        source=source,
-        title=title,
-        content_hash=content_hash,
-        status=DocumentStatus(status),
-        error=error,
-        metadata=json.loads(metadata),
-        length=length,
-        chunk_count=chunk_count,
-        track_id=track_id,
-        usage=Usage(read, written),
-        created_at=read_moment(created_at),
-        updated_at=read_moment(updated_at),
-        page_starts=_from_json(page_starts),
-        twin_of=twin_of or "",
-    )
-
-
-# The columns of a chunk are the fields of `Chunk`, in their order; lists are kept as JSON. All statements are made of
-# them, so of the stores a new field only needs a migration in each `schema.py`: what `added_chunk_column` returns.
-_SQL_TYPES = {str: "text", int: "integer", int | None: "integer", float: "double precision", tuple[str, ...]: "text"}
+# The columns of documents and chunks are the fields of `Document` and `Chunk`, in their order, but that `usage` takes
+# two; lists and objects are kept as JSON. All statements are made of them, so of the stores a new field only needs a
+# migration in each `schema.py`: what `added_column` returns.
+_SQL_TYPES = {
+    str: "text",
+    int: "integer",
+    int | None: "integer",
+    float: "double precision",
+    datetime: "timestamptz",
+    DocumentStatus: "text",
+    tuple[str, ...]: "text",
+    tuple[int, ...]: "text",
+    Mapping[str, Any]: "text",
+}
+_DOCUMENT_KINDS = get_type_hints(Document)
 _CHUNK_KINDS = get_type_hints(Chunk)
-# Per column its type, on SQLite as on PostgreSQL.
+# Per column its type, which SQLite takes for what it likes.
+DOCUMENT_COLUMNS: Final = {
+    column: kind
+    for name, of_field in _DOCUMENT_KINDS.items()
+    for column, kind in (
+        {"input_tokens": "bigint", "output_tokens": "bigint"} if of_field is Usage else {name: _SQL_TYPES[of_field]}
+    ).items()
+}
 CHUNK_COLUMNS: Final = {name: _SQL_TYPES[kind] for name, kind in _CHUNK_KINDS.items()}
 CHUNK_LISTS: Final = tuple(name for name, kind in _CHUNK_KINDS.items() if kind == tuple[str, ...])
 _LIST_PLACES = [list(CHUNK_COLUMNS).index(name) for name in CHUNK_LISTS]
+DOCUMENT_LISTS: Final = [name for name, kind in _DOCUMENT_KINDS.items() if kind in (tuple[str, ...], tuple[int, ...])]
+_DOCUMENT_MOMENTS = [name for name, kind in _DOCUMENT_KINDS.items() if kind is datetime]
 
 
-def added_chunk_column(table: str, name: str) -> str:
-    """Return the statement that adds the column of a new field; chunks of before get the field's default."""
-    default = next(item.default for item in fields(Chunk) if item.name == name)
+def added_column(record: type[Document | Chunk], table: str, name: str) -> str:
+    """Return the statement that adds the column of a new field; records of before get the field's default."""
+    default = next(item.default for item in fields(record) if item.name == name)
     given = encode(default) if isinstance(default, tuple) else default
     literal = f"'{given}'" if isinstance(given, str) else str(given)
     needed = "" if default is None else f" NOT NULL DEFAULT {literal}"
-    return f"ALTER TABLE {table} ADD COLUMN {name} {CHUNK_COLUMNS[name]}{needed};"
+    columns = DOCUMENT_COLUMNS if record is Document else CHUNK_COLUMNS
+    return f"ALTER TABLE {table} ADD COLUMN {name} {columns[name]}{needed};"
+
+
+def to_document(row: Row, read_moment: Callable[[Any], datetime]) -> Document:
+    """Return a document from `DOCUMENT_COLUMNS`; `read_moment` reads those that are moments."""
+    values = dict(zip(DOCUMENT_COLUMNS, row, strict=True))
+    values["usage"] = Usage(values.pop("input_tokens"), values.pop("output_tokens"))
+    values["status"] = DocumentStatus(values["status"])
+    values["metadata"] = json.loads(values["metadata"])
+    values["twin_of"] = values["twin_of"] or ""
+    for name in DOCUMENT_LISTS:
+        values[name] = _from_json(values[name])
+    for name in _DOCUMENT_MOMENTS:
+        values[name] = read_moment(values[name])
+    return Document(**values)
+
+
+def document_values(document: Document, write_moment: Callable[[datetime], Any]) -> dict[str, Any]:
+    """Return a document as the values of `DOCUMENT_COLUMNS`; `write_moment` writes those that are moments."""
+    usage = document.usage
+    tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+    values: dict[str, Any] = {
+        name: tokens[name] if name in tokens else getattr(document, name) for name in DOCUMENT_COLUMNS
+    }
+    values["status"] = document.status.value
+    for name in ("metadata", *DOCUMENT_LISTS):
+        values[name] = encode(values[name])
+    for name in _DOCUMENT_MOMENTS:
+        values[name] = write_moment(values[name])
+    return values
 
 
 def chunk_details_object(function: str, list_of: str) -> str:
@@ -225,6 +255,7 @@ def _from_json(text: str) -> tuple[Any, ...]:
 # SQL, and its parameters in order.
 Condition = tuple[str, list[Any]]
 COMPARISONS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+_METADATA = "document.metadata"
 
 
 class Dialect(ABC):
@@ -234,6 +265,8 @@ class Dialect(ABC):
         mark: What stands for a parameter.
         true: What always holds.
         false: What never does.
+        detail: What says a detail of a row of `document`, given its name: its metadata if they have such a field,
+            else a JSON object of the detail alone.
         details: The details of a row of `chunk` as a JSON object.
         chunks: What finds the chunks of a row of `document`, or of the one whose twin it is.
     """
@@ -241,6 +274,7 @@ class Dialect(ABC):
     mark: ClassVar[str]
     true: ClassVar[str]
     false: ClassVar[str]
+    detail: ClassVar[str]
     details: ClassVar[str]
     chunks: ClassVar[str]
 
@@ -260,7 +294,7 @@ class Dialect(ABC):
         """Return the condition that a chunk is one of those that a filter leaves of a matching document."""
         return self.compile_filter(chunk_condition(filter_), self.details)
 
-    def compile_filter(self, filter_: Filter, column: str = "document.metadata") -> Condition:
+    def compile_filter(self, filter_: Filter, column: str = _METADATA) -> Condition:
         """Return the condition that a document matches a filter; in SQLite, parameters may be used once."""
         match filter_:
             case And(parts):
@@ -279,7 +313,9 @@ class Dialect(ABC):
             case SourcePrefix(prefix):
                 return self._begins(prefix)
             case _:
-                return self.said(column, filter_)
+                name = path_keys(filter_.path)[0]
+                is_detail = column == _METADATA and name in DOCUMENT_DETAILS
+                return self.said(self.detail.format(name) if is_detail else column, filter_)
 
     def where(self, query: DocumentQuery) -> Condition:
         """Return what follows WHERE to list documents; in SQLite, parameters may be used once."""

@@ -52,6 +52,7 @@ class ViewContract:
         assert await sources(Equals("source", "two.md")) == ["two.md"]
         assert await sources(In("source", ("one.md", "three.md", "none"))) == ["one.md", "three.md"]
         assert await sources(Not(Equals("source", "two.md"))) == ["one.md", "three.md"]
+        assert await sources(In("title", ("Two.Md", "Three.Md"))) == ["three.md", "two.md"]
         assert await sources(SourcePrefix("t")) == ["three.md", "two.md"]
         assert await sources(DocumentIds((document_id("one.md"), "doc-none"))) == ["one.md"]
         assert await sources(Or(())) == []

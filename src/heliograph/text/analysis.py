@@ -159,12 +159,12 @@ def chunk_index_text(title: str, chunk: Chunk) -> str:
     Title and headings that it does not contain, a line feed, its text without the queries of its links.
     """
     text = _LINK_QUERY.sub(r"\1", chunk.text) if "](" in chunk.text else chunk.text
-    path = dict.fromkeys(part for part in (title, *chunk.headings) if part and not _says(text, part))
+    path = dict.fromkeys(part for part in (title, *chunk.headings) if part and not _has_words_of(text, part))
     prefix = " > ".join(path)[:_MAX_PREFIX_LENGTH].rstrip()
     return f"{prefix}\n{text}" if prefix else text
 
 
-def _says(text: str, title: str) -> bool:
+def _has_words_of(text: str, title: str) -> bool:
     """Whether a text contains a title, not merely as a part of longer words."""
     start = text.find(title)
     while start >= 0:

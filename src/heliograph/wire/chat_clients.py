@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from heliograph.wire.query import SPEAKERS, QueryOptions
+from heliograph.wire.query import SPEAKERS, QueryFields
 
 # Requests and replies of Ollama's API, as far as it is emulated; what else a client sends is ignored.
 
@@ -150,8 +150,8 @@ class CompletionRequest(BaseModel):
     stream_options: _StreamOptions | None = None
     n: Literal[1] | None = Field(1, description="Only one choice is offered.")
     response_format: _ResponseFormat | None = Field(None, description="Only text is offered.")
-    heliograph: QueryOptions = Field(
-        default_factory=lambda: QueryOptions.model_validate({}),
+    heliograph: QueryFields = Field(
+        default_factory=lambda: QueryFields.model_validate({}),
         description="How the question is searched for and answered; send it as `extra_body`.",
     )
 

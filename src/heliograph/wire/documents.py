@@ -10,7 +10,7 @@ from pydantic import AfterValidator, AliasChoices, AliasPath, BaseModel, BeforeV
 
 from heliograph.errors import InvalidRequestError
 from heliograph.ingest.models import NewDocument
-from heliograph.models import COMMITTED_STATUSES, Document, DocumentStatus
+from heliograph.models import COMMITTED_STATUSES, Document, DocumentStatus, document_details
 from heliograph.service.jobs.models import Job, JobKind, JobState, Lane, PipelineState, describe
 from heliograph.service.principal import without_folders
 from heliograph.wire.base import ChunkDetails, Moment, Shape
@@ -231,7 +231,7 @@ class TextRequest(_TextOptions):
 
     def documents(self) -> list[NewDocument]:
         """Return the documents to take in."""
-        return [NewDocument(self.text, self.file_source or "", self.title, metadata=self.metadata)]
+        return [NewDocument(self.text, self.file_source or "", metadata=self.metadata, **document_details(self))]
 
 
 class TextsRequest(_TextOptions):
@@ -561,22 +561,24 @@ class DocumentEntitiesResponse(BaseModel):
     total: int = Field(description="How many there are without `limit`.")
 
 
-class UpdateRequest(BaseModel):
+class _NewDetails(BaseModel):
+    title: Annotated[str, StringConstraints(max_length=1_000)] | None = Field(
+        default=None, description="Empty means the first heading, else from the source."
+    )
+
+
+class UpdateRequest(_NewDetails):
     """What a document shall be; what is not given stays as it is."""
 
     text: Annotated[str, StringConstraints(min_length=1)] | None = Field(
         default=None, description="In place of its text."
     )
-    title: Annotated[str, StringConstraints(max_length=1_000)] | None = Field(
-        default=None, description="Empty means the first heading, else from the source."
-    )
     metadata: dict[str, Any] | None = Field(default=None, description="In place of its metadata.")
 
 
-class ChangeRequest(BaseModel):
+class ChangeRequest(_NewDetails):
     """What of a document to change (RFC 7396 for `metadata`: fields are merged, null removes one)."""
 
-    title: Annotated[str, StringConstraints(max_length=1_000)] | None = None
     metadata: dict[str, Any] | None = None
 
 

@@ -68,7 +68,7 @@ def _explained(retrieval: Retrieval) -> dict[str, Any]:
 
 # What a question may ask for, as JSON, with the limits of LightRAG 1.5.7.
 #
-# `QueryOptions` is shared by all routes that answer; each converts it to a `QueryParam` at once. Fields that nobody
+# `QueryFields` is shared by all routes that answer; each converts it to a `QueryParam` at once. Fields that nobody
 # knows are ignored, as LightRAG ignores them.
 
 # Where a request to a route of LightRAG's names no mode, its clients expect what LightRAG does.
@@ -109,7 +109,7 @@ class HistoryMessage(BaseModel):
     content: str = Field(max_length=32_768)
 
 
-class QueryOptions(BaseModel):
+class QueryFields(BaseModel):
     """How a question is searched for and answered; None means the default of the server's settings."""
 
     mode: ModeName = Field(DEFAULT_MODE.value, description="How the question is answered.")
@@ -149,7 +149,7 @@ class QueryOptions(BaseModel):
     def to_param(self, **others: Any) -> QueryParam:
         """Return the engine's parameters, with these `others` beside or in place of them."""
         # Equal names in both; what is not given is left to the engine's own defaults.
-        given: dict[str, Any] = {name: getattr(self, name) for name in QueryOptions.model_fields}
+        given: dict[str, Any] = {name: getattr(self, name) for name in QueryFields.model_fields}
         given = {name: value for name, value in given.items() if value is not None and value != []}
         given["mode"] = Mode(self.mode)
         return QueryParam(**(given | others))
@@ -160,14 +160,14 @@ class QueryOptions(BaseModel):
         return [part for part in parts if part]
 
     @model_validator(mode="after")
-    def _check_length(self) -> QueryOptions:
+    def _check_texts(self) -> QueryFields:
         length = sum(map(len, self.texts()))
         if length > _MAX_ALL_TEXT:
             raise ValueError(f"the texts of the request have {length:,} characters; {_MAX_ALL_TEXT:,} are allowed")
         return self
 
 
-class QueryRequest(QueryOptions):
+class QueryRequest(QueryFields):
     """A question on one of LightRAG's routes."""
 
     mode: ModeName = Field(LIGHTRAG_MODE.value, description="How the question is answered; `auto` is the best known.")
@@ -202,7 +202,7 @@ class QueryRequest(QueryOptions):
 # The shape of `/api/v1/retrieve`: what was found, with lists as lists and every id, for other programs to use.
 
 
-class RetrieveRequest(QueryOptions):
+class RetrieveRequest(QueryFields):
     """A question to retrieve for."""
 
     query: Question = Field(description="The question.")

@@ -29,8 +29,7 @@ from heliograph.errors import (
     ServiceUnavailable,
 )
 from heliograph.query.models import Mode, QueryParam
-from heliograph.wire.query import QueryOptions as ServiceOptions
-from heliograph.wire.query import QueryRequest
+from heliograph.wire.query import QueryFields, QueryRequest
 
 JOB = {
     "id": "",
@@ -245,7 +244,7 @@ def test_client_imports_nothing_of_the_engine(imports: str, absent: set[str]) ->
 def test_options_are_those_that_the_service_and_the_engine_know() -> None:
     asked, known = set(QueryOptions.__dataclass_fields__), set(QueryRequest.model_fields)
     assert asked <= known
-    assert set(ServiceOptions.model_fields) <= set(QueryParam.__dataclass_fields__)
+    assert set(QueryFields.model_fields) <= set(QueryParam.__dataclass_fields__)
     body = QueryRequest.model_validate({"query": "Who leads Bob?", "mode": "naive"})
     assert body.to_param(conversation_history=()) == QueryParam(mode=Mode.NAIVE, include_references=True)
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from heliograph.documents.base import Limits
 from heliograph.errors import IngestError
 
 from .samples import epub_bytes, load, zip_bytes
@@ -13,6 +14,11 @@ def test_chapters_come_in_the_order_of_the_spine() -> None:
     document = load("book.epub", epub_bytes(CHAPTERS, ["two", "one"]))
     assert document.text == "# Two\n\nSecond.\n\n# One\n\nFirst.\n"
     assert (document.title, document.metadata["author"], document.metadata["chapter_count"]) == ("Lamps", "Ada", 2)
+
+
+def test_book_that_is_too_long_is_refused_with_the_place_where_it_is() -> None:
+    with pytest.raises(IngestError, match=r"chapter 2 of 2, more than 20; .*raise ingest\.max_document_characters"):
+        load("book.epub", epub_bytes(CHAPTERS, ["two", "one"]), Limits(max_characters=20))
 
 
 def test_protected_book_is_refused_and_obfuscated_fonts_are_not() -> None:

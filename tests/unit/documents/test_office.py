@@ -49,6 +49,12 @@ def test_xlsx_has_a_section_with_a_table_for_each_sheet() -> None:
     assert document.title == "book"
 
 
+def test_xlsx_that_is_too_long_is_refused_with_the_place_where_it_is() -> None:
+    data = xlsx_bytes({"Sales": [["Item"], ["Lamp"], ["Rope"]]})
+    with pytest.raises(IngestError, match=r"12 characters by row 3 of sheet 'Sales', more than 9; .*raise ingest\.max"):
+        load("book.xlsx", data, Limits(max_characters=9))
+
+
 @pytest.mark.parametrize("make", [docx_bytes, pptx_bytes, lambda: xlsx_bytes({"A": [[1]]})])
 def test_office_file_under_a_wrong_name_is_read_by_its_content(make) -> None:
     data = make()

@@ -38,7 +38,7 @@ METADATA: dict[str, Any] = {
     "date": "2024-05-01",
     "a.b": 1,
 }
-DOCUMENT = Document("doc-1", "docs/a.md", metadata=METADATA)
+DOCUMENT = Document("doc-1", "docs/a.md", "A Manual", metadata=METADATA)
 
 
 @pytest.mark.parametrize(
@@ -52,6 +52,7 @@ DOCUMENT = Document("doc-1", "docs/a.md", metadata=METADATA)
         Equals("author.name", "Ann"),
         Equals("places.name", "Leith"),
         Equals("a\\.b", 1),
+        Equals("title", "A Manual"),
         In("team", ("blue", "red")),
         In("tags", ("x", "tide")),
         Range("year", gte=2024, lt=2025),
@@ -87,6 +88,7 @@ def test_condition_holds_and_its_negation_does_not(condition: Filter) -> None:
         Equals("editor", "None"),
         Equals("author", "Ann"),
         Equals("a.b", 1),
+        Equals("title", "a manual"),
         Equals("tags", "tid"),
         In("team", ()),
         Range("team", gte=0),
@@ -105,6 +107,12 @@ def test_condition_holds_and_its_negation_does_not(condition: Filter) -> None:
 )
 def test_condition_does_not_hold(condition: Filter) -> None:
     assert not matches(condition, DOCUMENT)
+
+
+def test_field_of_the_metadata_counts_before_the_detail_of_its_name() -> None:
+    document = Document("doc-1", "docs/a.md", "A Manual", metadata={"title": "Of the file"})
+    assert matches(Equals("title", "Of the file"), document)
+    assert not matches(Equals("title", "A Manual"), document)
 
 
 def test_range_is_met_by_one_element_as_a_whole() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from heliograph.engine import Given
-from heliograph.mcp.server import make_server
+from heliograph.mcp.protocol import make_server
 from heliograph.mcp.tools import Caller, Host
 from heliograph.service.admission import Admission
 from heliograph.service.principal import Principal, Role

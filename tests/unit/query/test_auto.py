@@ -35,7 +35,7 @@ class Search:
         self.asked.append((question, limits.rounds))
         ids = self._found.get(question, "")
         hits = tuple(FusedHit(name, 1.0 - place / 100) for place, name in enumerate(ids))
-        return FusedHits(hits, documents={name: self._documents.get(name, name) for name in ids})
+        return FusedHits(hits, sources={name: self._documents.get(name, name) for name in ids})
 
 
 async def _completed(hits: FusedHits) -> FusedHits:
@@ -107,7 +107,7 @@ async def test_for_an_account_words_count_beside_vectors_whatever_they_weigh_for
             FusedHit(name, sum(scores), dict(zip(("vector", "keyword"), scores, strict=False)))
             for name, scores in {"a": (0.9, 0.001), "b": (0.8,), "c": (0.7, 0.003), "d": (0.6, 0.002)}.items()
         ),
-        documents={name: name for name in "abcd"},
+        sources={name: name for name in "abcd"},
     )
     search = Search({})
     search.search = lambda *_: _completed(hits)  # pyright: ignore[reportAttributeAccessIssue]

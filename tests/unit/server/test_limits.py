@@ -37,7 +37,8 @@ async def chunked(body: bytes) -> AsyncGenerator[bytes]:
 async def test_declared_length_is_limited(client: httpx.AsyncClient) -> None:
     found = await client.post("/query", content=b" " * 5000, headers=JSON)
     assert found.status_code == 413
-    assert "4,096" in found.json()["detail"]
+    assert "5,000 bytes or more, and at most 4,096" in found.json()["detail"]
+    assert found.json()["detail"].endswith("raise server.max_body_bytes")
 
 
 async def test_length_that_is_not_declared_is_limited(client: httpx.AsyncClient) -> None:
@@ -62,10 +63,12 @@ async def test_login_form_is_limited(client: httpx.AsyncClient) -> None:
 
 def test_limits_are_those_of_the_route() -> None:
     most_bytes = BodyLimits(ServerSettings.model_validate({})).most_bytes
-    assert most_bytes("POST", "/query") == 1_048_576
-    assert most_bytes("POST", "/documents/text") == 52_428_800
-    assert most_bytes("PUT", "/documents/doc-1") == 52_428_800
-    assert most_bytes("POST", "/documents/upload") > 104_857_600
+    assert most_bytes("POST", "/query") == (1_048_576, "max_body_bytes")
+    assert most_bytes("POST", "/documents/text") == (52_428_800, "max_text_bytes")
+    assert most_bytes("PUT", "/documents/doc-1") == (52_428_800, "max_text_bytes")
+    most, setting = most_bytes("POST", "/documents/upload")
+    assert most > 104_857_600
+    assert setting == "max_upload_bytes"
 
 
 FORM_ROUTES = ("/documents/upload", "/login")

@@ -12,7 +12,7 @@ from heliograph.models import CHUNK_DETAILS, Chunk
 from heliograph.query.payloads import ChunkDetailsData
 from heliograph.stores.postgres.database import CHUNK_NAMES
 from heliograph.stores.postgres.schema import MIGRATIONS
-from heliograph.stores.rows import CHUNK_COLUMNS, added_chunk_column, chunk_values, to_chunk
+from heliograph.stores.rows import CHUNK_COLUMNS, added_column, chunk_values, to_chunk
 from heliograph.stores.sqlite.schema import migrate
 from heliograph.wire.base import ChunkDetails
 
@@ -42,9 +42,9 @@ def test_every_field_of_chunks_has_a_column_on_postgresql() -> None:
 
 def test_fields_of_chunks_that_come_later_have_a_default() -> None:
     assert all(item.default is not MISSING for item in fields(Chunk)[7:])
-    assert added_chunk_column("chunk", "headings").endswith("headings text NOT NULL DEFAULT '[]';")
-    assert added_chunk_column("chunk", "context").endswith("context text NOT NULL DEFAULT '';")
-    assert added_chunk_column("chunk", "page").endswith("page integer;")
+    assert added_column(Chunk, "chunk", "headings").endswith("headings text NOT NULL DEFAULT '[]';")
+    assert added_column(Chunk, "chunk", "context").endswith("context text NOT NULL DEFAULT '';")
+    assert added_column(Chunk, "chunk", "page").endswith("page integer;")
 
 
 def test_details_of_chunks_are_on_the_wire() -> None:

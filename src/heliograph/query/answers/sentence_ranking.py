@@ -358,18 +358,6 @@ class Shortlist:
     unnamed: frozenset[str]
 
 
-def best_sentences(
-    question: str,
-    sentences: Sequence[Quotable],
-    titles: Mapping[str, str],
-    limit: int,
-    understanding: Understanding | None = None,
-) -> list[Quotable]:
-    """Return the sentences to quote by their words alone; as `shortlist` and `choose` do one after the other."""
-    listed = shortlist(question, sentences, titles, understanding)
-    return choose(listed, limit) if listed.is_told else []
-
-
 def shortlist(
     question: str,
     sentences: Sequence[Quotable],
@@ -627,11 +615,13 @@ def _with_names(listed: Shortlist, cosines: Sequence[float] | None) -> list[Cand
     best = max((sum(sentence.item.scores.values()) for sentence in sentences), default=0.0)
     near = cosines if cosines is not None else [0.0] * len(sentences)
     meaning = _MEANING if listed.is_comparable else _MEANING_ACROSS
+    is_sure = asked.forms or asked.expected in (AnswerType.NUMBER, AnswerType.DATE, AnswerType.CODE)
+    kind = _SURE_TYPE if is_sure else _TYPE
     candidates: list[Candidate] = []
     for (score, sentence), reading, cosine in zip(listed.items, readings, near, strict=True):
         names = [name for part in reading for name in part.names]
         new = tuple(name for name in names if name.text.casefold() not in asked.folded)
-        fits = _kind_weight(asked) * asked.fit(sentence.told, new)
+        fits = kind * asked.fit(sentence.told, new)
         own = sentence.words & asked.weights.keys()
         candidates.append(
             Candidate(
@@ -651,11 +641,6 @@ def _with_names(listed: Shortlist, cosines: Sequence[float] | None) -> list[Cand
             )
         )
     return sorted(candidates, key=lambda item: -item.score)
-
-
-def _kind_weight(asked: AskedQuestion) -> float:
-    is_sure = asked.forms or asked.expected in (AnswerType.NUMBER, AnswerType.DATE, AnswerType.CODE)
-    return _SURE_TYPE if is_sure else _TYPE
 
 
 def _chosen(

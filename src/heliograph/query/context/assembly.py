@@ -276,8 +276,8 @@ def assign_chunks(
     return OwnedChunks(groups, frequencies)
 
 
-def pick_by_weight(owned: OwnedChunks, most: int, least: int = 1) -> list[str]:
-    """Pick by quotas that fall in a straight line from `most` for the first item to `least` for the last.
+def pick_by_weight(owned: OwnedChunks, most: int) -> list[str]:
+    """Pick by quotas that fall in a straight line from `most` for the first item to one for the last.
 
     Quotas are rounded half to even. What items cannot fill is handed out one by one, each to the first item that
     still has a chunk.
@@ -285,7 +285,7 @@ def pick_by_weight(owned: OwnedChunks, most: int, least: int = 1) -> list[str]:
     groups = owned.groups
     if len(groups) <= 1:
         return list(chain.from_iterable(groups))[:most]
-    quotas = [round(most - place / (len(groups) - 1) * (most - least)) for place in range(len(groups))]
+    quotas = [round(most - place / (len(groups) - 1) * (most - 1)) for place in range(len(groups))]
     picked = [chunk_id for group, quota in zip(groups, quotas, strict=True) for chunk_id in group[:quota]]
     unfilled = sum(quotas) - len(picked)
     leftovers = chain.from_iterable(group[quota:] for group, quota in zip(groups, quotas, strict=True))

@@ -240,7 +240,7 @@ async def receive_upload(request: Request, folder: InputFolder, settings: Server
     max_bytes, length = settings.max_upload_bytes, request.headers.get("content-length", "")
     if length.isascii() and length.isdigit() and int(length) > max_bytes + _MOST_OTHER_BYTES:
         raise RequestTooLargeError(f"the upload has more than {max_bytes:,} bytes; raise server.max_upload_bytes")
-    form = _Form(folder)
+    form = _UploadForm(folder)
     try:
         part = await _receive(request, form, options[b"boundary"], folder, max_bytes)
         return Upload(form.name, part, _metadata(bytes(form.metadata), settings))
@@ -250,7 +250,7 @@ async def receive_upload(request: Request, folder: InputFolder, settings: Server
         raise
 
 
-async def _receive(request: Request, form: _Form, boundary: bytes, folder: InputFolder, max_bytes: int) -> Path:
+async def _receive(request: Request, form: _UploadForm, boundary: bytes, folder: InputFolder, max_bytes: int) -> Path:
     try:
         parser = MultipartParser(boundary, form.callbacks())
         async for piece in request.stream():
@@ -269,7 +269,7 @@ async def _receive(request: Request, form: _Form, boundary: bytes, folder: Input
     return form.part
 
 
-class _Form:
+class _UploadForm:
     """What the parser has met so far; its methods are called by the parser."""
 
     def __init__(self, folder: InputFolder) -> None:

@@ -17,10 +17,10 @@ from starlette.responses import Response
 
 from heliograph.documents.markdown import clean_text
 from heliograph.engine import AsyncHeliograph
-from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
+from heliograph.errors import InvalidRequestError, NotFoundError
 from heliograph.filters import Filter, parse_filter
 from heliograph.ids import track_id as new_track_id
-from heliograph.ingest.intake import identify_files
+from heliograph.ingest.intake import changed_document, identify_files
 from heliograph.ingest.models import NewDocument, Outcome
 from heliograph.models import Document, DocumentStatus
 from heliograph.server.dependencies import CurrentService, ReadEngine, Workspace, WriteEngine, Writer
@@ -333,7 +333,7 @@ async def update_document(
     Chunks that stay the same keep what was read in them.
     """
     document = await _find(kb, document_id)
-    new = await _changed(kb, document, body.text, body.title, body.metadata)
+    new = await changed_document(kb.store.records, document, body.text, body.metadata, body)
     return await _update(service, workspace, kb, new, principal.name)
 
 
@@ -349,7 +349,7 @@ async def change_document(
     """Merge metadata into a document's, or give it another title. Metadata alone takes effect at once."""
     document = await _find(kb, document_id)
     metadata = None if body.metadata is None else _merged(document.metadata, body.metadata)
-    new = await _changed(kb, document, None, body.title, metadata)
+    new = await changed_document(kb.store.records, document, None, metadata, body)
     return await _update(service, workspace, kb, new, principal.name)
 
 
@@ -393,18 +393,6 @@ async def _matching(kb: AsyncHeliograph, query: DocumentQuery) -> list[str]:
         ids += [document.id for document in page.documents]
         if len(page.documents) < _PAGE:
             return ids
-
-
-async def _changed(
-    kb: AsyncHeliograph, document: Document, text: str | None, title: str | None, metadata: Mapping[str, Any] | None
-) -> NewDocument:
-    page_starts: tuple[int, ...] = ()
-    if text is None:
-        text, page_starts = await kb.store.records.get_document_text(document.id), document.page_starts
-    if text is None:
-        raise ConflictError(f"the document {document.source!r} has no text yet; give one, or wait until it is read")
-    named = document.title if title is None else title
-    return NewDocument(text, document.source, named, document.id, metadata, page_starts)
 
 
 async def _update(

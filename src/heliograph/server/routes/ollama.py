@@ -36,7 +36,7 @@ from heliograph.wire.chat_clients import (
     OllamaModels,
     OllamaVersion,
 )
-from heliograph.wire.query import LIGHTRAG_MODE, QueryOptions, answer_details, answer_text
+from heliograph.wire.query import LIGHTRAG_MODE, QueryFields, answer_details, answer_text
 
 _VERSION = "0.9.3"
 _NDJSON = "application/x-ndjson"
@@ -115,7 +115,7 @@ async def chat(body: OllamaChatRequest, asker: CurrentAsker, request: Request) -
     Without a chat model the answer is quoted from the documents, and `/bypass` is refused.
     """
     messages = [TurnMessage(message.role, message.content or "") for message in body.messages]
-    turn = read_turn(messages, _mode_of(body.model), QueryOptions.model_validate({}), body.system or "")
+    turn = read_turn(messages, _mode_of(body.model), QueryFields.model_validate({}), body.system or "")
 
     def content(text: str) -> dict[str, Any]:
         return {"message": {"role": "assistant", "content": text, "images": None}}
@@ -137,7 +137,11 @@ async def generate(body: OllamaGenerateRequest, asker: CurrentAsker, request: Re
 
 
 async def _respond(model: str, turn: Turn, content: _Content, asker: Asker, streamed: Request | None) -> Response:
-    _check_length(turn.question, asker.engine.settings.query.max_question_characters)
+    length, most = len(turn.question.strip()), asker.engine.settings.query.max_question_characters
+    if length > most:
+        raise RequestTooLargeError(
+            f"the question has {length:,} characters; ask in at most {most:,}, or raise query.max_question_characters"
+        )
     start = time.monotonic_ns()
     if streamed is None:
         answer = await asker.answer(turn.question, turn.param)
@@ -157,13 +161,6 @@ async def _respond(model: str, turn: Turn, content: _Content, asker: Asker, stre
         return json_line(render_problem(failure_body(request, error)))
 
     return LineResponse(write_lines, fail, _NDJSON)
-
-
-def _check_length(question: str, most: int) -> None:
-    if len(question.strip()) > most:
-        raise RequestTooLargeError(
-            f"the question has {len(question.strip()):,} characters; ask in at most {most:,} (max_question_characters)"
-        )
 
 
 def _line(model: str) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from heliograph.errors import (
     StoreUnavailable,
 )
 from heliograph.models import EntityMention, RelationMention
-from heliograph.stores.rows import CHUNK_COLUMNS
+from heliograph.stores.rows import CHUNK_COLUMNS, DOCUMENT_COLUMNS
 
 # Values on their way to the server and back: rows as JSON, vectors in pgvector's binary form.
 #
@@ -139,9 +139,12 @@ def read_vectors(values: Sequence[bytes]) -> NDArray[np.float32]:
 
 # Ids given as one `Json`, with their place in it.
 WANTED = "json_array_elements_text(%s) WITH ORDINALITY AS wanted (id, place)"
-DOCUMENT = """document.id, document.source, document.title, document.content_hash, document.status, document.error,
-  document.metadata_text, document.length, document.chunk_count, document.track_id, document.input_tokens,
-  document.output_tokens, document.created_at, document.updated_at, document.page_starts, document.twin_of"""
+# Filters read `metadata`; `metadata_text` gives back the numbers and the order of keys that were given.
+DOCUMENT = ", ".join(f"document.{'metadata_text' if name == 'metadata' else name}" for name in DOCUMENT_COLUMNS)
+DOCUMENT_TYPES = ", ".join(
+    "metadata jsonb, metadata_text text" if name == "metadata" else f"{name} {kind}"
+    for name, kind in DOCUMENT_COLUMNS.items()
+)
 # What LightRAG's users call these, and SQL leaves free.
 _RENAMED = {
     "document_id": "full_doc_id",

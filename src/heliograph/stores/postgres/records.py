@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ from heliograph.stores.postgres.database import (
     CHUNK_NAMES,
     CHUNK_TYPES,
     DOCUMENT,
+    DOCUMENT_TYPES,
     ENTITY_MENTION,
     RELATION_MENTION,
     WANTED,
@@ -62,6 +64,7 @@ from heliograph.stores.rows import (
     chunk_details_object,
     chunk_values,
     curation_content,
+    document_values,
     encode,
     grouped,
     in_utc,
@@ -376,6 +379,8 @@ class PostgresDialect(Dialect):
     """Lists are JSON; the tables are `heliograph_document AS document` and `lightrag_chunks AS chunk`."""
 
     mark, true, false = "%s", "true", "false"
+    detail = """CASE WHEN jsonb_exists(document.metadata, '{0}') THEN document.metadata
+      ELSE jsonb_build_object('{0}', document.{0}) END"""
     details = chunk_details_object("jsonb_build_object", "{}::jsonb")
     chunks = """FROM lightrag_chunks AS chunk WHERE chunk.workspace = document.workspace
       AND chunk.full_doc_id = CASE document.twin_of WHEN '' THEN document.id ELSE document.twin_of END"""
@@ -438,13 +443,7 @@ def _json(value: object) -> str:
 # Writing truth to PostgreSQL, within the transaction of a commit: one statement a table, however many rows.
 
 _NO_VECTORS = VectorBatch((), np.empty((0, 0), np.float32))
-_DOCUMENTS = upsert(
-    "heliograph_document",
-    "id text, source text, title text, content_hash text, status text, error text, metadata jsonb, metadata_text text, "
-    "length integer, chunk_count integer, track_id text, input_tokens bigint, output_tokens bigint, "
-    "created_at timestamptz, updated_at timestamptz, page_starts text, twin_of text",
-    kept=["created_at"],
-)
+_DOCUMENTS = upsert("heliograph_document", DOCUMENT_TYPES, kept=["created_at"])
 _DOCUMENT_TEXTS = """
 INSERT INTO heliograph_document_text (workspace, id, text)
 SELECT %s, key, value FROM json_each_text(%s)
@@ -526,27 +525,8 @@ def _deletion(workspace: str, table: str, column: str, ids: Iterable[str]) -> It
 
 
 def _document(item: Document) -> dict[str, Any]:
-    metadata = dict(item.metadata)
-    return {
-        "id": item.id,
-        "source": item.source,
-        "title": item.title,
-        "content_hash": item.content_hash,
-        "status": item.status.value,
-        "error": item.error,
-        "metadata": metadata,
-        # Filters read the one; the other gives back the numbers and the order of keys that were given.
-        "metadata_text": encode(metadata),
-        "length": item.length,
-        "chunk_count": item.chunk_count,
-        "track_id": item.track_id,
-        "input_tokens": item.usage.input_tokens,
-        "output_tokens": item.usage.output_tokens,
-        "created_at": item.created_at.isoformat(),
-        "updated_at": item.updated_at.isoformat(),
-        "page_starts": encode(item.page_starts),
-        "twin_of": item.twin_of,
-    }
+    values = document_values(item, datetime.isoformat)
+    return values | {"metadata": dict(item.metadata), "metadata_text": values["metadata"]}
 
 
 def chunk_row(item: Chunk) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections.abc
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import chain
 from typing import Any
 
@@ -17,6 +18,7 @@ from heliograph.stores.changeset import Collection, OutboxKind
 from heliograph.stores.graph import IncidentRelation
 from heliograph.stores.projection import GraphProjection, ProjectionChange
 from heliograph.stores.redis.connection import Command, RedisConnection, RedisProjection
+from heliograph.stores.rows import document_values
 
 # Entities, relations and documents as hashes of Redis: their fields, and back.
 #
@@ -78,30 +80,9 @@ def relation_hash(relation: Relation) -> dict[str, str]:
 
 
 def document_hash(document: Document, chunk_ids: Sequence[str]) -> dict[str, str]:
-    """Return the fields of a document.
-
-    Args:
-        document: The document.
-        chunk_ids: Ids of its chunks by position.
-    """
-    return {
-        "title": document.title,
-        "source": document.source,
-        "content_hash": document.content_hash,
-        "chunk_ids": _dump(chunk_ids),
-        "status": document.status.value,
-        "metadata": json.dumps(dict(document.metadata), ensure_ascii=False),
-        "created_at": document.created_at.isoformat(),
-        "updated_at": document.updated_at.isoformat(),
-        "error": document.error,
-        "length": str(document.length),
-        "chunk_count": str(document.chunk_count),
-        "track_id": document.track_id,
-        "input_tokens": str(document.usage.input_tokens),
-        "output_tokens": str(document.usage.output_tokens),
-        "page_starts": json.dumps(document.page_starts),
-        "twin_of": document.twin_of,
-    }
+    """Return the fields of a document with these chunks, by position."""
+    values = document_values(document, datetime.isoformat)
+    return {name: str(value) for name, value in values.items() if name != "id"} | {"chunk_ids": _dump(chunk_ids)}
 
 
 def to_entity(id_: str, fields: Sequence[str], degree: int) -> Entity:

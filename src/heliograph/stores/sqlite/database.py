@@ -48,7 +48,7 @@ def try_file_lock(path: Path) -> Generator[bool]:
 
 
 @asynccontextmanager
-async def file_lock(path: Path, timeout_seconds: float, purpose: str) -> AsyncGenerator[None]:
+async def file_lock(path: Path, timeout_seconds: float) -> AsyncGenerator[None]:
     """Hold the lock, waiting for it without blocking the event loop.
 
     Raises:
@@ -61,7 +61,7 @@ async def file_lock(path: Path, timeout_seconds: float, purpose: str) -> AsyncGe
             if time.monotonic() >= deadline:
                 holder = os.pread(descriptor, _HOLDER_LENGTH, 0).decode("utf-8", "replace").strip() or "another process"
                 raise StoreUnavailable(
-                    f"{holder} has been {purpose} {str(path.parent)!r} for more than {timeout_seconds:g} s; "
+                    f"{holder} has been writing to {str(path.parent)!r} for more than {timeout_seconds:g} s; "
                     "wait for it to finish, or raise store.write_timeout_seconds"
                 )
             await asyncio.sleep(_POLL_SECONDS)

@@ -7,6 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from itertools import chain, starmap
 from operator import itemgetter
 from typing import Any, TypeVar
@@ -45,11 +46,13 @@ from heliograph.stores.changeset import Changeset
 from heliograph.stores.rows import (
     CHUNK_COLUMNS,
     COMPARISONS,
+    DOCUMENT_COLUMNS,
     Condition,
     Dialect,
     chunk_details_object,
     chunk_values,
     curation_content,
+    document_values,
     encode,
     from_seconds,
     grouped,
@@ -385,9 +388,11 @@ def _id_hash(id_: str) -> int:
     return int(id_[-_HEX_DIGITS:], 16)
 
 
-_DOCUMENT = """identity.id, source, title, content_hash, status, error, metadata, length, chunk_count, track_id,
-               input_tokens, output_tokens, created_at, updated_at, page_starts,
-               (SELECT original.id FROM identity AS original WHERE original.key = document.twin_key)"""
+_ORIGINAL = "(SELECT original.id FROM identity AS original WHERE original.key = document.twin_key)"
+_OF_DOCUMENT = [name for name in DOCUMENT_COLUMNS if name not in ("id", "twin_of")]
+_DOCUMENT = ", ".join(
+    {"id": "identity.id", "twin_of": _ORIGINAL}.get(name, f'document."{name}"') for name in DOCUMENT_COLUMNS
+)
 _ELSEWHERE = {"id": "identity.id", "document_id": "owner.id", "text": "chunk_text.text"}
 _OF_CHUNK = [name for name in CHUNK_COLUMNS if name not in _ELSEWHERE]
 _CHUNK = ", ".join(_ELSEWHERE.get(name, f'chunk."{name}"') for name in CHUNK_COLUMNS)
@@ -605,8 +610,10 @@ def _list_batches(connection: apsw.Connection, offset: int, limit: int) -> list[
 
 # Writing truth, within the transaction of a commit.
 
-_DOCUMENT_ROW = """key, source, title, content_hash, status, error, metadata, length, chunk_count, track_id,
-               input_tokens, output_tokens, created_at, updated_at, page_starts, twin_key"""
+_CHANGED = [f'"{name}" = excluded."{name}"' for name in (*_OF_DOCUMENT, "twin_key") if name != "created_at"]
+_PUT_DOCUMENT = f"""INSERT INTO document (key, twin_key, {", ".join(f'"{name}"' for name in _OF_DOCUMENT)})
+                    VALUES (?, ?{", ?" * len(_OF_DOCUMENT)})
+                    ON CONFLICT (key) DO UPDATE SET {", ".join(_CHANGED)}"""
 _PUT_CHUNK = f"""INSERT OR REPLACE INTO chunk (key, document_key, {", ".join(f'"{name}"' for name in _OF_CHUNK)})
                  VALUES (?, ?{", ?" * len(_OF_CHUNK)})"""
 
@@ -687,30 +694,19 @@ def _remove(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str
 
 
 def _write_documents(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int]) -> None:
-    rows = (_document_row(keys, document) for document in changeset.documents)
-    query = f"""INSERT INTO document ({_DOCUMENT_ROW}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-      ON CONFLICT (key) DO UPDATE SET
-      source = excluded.source, title = excluded.title, content_hash = excluded.content_hash,
-      status = excluded.status, error = excluded.error, metadata = excluded.metadata, length = excluded.length,
-      chunk_count = excluded.chunk_count, track_id = excluded.track_id, input_tokens = excluded.input_tokens,
-      output_tokens = excluded.output_tokens, updated_at = excluded.updated_at,
-      page_starts = excluded.page_starts, twin_key = excluded.twin_key"""
-    connection.executemany(query, rows)
+    of_document = itemgetter(*_OF_DOCUMENT)
+    rows = (
+        (
+            *(keys[item.id], keys[item.twin_of] if item.twin_of else None),
+            *of_document(document_values(item, datetime.timestamp)),
+        )
+        for item in changeset.documents
+    )
+    connection.executemany(_PUT_DOCUMENT, rows)
     texts = ((keys[id_], text) for id_, text in changeset.document_texts.items())
     connection.executemany("INSERT OR REPLACE INTO document_text VALUES (?, ?)", texts)
     dropped = (keys[id_] for id_ in changeset.removed_texts)
     connection.executemany("DELETE FROM document_text WHERE key = ?", singles(dropped))
-
-
-def _document_row(keys: Mapping[str, int], document: Document) -> tuple[Any, ...]:
-    return (
-        *(keys[document.id], document.source, document.title, document.content_hash),
-        *(document.status.value, document.error),
-        *(encode(document.metadata), document.length, document.chunk_count, document.track_id),
-        *(document.usage.input_tokens, document.usage.output_tokens),
-        *(document.created_at.timestamp(), document.updated_at.timestamp(), encode(document.page_starts)),
-        keys[document.twin_of] if document.twin_of else None,
-    )
 
 
 def _write_chunks(connection: apsw.Connection, chunks: Sequence[Chunk], keys: Mapping[str, int]) -> None:
@@ -793,6 +789,7 @@ class SqliteDialect(Dialect):
     """Parameters are arrays of C, which are read once."""
 
     mark, true, false = "?", "1", "0"
+    detail = "iif(json_type(document.metadata, '$.{0}') IS NULL, json_object('{0}', document.{0}), document.metadata)"
     details = chunk_details_object("json_object", "json({})")
     chunks = "FROM chunk WHERE chunk.document_key = coalesce(document.twin_key, document.key)"
 

@@ -157,7 +157,7 @@ class SqliteStore(Store):
         return await self._database.read(lambda connection: _stats(connection, size))
 
     def ingest_lock(self) -> AbstractAsyncContextManager[None]:
-        return file_lock(self._folder / _LOCK, self._timeout_seconds, "writing to")
+        return file_lock(self._folder / _LOCK, self._timeout_seconds)
 
     async def clear(self) -> int:
         return await self._database.write(clear)

@@ -25,7 +25,7 @@ from heliograph.models import WAITING_STATUSES, DocumentStatus, EntityMention, R
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import Damage, Inspection, ScanKind
 from heliograph.stores.changeset import Collection, digest_terms
-from heliograph.stores.rows import CHUNK_LISTS
+from heliograph.stores.rows import CHUNK_LISTS, DOCUMENT_LISTS
 from heliograph.stores.sqlite.database import (
     FILE_NAME,
     LOST_COMMITS,
@@ -564,7 +564,8 @@ _TABLES = (
     _Table(
         "document",
         keeps_doubtful=True,
-        valid=f"""{_MAP.format("metadata")} AND {_LIST.format("page_starts")} AND status IN ({_STATUSES})
+        valid=f"""{" AND ".join(map(_LIST.format, DOCUMENT_LISTS))} AND {_MAP.format("metadata")}
+              AND status IN ({_STATUSES})
               AND typeof(created_at) IN ('real', 'integer') AND typeof(updated_at) IN ('real', 'integer')""",
     ),
     _Table("document_text", keeps_doubtful=True),
@@ -815,8 +816,8 @@ class _Copy:
         for key in sorted(self._doubtful["document"]):
             id_ = fetch_value(self._target, "SELECT id FROM identity WHERE key = ?", (key,)) or f"key {key}"
             if fetch_value(self._target, "SELECT 1 FROM document WHERE key = ?", (key,)):
-                fixed = f"""UPDATE document SET metadata = iif({_MAP.format("metadata")}, metadata, '{{}}'),
-                            page_starts = iif({_LIST.format("page_starts")}, page_starts, '[]'),
+                lists = "".join(f"{name} = iif({_LIST.format(name)}, {name}, '[]'), " for name in DOCUMENT_LISTS)
+                fixed = f"""UPDATE document SET {lists}metadata = iif({_MAP.format("metadata")}, metadata, '{{}}'),
                             created_at = CAST(created_at AS REAL), updated_at = CAST(updated_at AS REAL)
                             WHERE key = ?"""
                 self._target.execute(fixed, (key,))

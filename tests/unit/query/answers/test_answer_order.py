@@ -4,7 +4,7 @@ import pytest
 
 from heliograph.models import Chunk
 from heliograph.query.answers.quotables import quotable_sentences
-from heliograph.query.answers.sentence_ranking import best_sentences
+from heliograph.query.answers.sentence_ranking import choose, shortlist
 from heliograph.query.models import RetrievedChunk
 
 
@@ -22,7 +22,7 @@ def _quoted(question: str, documents: dict[str, str], scores: dict[str, dict[str
         for title, text in documents.items()
     ]
     titles = {title: title for title in documents}
-    return [item.shown for item in best_sentences(question, quotable_sentences(chunks), titles, 5)]
+    return [item.shown for item in choose(shortlist(question, quotable_sentences(chunks), titles), 5)]
 
 
 def test_answer_of_two_steps_comes_before_the_sentence_that_leads_to_it() -> None:

@@ -8,7 +8,7 @@ import pytest
 from heliograph.models import Chunk
 from heliograph.query.answers.candidates import expected_forms
 from heliograph.query.answers.quotables import Quotable, quotable_sentences
-from heliograph.query.answers.sentence_ranking import answer_margin, best_sentences, choose, shortlist
+from heliograph.query.answers.sentence_ranking import answer_margin, choose, shortlist
 from heliograph.query.models import RetrievedChunk
 from heliograph.text.analysis import detect_language
 
@@ -19,7 +19,7 @@ def _quotables(text: str, language: str = "en") -> list[Quotable]:
 
 
 def _first(question: str, text: str) -> str:
-    return best_sentences(question, _quotables(text, detect_language(question)), {}, 3)[0].told
+    return choose(shortlist(question, _quotables(text, detect_language(question)), {}), 3)[0].told
 
 
 _OPTIONS = (

@@ -5,9 +5,9 @@ import pytest
 from heliograph.errors import InvalidRequestError
 from heliograph.query.models import Mode
 from heliograph.server.chat_turns import Command, TurnMessage, read_command, read_turn
-from heliograph.wire.query import QueryOptions
+from heliograph.wire.query import QueryFields
 
-NO_OPTIONS = QueryOptions.model_validate({})
+NO_OPTIONS = QueryFields.model_validate({})
 
 
 @pytest.mark.parametrize("mode", list(Mode))
@@ -77,7 +77,7 @@ def test_turn_of_a_clients_own_task_goes_to_the_model_alone() -> None:
 
 def test_mode_comes_from_the_command_then_the_options_then_the_model() -> None:
     question = TurnMessage("user", "What is it?")
-    options = QueryOptions.model_validate({"mode": "fusion"})
+    options = QueryFields.model_validate({"mode": "fusion"})
     assert read_turn([question], Mode.AUTO, NO_OPTIONS).param.mode is Mode.AUTO
     assert read_turn([question], Mode.AUTO, options).param.mode is Mode.FUSION
     assert read_turn([TurnMessage("user", "/local Who?")], Mode.AUTO, options).param.mode is Mode.LOCAL

@@ -26,11 +26,11 @@ from heliograph.filters import (
     matches,
     matches_chunk,
 )
-from heliograph.models import CHUNK_DETAILS, Chunk, Document
+from heliograph.models import CHUNK_DETAILS, DOCUMENT_DETAILS, Chunk, Document
 from heliograph.stores.sqlite.records import DIALECT, compile_filter
 
 LAST = "\U0010ffff"
-KEYS = st.sampled_from(["a", "b", "c d", 'q"t', "d.e", "é", "0", "$x", "back\\slash"])
+KEYS = st.sampled_from(["a", "b", "c d", 'q"t', "d.e", "é", "0", "$x", "back\\slash", *DOCUMENT_DETAILS])
 SCALARS = st.one_of(
     st.none(),
     st.booleans(),
@@ -78,18 +78,18 @@ FILTERS = st.recursive(
 @given(DOCUMENTS, FILTERS)
 def test_sql_finds_what_python_matches(documents: list[tuple[str, dict[str, Any]]], filter_: Filter) -> None:
     connection = apsw.Connection(":memory:")
-    connection.execute("CREATE TABLE document (key INTEGER PRIMARY KEY, source TEXT, metadata TEXT)")
+    connection.execute("CREATE TABLE document (key INTEGER PRIMARY KEY, source TEXT, title TEXT, metadata TEXT)")
     connection.execute("CREATE TABLE identity (key INTEGER PRIMARY KEY, id TEXT)")
     for key, (source, metadata) in enumerate(documents):
         text = json.dumps(metadata, ensure_ascii=False)
-        connection.execute("INSERT INTO document VALUES (?, ?, ?)", (key, source, text))
+        connection.execute("INSERT INTO document VALUES (?, ?, ?, ?)", (key, source, source, text))
         connection.execute("INSERT INTO identity VALUES (?, ?)", (key, f"doc-{key}"))
     condition, values = compile_filter(filter_)
     found = {key for (key,) in connection.execute(f"SELECT key FROM document WHERE {condition}", tuple(values))}
     expected = {
         key
         for key, (source, metadata) in enumerate(documents)
-        if matches(filter_, Document(f"doc-{key}", source, metadata=metadata))
+        if matches(filter_, Document(f"doc-{key}", source, source, metadata=metadata))
     }
     assert found == expected
 

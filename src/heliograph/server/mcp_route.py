@@ -26,7 +26,7 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from heliograph.errors import AuthenticationError, OverloadedError, PermissionDenied
-from heliograph.mcp.server import make_server
+from heliograph.mcp.protocol import make_server
 from heliograph.mcp.tools import Caller, Host
 from heliograph.server.dependencies import find_workspace
 from heliograph.server.requests import Drain

@@ -228,7 +228,7 @@ async def _read_document(engine: AsyncHeliograph, uri: str, id_: str, query: dic
     part = text[offset : offset + limit]
     meta = {
         "source": document.source,
-        "title": document.title,
+        **document.details,
         "offset": offset,
         "totalCharacters": len(text),
         "isTruncated": offset + len(part) < len(text),
