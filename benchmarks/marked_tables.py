@@ -186,6 +186,9 @@ TABLES = (
     MarkedTable("declining", _DOCS / "answers.md", render_answers),
     MarkedTable("local_extraction", _DOCS / "evaluation.md", render_figures),
     MarkedTable("scale", _DOCS / "scale.md", render_growth),
+    MarkedTable("scale_postgres", _DOCS / "scale.md", render_growth),
+    MarkedTable("service_workspaces", _DOCS / "scale.md", render_figures),
+    MarkedTable("cluster_scale", _DOCS / "scale.md", render_growth),
     MarkedTable("stores", _DOCS / "stores.md", render_stores),
     MarkedTable("versus_lightrag", _DOCS / "comparison.md", _render_versus),
 )

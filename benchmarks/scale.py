@@ -35,16 +35,25 @@ from heliograph.ingest.models import NewDocument
 from heliograph.models import Chunk, Document, EntityMention, Extraction, RelationMention
 from heliograph.settings import Settings
 
-__all__ = ["TITLE", "run"]
+__all__ = [
+    "CHUNKS",
+    "CHUNK_TOKENS",
+    "DIMENSION",
+    "TITLE",
+    "StatementExtractor",
+    "plant_question",
+    "report_document",
+    "run",
+]
 
 TITLE = "One workspace as it grows"
 
 _ROOT = Path(__file__).parents[1]
-_CHUNKS = 10
-_CHUNK_TOKENS = 300
+CHUNKS = 10
+CHUNK_TOKENS = 300
 _POOL = 20_000
 _BATCH = 200
-_DIMENSION = 384
+DIMENSION = 384
 _MODES = ("naive", "local", "global", "mix", "fusion")
 _FILLER = "while the crew of the eastern station waits for the pressure to settle and writes the hour into the book"
 _STATEMENT = re.compile(r"\[([^\]]+)\] (feeds|controls|protects|replaces) \[([^\]]+)\]")
@@ -66,14 +75,15 @@ def run(options: Options) -> Findings:
         figures += [Figure(f"{what}: {size:,} chunks", value) for size, value in zip(sizes, values, strict=True)]
         if what.endswith("ms CPU") and not options.quick:
             figures.append(Figure(f"{what}: slope", growth_exponent(sizes, values)))
-    return Findings(tuple(figures), (f"Documents of {_CHUNKS} chunks, vectors of {_DIMENSION}.",))
+    return Findings(tuple(figures), (f"Documents of {CHUNKS} chunks, vectors of {DIMENSION}.",))
 
 
-class _StatementExtractor(Extractor):
+class StatementExtractor(Extractor):
     """Reads the statements in brackets."""
 
     @property
     def name(self) -> str:
+        """See `Extractor`."""
         return "statements"
 
     async def extract(
@@ -82,6 +92,7 @@ class _StatementExtractor(Extractor):
         chunks: Sequence[Chunk],
         on_chunk: Callable[[], None] = ignore_progress,
     ) -> list[Extraction]:
+        """See `Extractor`."""
         found: list[Extraction] = []
         for chunk in chunks:
             rank = mention_rank(chunk.document_id, chunk.position, is_subject=False)
@@ -102,10 +113,11 @@ class _StatementExtractor(Extractor):
         return found
 
 
-def _document(number: int, version: int = 0) -> NewDocument:
+def report_document(number: int, version: int = 0) -> NewDocument:
+    """Return a document of `CHUNKS` chunks; another version has other entities of its own."""
     state = random.Random(number * 7 + version)
     sections: list[str] = []
-    for place in range(_CHUNKS):
+    for place in range(CHUNKS):
         own = [f"Unit {number}-{version}-{place}{letter} {state.choice(NOUNS)}" for letter in "ab"]
         shared = [_shared_name(state) for _ in "ab"]
         pairs = (own, (own[0], shared[0]), (own[1], shared[1]), shared)
@@ -121,9 +133,9 @@ def _shared_name(state: random.Random) -> str:
 
 def _open(folder: Path, rows: int = 8192) -> AsyncHeliograph:
     # A section of a document is a chunk: two of them would not fit into one.
-    settings = Settings(ingest={"chunk_tokens": _CHUNK_TOKENS})  # pyright: ignore[reportArgumentType]
-    embedding = HashEmbedding(_DIMENSION, rows)
-    return AsyncHeliograph(folder, settings=settings, embedding=embedding, extractor=_StatementExtractor())
+    settings = Settings(ingest={"chunk_tokens": CHUNK_TOKENS})  # pyright: ignore[reportArgumentType]
+    embedding = HashEmbedding(DIMENSION, rows)
+    return AsyncHeliograph(folder, settings=settings, embedding=embedding, extractor=StatementExtractor())
 
 
 def _measure(folder: Path, size: int, repeats: int) -> dict[str, float]:
@@ -131,7 +143,7 @@ def _measure(folder: Path, size: int, repeats: int) -> dict[str, float]:
     costs["on disk, MB"] = folder_bytes(folder) / 1e6
     probe = [sys.executable, "-m", "benchmarks.scale", str(folder)]
     opened = subprocess.run(probe, cwd=_ROOT, stdout=subprocess.PIPE, text=True, check=True)
-    return costs | json.loads(opened.stdout) | asyncio.run(_use(folder, size // _CHUNKS, repeats))
+    return costs | json.loads(opened.stdout) | asyncio.run(_use(folder, size // CHUNKS, repeats))
 
 
 async def _fill(folder: Path, size: int) -> dict[str, float]:
@@ -139,8 +151,8 @@ async def _fill(folder: Path, size: int) -> dict[str, float]:
     async with _open(folder) as kb:
         stored = (await kb.stats()).chunks
         wall, cpu, written = time.monotonic(), time.process_time(), bytes_written()
-        for first in range(stored // _CHUNKS, size // _CHUNKS, _BATCH):
-            await kb.insert([_document(number) for number in range(first, min(first + _BATCH, size // _CHUNKS))])
+        for first in range(stored // CHUNKS, size // CHUNKS, _BATCH):
+            await kb.insert([report_document(number) for number in range(first, min(first + _BATCH, size // CHUNKS))])
         added = (await kb.stats()).chunks - stored
         costs["bulk insert, chunks a second"] = added / (time.monotonic() - wall)
         costs["bulk insert of a chunk, ms CPU"] = 1000 * (time.process_time() - cpu) / added
@@ -166,7 +178,8 @@ async def _once(operation: Callable[[], Awaitable[object]]) -> float:
     return watch.laps[0]
 
 
-def _question(number: int) -> tuple[str, QueryParam]:
+def plant_question(number: int) -> tuple[str, QueryParam]:
+    """Return a question about two plants of the pool, with its keywords."""
     a, b = (f"Plant {rank} {NOUNS[rank % len(NOUNS)]}" for rank in (number % 900 + 1, number % 400 + 100))
     return f"What does {a} do for {b} in report {number}?", QueryParam(ll_keywords=[a, b], hl_keywords=["controls"])
 
@@ -177,7 +190,7 @@ async def _ask(kb: AsyncHeliograph, documents: int, repeats: int) -> dict[str, f
         for mode in _MODES:
             watch = Stopwatch()
             for number in range(-2, repeats):
-                question, param = _question(37 * (number + 2))
+                question, param = plant_question(37 * (number + 2))
                 with watch.lap():
                     await kb.query_data(question, replace(param, mode=mode, filter=filter_))
             del watch.laps[:2]
@@ -189,9 +202,9 @@ async def _change(kb: AsyncHeliograph, documents: int, repeats: int) -> dict[str
     watches = {what: Stopwatch() for what in ("add", "update", "delete")}
     for number in range(documents, documents + repeats):
         with watches["add"].lap():
-            report = await kb.insert([_document(number)])
+            report = await kb.insert([report_document(number)])
         with watches["update"].lap():
-            await kb.insert([_document(number, version=1)])
+            await kb.insert([report_document(number, version=1)])
         with watches["delete"].lap():
             await kb.delete(report.results[0].id)
     return {f"{what} one document, ms CPU": watch.median() for what, watch in watches.items()}
@@ -202,7 +215,7 @@ async def _probe(folder: Path) -> dict[str, float]:
     start = time.process_time()
     await kb.open()
     opened = time.process_time()
-    question, param = _question(1)
+    question, param = plant_question(1)
     await kb.query_data(question, param)
     answered = time.process_time()
     costs = {

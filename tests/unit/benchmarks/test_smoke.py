@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers.postgres import running_postgres
+
 ROOT = Path(__file__).parents[3]
 
 
@@ -38,6 +40,17 @@ def test_benchmark_runs(name: str, tmp_path: Path) -> None:
     assert report["figures"]
     assert all(figure["value"] > 0 for figure in report["figures"])
     assert report["title"] in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["scale_postgres", "cluster_scale"])
+def test_benchmark_on_postgres_runs(name: str, tmp_path: Path) -> None:
+    # Skips where there is no server.
+    with running_postgres():
+        command = [sys.executable, "-m", "benchmarks", name, "--quick", "--results", str(tmp_path)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / f"{name}.quick.json").read_text("utf-8"))["figures"]
 
 
 @pytest.mark.slow

@@ -133,8 +133,12 @@ _MOST_FULL, _MOST_HALF = 2_000, 4_000
 _OPTIONS = {"m": 24, "ef_construction": 128}
 # From here on comparing one by one takes longer than some 20 ms.
 _WORTH_AN_INDEX = 10_000
-# How many a process puts before it looks again.
-_LOOK_EVERY = 1_000
+# How many a process puts before it looks again. While an ingest runs, an index waits for its end, up to so many: adding
+# to one takes three to six times what building it does, and a question compares so many in a tenth of a second.
+_LOOK_EVERY, _LOOK_EVERY_WHILE_FILLING = 1_000, 100_000
+# A build that does not fit into its memory takes several times as long; so many vectors of length 384 do.
+_BUILDING_MEMORY = """SELECT set_config('maintenance_work_mem', '512MB', false)
+  WHERE pg_size_bytes(current_setting('maintenance_work_mem')) < pg_size_bytes('512MB')"""
 
 
 class VectorIndexer:
@@ -143,11 +147,15 @@ class VectorIndexer:
     Args:
         database: Where it is.
         dimension: Of its vectors.
+
+    Attributes:
+        is_filling: Whether an ingest runs, during which an index may wait.
     """
 
     def __init__(self, database: Database, dimension: int) -> None:
         self._database = database
         self._dimension = dimension
+        self.is_filling = False
         # The first commit of a process looks, since others may have put many vectors in small portions.
         self._unseen = dict.fromkeys(Collection, _LOOK_EVERY)
 
@@ -163,7 +171,8 @@ class VectorIndexer:
 
     async def look(self) -> None:
         """See whether an index is due, and build it; a failure is logged, not raised."""
-        for collection in [item for item, count in self._unseen.items() if count >= _LOOK_EVERY]:
+        due = _LOOK_EVERY_WHILE_FILLING if self.is_filling else _LOOK_EVERY
+        for collection in [item for item, count in self._unseen.items() if count >= due]:
             self._unseen[collection] = 0
             await self._try_to_build(collection)
 
@@ -233,6 +242,7 @@ class VectorIndexer:
             return  # Another process is at it.
         # What is left of a build that was interrupted is of no use.
         await connection.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}".encode())
+        await connection.execute(_BUILDING_MEMORY)
         await connection.execute(_definition(name, self._database.workspace, collection, self._dimension).encode())
 
 

@@ -719,7 +719,18 @@ class PostgresStore(Store):
         return Stats(documents, *counts, bytes_on_disk=total * own // max(rows, own, 1))
 
     def ingest_lock(self) -> AbstractAsyncContextManager[None]:
-        return advisory_lock(self._database, "ingest", self._timeout_seconds)
+        """Indexes of vectors that become due while it is held are built when it is let go."""
+        return self._ingest_lock()
+
+    @asynccontextmanager
+    async def _ingest_lock(self) -> AsyncGenerator[None]:
+        async with advisory_lock(self._database, "ingest", self._timeout_seconds):
+            self._indexer.is_filling = True
+            try:
+                yield
+            finally:
+                self._indexer.is_filling = False
+        await self._indexer.look()
 
     async def clear(self) -> int:
         return await clear(self._database)

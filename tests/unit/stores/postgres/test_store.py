@@ -234,6 +234,30 @@ async def test_index_of_a_former_embedding_is_dropped(open_store: OpenStore, mon
     assert await store._database.fetch(query, (f"{name}%",)) == [(0,)]
 
 
+async def test_an_index_waits_for_the_end_of_an_ingest(open_store: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_index, "_WORTH_AN_INDEX", 10)
+    monkeypatch.setattr(vector_index, "_LOOK_EVERY", 10)
+    monkeypatch.setattr(vector_index, "_LOOK_EVERY_WHILE_FILLING", 2_000)
+    store = await open_store(durability="normal")
+
+    async def has_index(collection: Collection) -> bool:
+        name = vector_index.index_name(store._database.workspace, collection, DIMENSION)
+        ((is_there,),) = await store._database.fetch("SELECT to_regclass(%s) IS NOT NULL", (name,))
+        return bool(is_there)
+
+    async with store.ingest_lock():
+        for file in ("a.md", "b.md"):
+            await store.apply(example_changeset(file, [f"Entity {number} of {file}" for number in range(900)]))
+            assert not await has_index(Collection.ENTITIES)
+        # What is added to it from now on would make every question wait too long.
+        await store.apply(example_changeset("c.md", [f"Entity {number} of c" for number in range(300)]))
+        assert await has_index(Collection.ENTITIES)
+        relations = [("X", f"Y{number}", 1.0) for number in range(20)]
+        await store.apply(example_changeset("d.md", ["X", *(target for _, target, _ in relations)], relations))
+        assert not await has_index(Collection.RELATIONS)
+    assert await has_index(Collection.RELATIONS)
+
+
 async def test_frequent_terms_do_not_hide_rare_ones(open_store: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
     store = await open_store()
     for start in range(3):
