@@ -315,9 +315,9 @@ _LEAST_TOLD = 0.5
 # another language, which costs every model some nearness; to more where words say that nothing answers, as for a
 # question that presupposes what never happened, and where a name in the question stands nowhere in what was found. A
 # sentence is so much farther from a question whose names its chunk has none of.
-LEAST_ANSWERED = 0.90
+LEAST_ANSWERED = 0.88
 LEAST_OF_OTHER_LANGUAGE = 0.74
-CLEARLY_ANSWERED = 0.96
+CLEARLY_ANSWERED = 0.94
 _NAME_MISSING = 0.3
 # What the share of the question's terms that nothing found holds adds to it. Of pairs of Chinese characters, which
 # cross the borders of words, this share is missing anyway.
