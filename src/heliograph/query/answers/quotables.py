@@ -75,8 +75,16 @@ _ITS_VALUE = re.compile(
 # A title in plain words has a capital.
 _SETTING = re.compile(r"`?(?:[A-Za-z][A-Za-z\d]*(?:[_.][A-Za-z\d]+)+|[a-z][a-z\d]+(?:-[a-z\d]+)*)`?")
 _DEFAULT_VALUE = re.compile(r"[*`_]{0,2}(?:default|standard|vorgabe|默认|缺省)[^:：]{0,20}[:：]\s*\S", re.IGNORECASE)
-# What is said of a setting in a word or two beside its explanation: "Type: time".
+# What is said of a setting in a word or two beside its explanation: "Type: time". Behind it as well, if it is known for
+# such; else it may be the next term.
 _PROPERTY = re.compile(r"[*`_]{0,2}\w[\w -]{0,20}[*`_]{0,2}[:：][*`_]{0,2}\s*\S.{0,60}$")
+_KNOWN_PROPERTY = re.compile(
+    r"[*`_]{0,2}(?:default|required|introduced|deprecated|since|(?:new|added|changed|removed) in(?: version)?|type"
+    r"|units?|min(?:imum)?|max(?:imum)?|range|allowed values|values?|use|context|status|module|flags|syntax|example"
+    r"|默认|类型|单位|最小值|最大值|取值|范围|必需|typ|einheit|standard|vorgabe|wertebereich)\b"
+    r"[^:：]{0,20}[:：]",
+    re.IGNORECASE,
+)
 _SAME_AS_ABOVE = re.compile(
     r"\bthe same (?:rules?|way|applies|goes|holds|procedure|limits?)\b|\blikewise\b|\bas above\b"
     r"|同样|同上|相同的规则|如上",
@@ -381,9 +389,9 @@ class _Reading:
         for previous in self._pointed_at(shown, form, start, end):
             start, shown, before = previous.start, f"{previous.shown} {shown}", before | previous.words
         is_cut = (start == 0 and self.item.chunk.start > 0) or end == len(text)
-        is_property = form in (Form.PROSE, Form.ITEM) and self._is_property(shown)
+        is_new_property = self.is_term_new and form in (Form.PROSE, Form.ITEM) and self._is_property(shown)
         lead = self._lead(shown, form)
-        if is_property:
+        if is_new_property:
             self.default = shown.rstrip(".。 ") if _DEFAULT_VALUE.match(shown) else self.default
         elif self.term and self.is_term_new:
             says_what = form is Form.PROSE and len(shown) <= _LONGEST_LEAD
@@ -403,7 +411,7 @@ class _Reading:
             )
         )
         self._note(words, shown)
-        self.is_term_new = is_property
+        self.is_term_new = is_new_property
 
     def _pointed_at(self, shown: str, form: Form, start: int, end: int) -> list[Quotable]:
         """Return what stands right before a sentence and is needed to understand it, the nearest first."""
@@ -429,14 +437,17 @@ class _Reading:
         return self.is_term_new and self.term.startswith(("-", "`-")) and shown[0].isalpha() and " " in shown
 
     def _is_property(self, shown: str) -> bool:
-        """Return whether a line says one thing of the term above, before what explains it."""
-        return bool(self.term) and self.is_term_new and _PROPERTY.match(shown) is not None
+        """Return whether a line says one thing of the term above, beside what explains it."""
+        if not self.term or not _PROPERTY.match(shown):
+            return False
+        return self.is_term_new or _KNOWN_PROPERTY.match(shown) is not None
 
     def _lead(self, shown: str, form: Form) -> str:
         """Return what has to stand before a quote: nothing before prose that no term is explained by."""
         folded = shown.casefold()
         # The default of a setting may stand above what the setting means.
-        default = self.default if form is Form.PROSE and self.default.casefold() not in folded else ""
+        is_said = self.default.casefold() in folded or self._is_property(shown)
+        default = self.default if form is Form.PROSE and not is_said else ""
         if self.term and self.term.strip("`:： ").casefold() not in folded:
             return f"{self.term} ({default})" if default else self.term
         if default:
