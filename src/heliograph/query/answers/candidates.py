@@ -337,6 +337,8 @@ _SIGN = late_pattern(r"(?:(?<=\s)|(?<=[`\"'“]))[!*?%$#@&|~^+/\\:;=<>]{1,3}(?=\
 _MARKED_SIGN = late_pattern(r"[`\"'“]([^\w\s`\"'“”]{1,3})[`\"'”]")
 _LONGEST_TERM = 80
 _AS_TERM, _BEFORE, _ANYWHERE = 1.0, 0.7, 0.4
+# So many times as much, where nothing but the option can be meant: "What does -E do?"
+_ABOUT_OPTION = 2.0
 _PEOPLE = late_pattern(rf"\b(?:{'|'.join(sorted(DEMONYMS))})\b", re.IGNORECASE)
 _UNTYPED = "unknown"
 _MAYBE = 0.6
@@ -502,7 +504,7 @@ class AskedQuestion:
         return self.language == "zh"
 
     def explains(self, sentence: Quotable) -> float:
-        """Return whether a sentence is of what the question names, from 0 to 1; words tell nothing of an option.
+        """Return whether a sentence is of what the question names, from 0 to 1, and up to 2 where it asks of an option.
 
         A row or an item that begins with a term, or one that is told with it, explains this term; an option may be
         said anywhere.
@@ -515,7 +517,8 @@ class AskedQuestion:
                 (sentence.told, _ANYWHERE),
             ):
                 if not self.options.isdisjoint(_OPTION.findall(text)):
-                    return worth
+                    is_about = worth > _ANYWHERE and self.expected is not AnswerType.CODE
+                    return worth * (_ABOUT_OPTION if is_about else 1.0)
         if term and not self.identifiers.isdisjoint((_bare(term), _bare(behind))):
             return _AS_TERM
         if not self.identifiers.isdisjoint(_MARKED_SIGN.findall(sentence.shown)):

@@ -300,3 +300,12 @@ def test_a_line_of_manual_pages_says_nothing() -> None:
 )
 def test_a_default_may_be_asked_for_in_other_words(question: str, statement: str) -> None:
     assert any(form.search(statement) for form in expected_forms(question))
+
+
+def test_what_an_option_does_is_told_by_its_own_entry_though_others_sound_more_like_the_question() -> None:
+    text = "-W\n\nStop trim-lamp where the lamp goes out.\n\n-E\n\nTake no saved wick, but cut a new one.\n"
+    chunk = Chunk("chunk-1", "doc-1", 0, text, 9, 0, len(text), (), None)
+    quotables = quotable_sentences([RetrievedChunk(chunk, "a.md", "1", ())])
+    listed = shortlist("What does -E mean for trim-lamp?", quotables, {})
+    near = [0.3 if sentence.lead == "-E" else 0.6 for _, sentence in listed.items]
+    assert choose(listed, 1, near)[0].told == "-E Take no saved wick, but cut a new one."
