@@ -4,7 +4,8 @@
 shipped, with its navigation); `manuals/questions.jsonl` has the questions, written from the text of these pages. A
 question says what kind it is (`one_fact`, `two_facts`, `cross_language`: one fact of a page in another language, or
 `none`: not answered by these pages), its language, its facts, each a regular expression that the answer must match
-(white space apart, in any case), and the files they stand in.
+(white space apart, in any case), and the files they stand in. Those that are `unseen` were written by somebody who did
+not know the engine, on packages that nobody had tuned it on, and are counted by themselves.
 
 Per kind and language is counted how often all facts stand in the quotes, and in the first quote (the first of each
 part, where an answer is laid out by part), how often every file is among the first five chunks, and how often it is
@@ -49,6 +50,7 @@ class Question:
         language: Of the question: `en`, `zh` or `de`.
         facts: Patterns that an answer must match; empty for `none`.
         files: Where they stand, as `folder/page` below the folder of all pages.
+        is_unseen: Whether nobody who wrote it knew the engine.
     """
 
     question: str
@@ -56,6 +58,7 @@ class Question:
     language: str
     facts: tuple[str, ...]
     files: tuple[str, ...]
+    is_unseen: bool = False
 
 
 def read_pages() -> list[tuple[str, str, str]]:
@@ -71,7 +74,10 @@ def read_questions() -> list[Question]:
     """Return the questions."""
     lines = (_HERE / "questions.jsonl").read_text("utf-8").splitlines()
     return [
-        Question(item["question"], item["kind"], item["language"], tuple(item["facts"]), tuple(item["files"]))
+        Question(
+            *(item["question"], item["kind"], item["language"], tuple(item["facts"]), tuple(item["files"])),
+            item.get("unseen", False),
+        )
         for item in map(json.loads, filter(str.strip, lines))
     ]
 
@@ -120,7 +126,8 @@ def _figures(engine: Heliograph, asked: Sequence[Question], mode: str, *, shows:
     for question in asked:
         answer = engine.query(question.question, QueryParam(mode=mode))  # pyright: ignore[reportArgumentType]
         scores = scores_of(question, answer)
-        of_kind = counts.setdefault(f"{question.kind}, {question.language}", Counter())
+        label = f"{question.kind}, {question.language}{', unseen' if question.is_unseen else ''}"
+        of_kind = counts.setdefault(label, Counter())
         of_kind.update(asked=1, **{name: int(value) for name, value in scores.items()})
         wanted = "declined" if question.kind == "none" else "first"
         if shows and not scores[wanted]:
