@@ -84,7 +84,11 @@ def has_event_loop() -> bool:
 
 
 def run_at_once(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine none of whose awaits suspends, as where all that it reads is at hand in this thread."""
+    """Run a coroutine none of whose awaits suspends, as where all that it reads is at hand in this thread.
+
+    Raises:
+        RuntimeError: It waited for something else; it is closed.
+    """
     try:
         work.send(None)
     except StopIteration as done:

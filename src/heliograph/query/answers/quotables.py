@@ -394,7 +394,7 @@ class _Reading:
         if is_new_property:
             self.default = shown.rstrip(".。 ") if _DEFAULT_VALUE.match(shown) else self.default
         elif self.term and self.is_term_new:
-            says_what = form is Form.PROSE and len(shown) <= _LONGEST_LEAD
+            says_what = form is Form.PROSE and len(shown) <= _LONGEST_LEAD and not _DEFAULT_VALUE.match(shown)
             self.explained = shown if says_what else ""
         elif self.term and self.explained and form is Form.PROSE and _ELLIPTICAL.match(shown):
             lead = (
@@ -438,7 +438,8 @@ class _Reading:
 
     def _is_property(self, shown: str) -> bool:
         """Return whether a line says one thing of the term above, beside what explains it."""
-        if not self.term or not _PROPERTY.match(shown):
+        is_default = len(shown) <= _LONGEST_LEAD and _DEFAULT_VALUE.match(shown) is not None
+        if not self.term or not (is_default or _PROPERTY.match(shown)):
             return False
         return self.is_term_new or _KNOWN_PROPERTY.match(shown) is not None
 

@@ -718,12 +718,9 @@ class PostgresStore(Store):
         own = sum(documents.values()) + sum(counts[:3])
         return Stats(documents, *counts, bytes_on_disk=total * own // max(rows, own, 1))
 
-    def ingest_lock(self) -> AbstractAsyncContextManager[None]:
-        """Indexes of vectors that become due while it is held are built when it is let go."""
-        return self._ingest_lock()
-
     @asynccontextmanager
-    async def _ingest_lock(self) -> AsyncGenerator[None]:
+    async def ingest_lock(self) -> AsyncGenerator[None]:
+        """Indexes of vectors that become due while it is held are built when it is let go."""
         async with advisory_lock(self._database, "ingest", self._timeout_seconds):
             self._indexer.is_filling = True
             try:

@@ -284,6 +284,12 @@ def test_a_default_that_stands_apart_is_told_with_what_the_setting_means() -> No
     assert told[-2:] == ["oil_level *Introduced*: 3.0", "`wick` Its length."]
 
 
+def test_a_long_default_is_told_with_what_the_setting_means_too() -> None:
+    default = "Default: `['" + "lamp.handlers.Wick', '" * 5 + "lamp.handlers.Oil']`"
+    told = [quote.told for quote in _quotables(f"## LAMP_HANDLERS\n\n{default}\n\nWhat lights the lamp.\n")]
+    assert told == [f"LAMP_HANDLERS {default}", f"LAMP_HANDLERS ({default}) What lights the lamp."]
+
+
 def test_a_line_of_manual_pages_says_nothing() -> None:
     told = [quote.told for quote in _quotables("The lamp burns oil.\n\nlamp(1), `lamp-trim(8)`\n")]
     assert told == ["The lamp burns oil."]
