@@ -274,6 +274,20 @@ def test_graph_is_drawn_walked_and_corrected(browser: Browser, serve: Serve) -> 
     assert browser.errors() == []
 
 
+def test_what_is_typed_stays_when_the_page_is_drawn_again(browser: Browser, serve: Serve) -> None:
+    browser.prefer("en-US", "light")
+    browser.open(f"{serve()}/page/#/graph")
+    drawn(browser)
+    find_entity(browser, "bob")
+    browser.button("Rename").click()
+    browser.write("dialog [name=name]", "Robert")
+    browser.prefer("en-US", "dark")
+    browser.wait(lambda: browser.all("button[aria-label=Light]") or None, "the page in dark colours")
+    browser.prefer("en-US", "light")
+    fill(browser)
+    browser.wait_text(".panel h2", "Robert")
+
+
 def test_path_between_two_entities_is_found_and_what_is_hidden_goes(browser: Browser, serve: Serve) -> None:
     browser.open(f"{serve()}/page/#/graph")
     drawn(browser)

@@ -94,7 +94,7 @@ export function TalkList({ isOpen }: { isOpen: boolean }) {
           });
           setRenamed(null);
         }}>
-          <Field label={t("talkName")}><input name="name" value={renamed.title} required maxLength={200} autofocus /></Field>
+          <Field label={t("talkName")}><input name="name" defaultValue={renamed.title} required maxLength={200} autofocus /></Field>
         </Dialog>
       )}
     </div>

@@ -103,7 +103,7 @@ function Editor({ path, detail, onClose, onSave }: { path: string; detail: Detai
   if (text === null) return null;
   return (
     <Dialog title={t("editText")} onClose={onClose} onSubmit={onSave}>
-      <Field label={t("name")}><input name="title" value={detail.title} maxLength={1000} /></Field>
+      <Field label={t("name")}><input name="title" defaultValue={detail.title} maxLength={1000} /></Field>
       <Field label={t("text")}><textarea name="text" rows={16} required class="mono">{text}</textarea></Field>
     </Dialog>
   );

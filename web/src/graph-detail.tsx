@@ -109,11 +109,11 @@ function EntityForm({ form, entity, sources, onClose, onChanged }: {
     <Dialog title={title} onClose={onClose} onSubmit={run} submit={form === "edit" ? t("save") : t(form)} danger={form === "hide"}>
       {form === "edit" && (
         <>
-          <Field label={t("type")}><input name="type" value={entity.type} maxLength={200} /></Field>
+          <Field label={t("type")}><input name="type" defaultValue={entity.type} maxLength={200} /></Field>
           <Field label={t("description")}><textarea name="description" rows={6} required autofocus>{entity.descriptions.join("\n")}</textarea></Field>
         </>
       )}
-      {form === "rename" && <Field label={t("newName")}><input name="name" value={name} required autofocus maxLength={2048} /></Field>}
+      {form === "rename" && <Field label={t("newName")}><input name="name" defaultValue={name} required autofocus maxLength={2048} /></Field>}
       {form === "merge" && <Field label={t("mergeInto")}><input name="name" required autofocus maxLength={2048} list="names" autocomplete="off" onInput={(event) => void propose(event.currentTarget)} /></Field>}
       {form === "split" && (
         <>
@@ -204,8 +204,8 @@ export function RelationPanel({ source, target, onClose, onChoose, onChanged }: 
               {form === "edit" && (
                 <>
                   <Field label={t("description")}><textarea name="description" rows={5} required autofocus>{relation.descriptions.join("\n")}</textarea></Field>
-                  <Field label={t("keywords")}><input name="keywords" value={relation.keywords.join(", ")} /></Field>
-                  <Field label={t("weight")}><input name="weight" type="number" step="any" min={0} value={relation.weight} /></Field>
+                  <Field label={t("keywords")}><input name="keywords" defaultValue={relation.keywords.join(", ")} /></Field>
+                  <Field label={t("weight")}><input name="weight" type="number" step="any" min={0} defaultValue={relation.weight} /></Field>
                 </>
               )}
             </Dialog>
