@@ -41,6 +41,7 @@ from heliograph.text.name_spans import (
     SHOUTED_WORDS,
     STRUCTURE_WORDS,
     NameSpan,
+    german_nouns,
     is_german_noun,
     is_identifier,
     languages_of,
@@ -57,7 +58,7 @@ from heliograph.text.phrases import (
     phrases_outside,
     read_texts,
 )
-from heliograph.text.tokens import is_everyday, is_usually_lower
+from heliograph.text.tokens import encode, is_everyday, is_usually_lower
 
 # Where entities stand in a chunk: the parts of what `local_reading` gives.
 
@@ -451,6 +452,8 @@ _SHORTEST_HAN_PHRASE = 3
 _WORD_BEFORE = re.compile(r"([^\W\d_]+)\W{1,3}\Z")
 _LONGEST_WORD_BEFORE = 12
 _BEFORE_NOUNS = word_list("before_nouns")
+_POINTING = word_list("pointing_adjectives")
+_STAND_BEFORE_NOUNS = _BEFORE_NOUNS | _POINTING
 _LONGEST_PHRASE = 80
 # "柳江的主要支流是寨蒿河。": what is said to be the attribute of something.
 _STATED = re.compile(
@@ -527,6 +530,9 @@ def _terms(text: str, phrase: Phrase) -> Iterator[Term]:
     if " " not in phrase.text and "\n" not in phrase.text:
         return
     words = [match.span() for match in _UNSPACED.finditer(phrase.text)]
+    while words and phrase.text[slice(*words[0])].lower() in _POINTING:
+        # "The current object" is whichever is spoken of.
+        words.pop(0)
     for length in (3, 2):
         for first in range(len(words) - length + 1):
             start, end = words[first][0], words[first + length - 1][1]
@@ -534,7 +540,7 @@ def _terms(text: str, phrase: Phrase) -> Iterator[Term]:
             before = _WORD_BEFORE.search(
                 text[max(0, phrase.start + start - _LONGEST_WORD_BEFORE) : phrase.start + start]
             )
-            is_noun = first == 0 and before is not None and before[1].lower() in _BEFORE_NOUNS
+            is_noun = first == 0 and before is not None and before[1].lower() in _STAND_BEFORE_NOUNS
             yield Term(entity_key(name), name, phrase.start + start, phrase.start + end, is_noun=is_noun)
 
 
@@ -661,15 +667,17 @@ def _topics(parts: Sequence[Part], about: Sequence[dict[str, str]], named: Colle
 def _subjects(title: str, chunk: Chunk, line: str, said: _Said, *, opens_document: bool) -> list[tuple[str, str]]:
     """Return the names of the nearest heading that has any, and of the title where the chunk has no other.
 
-    A heading names something if the text below it does, too; what a title names needs no such proof.
+    A heading names something if the text below it does, too; what a title names needs no such proof, unless it may
+    be a German noun and the chunk is not the first.
     """
-    given = (*subjects_of(title), *(subjects_of(line) if opens_document and line and line[0] != "#" else ()))
+    titles = [one for one in subjects_of(title) if opens_document or not said.needs_proof(one[0]) or said.as_said(*one)]
+    given = (*titles, *(subjects_of(line) if opens_document and line and line[0] != "#" else ()))
     headings = (subjects_of(heading) for heading in (line, *reversed(chunk.headings)) if heading)
     told = (tuple(name for one in names if (name := one if one in given else said.as_said(*one))) for names in headings)
     nearest = next((names for names in told if names), ())
     if nearest and not opens_document:
         return list(nearest)
-    return [*nearest, *(name for name in subjects_of(title) if name not in nearest)]
+    return [*nearest, *(name for name in titles if name not in nearest)]
 
 
 class _Said:
@@ -692,12 +700,20 @@ class _Said:
                 return None
             is_meant = self._has_sure_word(name) or _PRONOUN_FIRST.search(self._text) is not None
             return (name, kind) if is_meant and "," not in name and "、" not in name else None
+        if _HAN.search(name) and len(encode(name)) == 1 and entity_key(name) not in self._names:
+            # "颜色": a word of every text. Places that are as common are tagged as names.
+            return None
         said = name if name in self._text else self._text[start : start + len(name)]
         if " " not in name and not _HAN.search(name):
             is_word = said.islower() and is_everyday(said, is_english=self._languages[0] == "en")
             if _is_common(name) or self._is_german_noun(name) or is_word:
                 return None
         return said, kind
+
+    def needs_proof(self, title: str) -> bool:
+        """Return whether a title is one word of a German text, which may be any noun: "Werkzeuge"."""
+        is_word = title.isalpha() and title.istitle() and title.lower() not in PLACES
+        return is_word and "de" in self._languages
 
     @cached_property
     def _languages(self) -> list[str]:
@@ -713,7 +729,9 @@ class _Said:
 
     def _is_german_noun(self, name: str) -> bool:
         words = name.split()
-        return is_german_noun(("in", *words), 1, len(words)) and "de" in self._languages
+        if "de" not in self._languages:
+            return False
+        return is_german_noun(("in", *words), 1, len(words), nouns=german_nouns(words, self._whole))
 
     def without_unsaid(
         self, named: Sequence[Sequence[NameSpan]], known: Sequence[Sequence[NameSpan]]

@@ -98,7 +98,7 @@ def singular(phrase: str) -> str:
 _HASHES = re.compile(r"^\s*#+\s*")
 _NUMBERING = re.compile(
     r"^\s*(?:(?:chapter|part|section|appendix|kapitel|teil|abschnitt|anhang|chapitre|partie|annexe|cap[íi]tulo|secci[óo]n|parte"
-    r"|ap[ée]ndice)\s+\w{1,5}\s*[:.–-]?\s+|\d{1,3}(?:\.\d{1,3})*[.)、]?\s+|[IVX]{1,5}\.\s+"
+    r"|ap[ée]ndice)\s+\w{1,5}\s*[:.–-]?\s+|\d{1,3}(?:\.\d{1,3})*[.)、]?\s+|\d{1,3}(?:\.\d{1,3})+:\s+|[IVX]{1,5}\.\s+"
     r"|[A-Z](?:\.\d{1,3})+\.?\s+|第\s?[一二三四五六七八九十百\d]{1,4}\s?[章节部篇回讲]\s*[:：、]?\s*|[（(]?[一二三四五六七八九十]{1,3}[)）、]\s*)",
     re.IGNORECASE,
 )
@@ -122,6 +122,7 @@ _ABOUT_CODE = re.compile(
     r"(?P<name>[A-Za-z_][\w-]*[._][\w.-]+)(?:\(\))?$"
 )
 _THINGS_IN_ING = frozenset({"during", "king", "spring", "string", "thing", "wing", "ring", "building", "evening"})
+_SHORTEST_VERB = 4
 _MOST_TITLE_WORDS = 6
 _MOST_WORDS_IN_TITLE_CASE = 10
 _MOST_LETTERS = 60
@@ -149,10 +150,14 @@ def _read_heading(heading: str) -> tuple[tuple[str, str], ...]:
     if not name or name.casefold() in _GENERIC or _FILE_NAME.fullmatch(name):
         return ()
     found = find_names(name)
-    if _is_name(name) and not _says_what_to_do(name):
+    says_what_to_do = _says_what_to_do(name)
+    if _is_name(name) and not says_what_to_do:
         kinds = {clean_name(span.text): span.type for span in found}
         return ((name, kinds.get(name) or _type_of_heading(name)),)
     sure = [span for span in found if " " in span.text or span.type != "unknown" or _proves_itself(name, span)]
+    if says_what_to_do and name.partition(" ")[0].endswith("ing"):
+        # "Assigning Footprints" is no name because of its capitals.
+        sure = [span for span in sure if span.start]
     inner = {clean_name(span.text): span.type for span in sure if not _FILE_NAME.fullmatch(span.text)}
     return tuple((name, kind) for name, kind in inner.items() if name)[:_MOST_INNER_NAMES]
 
@@ -179,7 +184,11 @@ def _says_what_to_do(name: str) -> bool:
     # A German infinitive at the end; what is one token is a word of English, too ("Access token").
     if last.islower() and last.endswith("en") and len(encode(f" {last}")) > 1:
         return True
-    return bool(rest) and first.endswith("ing") and is_usually_lower(first) and first.lower() not in _THINGS_IN_ING
+    if not rest or not first.endswith("ing") or first.lower() in _THINGS_IN_ING:
+        return False
+    # "Assigning" is too rare to tell, but "assign" is not.
+    base = first.removesuffix("ing")
+    return is_usually_lower(first) or (len(base) > _SHORTEST_VERB and is_usually_lower(base))
 
 
 def _type_of_heading(name: str) -> str:
@@ -215,6 +224,8 @@ _SMALL = word_list("small_words")
 _CLAUSE_OPENERS = word_list("prepositions") | word_list("conjunctions")
 _NO_SUBJECTS = stop_words("en") | CALENDAR
 _PRONOUNS = word_list("pronouns")
+# "Ann, who is a singer" says what Ann is.
+_NO_DEFINED = _PRONOUNS - {"who", "which"}
 _QUOTES = ('"', "“")
 _LONGEST_REPEATED = 60
 _MARKS = " \t*_\"'“”‘’`,;:"
@@ -303,6 +314,9 @@ def _english_opening(sentence: str, *, opens_document: bool) -> Opening | None:
     plain = _BRACKETED.sub("", _BRACKETED.sub("", sentence))
     copula = _COPULA.search(plain)
     if not copula:
+        return None
+    if plain[: copula.start()].rpartition(" ")[2].lower() in _NO_DEFINED:
+        # "Fortunately, there is a better way."
         return None
     is_definition = _DETERMINER.match(plain, copula.end()) is not None
     nouns = _predicate_nouns(plain[copula.end() : copula.end() + 120]) if is_definition else []
@@ -707,7 +721,12 @@ def speakers(text: str) -> dict[str, str]:
         if (label[0].isupper() or not label[0].isascii())
         and not _NO_SPEAKERS.issuperset(label.lower().split())
         and not any(word.islower() for word in label.split()[1:])
-        and (is_all_talk or (is_talk and count >= _LEAST_TURNS) or _TWO_NAMES.fullmatch(label))
+        and (
+            # Chinese shows no name by a capital, and settings are explained in lines of this form, too.
+            (is_all_talk and not _HAN.search(label))
+            or (is_talk and count >= _LEAST_TURNS)
+            or _TWO_NAMES.fullmatch(label)
+        )
     }
 
 

@@ -24,7 +24,7 @@ from onnxruntime.capi.onnxruntime_pybind11_state import InvalidGraph, InvalidPro
 
 from heliograph.errors import ModelUnavailable
 from heliograph.text.analysis import HAN, function_words, stop_words, word_list
-from heliograph.text.name_spans import COMMON_WORDS, NameSpan
+from heliograph.text.name_spans import COMMON_WORDS, SHOUTED_WORDS, NameSpan
 
 # A piece is what the network sees at once; longer texts are cut where a clause ends.
 _LONGEST_PIECE = 200
@@ -261,6 +261,7 @@ _LONGEST_ENDING = max(map(len, _CLOSING_TYPES))
 # After a place these are common nouns, not the end of its name.
 _GENERAL_NOUNS = word_list("zh_general_nouns")
 _NO_NAME = re.compile(r"[\d\W_]*")
+_NO_LATIN_NAMES = COMMON_WORDS | SHOUTED_WORDS
 # The model takes "ESP32芯片和TLS 1.3" for one word.
 _JOINS_LATIN = re.compile(r"\s|(?:[和与及、][A-Za-z])|(?:[A-Za-z\d][和与及、])")
 _DOTS = frozenset("·・•‧")
@@ -383,13 +384,14 @@ def _span(words: list[TaggedWord], offset: int) -> Iterator[NameSpan]:
         return
     if _JOINS_LATIN.search(text) or (
         not _HAN.search(text)
-        and not (len(text) > 2 and text.casefold() not in stop_words("en") and text.casefold() not in COMMON_WORDS)
+        and not (len(text) > 2 and text.casefold() not in stop_words("en") and text.casefold() not in _NO_LATIN_NAMES)
     ):
         return
     kind = _TYPES[words[0].tag]
     if len(words) > 1 or kind == "unknown":
         kind = _closing_type(text) or kind
-    if kind == "person" and "的" in text:
+    # The model knows no Latin letters: it takes "TODO" for a person.
+    if kind == "person" and ("的" in text or text.isupper()):
         kind = "unknown"
     start = offset + words[0].start
     yield NameSpan(text, start, start + len(text), kind)

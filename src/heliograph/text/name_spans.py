@@ -164,10 +164,10 @@ def type_of_name(name: str, before: str, after: str, *, is_titled: bool = False)
     if is_titled:
         return "person"
     if words[0] in KEPT_TITLES and (len(words) > 1 or not name.isupper()):
-        return _by_head(words) or "person"
+        return _by_head(words, name.split()) or "person"
     # Small words that join no names are those of a heading: "Laufende Dienste auf Port 443".
     is_heading = any(word.islower() and word not in _IN_NAMES for word in name.split())
-    by_words = "" if is_heading else _by_head(words)
+    by_words = "" if is_heading else _by_head(words, name.split())
     by_words = by_words or _place_or_person(words, name) or ("" if is_heading else _by_inner_word(words))
     if by_words or name.rstrip("s").isupper():
         return by_words or "unknown"
@@ -177,7 +177,7 @@ def type_of_name(name: str, before: str, after: str, *, is_titled: bool = False)
     return kind if kind and not is_common else "unknown"
 
 
-def _by_head(words: Sequence[str]) -> str:
+def _by_head(words: Sequence[str], written: Sequence[str]) -> str:
     """Judge by the head word: the last one, or the one before "of", in German "des" and the like."""
     if len(words) < 2:
         return ""
@@ -188,8 +188,13 @@ def _by_head(words: Sequence[str]) -> str:
     if words[0] in GIVEN_NAMES and len(words) == 2 and head not in ORGANIZATION_WORDS:
         return ""
     kind = next((kind for kind, heads in _BY_HEAD if head in heads), "")
-    is_unsure = head in _UNSURE_PLACES and all(map(is_usually_lower, words[: words.index(head)]))
-    return "" if kind == "location" and is_unsure else kind
+    is_unsure = kind == "location" and (head in _UNSURE_PLACES or head.removesuffix("s") in _UNSURE_PLACES)
+    return "" if is_unsure and _names_no_place(written[: words.index(head)]) else kind
+
+
+def _names_no_place(before: Sequence[str]) -> bool:
+    """Return whether the words before an unsure head are common ones, acronyms, or possessives: "Handler's State"."""
+    return all(is_usually_lower(word) or word.isupper() or _ends_possessive(word) for word in before)
 
 
 def _by_inner_word(words: Sequence[str]) -> str:
@@ -256,6 +261,9 @@ _MIXED = re.compile(r"(?=[^\s]*[A-Za-z])(?=[^\s]*\d)[\w.+-]+")
 _ID_PART = re.compile(r"\w*\d:[A-Z]+:\d\w*")
 _PART_NUMBER = re.compile(r"[A-Z]{1,2}\d{1,3}[a-z]?")
 _QUANTITY = re.compile(r"[\d.]+[-\w]{0,3}|\d+x\d+|\d+-\w+|[a-z]+-\d+\w{0,2}|\d+(?:st|nd|rd|th)\b.*", re.IGNORECASE)
+# "E.g.", "I.e." and the German "Z.B.": the capital is that of the sentence.
+_SMALL_ABBREVIATION = re.compile(r"[^\W\d_](?:\.[a-zß-öø-ÿ])+\.?")
+_LONGEST_UNIT = 3
 _CAMEL = re.compile(r"[a-z][a-z0-9]*[A-Z]\w*|[A-Z][a-z]+(?:[A-Z][a-z0-9]+)+")
 # After these a capital may only mark the start of a sentence, a list item, a quotation or a cell.
 _OPENERS = frozenset('"“‘«([*-•·|>#:—–…!?;_`~/=')
@@ -277,6 +285,11 @@ _GERMAN_DETERMINER = re.compile(
     r"d(?:er|ie|as|en|em|es)|k?ein(?:e[nmrs]?)?|(?:dies|jed|jen|welch|manch|solch)e[nmrs]?|alle[nmrs]?|viele[rn]?|mehrere[rn]?"
     r"|(?:ihr|sein|mein|unser)(?:e[nmrs]?)?|zu[mr]|ans|ins|[ai]m|beim|vom|fürs"
 )
+_GERMAN_CAPITAL = re.compile(r"(?<![\w-])[A-ZÄÖÜ][a-zäöüß]+(?![\w-])")
+_GERMAN_CASES = ("e", "en", "n")
+_SHORTEST_NOUN = 5
+# German writes the polite "you" and "your" with a capital wherever they stand.
+_GERMAN_POLITE = re.compile(r"Sie|Ihnen|Ihr(?:e[nmrs]?)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +303,7 @@ class CaseEvidence:
         language: The text's main language.
         others: Other languages in Latin letters of which the text has whole sentences, as half translated manuals do.
         bare: In German, words with a capital that twice follow a preposition alone, and nowhere an article.
+        nouns: In German, words with a capital that the text declines, compounds or gives an article, as it does nouns.
     """
 
     lower: frozenset[str]
@@ -298,6 +312,7 @@ class CaseEvidence:
     language: str = "en"
     others: tuple[str, ...] = ()
     bare: frozenset[str] = frozenset()
+    nouns: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, text: str) -> CaseEvidence:
@@ -305,8 +320,8 @@ class CaseEvidence:
         lower = frozenset(word for word in _WORDS.findall(text) if word.islower())
         capitalised = frozenset(word for word in _INSIDE_SENTENCE.findall(text) if word[0].isupper())
         language, *others = languages_of(text, lower)
-        bare = _bare_words(text) if "de" in (language, *others) else frozenset[str]()
-        return cls(lower, capitalised, _grammar(language), language, tuple(others), bare)
+        bare, nouns = _german_words(text) if "de" in (language, *others) else (frozenset[str](), frozenset[str]())
+        return cls(lower, capitalised, _grammar(language), language, tuple(others), bare, nouns)
 
     def of_sentence(self, sentence: str) -> CaseEvidence:
         """Return the evidence for one sentence of the text, which may be in another of its languages.
@@ -347,12 +362,46 @@ def _own_words(language: str, beside: str) -> frozenset[str]:
     return stop_words(language) - stop_words(beside) - stop_words("en")
 
 
-def _bare_words(text: str) -> frozenset[str]:
-    """Return the words of a German text that stand as names do: "in Debian", and never "das Debian"."""
+def _german_words(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the words of a German text that stand as names do ("in Debian"), and those that are nouns there."""
     pairs = _GERMAN_PAIR.findall(text)
-    determined = {word for before, word in pairs if _GERMAN_DETERMINER.fullmatch(before.lower())}
     counts = Counter(word for before, word in pairs if before.lower() in _PREPOSITIONS)
-    return frozenset(word for word, count in counts.items() if count > 1) - determined
+    nouns = german_nouns(counts, text)
+    determined = {word for before, word in pairs if _GERMAN_DETERMINER.fullmatch(before.lower())}
+    return frozenset(word for word, count in counts.items() if count > 1) - determined, nouns
+
+
+def german_nouns(words: Iterable[str], text: str) -> frozenset[str]:
+    """Return those of some words with a capital that a German text uses as nouns.
+
+    A noun has articles ("den Paketen"), cases and numbers ("Paket", "Pakete"; the genitive in -s proves nothing, as
+    names have it, too), and ends other nouns ("Metapakete").
+    """
+    determined = {word for before, word in _GERMAN_PAIR.findall(text) if _GERMAN_DETERMINER.fullmatch(before.lower())}
+    written = frozenset(_GERMAN_CAPITAL.findall(text))
+    ends = "".join(f"{word.lower()} " for word in written)
+    return frozenset(word for word in words if word in determined or _is_declined(word, written, ends))
+
+
+def _is_declined(word: str, written: frozenset[str], ends: str) -> bool:
+    """Return whether another word with a capital is a form of this noun or ends in it.
+
+    Args:
+        word: The word.
+        written: All words with a capital.
+        ends: The same in lower case, each with a blank behind it.
+    """
+    if len(word) < _SHORTEST_NOUN:
+        return False
+    stems = {word.removesuffix(ending) for ending in _GERMAN_CASES}
+    forms = (f"{stem}{ending}" for stem in stems if len(stem) >= _SHORTEST_NOUN - 1 for ending in ("", *_GERMAN_CASES))
+    if any(form != word and form in written for form in forms):
+        return True
+    tail = f"{word.lower()} "
+    at = ends.find(tail)
+    while at == 0 or (at > 0 and ends[at - 1] == " "):
+        at = ends.find(tail, at + 1)
+    return at > 0
 
 
 @dataclass(slots=True)
@@ -401,11 +450,11 @@ def _is_initial(tokens: list[NameToken], index: int) -> bool:
 def _may_be_name(tokens: list[NameToken], index: int, evidence: CaseEvidence) -> bool:
     token = tokens[index]
     word, lower = token.text, token.lower
-    if not (word[0].isalpha() or word[0] == "_" or word[0].isdigit()):
+    if not (word[0].isalpha() or word[0] == "_" or word[0].isdigit()) or _SMALL_ABBREVIATION.fullmatch(word):
         return False
     if is_identifier(word):
-        return not _is_numbered_part(tokens, index)
-    if not word[0].isupper() or _is_date_part(tokens, index):
+        return not (_is_numbered_part(tokens, index) or _is_unit(tokens, index))
+    if not word[0].isupper() or _is_date_part(tokens, index) or _is_unit(tokens, index):
         return False
     if len(word) == 1:
         return _is_initial_letter(tokens, index)
@@ -413,6 +462,8 @@ def _may_be_name(tokens: list[NameToken], index: int, evidence: CaseEvidence) ->
         return lower not in SHOUTED_WORDS and not _is_in_id(tokens, index)
     elided, _, rest = lower.replace("’", "'").partition("'")
     # "Don't", and in French "C'est".
+    if evidence.language == "de" and _GERMAN_POLITE.fullmatch(word):
+        return False
     if elided in evidence.function_words or (len(elided) == 1 and rest in evidence.function_words):
         return index > 0 and tokens[index - 1].is_name and lower in _SURNAMES_TOO
     may_open = _is_initial(tokens, index) or _opens_entry(tokens, index)
@@ -423,6 +474,13 @@ def _is_numbered_part(tokens: list[NameToken], index: int) -> bool:
     """Return whether this numbers a part of a document: "Table S1", "Fig. A2"."""
     before = tokens[index - 2 if index > 1 and _is_dot(tokens, index - 1) else index - 1].lower if index else ""
     return before in STRUCTURE_WORDS and _PART_NUMBER.fullmatch(tokens[index].text) is not None
+
+
+def _is_unit(tokens: list[NameToken], index: int) -> bool:
+    """Return whether this is the unit of the number before it: "82 kB", "2.4 GHz"."""
+    word = tokens[index].text
+    is_made_so = len(word) <= _LONGEST_UNIT and word.isalpha() and not word[1:].islower() and not word.isupper()
+    return is_made_so and index > 0 and tokens[index - 1].text[-1].isdigit()
 
 
 def _is_in_id(tokens: list[NameToken], index: int) -> bool:
@@ -531,6 +589,7 @@ def is_german_noun(
     last: int,
     bare: frozenset[str] = frozenset(),
     lower_words: frozenset[str] = frozenset(),
+    nouns: frozenset[str] = frozenset(),
 ) -> bool:
     """Return whether the word or words from `first` to `last` are common nouns.
 
@@ -540,6 +599,7 @@ def is_german_noun(
         last: Index of the last one.
         bare: Words that the text uses without an article; see `CaseEvidence`.
         lower_words: Words that the text has in lower case: "klicken" makes "durch Klicken" none.
+        nouns: Words that the text uses as nouns; see `CaseEvidence`.
     """
     word = words[first]
     lower = word.lower().removesuffix("s") if word.lower() not in _KNOWN else word.lower()
@@ -557,18 +617,44 @@ def is_german_noun(
         # "Verwandte Themen": an adjective has its capital from the start of the sentence, and the noun as nouns do.
         opens = first == 0 or words[first - 1] in _OPENERS
         if word.endswith(_ADJECTIVE_ENDINGS):
-            return opens and last == first + 1 and is_german_noun(("in", words[last]), 1, 1, bare, lower_words)
+            return opens and last == first + 1 and is_german_noun(("in", words[last]), 1, 1, bare, lower_words, nouns)
         # "zum Beispiel Papier" against "Herr Zorblatt".
-        return all(is_german_noun(("in", one), 1, 1, bare, lower_words) for one in words[first : last + 1])
+        return all(is_german_noun(("in", one), 1, 1, bare, lower_words, nouns) for one in words[first : last + 1])
     before = words[first - 1].lower() if first else ""
     if before in STRIPPED_TITLES or (before == "." and first > 1 and words[first - 2].lower() in STRIPPED_TITLES):
         return False
     if before not in _PREPOSITIONS:
         return True
-    if word.endswith(_NOUN_ENDINGS) or len(word) > _LONGEST_SIMPLE_WORD or word.lower() in lower_words:
+    if word.endswith(_NOUN_ENDINGS) or len(word) > _LONGEST_SIMPLE_WORD or word.lower() in lower_words or word in nouns:
         return True
     # "durch Klicken": a verb in the place of a noun.
     return (before == "durch" and word.endswith("en")) or (_is_frequent(word) and word not in bare)
+
+
+_ARTICLES_AFTER_NAMES = frozenset({"das", "dem", "den", "zu"})
+
+
+def _german_end(tokens: list[NameToken], first: int, last: int, evidence: CaseEvidence) -> int:
+    """Return where a name of a German sentence ends that was taken on to the next noun, or `last`.
+
+    It ends where a noun with its article follows ("Debian das Programm"), and where it is in the genitive, whose ending
+    is cut off: "Martin Kraffts Buch".
+    """
+    is_person = tokens[first].lower in GIVEN_NAMES
+    for index in range(first, last + 1):
+        token = tokens[index]
+        following = tokens[index + 1].text if index < last else ""
+        if following in _ARTICLES_AFTER_NAMES and not (following == "zu" and is_person):
+            return index
+        base = token.text.removesuffix("s")
+        may_decline = (is_person and index > first) or base.lower() in _KNOWN
+        if base == token.text or not may_decline or token.lower in _KNOWN or base.endswith("s"):
+            continue
+        is_before_noun = following[:1].isupper() and is_german_noun(("in", following), 1, 1, nouns=evidence.nouns)
+        if is_before_noun or (index == last and base in evidence.capitalised):
+            tokens[index] = replace(token, text=base, end=token.end - 1)
+            return index
+    return last
 
 
 def _is_frequent(word: str) -> bool:
@@ -627,8 +713,10 @@ def latin_names(text: str, start: int, end: int, evidence: CaseEvidence) -> list
             index += 1
             continue
         last = _grow(text, tokens, index)
-        is_noun = evidence.language == "de" and is_german_noun(
-            [token.text for token in tokens], index, last, evidence.bare, evidence.lower
+        is_german = evidence.language == "de"
+        last = _german_end(tokens, index, last, evidence) if is_german else last
+        is_noun = is_german and is_german_noun(
+            [token.text for token in tokens], index, last, evidence.bare, evidence.lower, evidence.nouns
         )
         if not (is_noun or _is_label(tokens, index, last)) and (name := _named(text, tokens, index, last, evidence)):
             names.append(name)
@@ -672,6 +760,9 @@ def _grow(text: str, tokens: list[NameToken], first: int) -> int:
 def _next_part(tokens: list[NameToken], first: int, last: int) -> int:
     """Return the index of the name's next word, or `last` when it ends here."""
     token, after = tokens[last], last + 1
+    if "_" in token.text:
+        # What follows is said of it, as in the listing of a program: "a_1.deb Created".
+        return last
     if _ends_possessive(token.text):
         joins = _continues(tokens, after) and tokens[after].lower in JOINED_AFTER_POSSESSIVE
         return after if joins else last
@@ -679,10 +770,11 @@ def _next_part(tokens: list[NameToken], first: int, last: int) -> int:
         return after
     if after >= len(tokens):
         return last
-    return _across_mark(tokens, last) or _across_particle(tokens, first, last) or _with_number(tokens, last) or last
+    across = _across_mark(tokens, first, last) or _across_particle(tokens, first, last)
+    return across or _with_number(tokens, last) or last
 
 
-def _across_mark(tokens: list[NameToken], last: int) -> int:
+def _across_mark(tokens: list[NameToken], first: int, last: int) -> int:
     """Return the index of the word after a mark that belongs to the name, or 0."""
     mark, word = tokens[last + 1].text, tokens[last].lower
     if not _continues(tokens, last + 2):
@@ -695,8 +787,14 @@ def _across_mark(tokens: list[NameToken], last: int) -> int:
         (mark == "&" and tokens[last + 2].lower not in GIVEN_NAMES)
         or (mark == "." and (word in _ABBREVIATED or _DOTTED.fullmatch(word) is not None))
         or (mark == "," and tokens[last + 2].lower in _SUFFIXES)
+        # "Debian GNU/Linux", but not "KDE/GNOME".
+        or (mark == "/" and last > first and tokens[last].text.isupper() and _is_tight(tokens, last))
     )
     return last + 2 if belongs else 0
+
+
+def _is_tight(tokens: list[NameToken], index: int) -> bool:
+    return tokens[index].end == tokens[index + 1].start and tokens[index + 1].end == tokens[index + 2].start
 
 
 def _across_particle(tokens: list[NameToken], first: int, last: int) -> int:
@@ -789,10 +887,12 @@ def _after_titles(tokens: list[NameToken], first: int, last: int) -> int:
         if are_roles and following.lower in GIVEN_NAMES:
             return index + 1
         rest = tokens[index + 1 : last + 1]
-        # "CEO Shadow" and "Manager Mention MR" are no persons.
-        is_thing = (len(rest) > 1 or tokens[index].text.isupper()) and all(
+        # "CEO Shadow", "Manager Mention MR" and "Window Manager XFCE" are no persons.
+        is_thing = (len(rest) > 1 or tokens[index].text.isupper() or index > first) and all(
             token.text.isupper() or is_usually_lower(token.text.partition("'")[0]) for token in rest
         )
+        # "MX Linux" and "MS Access" are no "Mx" and "Ms".
+        is_thing = is_thing or (tokens[index].text.isupper() and len(word) == len("ms"))
         if word in STRIPPED_TITLES and not is_thing and (following.is_name or following.text == "."):
             start = min(index + (1 if following.is_name else 2), last)
     return start

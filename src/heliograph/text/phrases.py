@@ -295,7 +295,9 @@ def _quoted_type(words: list[str], evidence: CaseEvidence) -> str:
         return ""
     if len(words) == 1:
         word = words[0].casefold()
-        is_noun = evidence.language == "de" and is_german_noun(("in", *words), 1, 1, evidence.bare, evidence.lower)
+        is_noun = evidence.language == "de" and is_german_noun(
+            ("in", *words), 1, 1, evidence.bare, evidence.lower, evidence.nouns
+        )
         if is_noun or word in _NO_TERMS or word in _CODE_LITERALS:
             return ""
     if all(word[0].isupper() or word[0].isdigit() for word in content):
@@ -309,7 +311,7 @@ def _is_code_name(term: str, evidence: CaseEvidence) -> bool:
     if is_value or term.casefold() in evidence.function_words:
         return False
     # A value or a field of one page is no name: `name`, `default`, `foo`.
-    if term.islower() and (term in _NO_TERMS or term in _PLACEHOLDERS):
+    if (term.islower() or term.istitle()) and (term.lower() in _NO_TERMS or term.lower() in _PLACEHOLDERS):
         return False
     return is_identifier(term) or _CODE_WORD.fullmatch(term) is not None
 
