@@ -29,6 +29,7 @@ from heliograph.extraction.local_subjects import (
 )
 from heliograph.models import Chunk
 from heliograph.text.analysis import HAN, stop_words, word_list
+from heliograph.text.german import german_nouns, is_german_noun
 from heliograph.text.name_spans import (
     COMMON_WORDS,
     DEMONYMS,
@@ -41,8 +42,6 @@ from heliograph.text.name_spans import (
     SHOUTED_WORDS,
     STRUCTURE_WORDS,
     NameSpan,
-    german_nouns,
-    is_german_noun,
     is_identifier,
     languages_of,
     spans_within,
@@ -561,6 +560,7 @@ _NO_HEADINGS = COMMON_WORDS | STRUCTURE_WORDS | SHOUTED_WORDS | word_list("gener
 _SMALL = word_list("small_words")
 _LONGEST_ACRONYM = 6
 _LINE_MARK = 6
+_BEFORE_HEADING = re.compile(r"^[\W\d_]+")
 _OPENING_QUOTES = frozenset('"“„«‚»‹')
 _PRONOUN_FIRST = re.compile(r"^(?:It|He|She|They|[它他她该])(?!们|\w*[a-z])", re.MULTILINE)
 
@@ -584,7 +584,7 @@ def _read_chunk(
     title: str, chunk: Chunk, text: str, context: ChunkContext, sentences: list[SentenceReading]
 ) -> ReadChunk:
     opens_document = context.opens_document
-    said = _Said(text, sentences)
+    said = _Said(text, sentences, chunk.headings)
     line = title_line(text, sentences)
     subjects = _subjects(title, chunk, line, said, opens_document=opens_document)
     parts = [
@@ -667,23 +667,21 @@ def _topics(parts: Sequence[Part], about: Sequence[dict[str, str]], named: Colle
 def _subjects(title: str, chunk: Chunk, line: str, said: _Said, *, opens_document: bool) -> list[tuple[str, str]]:
     """Return the names of the nearest heading that has any, and of the title where the chunk has no other.
 
-    A heading names something if the text below it does, too; what a title names needs no such proof, unless it may
-    be a German noun and the chunk is not the first.
+    A heading names something if the text below it does, too; what a title names needs no such proof.
     """
-    titles = [one for one in subjects_of(title) if opens_document or not said.needs_proof(one[0]) or said.as_said(*one)]
-    given = (*titles, *(subjects_of(line) if opens_document and line and line[0] != "#" else ()))
+    given = (*subjects_of(title), *(subjects_of(line) if opens_document and line and line[0] != "#" else ()))
     headings = (subjects_of(heading) for heading in (line, *reversed(chunk.headings)) if heading)
     told = (tuple(name for one in names if (name := one if one in given else said.as_said(*one))) for names in headings)
     nearest = next((names for names in told if names), ())
     if nearest and not opens_document:
         return list(nearest)
-    return [*nearest, *(name for name in titles if name not in nearest)]
+    return [*nearest, *(name for name in subjects_of(title) if name not in nearest)]
 
 
 class _Said:
     """What the sentences of a chunk say, apart from its headings, labels, captions and cells."""
 
-    def __init__(self, text: str, sentences: Sequence[SentenceReading]) -> None:
+    def __init__(self, text: str, sentences: Sequence[SentenceReading], headings: Sequence[str] = ()) -> None:
         self.says = [says_something(text[sentence.start : sentence.end]) for sentence in sentences]
         self._sentences = sentences
         stated = [s for s, says in zip(sentences, self.says, strict=True) if says]
@@ -691,6 +689,8 @@ class _Said:
         self._text = "\n".join(text[sentence.start : sentence.end].replace("\n", " ") for sentence in stated)
         self._lower = self._text.lower()
         self._names = {entity_key(cleaned_name(name.text)) for sentence in stated for name in sentence.names}
+        lines = (*headings, *(line for line in text.split("\n") if line[:1] == "#"))
+        self._headings = {_BEFORE_HEADING.sub("", line).rstrip() for line in lines}
 
     def as_said(self, name: str, kind: str) -> tuple[str, str] | None:
         """Return a heading's name as sentences write it, with its type; None if none has it and it may be no name."""
@@ -710,11 +710,6 @@ class _Said:
                 return None
         return said, kind
 
-    def needs_proof(self, title: str) -> bool:
-        """Return whether a title is one word of a German text, which may be any noun: "Werkzeuge"."""
-        is_word = title.isalpha() and title.istitle() and title.lower() not in PLACES
-        return is_word and "de" in self._languages
-
     @cached_property
     def _languages(self) -> list[str]:
         return languages_of(self._text or self._whole)
@@ -731,7 +726,9 @@ class _Said:
         words = name.split()
         if "de" not in self._languages:
             return False
-        return is_german_noun(("in", *words), 1, len(words), nouns=german_nouns(words, self._whole))
+        # A whole heading is a term if it is a noun, but one of its words is not: "Software in Paketen organisieren".
+        nouns = frozenset[str]() if name in self._headings else german_nouns(words, self._whole)
+        return is_german_noun(("in", *words), 1, len(words), nouns=nouns)
 
     def without_unsaid(
         self, named: Sequence[Sequence[NameSpan]], known: Sequence[Sequence[NameSpan]]

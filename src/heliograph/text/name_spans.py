@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from heliograph.text.analysis import HAN, LATIN_LANGUAGES, detect_language, function_words, stop_words, word_list
-from heliograph.text.sentences import is_own_line
-from heliograph.text.tokens import encode, is_usually_lower
+from heliograph.text.german import KNOWN_NAMES, german_words, is_german_noun
+from heliograph.text.sentences import OPENERS, is_own_line
+from heliograph.text.tokens import is_usually_lower
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,8 +266,6 @@ _QUANTITY = re.compile(r"[\d.]+[-\w]{0,3}|\d+x\d+|\d+-\w+|[a-z]+-\d+\w{0,2}|\d+(
 _SMALL_ABBREVIATION = re.compile(r"[^\W\d_](?:\.[a-zß-öø-ÿ])+\.?")
 _LONGEST_UNIT = 3
 _CAMEL = re.compile(r"[a-z][a-z0-9]*[A-Z]\w*|[A-Z][a-z]+(?:[A-Z][a-z0-9]+)+")
-# After these a capital may only mark the start of a sentence, a list item, a quotation or a cell.
-_OPENERS = frozenset('"“‘«([*-•·|>#:—–…!?;_`~/=')
 _AFTER_ENTRIES = frozenset(",;])")
 _BEFORE_DATE = word_list("before_dates")
 _FIRST_IN_NAMES = word_list("first_in_names")
@@ -279,15 +278,7 @@ _SHOUTED_AT_LEAST = 4
 _SAMPLE_LENGTH = 1000
 _LEAST_OWN_WORDS = 5
 # Languages whose words the tokenizer knows less well: a capital that opens a sentence proves nothing in them.
-_LESS_KNOWN = frozenset({"es", "fr", "it", "nl", "pt"})
-_GERMAN_PAIR = re.compile(r"([^\W\d_]+) ([A-ZÄÖÜ][^\W\d_]+)(?![\w-])")
-_GERMAN_DETERMINER = re.compile(
-    r"d(?:er|ie|as|en|em|es)|k?ein(?:e[nmrs]?)?|(?:dies|jed|jen|welch|manch|solch)e[nmrs]?|alle[nmrs]?|viele[rn]?|mehrere[rn]?"
-    r"|(?:ihr|sein|mein|unser)(?:e[nmrs]?)?|zu[mr]|ans|ins|[ai]m|beim|vom|fürs"
-)
-_GERMAN_CAPITAL = re.compile(r"(?<![\w-])[A-ZÄÖÜ][a-zäöüß]+(?![\w-])")
-_GERMAN_CASES = ("e", "en", "n")
-_SHORTEST_NOUN = 5
+_LESSKNOWN_NAMES = frozenset({"es", "fr", "it", "nl", "pt"})
 # German writes the polite "you" and "your" with a capital wherever they stand.
 _GERMAN_POLITE = re.compile(r"Sie|Ihnen|Ihr(?:e[nmrs]?)?")
 
@@ -320,7 +311,7 @@ class CaseEvidence:
         lower = frozenset(word for word in _WORDS.findall(text) if word.islower())
         capitalised = frozenset(word for word in _INSIDE_SENTENCE.findall(text) if word[0].isupper())
         language, *others = languages_of(text, lower)
-        bare, nouns = _german_words(text) if "de" in (language, *others) else (frozenset[str](), frozenset[str]())
+        bare, nouns = german_words(text) if "de" in (language, *others) else (frozenset[str](), frozenset[str]())
         return cls(lower, capitalised, _grammar(language), language, tuple(others), bare, nouns)
 
     def of_sentence(self, sentence: str) -> CaseEvidence:
@@ -362,48 +353,6 @@ def _own_words(language: str, beside: str) -> frozenset[str]:
     return stop_words(language) - stop_words(beside) - stop_words("en")
 
 
-def _german_words(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the words of a German text that stand as names do ("in Debian"), and those that are nouns there."""
-    pairs = _GERMAN_PAIR.findall(text)
-    counts = Counter(word for before, word in pairs if before.lower() in _PREPOSITIONS)
-    nouns = german_nouns(counts, text)
-    determined = {word for before, word in pairs if _GERMAN_DETERMINER.fullmatch(before.lower())}
-    return frozenset(word for word, count in counts.items() if count > 1) - determined, nouns
-
-
-def german_nouns(words: Iterable[str], text: str) -> frozenset[str]:
-    """Return those of some words with a capital that a German text uses as nouns.
-
-    A noun has articles ("den Paketen"), cases and numbers ("Paket", "Pakete"; the genitive in -s proves nothing, as
-    names have it, too), and ends other nouns ("Metapakete").
-    """
-    determined = {word for before, word in _GERMAN_PAIR.findall(text) if _GERMAN_DETERMINER.fullmatch(before.lower())}
-    written = frozenset(_GERMAN_CAPITAL.findall(text))
-    ends = "".join(f"{word.lower()} " for word in written)
-    return frozenset(word for word in words if word in determined or _is_declined(word, written, ends))
-
-
-def _is_declined(word: str, written: frozenset[str], ends: str) -> bool:
-    """Return whether another word with a capital is a form of this noun or ends in it.
-
-    Args:
-        word: The word.
-        written: All words with a capital.
-        ends: The same in lower case, each with a blank behind it.
-    """
-    if len(word) < _SHORTEST_NOUN:
-        return False
-    stems = {word.removesuffix(ending) for ending in _GERMAN_CASES}
-    forms = (f"{stem}{ending}" for stem in stems if len(stem) >= _SHORTEST_NOUN - 1 for ending in ("", *_GERMAN_CASES))
-    if any(form != word and form in written for form in forms):
-        return True
-    tail = f"{word.lower()} "
-    at = ends.find(tail)
-    while at == 0 or (at > 0 and ends[at - 1] == " "):
-        at = ends.find(tail, at + 1)
-    return at > 0
-
-
 @dataclass(slots=True)
 class NameToken:
     """A word or a mark; `is_name` says that a name may begin with it or go on with it."""
@@ -442,7 +391,7 @@ def is_identifier(word: str) -> bool:
 
 def _is_initial(tokens: list[NameToken], index: int) -> bool:
     """Return whether a capital here may only mark the start of a sentence, a list item, a quotation or a cell."""
-    if index == 0 or tokens[index - 1].text in _OPENERS:
+    if index == 0 or tokens[index - 1].text in OPENERS:
         return True
     return index == 2 and tokens[1].text in {".", ")"} and len(tokens[0].text) <= 2
 
@@ -522,7 +471,7 @@ def _is_name_at_start(tokens: list[NameToken], index: int, evidence: CaseEvidenc
         return is_known and following[:1].isupper() and goes_on
     if lower in evidence.lower or is_usually_lower(base) or lower.endswith(("ly", "ing", "ed")):
         return base in evidence.capitalised or _is_title_case(tokens, index)
-    if evidence.language in _LESS_KNOWN and base[1:].islower() and base not in evidence.capitalised:
+    if evidence.language in _LESSKNOWN_NAMES and base[1:].islower() and base not in evidence.capitalised:
         following = tokens[index + 1].text if index + 1 < len(tokens) else ""
         return following[:1].isupper() and following.lower() not in evidence.function_words
     return True
@@ -568,69 +517,6 @@ def _is_date_part(tokens: list[NameToken], index: int) -> bool:
     return not any(token.text[0].isupper() and token.lower not in _NEVER_BESIDE_NAMES for token in near)
 
 
-# Which capitals of a German sentence are only nouns.
-#
-# German gives every noun a capital, so a capital alone proves nothing there. A single word is taken for a name when
-# it is known for one, when it is made like an acronym or identifier, after "Herr" and the like, or after a
-# preposition without an article ("in Mölln", "von Zorblatt") unless it ends as nouns do. Several capitals in a row
-# are a name.
-
-_PREPOSITIONS = word_list("de_prepositions")
-_NOUN_ENDINGS = tuple(sorted(word_list("de_noun_endings")))
-_KNOWN = PLACES | GIVEN_NAMES | DEMONYMS
-# Longer words are put together from others, as only nouns are.
-_LONGEST_SIMPLE_WORD = 12
-_ADJECTIVE_ENDINGS = ("e", "en", "er", "es", "em")
-
-
-def is_german_noun(
-    words: Sequence[str],
-    first: int,
-    last: int,
-    bare: frozenset[str] = frozenset(),
-    lower_words: frozenset[str] = frozenset(),
-    nouns: frozenset[str] = frozenset(),
-) -> bool:
-    """Return whether the word or words from `first` to `last` are common nouns.
-
-    Args:
-        words: Words and marks of a German sentence.
-        first: Index of the first word with a capital.
-        last: Index of the last one.
-        bare: Words that the text uses without an article; see `CaseEvidence`.
-        lower_words: Words that the text has in lower case: "klicken" makes "durch Klicken" none.
-        nouns: Words that the text uses as nouns; see `CaseEvidence`.
-    """
-    word = words[first]
-    lower = word.lower().removesuffix("s") if word.lower() not in _KNOWN else word.lower()
-    if lower in _KNOWN or not word[1:].islower():
-        # "SICHERHEIT" is a heading in capitals.
-        return word.isupper() and word.isalpha() and len(word) > _LONGEST_ACRONYM
-    if last > first:
-        # "Liste von Optionen" against "Otto von Bismarck"; "Verarbeitung der Daten" against "Deutsche Bahn".
-        inner = {inner.lower() for inner in words[first:last]}
-        if "von" in inner:
-            return GIVEN_NAMES.isdisjoint(inner) and STRIPPED_TITLES.isdisjoint(inner) and KEPT_TITLES.isdisjoint(inner)
-        if any(inner.islower() for inner in words[first:last]):
-            # The genitive of a noun: "Aufruf des Befehls".
-            return word.endswith(_NOUN_ENDINGS) or ("des" in inner and words[last].endswith("s"))
-        # "Verwandte Themen": an adjective has its capital from the start of the sentence, and the noun as nouns do.
-        opens = first == 0 or words[first - 1] in _OPENERS
-        if word.endswith(_ADJECTIVE_ENDINGS):
-            return opens and last == first + 1 and is_german_noun(("in", words[last]), 1, 1, bare, lower_words, nouns)
-        # "zum Beispiel Papier" against "Herr Zorblatt".
-        return all(is_german_noun(("in", one), 1, 1, bare, lower_words, nouns) for one in words[first : last + 1])
-    before = words[first - 1].lower() if first else ""
-    if before in STRIPPED_TITLES or (before == "." and first > 1 and words[first - 2].lower() in STRIPPED_TITLES):
-        return False
-    if before not in _PREPOSITIONS:
-        return True
-    if word.endswith(_NOUN_ENDINGS) or len(word) > _LONGEST_SIMPLE_WORD or word.lower() in lower_words or word in nouns:
-        return True
-    # "durch Klicken": a verb in the place of a noun.
-    return (before == "durch" and word.endswith("en")) or (_is_frequent(word) and word not in bare)
-
-
 _ARTICLES_AFTER_NAMES = frozenset({"das", "dem", "den", "zu"})
 
 
@@ -647,8 +533,8 @@ def _german_end(tokens: list[NameToken], first: int, last: int, evidence: CaseEv
         if following in _ARTICLES_AFTER_NAMES and not (following == "zu" and is_person):
             return index
         base = token.text.removesuffix("s")
-        may_decline = (is_person and index > first) or base.lower() in _KNOWN
-        if base == token.text or not may_decline or token.lower in _KNOWN or base.endswith("s"):
+        may_decline = (is_person and index > first) or base.lower() in KNOWN_NAMES
+        if base == token.text or not may_decline or token.lower in KNOWN_NAMES or base.endswith("s"):
             continue
         is_before_noun = following[:1].isupper() and is_german_noun(("in", following), 1, 1, nouns=evidence.nouns)
         if is_before_noun or (index == last and base in evidence.capitalised):
@@ -657,17 +543,12 @@ def _german_end(tokens: list[NameToken], first: int, last: int, evidence: CaseEv
     return last
 
 
-def _is_frequent(word: str) -> bool:
-    """Return whether a word is frequent enough to be one token; names that frequent are among the known ones."""
-    return len(encode(" " + word)) == 1
-
-
 # Names in scripts with capitals: English above all, and any other by the same rule.
 #
 # A sentence in, `NameSpan`s out. Words that may be names (`heliograph.text.name_spans`) grow into longer ones across
 # particles, initials and numbers ("University of Toronto", "Ludwig van Beethoven", "J. K. Rowling", "TLS 1.3").
 # Titles and roles are taken off, and what is left is judged once more: "Chapter 3", "July 2012" and "Prime Minister"
-# are no names. In German, which gives every noun a capital, a single word needs more than that (`german_names`).
+# are no names. In German, which gives every noun a capital, a single word needs more than that (`text.german`).
 
 # "DD.MM.YY" and the German "TT.MM.JJJJ", but not "J.D.".
 DATE_PATTERN = re.compile(r"(?=.*([DMYTJ])\1)[DMYTJ]{1,4}(?:[./-][DMYTJ]{1,4})+")

@@ -20,6 +20,7 @@ from heliograph.text.chinese import (
     mixed_words,
     tag_words,
 )
+from heliograph.text.german import is_german_noun
 from heliograph.text.name_spans import (
     CALENDAR,
     COMMON_WORDS,
@@ -29,7 +30,6 @@ from heliograph.text.name_spans import (
     CaseEvidence,
     NameSpan,
     is_era_or_degree,
-    is_german_noun,
     is_identifier,
     latin_names,
     spans_within,

@@ -97,6 +97,7 @@ def test_foreign_name_cut_at_the_dot_is_one() -> None:
 
 def test_latin_name_keeps_its_common_noun_out() -> None:
     assert names(("MQTT", "nz"), ("协议", "n")) == [("MQTT", "unknown")]
+    assert names(("TODO", "PER"), ("ZORB", "PER")) == [("ZORB", "unknown")]
     assert names(("the", "nz"), ("ESP32芯片和TLS 1.3", "nz")) == []
 
 

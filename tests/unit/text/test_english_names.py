@@ -67,6 +67,8 @@ def test_names_are_found(text: str, expected: list[str]) -> None:
         "the 19th century and 5km or 3-4 days",
         "See https://Example.com/Path and [x](Target.md) or <Tag Name>.",
         "write to Anna.Weber@Example.com",
+        "E.g., when this is used. I.e. never.",
+        "It took 82 kB at 2.4 GHz.",
         "",
     ],
 )
@@ -127,6 +129,8 @@ def test_type_follows_the_cues(text: str, name: str, kind: str) -> None:
             "The authors are Émile Zola, Guy de Maupassant and Zorblatt.",
             ["Émile Zola", "Guy de Maupassant", "Zorblatt"],
         ),
+        ("Then zorb_1.2_i386.deb Created in Zorblatt was read.", ["zorb_1.2_i386.deb", "Zorblatt"]),
+        ("We know Debian GNU/Linux and KDE/GNOME.", ["Debian GNU/Linux", "KDE/GNOME"]),
         ("The ACL yields “false” or `Ctrl`.", ["ACL"]),
     ],
 )
@@ -146,6 +150,10 @@ def test_keys_menus_labels_and_openers_are_no_names(text: str, expected: list[st
         ("Colossal Cave Adventure", "unknown"),
         ("Douglas C. Engelbart", "person"),
         ("King's College London", "organization"),
+        ("Handler's State", "unknown"),
+        ("Shared States", "unknown"),
+        ("ARM EABI Port", "unknown"),
+        ("Khyber Pass", "location"),
     ],
 )
 def test_things_are_neither_persons_nor_places(name: str, kind: str) -> None:
@@ -156,3 +164,10 @@ def test_things_are_neither_persons_nor_places(name: str, kind: str) -> None:
 def test_common_words_are_no_persons_whatever_they_do(text: str) -> None:
     name, _, after = text.partition(" ")
     assert type_of_name(name, "", f" {after}") == "unknown"
+
+
+@pytest.mark.parametrize(
+    "text", ["They use the MX Linux here.", "It runs the Window Manager XFCE.", "See Schematic Editor Preferences."]
+)
+def test_products_and_settings_bear_no_title(text: str) -> None:
+    assert all(name.type != "person" for name in find_names(text))

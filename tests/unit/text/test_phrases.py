@@ -16,6 +16,7 @@ from heliograph.text.phrases import find_names, read_texts
         ('the film "Star Wars: A New Hope" ran', [("Star Wars: A New Hope", "content")]),
         ("set the **access token** now", [("access token", "concept")]),
         ("run `mqtt_connect()` or `true`", [("mqtt_connect", "artifact")]),
+        ("an object of `Type` is a `Data` or a `Zorb`", [("Zorb", "artifact")]),
         ("“Stop right there!” he said", []),
         ("基于《泡泡堂》开发", [("泡泡堂", "content")]),
         ("所谓“踢爆”是什么", [("踢爆", "concept")]),

@@ -170,3 +170,38 @@ def test_common_word_behind_a_colon_of_a_heading_is_no_subject() -> None:
 
     assert named("What is known so far of the old mines: Lethal violence deep in Bergen") == ["Bergen"]
     assert named("What is known so far of the old mines: Zorblatt deep in Bergen") == ["Zorblatt", "Bergen"]
+
+
+def test_numbered_and_gerundial_headings_are_no_names_because_of_their_capitals() -> None:
+    assert subjects_of("22.5: Variadic templates") == (("Variadic templates", "concept"),)
+    assert subjects_of("Assigning Footprints") == ()
+    assert subjects_of("Assigning Footprints in Zorblatt") == (("Zorblatt", "unknown"),)
+
+
+def test_sentence_that_says_there_is_something_defines_nothing() -> None:
+    assert "Fortunately" not in subjects("Fortunately, there is a better alternative. It was found.")
+    assert subjects("Thelma Zorblatt, who is a singer, lives here.") == {"Thelma Zorblatt"}
+
+
+def test_explained_chinese_settings_are_no_speakers() -> None:
+    text = (
+        "图标主题： 设置图标的主题。\n\n对齐图形： 控制图形是否对齐。\n\n画布比例： 设置比例。\n\n自动保存： 保存工程。"
+    )
+    assert all(mention.type != "person" for mention in extract(text).entities)
+
+
+def test_common_chinese_word_of_a_heading_is_no_subject() -> None:
+    text = "# 颜色\n\n您可以在这里设置颜色，然后保存。"
+    assert "颜色" not in subjects(text)
+
+
+def test_term_begins_with_no_pointing_adjective() -> None:
+    text = "It ends the current string object. Take the current string object. See the current string object."
+    assert {mention.name for mention in extract(text).entities} == {"string object"}
+
+
+def test_word_of_a_german_heading_is_no_subject_if_the_text_has_it_as_a_noun() -> None:
+    text = (
+        "## 2. Software in Paketen organisieren\n\nDie Pakete sind hier nicht alle; wer von Paketen spricht, kennt sie."
+    )
+    assert "Paketen" not in {mention.name for mention in extract(text).entities}
