@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from heliograph.text.analysis import word_list
 from heliograph.text.sentences import OPENERS
@@ -38,11 +39,9 @@ _SHORTEST_NOUN = 5
 
 def german_words(text: str) -> tuple[frozenset[str], frozenset[str]]:
     """Return the words of a German text that stand as names do ("in Debian"), and those that are nouns there."""
-    pairs = _PAIR.findall(text)
-    counts = Counter(word for before, word in pairs if before.lower() in _PREPOSITIONS)
-    nouns = german_nouns(counts, text)
-    determined = {word for before, word in pairs if _DETERMINER.fullmatch(before.lower())}
-    return frozenset(word for word, count in counts.items() if count > 1) - determined, nouns
+    counts = Counter(word for before, word in _PAIR.findall(text) if before.lower() in _PREPOSITIONS)
+    determined = _noun_evidence(text)[0]
+    return frozenset(word for word, count in counts.items() if count > 1) - determined, german_nouns(counts, text)
 
 
 def german_nouns(words: Iterable[str], text: str) -> frozenset[str]:
@@ -51,10 +50,17 @@ def german_nouns(words: Iterable[str], text: str) -> frozenset[str]:
     A noun has articles ("den Paketen"), cases and numbers ("Paket", "Pakete"; the genitive in -s proves nothing, as
     names have it, too), and ends other nouns ("Metapakete").
     """
-    determined = {word for before, word in _PAIR.findall(text) if _DETERMINER.fullmatch(before.lower())}
-    written = frozenset(_CAPITAL.findall(text))
-    ends = "".join(f"{word.lower()} " for word in written)
+    determined, written, ends = _noun_evidence(text)
     return frozenset(word for word in words if word in determined or _is_declined(word, written, ends))
+
+
+@lru_cache(maxsize=8)
+def _noun_evidence(text: str) -> tuple[frozenset[str], frozenset[str], str]:
+    """Return words with an article, all words with a capital, and these in lower case with a blank behind each."""
+    pairs = _PAIR.findall(text)
+    determined = frozenset(word for before, word in pairs if _DETERMINER.fullmatch(before.lower()))
+    written = frozenset(_CAPITAL.findall(text))
+    return determined, written, "".join(f"{word.lower()} " for word in written)
 
 
 def _is_declined(word: str, written: frozenset[str], ends: str) -> bool:
