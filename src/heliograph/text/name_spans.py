@@ -399,7 +399,9 @@ def _is_initial(tokens: list[NameToken], index: int) -> bool:
 def _may_be_name(tokens: list[NameToken], index: int, evidence: CaseEvidence) -> bool:
     token = tokens[index]
     word, lower = token.text, token.lower
-    if not (word[0].isalpha() or word[0] == "_" or word[0].isdigit()) or _SMALL_ABBREVIATION.fullmatch(word):
+    if not (word[0].isalpha() or word[0] == "_" or word[0].isdigit()):
+        return False
+    if "." in word and _SMALL_ABBREVIATION.fullmatch(word):
         return False
     if is_identifier(word):
         return not (_is_numbered_part(tokens, index) or _is_unit(tokens, index))
