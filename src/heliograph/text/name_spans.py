@@ -278,7 +278,7 @@ _SHOUTED_AT_LEAST = 4
 _SAMPLE_LENGTH = 1000
 _LEAST_OWN_WORDS = 5
 # Languages whose words the tokenizer knows less well: a capital that opens a sentence proves nothing in them.
-_LESSKNOWN_NAMES = frozenset({"es", "fr", "it", "nl", "pt"})
+_LESS_KNOWN = frozenset({"es", "fr", "it", "nl", "pt"})
 # German writes the polite "you" and "your" with a capital wherever they stand.
 _GERMAN_POLITE = re.compile(r"Sie|Ihnen|Ihr(?:e[nmrs]?)?")
 
@@ -473,7 +473,7 @@ def _is_name_at_start(tokens: list[NameToken], index: int, evidence: CaseEvidenc
         return is_known and following[:1].isupper() and goes_on
     if lower in evidence.lower or is_usually_lower(base) or lower.endswith(("ly", "ing", "ed")):
         return base in evidence.capitalised or _is_title_case(tokens, index)
-    if evidence.language in _LESSKNOWN_NAMES and base[1:].islower() and base not in evidence.capitalised:
+    if evidence.language in _LESS_KNOWN and base[1:].islower() and base not in evidence.capitalised:
         following = tokens[index + 1].text if index + 1 < len(tokens) else ""
         return following[:1].isupper() and following.lower() not in evidence.function_words
     return True
