@@ -206,7 +206,8 @@ def _start() -> subprocess.Popen[bytes]:
             stderr=subprocess.DEVNULL,
             bufsize=0,
             cwd="/",
-            env=isolated_environment(),
+            # NumPy's own threads, of which each takes memory before there is any work.
+            env={**isolated_environment(), "OPENBLAS_NUM_THREADS": "1"},
             start_new_session=True,
         )
     except OSError as error:
@@ -271,7 +272,9 @@ def _exchange(
         for body in (json.dumps(header).encode(), raw.data):
             _send(stdin, len(body).to_bytes(_LENGTH_BYTES, "big"), deadline)
             _send(stdin, body, deadline)
-        reply = _receive(stdout, deadline)
+        # An empty frame after each page that was read off a picture, which takes seconds.
+        while (reply := _receive(stdout, deadline)) == b"":
+            deadline = time.monotonic() + limits.timeout_seconds
     except BrokenPipeError:
         return None
     except TimeoutError as error:

@@ -270,11 +270,7 @@ class PptxLoader(Loader):
             parts = _relations(archive, _PRESENTATION, raw.name)
             ids = (element.get(f"{_R}id", "") for element in parse_xml(data, raw.name).iter(f"{_P}sldId"))
             slides = [parts[id_][1] for id_ in ids if id_ in parts]
-            if len(slides) > limits.max_pages:
-                raise IngestError(
-                    f"{raw.name!r} has {len(slides):,} slides, more than {limits.max_pages:,}; split it, or raise "
-                    "documents.max_pages"
-                )
+            limits.check_pages(raw.name, len(slides), "slides")
             pages = ["\n\n".join(_slide(archive, slide, number, raw.name)) for number, slide in enumerate(slides, 1)]
             properties = read_properties(archive, raw.name)
         title = properties.pop("title", "")
@@ -423,10 +419,7 @@ def _sections(calamine: Any, raw: RawDocument, limits: Limits) -> tuple[list[str
             for sheet in book.sheets_metadata
             if sheet.typ == calamine.SheetTypeEnum.WorkSheet and sheet.visible == calamine.SheetVisibleEnum.Visible
         ]
-        if len(shown) > limits.max_pages:
-            raise IngestError(
-                f"{raw.name!r} has {len(shown):,} sheets, more than {limits.max_pages:,}; raise documents.max_pages"
-            )
+        limits.check_pages(raw.name, len(shown), "sheets")
         for name in shown:
             table = markdown_table(_rows(book.get_sheet_by_name(name), left, raw.name, limits))
             left -= len(table)
@@ -485,11 +478,7 @@ class EpubLoader(Loader):
                 raise IngestError(f"{raw.name!r} is no EPUB book: its package is missing; get it again")
             package = parse_xml(archive.read(package_name), raw.name)
             names = list(_spine(package, posixpath.dirname(package_name)))
-            if len(names) > limits.max_pages:
-                raise IngestError(
-                    f"{raw.name!r} has {len(names):,} chapters, more than {limits.max_pages:,}; raise "
-                    "documents.max_pages"
-                )
+            limits.check_pages(raw.name, len(names), "chapters")
             chapters = list(_chapters(archive, names, raw.name, limits))
         metadata = _metadata(package)
         text = "\n\n".join(chapters) + "\n" if chapters else ""

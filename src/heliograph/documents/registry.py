@@ -48,6 +48,12 @@ COMPRESSED = {
     b"BZh": ("application/x-bzip2", ".bz2"),
     b"\xfd7zXZ\x00": ("application/x-xz", ".xz"),
 }
+_PICTURES = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"II*\x00": "image/tiff",
+    b"MM\x00*": "image/tiff",
+}
 # Streams of an OLE file, named in UTF-16.
 _OLE_STREAMS = (
     ("Workbook", "application/vnd.ms-excel"),
@@ -80,6 +86,11 @@ def detect_mime_type(raw: RawDocument) -> str:
     for mark, (mime_type, _) in COMPRESSED.items():
         if data.startswith(mark):
             return mime_type
+    for mark, mime_type in _PICTURES.items():
+        if data.startswith(mark):
+            return mime_type
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
     # Readers accept a PDF whose header is not at its very start; text that speaks of PDF has no such line.
     if data.startswith(b"%PDF-") or b"\n%PDF-1." in data[:_PDF_WITHIN]:
         return "application/pdf"
@@ -128,7 +139,8 @@ _GROUP = "heliograph.loaders"
 # They are imported when the first document is loaded: who only asks questions waits for none of them.
 _LOADERS = """text_formats.TextLoader text_formats.MarkdownLoader web_page.HtmlLoader pdf.PdfLoader office.DocxLoader
     office.PptxLoader office.SpreadsheetLoader text_formats.DelimitedLoader office.EpubLoader text_formats.JsonLoader
-    mail.MailLoader mail.MailboxLoader text_formats.CodeLoader man_page.ManPageLoader compressed.CompressedLoader"""
+    mail.MailLoader mail.MailboxLoader text_formats.CodeLoader man_page.ManPageLoader compressed.CompressedLoader
+    pdf.PictureLoader"""
 _PLAIN_TEXT = "text/plain"
 # What says no more than that there are bytes, or text.
 _VAGUE_TYPES = frozenset({"", "application/octet-stream", "binary/octet-stream", _PLAIN_TEXT, "application/zip"})
