@@ -29,6 +29,7 @@ from heliograph.documents.pdf_layout import (
     Table,
     find_tables,
     group_lines,
+    read_columns,
     read_flow,
     read_spans,
 )
@@ -52,10 +53,11 @@ _PAGE_NUMBER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class PageSpans:
-    """What stands on a page, and how high the page is."""
+    """What stands on a page, and how high the page is; of what was read off a picture the order says nothing."""
 
     spans: tuple[Span, ...]
     height: float
+    is_picture: bool = False
 
 
 def remove_margins(pages: Sequence[PageSpans]) -> list[list[Span]]:
@@ -379,7 +381,7 @@ def _read_pictures(image: Any, raw: RawDocument, limits: Limits) -> list[PageSpa
             page = turn(picture).convert("RGB")
             page.thumbnail((scans.LONGER_SIDE, scans.LONGER_SIDE))
             scale = max(page.size) / _PAGE_POINTS
-            pages.append(PageSpans(scans.read_picture(page, scale), page.height / scale))
+            pages.append(PageSpans(scans.read_picture(page, scale), page.height / scale, is_picture=True))
     return pages
 
 
@@ -452,7 +454,8 @@ def _read_pages(pdfium: Any, document: Any, raw: RawDocument, limits: Limits) ->
             # One more than allowed, to tell a text that is too long from one that just fits.
             spans = tuple(read_spans(page, left + 1))
             height = page.get_height()
-            if _is_picture(pdfium, page, spans):
+            is_picture = _is_picture(pdfium, page, spans)
+            if is_picture:
                 if scans.can_read_pictures():
                     scale = scans.LONGER_SIDE / max(*page.get_size(), 1.0)
                     spans = scans.read_picture(page.render(scale=scale).to_pil().convert("RGB"), scale) or spans
@@ -466,7 +469,7 @@ def _read_pages(pdfium: Any, document: Any, raw: RawDocument, limits: Limits) ->
         if left < 0:
             where = f"page {index + 1} of {len(document)}"
             raise too_long(raw.name, limits.max_characters, limits.max_characters - left, where)
-        pages.append(PageSpans(spans, height))
+        pages.append(PageSpans(spans, height, is_picture))
     return pages, unread
 
 
@@ -486,7 +489,10 @@ def _is_picture(pdfium: Any, page: Any, spans: Sequence[Span]) -> bool:
 
 
 def _render(pages: Sequence[PageSpans]) -> list[str]:
-    columns = [read_flow(spans) for spans in remove_margins(pages)]
+    columns = [
+        [*read_columns(spans)] if page.is_picture else read_flow(spans)
+        for page, spans in zip(pages, remove_margins(pages), strict=True)
+    ]
     style = measure_style(columns)
     return [clean_text(render_page(page, style)) for page in columns]
 
