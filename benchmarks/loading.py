@@ -3,9 +3,9 @@
 This project's own pages are set as PDF (one and two columns, with running heads and page numbers), as DOCX, and as an
 HTML page amid the navigation of a site, so every word is known. Fidelity is the F1 score of sequences of three words
 against these pages, in percent: it falls with what is missing, with what is out of order and with boilerplate that is
-left in. Scans are the first pages of the PDFs, without tables, as pictures that were laid askew by one degree. Structure
-is the share of headings and table rows that are one Markdown line each, in percent. Time is CPU time in this process,
-the best of three. Libraries that are not installed are left out:
+left in. Scans are the first pages of the PDFs, without tables, as pictures that were laid askew by one degree.
+Structure is the share of headings and table rows that are one Markdown line each, in percent. Time is CPU time in this
+process, the best of three. Libraries that are not installed are left out:
 `pip install pypdf pdfminer.six trafilatura markdownify`. Arguments add documents of one's own: `FILE=TRUTH`, where
 TRUTH is the same text as HTML or plain text.
 """
