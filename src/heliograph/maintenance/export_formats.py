@@ -495,10 +495,7 @@ class _Files:
         """Return `source_id` and `file_path` of a node or an edge."""
         found = [self.chunks[id_] for id_ in item.chunk_ids if id_ in self.chunks]
         files = dict.fromkeys(row["file_path"] for _, row in found[:_MOST_SOURCES])
-        return (
-            FIELD_SEPARATOR.join(name for name, _ in found) or _MANUAL,
-            FIELD_SEPARATOR.join(files) or _MANUAL,
-        )
+        return (FIELD_SEPARATOR.join(name for name, _ in found) or _MANUAL, FIELD_SEPARATOR.join(files) or _MANUAL)
 
     def _path(self, document: Document) -> str:
         """Return a document's file name, by which LightRAG knows it; the whole source where others have it, too."""

@@ -576,8 +576,7 @@ def _with_attributes(documents: Sequence[PlacedDocument], graph: _Graph, notes: 
         replace(
             placed,
             document=replace(
-                placed.document,
-                metadata={**placed.document.metadata, "lightrag_attributes": found[placed.document.id]},
+                placed.document, metadata={**placed.document.metadata, "lightrag_attributes": found[placed.document.id]}
             ),
         )
         if placed.document.id in found

@@ -204,9 +204,7 @@ async def _read_postgres(url: str, workspace: str, notes: NoteList) -> LightragR
 
 
 def _graph(
-    nodes: Sequence[tuple[Any, Mapping[str, Any]]],
-    edges: Sequence[tuple[Any, Any, Mapping[str, Any]]],
-    notes: NoteList,
+    nodes: Sequence[tuple[Any, Mapping[str, Any]]], edges: Sequence[tuple[Any, Any, Mapping[str, Any]]], notes: NoteList
 ) -> list[GraphNode | GraphEdge]:
     """Return a graph from names and properties."""
     found: list[GraphNode | GraphEdge] = [make_node(str(name), _texts(values)) for name, values in nodes]

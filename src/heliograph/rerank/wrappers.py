@@ -95,7 +95,9 @@ class SplittingReranker(WrapperReranker):
     async def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
         if not documents or top_n < 1:
             return []
-        pieces, owners = await asyncio.to_thread(_all_pieces, documents, self._max_tokens)
+        parts = await asyncio.to_thread(lambda: [split_text(document, self._max_tokens) for document in documents])
+        pieces = [piece for of_document in parts for piece in of_document]
+        owners = [place for place, of_document in enumerate(parts) for _ in of_document]
         if len(pieces) == len(documents):
             return await self.inner.rerank(query, documents, top_n)
         best: dict[int, float] = {}
@@ -145,17 +147,6 @@ def split_text(text: str, max_tokens: int) -> list[str]:
         (int(ends[start - 1]) if start else 0, int(ends[min(start + max_tokens, len(ends)) - 1])) for start in starts
     ]
     return [text[begin:end] for begin, end in borders]
-
-
-def _all_pieces(documents: Sequence[str], max_tokens: int) -> tuple[list[str], list[int]]:
-    """Return the pieces of all documents, and for each piece the index of its document."""
-    pieces: list[str] = []
-    owners: list[int] = []
-    for index, document in enumerate(documents):
-        parts = split_text(document, max_tokens)
-        pieces += parts
-        owners += [index] * len(parts)
-    return pieces, owners
 
 
 def _ordered(scores: dict[int, float]) -> list[RerankHit]:

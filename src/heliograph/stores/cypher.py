@@ -122,9 +122,7 @@ def relation_row(relation: Relation, type_: str) -> dict[str, Any]:
 def to_entity(values: Sequence[Any]) -> Entity:
     """Return the entity of the values of `ENTITY`."""
     id_, name, type_, description, aliases, source_id, token_count, degree, created_at = values
-    return Entity(
-        *(id_, name, type_, description, tuple(aliases), _split(source_id), token_count, degree, created_at),
-    )
+    return Entity(*(id_, name, type_, description, tuple(aliases), _split(source_id), token_count, degree, created_at))
 
 
 def to_relation(values: Sequence[Any]) -> Relation:

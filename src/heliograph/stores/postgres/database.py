@@ -27,13 +27,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import Format, TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
-from heliograph.errors import (
-    SchemaMismatch,
-    SettingsError,
-    StoreAccessDenied,
-    StoreError,
-    StoreUnavailable,
-)
+from heliograph.errors import SchemaMismatch, SettingsError, StoreAccessDenied, StoreError, StoreUnavailable
 from heliograph.models import EntityMention, RelationMention
 from heliograph.stores.rows import CHUNK_COLUMNS, DOCUMENT_COLUMNS
 

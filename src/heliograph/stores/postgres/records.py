@@ -600,12 +600,7 @@ def _relation_mentions(extraction: Extraction) -> Iterator[dict[str, Any]]:
 
 def _evidence_statements(workspace: str, changeset: Changeset, version: int) -> Iterator[Statement]:
     entities = [
-        {
-            "id": item.id,
-            "names": encode(item.names),
-            "types": encode(item.types),
-            "mention_count": item.mention_count,
-        }
+        {"id": item.id, "names": encode(item.names), "types": encode(item.types), "mention_count": item.mention_count}
         for item in changeset.entity_evidence
         if item.mention_count
     ]

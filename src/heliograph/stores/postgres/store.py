@@ -28,14 +28,7 @@ from heliograph.errors import (
 from heliograph.filters import Filter
 from heliograph.models import DocumentStatus, EntityMention, RelationMention, Stats
 from heliograph.settings import StoreSettings
-from heliograph.stores.base import (
-    Fold,
-    Inspection,
-    Reembedding,
-    ScanKind,
-    Store,
-    StoreView,
-)
+from heliograph.stores.base import Fold, Inspection, Reembedding, ScanKind, Store, StoreView
 from heliograph.stores.changeset import (
     Changeset,
     Collection,
@@ -325,7 +318,7 @@ DEGREE_FAULTS = {
 _FAULTS = {
     "{} texts belong to no document": """
       SELECT count(*) FROM heliograph_document_text AS text WHERE workspace = %s AND NOT EXISTS (
-        SELECT 1 FROM heliograph_document AS other WHERE other.workspace = text.workspace AND other.id = text.id)""",
+        SELECT 1 FROM heliograph_document AS other WHERE other.workspace = text.workspace AND other.id = text.id)"""
 }
 _WRONG_TERMS = """
 SELECT count(DISTINCT term) FROM (

@@ -87,12 +87,7 @@ class RedisConnection:
     """
 
     def __init__(
-        self,
-        url: str,
-        workspace: str,
-        setting: str,
-        engine: str = "Redis",
-        timeout_seconds: float = _TIMEOUT_SECONDS,
+        self, url: str, workspace: str, setting: str, engine: str = "Redis", timeout_seconds: float = _TIMEOUT_SECONDS
     ) -> None:
         parts = urlsplit(url)
         try:

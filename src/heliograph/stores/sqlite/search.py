@@ -27,13 +27,7 @@ from heliograph.embedding.base import cosines
 from heliograph.errors import StoreDamaged
 from heliograph.stores.base import Hit, TextStore, VectorStore
 from heliograph.stores.bm25 import PostingIndex
-from heliograph.stores.candidates import (
-    CandidateIndex,
-    Candidates,
-    count_candidates,
-    count_first,
-    late_candidates,
-)
+from heliograph.stores.candidates import CandidateIndex, Candidates, count_candidates, count_first, late_candidates
 from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.sqlite.database import (
     Database,

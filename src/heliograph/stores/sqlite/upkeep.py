@@ -749,9 +749,7 @@ class _Copy:
         try:
             rows = fetch(self._comparing, f"{where} AND {table.valid}", (low, high))
             if table.valid != "1" and len(rows) != fetch_value(
-                self._comparing,
-                f"SELECT count(*) FROM {table.name} WHERE {table.key} BETWEEN ? AND ?",
-                (low, high),
+                self._comparing, f"SELECT count(*) FROM {table.name} WHERE {table.key} BETWEEN ? AND ?", (low, high)
             ):
                 raise apsw.CorruptError("a row is not what it should be")
         except _BROKEN:
