@@ -67,6 +67,13 @@ def split_lines(text: str) -> tuple[str, ...]:
     return tuple(text.split("\n")) if text else ()
 
 
+def row_of(item: Any, names: Iterable[str] | None = None) -> dict[str, Any]:
+    """Return fields of a record, all or those named, as columns hold them: lists as lines, objects as JSON."""
+    values = {name: getattr(item, name) for name in names or item.__dataclass_fields__}
+    lists = {name: join_lines(value) for name, value in values.items() if isinstance(value, tuple)}
+    return values | lists | {name: encode(value) for name, value in values.items() if isinstance(value, Mapping)}
+
+
 def from_seconds(seconds: float) -> datetime:
     """Return a moment from Unix seconds."""
     return datetime.fromtimestamp(seconds, UTC)
@@ -209,35 +216,22 @@ def to_rules(rules: Iterable[Row], active: Iterable[Row], read_moment: Callable[
     ]
 
 
-def curation_content(item: Curation) -> dict[str, Any]:
-    """Return what a curation says of which names and ids, ready for JSON: the plain data that is never changed."""
-    return {
-        "names": item.names,
-        "entity_ids": item.entity_ids,
-        "scope": item.scope,
-        "type": item.type,
-        "description": item.description,
-        "keywords": item.keywords,
-        "weight": item.weight,
-    }
+# What a curation says of which names and ids: the plain data that is never changed.
+_CONTENT = ("names", "entity_ids", "scope", "type", "description", "keywords", "weight")
+
+
+def curation_content(item: Curation) -> str:
+    """Return what a curation says of which names and ids as JSON."""
+    return encode({name: getattr(item, name) for name in _CONTENT})
 
 
 # The curations of a well-known entity are read with every document that mentions it.
 @lru_cache(maxsize=4_096)
 def _said(kind: str, content: str) -> Curation:
     said = json.loads(content)
-    keywords = said["keywords"]
-    return Curation(
-        id="",
-        kind=CurationKind(kind),
-        names=tuple(said["names"]),
-        entity_ids=tuple(said["entity_ids"]),
-        scope=tuple(said["scope"]),
-        type=said["type"],
-        description=said["description"],
-        keywords=None if keywords is None else tuple(keywords),
-        weight=said["weight"],
-    )
+    values: dict[str, Any] = {name: said[name] for name in _CONTENT}
+    values |= {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+    return Curation(id="", kind=CurationKind(kind), **values)
 
 
 def grouped(rows: Iterable[Row]) -> dict[str, tuple[Any, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from collections.abc import Collection as Some
 from dataclasses import dataclass
+from itertools import starmap
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -21,7 +22,6 @@ from heliograph.stores.postgres.database import (
     Row,
     Session,
     Statement,
-    to_entity_mention,
     to_json,
     to_relation_mention,
 )
@@ -134,7 +134,7 @@ class PostgresReader(ScopedReader):
             vectors = PostgresVectorStore(session, self.embedding)
             return await work(PostgresReading(await make, self.fold, records, vectors, session, self))
 
-        return await self.database.read(run)
+        return await self.database.run(run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +155,11 @@ class PostgresReading(ScopedReading):
 
     async def read_entity_mentions(self, keys: Sequence[int]) -> Mapping[int, Said[EntityMention]]:
         rows = await self._said("entity", "entities", keys)
-        return {key: Said(moment, list(map(to_entity_mention, said))) for key, moment, said in rows}
+        return {key: Said(moment, list(starmap(EntityMention, said))) for key, moment, said in rows}
 
     async def read_relation_mentions(self, keys: Sequence[int]) -> Mapping[int, Said[RelationMention]]:
         rows = await self._said("relation", "relations", keys)
-        return {key: Said(moment, list(map(to_relation_mention, said))) for key, moment, said in rows}
+        return {key: Said(moment, list(starmap(to_relation_mention, said))) for key, moment, said in rows}
 
     async def find_nearest(
         self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float

@@ -374,7 +374,7 @@ def write_curations(connection: apsw.Connection, changeset: Changeset, version: 
 def _write_curation(connection: apsw.Connection, item: Curation) -> None:
     undone_at = item.undone_at.timestamp() if item.undone_at else None
     row = (
-        *(item.sequence or None, item.id, item.kind.value, encode(curation_content(item))),
+        *(item.sequence or None, item.id, item.kind.value, curation_content(item)),
         *(item.author, item.created_at.timestamp(), item.undone_by, undone_at),
     )
     query = """INSERT INTO curation VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
