@@ -60,13 +60,11 @@ class PostgresProjection(Projection):
     """One role of one workspace in a database.
 
     Attributes:
-        role: Which, as `store.<role>_url` names it.
         tables: All that hold it.
         scanned: What lists the ids of a kind: a table, and a condition if need be.
         faults: Queries that count what is wrong with what follows from its rows, by how that is said.
     """
 
-    role: str
     tables: tuple[str, ...]
     scanned: ClassVar[Mapping[OutboxKind, str]]
     faults: ClassVar[Mapping[str, str]] = {}
@@ -172,7 +170,6 @@ class PostgresProjection(Projection):
 class PostgresGraphProjection(PostgresProjection, PostgresGraphStore, GraphProjection):
     """The entities and relations of one workspace."""
 
-    role = "graph"
     tables = ("heliograph_entity", "heliograph_degree", "heliograph_relation")
     scanned: ClassVar = {OutboxKind.ENTITIES: "heliograph_entity", OutboxKind.RELATIONS: "heliograph_relation"}
     faults: ClassVar = DEGREE_FAULTS
@@ -194,7 +191,6 @@ class PostgresGraphProjection(PostgresProjection, PostgresGraphStore, GraphProje
 class PostgresTextProjection(PostgresProjection, PostgresTextStore, TextProjection):
     """The terms of one workspace's chunks and entities."""
 
-    role = "text"
     tables = (*TERMS_TABLES.values(), "heliograph_posting", "heliograph_text_size")
     faults: ClassVar = TEXT_FAULTS
     scanned: ClassVar = {
@@ -252,7 +248,6 @@ class PostgresVectorProjection(PostgresProjection, PostgresVectorStore, VectorPr
     """The vectors of one workspace in pgvector."""
 
     kinds = frozenset(COLLECTIONS)
-    role = "vectors"
     tables = tuple(VECTOR_TABLES.values())
     scanned: ClassVar = {kind: f"{VECTOR_TABLES[item]} AND embedding IS NOT NULL" for kind, item in COLLECTIONS.items()}
 

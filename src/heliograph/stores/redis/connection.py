@@ -220,11 +220,9 @@ class RedisProjection(Projection):
     """One role of one workspace in Redis.
 
     Attributes:
-        role: Which, as `store.<role>_url` names it.
         suffix: Goes after the name of the workspace in keys, so that roles do not meet.
     """
 
-    role: str
     suffix: str = ""
 
     def __init__(self, connection: RedisConnection) -> None:
