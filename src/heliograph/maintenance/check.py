@@ -45,7 +45,7 @@ from heliograph.models import (
     RelationEvidence,
 )
 from heliograph.settings import StoreSettings
-from heliograph.stores.base import Follower, FollowerDifference, ScanKind, Store
+from heliograph.stores.base import Follower, ScanKind, Store
 from heliograph.stores.changeset import Changeset, Collection, TextEntry, digest_terms
 from heliograph.stores.composed import id_windows
 from heliograph.stores.registry import open_store
@@ -361,7 +361,7 @@ async def check_entities(
         id_ for id_, item in wanted.items() if item.terms and texts.get(id_, 0) != digest_terms(item.terms.terms)
     ]
     problems = [
-        *_differences("entity", wanted, stored, folds, window[ScanKind.ENTITY_VECTORS]),
+        *_differences("entity", wanted, stored, folds, window[ScanKind.ENTITY_VECTORS], is_same_entity),
         *(Problem("entity", id_, "its full text is not that of its names") for id_ in unindexed),
         *(Problem("entity", id_, _LEFT_OVER) for id_ in ids if id_ not in wanted),
     ]
@@ -385,7 +385,7 @@ async def check_relations(store: Store, recounter: Recounter, window: Window, *,
     stored = {item.id: item for item in evidence}
     folds = {item.id: item for item in await store.graph.get_relations(ids)}
     problems = [
-        *_differences("relation", wanted, stored, folds, window[ScanKind.RELATION_VECTORS]),
+        *_differences("relation", wanted, stored, folds, window[ScanKind.RELATION_VECTORS], is_same_relation),
         *(Problem("relation", id_, _LEFT_OVER) for id_ in ids if id_ not in wanted),
     ]
     chosen, gone, hidden = _choose(problems, wanted, ids, every=every)
@@ -410,6 +410,7 @@ def _differences(
     stored: Mapping[str, E],
     folds: Mapping[str, F],
     vectors: frozenset[str],
+    is_same: Callable[[F, F], bool],
 ) -> Iterable[Problem]:
     """Yield the differences between the expected and the stored: evidence, fold, vector."""
     for id_, item in wanted.items():
@@ -427,7 +428,7 @@ def _differences(
             continue
         if fold is None:
             yield Problem(subject, id_, f"{_brief(item.fold)} is not in the graph")
-        elif not _is_same(fold, item.fold):
+        elif not is_same(fold, item.fold):
             yield Problem(subject, id_, f"it is {_brief(fold)}, and should be {_brief(item.fold)}")
         if id_ not in vectors:
             yield Problem(subject, id_, "it has no vector")
@@ -441,16 +442,6 @@ def _choose(
     chosen = {id_: item for id_, item in wanted.items() if every or id_ in broken}
     gone = tuple(id_ for id_ in ids if id_ not in wanted)
     return chosen, gone, tuple(id_ for id_, item in chosen.items() if item.fold is None)
-
-
-def _is_same(left: Entity | Relation, right: Entity | Relation) -> bool:
-    match left, right:
-        case Entity(), Entity():
-            return is_same_entity(left, right)
-        case Relation(), Relation():
-            return is_same_relation(left, right)
-        case _:
-            return False
 
 
 def _brief(fold: Entity | Relation) -> str:
@@ -470,19 +461,16 @@ async def check_follower(follower: Follower) -> Findings:
         differences = await follower.find_differences()
     except StoreError as error:
         return Findings((Problem("store", follower.name, f"it cannot be compared: {error}", is_repairable=False),))
-    return Findings(tuple(Problem("store", follower.name, _describe(item)) for item in differences))
-
-
-def _describe(difference: FollowerDifference) -> str:
-    if difference.fault:
-        return difference.fault
-    counts = {
-        "missing": difference.missing,
-        "too many": difference.stray,
-        "with other contents than in the store with the truth": difference.changed,
-    }
-    said = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
-    return f"of its {difference.kind} there are {said}: {', '.join(difference.examples)}"
+    messages: list[str] = []
+    for item in differences:
+        counts = {
+            "missing": item.missing,
+            "too many": item.stray,
+            "with other contents than in the store with the truth": item.changed,
+        }
+        said = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+        messages.append(item.fault or f"of its {item.kind} there are {said}: {', '.join(item.examples)}")
+    return Findings(tuple(Problem("store", follower.name, message) for message in messages))
 
 
 async def rebuild_role(store: Store, role: str) -> CheckReport:
@@ -639,7 +627,12 @@ class Checker:
             await inspection.repair()
             tally.repaired += len(faults) - len(await inspection.find_faults())
         tally.add(Findings(tuple(Problem("store", "", fault) for fault in faults)))
-        await self._check_followers(tally, repair=repair)
+        for follower in self._store.followers:
+            findings = await check_follower(follower)
+            tally.add(findings)
+            if repair and any(problem.is_repairable for problem in findings.problems):
+                await follower.rebuild()
+                tally.repaired += len(findings.problems) - len((await check_follower(follower)).problems)
 
     async def _settle(self, window: Window, look: _Look, digests: _Digests, tally: _Tally, *, repair: bool) -> None:
         """Look at a window until no commit came in between, or nothing seems wrong; then repair it if wanted."""
@@ -656,14 +649,6 @@ class Checker:
                 tally.repaired += sum(problem.is_repairable for problem in findings.problems)
             break
         tally.add(findings)
-
-    async def _check_followers(self, tally: _Tally, *, repair: bool) -> None:
-        for follower in self._store.followers:
-            findings = await check_follower(follower)
-            tally.add(findings)
-            if repair and any(problem.is_repairable for problem in findings.problems):
-                await follower.rebuild()
-                tally.repaired += len(findings.problems) - len((await check_follower(follower)).problems)
 
     async def _repair(self, changeset: Changeset, entries: Mapping[Collection, Mapping[str, IndexEntry]]) -> None:
         read_chunks = partial(self._store.vectors.get_vectors, Collection.CHUNKS)

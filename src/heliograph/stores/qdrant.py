@@ -159,10 +159,19 @@ async def prepare(client: AsyncQdrantClient, address: QdrantAddress, embedding: 
             # Cursors speak of what is gone, of every workspace; dropped first, so that a crash leaves none behind.
             await client.delete(address.prefix + CURSORS, models.Filter())
             await _make(client, place, params)
-        await _check(client, place, embedding.dimension)
+        found = await client.get_collection(place)
+        vectors = found.config.params.vectors
+        stored = vectors.size if isinstance(vectors, models.VectorParams) else None
+        if stored != embedding.dimension:
+            raise SchemaMismatch(
+                f"the collection {place!r} of Qdrant holds vectors of length {stored}, the embedding makes "
+                f"{embedding.dimension}; choose another prefix in store.vectors_url, or remove the collection"
+            )
         # Local mode searches without indexes, and warns of every one that is asked for.
         if address.url:
-            await _index(client, place, {"workspace": tenant, **INDEXES[collection]})
+            for field, schema in {"workspace": tenant, **INDEXES[collection]}.items():
+                if field not in found.payload_schema:
+                    await client.create_payload_index(place, field, schema)
 
 
 async def _make(client: AsyncQdrantClient, name: str, params: models.VectorParams) -> None:
@@ -174,25 +183,6 @@ async def _make(client: AsyncQdrantClient, name: str, params: models.VectorParam
         # Another process may have been faster.
         if not await client.collection_exists(name):
             raise
-
-
-async def _index(
-    client: AsyncQdrantClient, name: str, indexes: Mapping[str, models.PayloadSchemaType | models.KeywordIndexParams]
-) -> None:
-    known = (await client.get_collection(name)).payload_schema
-    for field, schema in indexes.items():
-        if field not in known:
-            await client.create_payload_index(name, field, schema)
-
-
-async def _check(client: AsyncQdrantClient, name: str, dimension: int) -> None:
-    vectors = (await client.get_collection(name)).config.params.vectors
-    stored = vectors.size if isinstance(vectors, models.VectorParams) else None
-    if stored != dimension:
-        raise SchemaMismatch(
-            f"the collection {name!r} of Qdrant holds vectors of length {stored}, the embedding makes {dimension}; "
-            "choose another prefix in store.vectors_url, or remove the collection"
-        )
 
 
 # What is kept in Qdrant: one point per chunk, entity and relation, with the fields that its own users search by.
@@ -280,7 +270,7 @@ def make_points(workspace: str, collection: Collection, change: ProjectionChange
     return [
         models.PointStruct(
             id=point_id(workspace, id_),
-            vector=_as_list(vectors[id_]),
+            vector=vectors[id_].astype(float).tolist(),
             payload={"workspace": workspace, "id": id_, **payload},
         )
         for id_, payload in payloads.items()
@@ -297,10 +287,6 @@ def document_payload(document: Document | None) -> dict[str, Any]:
         "created_at": document.created_at.isoformat(),
         "updated_at": document.updated_at.isoformat(),
     }
-
-
-def _as_list(vector: NDArray[np.float32]) -> list[float]:
-    return vector.astype(float).tolist()
 
 
 # The vectors of one workspace in Qdrant: written batch by batch, searched within the workspace's points only.

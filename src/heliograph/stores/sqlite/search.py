@@ -215,12 +215,8 @@ class Accelerator(ABC, Generic[IndexT]):
         """Read and compare all that the file holds; raises as `_read`, or `IndexError`."""
         self._read(writers)
 
-    def _refuse(self) -> None:
-        """Have the index rebuilt without the file, which was found damaged while in use."""
-        with self._lock:
-            self._drop()
-
     def _drop(self) -> None:
+        """Have the index rebuilt without the file, which was found damaged while in use."""
         _LOGGER.warning("building %s again, it is damaged", self._path.name)
         self._index, self._is_refused = None, True
 
@@ -435,7 +431,8 @@ class TextAccelerator(Accelerator[PostingIndex]):
             keys, scores = self._catch_up(connection).search(terms, limit, allowed)
         except IndexError:
             # What the header of the file says was right, but a posting names a row that is not there.
-            self._refuse()
+            with self._lock:
+                self._drop()
             keys, scores = self._catch_up(connection).search(terms, limit, allowed)
         return list(zip(keys.tolist(), scores.tolist(), strict=True))
 
@@ -498,7 +495,8 @@ class TextAccelerator(Accelerator[PostingIndex]):
 # few commits, which takes 0.1 ms of CPU time a commit, however large the index is; and in one go when the store is
 # closed.
 
-_SEARCHED = ("chunks_terms", "entities_terms")
+SEARCHED = (Collection.CHUNKS, Collection.ENTITIES)
+_TABLES = tuple(f"{item.value}_terms" for item in SEARCHED)
 _MARK = "terms_merged"
 _STEP_COMMITS = 8
 # Pages of 4 KB; a step takes up to 30 ms.
@@ -513,12 +511,12 @@ def merge_step(connection: apsw.Connection, version: int) -> None:
     if version % _STEP_COMMITS:
         return
     begins = _is_due(connection, version, _GROWTH, _LEAST_COMMITS)
-    for table in _SEARCHED:
+    for table in _TABLES:
         # A negative number of pages begins to merge all parts, a positive one goes on with what was begun.
         pages = -_STEP_PAGES if begins else _STEP_PAGES
         connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', ?)", (pages,))
     if begins:
-        _note(connection, version)
+        connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_MARK, version))
 
 
 def is_merge_due(connection: apsw.Connection) -> bool:
@@ -528,9 +526,9 @@ def is_merge_due(connection: apsw.Connection) -> bool:
 
 def merge_all(connection: apsw.Connection) -> None:
     """Within a writing transaction, merge all parts of each table into one."""
-    for table in _SEARCHED:
+    for table in _TABLES:
         connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
-    _note(connection, data_version(connection))
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_MARK, data_version(connection)))
 
 
 def _is_due(connection: apsw.Connection, version: int, growth: float, least: int) -> bool:
@@ -538,11 +536,6 @@ def _is_due(connection: apsw.Connection, version: int, growth: float, least: int
     return version - merged >= least + growth * merged
 
 
-def _note(connection: apsw.Connection, version: int) -> None:
-    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_MARK, version))
-
-
-SEARCHED = (Collection.CHUNKS, Collection.ENTITIES)
 # Full text: posting lists rank what holds terms.
 
 _MAX_TERMS = 256
