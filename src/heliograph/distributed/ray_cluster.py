@@ -239,8 +239,14 @@ class _Connection:
             MissingDependencyError: Ray is not installed.
         """
         with self._lock:
-            ray = _load_ray()
+            check_ray()
+            ray = import_module("ray")
             if not ray.is_initialized():
+                logging.getLogger("ray").setLevel(logging.ERROR)
+                # Ray prints what befalls workers to standard output, between the results of commands; the pool tells
+                # of it.
+                printing: Any = import_module("ray._private.worker")
+                printing.print_to_stdstream = _note
                 thread = OwnThread("heliograph-ray")
                 try:
                     thread.run(lambda: self._connect(ray, settings))
@@ -267,7 +273,10 @@ class _Connection:
         while True:
             try:
                 if settings.address:
-                    _check_reachable(settings.address)
+                    # Ray itself tries for minutes where nobody listens at an address.
+                    host, mark, port = settings.address.rpartition(":")
+                    if mark and host and port.isdigit() and "://" not in settings.address:
+                        socket.create_connection((host.strip("[]"), int(port)), _REACH_SECONDS).close()
                     self._folder = tempfile.mkdtemp(prefix="ray-")
                     script_folder = os.path.dirname(os.path.realpath(sys.argv[0]))  # noqa: PTH120 (as Ray finds it)
                     ray.init(
@@ -345,17 +354,6 @@ def _on_loopback() -> Generator[None]:
         constants.ENABLE_RAY_CLUSTER = before
 
 
-def _check_reachable(address: str) -> None:
-    """Look whether anybody listens at an address, if it is one: Ray itself tries for minutes.
-
-    Raises:
-        OSError: Nobody does.
-    """
-    host, mark, port = address.rpartition(":")
-    if mark and host and port.isdigit() and "://" not in address:
-        socket.create_connection((host.strip("[]"), int(port)), _REACH_SECONDS).close()
-
-
 def _not_connected(address: str, error: Exception) -> ClusterUnavailable:
     said = _said(error)
     if address:
@@ -368,17 +366,6 @@ def _not_connected(address: str, error: Exception) -> ClusterUnavailable:
         f"a Ray cluster cannot be started on this machine ({said}); see that it has memory free, and that the path of "
         f"the temporary folder {tempfile.gettempdir()!r} is short, or set TMPDIR; or leave ingest.engine at 'local'"
     )
-
-
-def _load_ray() -> Any:
-    check_ray()
-    ray = import_module("ray")
-    if not ray.is_initialized():
-        logging.getLogger("ray").setLevel(logging.ERROR)
-        # Ray prints what befalls workers to standard output, between the results of commands; the pool tells of it.
-        worker: Any = import_module("ray._private.worker")
-        worker.print_to_stdstream = _note
-    return ray
 
 
 def _note(data: dict[str, Any], *_: object, **__: object) -> None:

@@ -27,9 +27,9 @@ from heliograph.distributed.messages import (
     TextsEmbedded,
     WorkerSetup,
 )
-from heliograph.documents.base import LoadedDocument, RawDocument
+from heliograph.documents.base import RawDocument
 from heliograph.documents.isolation import DocumentReader, limits_of
-from heliograph.embedding.base import EmbeddingKind, EmbeddingModel, Embeddings
+from heliograph.embedding.base import EmbeddingKind, EmbeddingModel
 from heliograph.embedding.wrappers import build_embedding_model
 from heliograph.errors import CancelledIngestError, ClusterUnavailable, HeliographError, IngestError, StoreError
 from heliograph.extraction.choosing import choose_extractor
@@ -189,11 +189,11 @@ class ReadingWorker:
         A `ClusterUnavailable` comes out if this process runs another version, a `SettingsError` if the settings do
         not go together, and a `ModelError` if a model cannot be made ready.
         """
-        return await self._end("opening a worker", self._open())
+        return await self._end("opening a worker", self._open)
 
     async def load(self, raw: RawDocument) -> Outcome:
         """Return what the bytes of a source say, a `LoadedDocument`; errors are those of `DocumentReader.load`."""
-        return await self._end(repr(raw.name), self._load(raw))
+        return await self._end(repr(raw.name), lambda: asyncio.to_thread(self._opened.documents.load, raw))
 
     async def read(self, number: int, task: ReadingTask, stored: StoredChunks) -> Outcome:
         """Return a `DocumentReading` with the vectors of its passages; errors are those of `Reader.read`.
@@ -207,7 +207,8 @@ class ReadingWorker:
         if current is not None:
             self._reading[number] = current
         try:
-            return await self._end(f"the document {task.document.source!r}", self._read(number, task, stored))
+            what = f"the document {task.document.source!r}"
+            return await self._end(what, lambda: self._read(number, task, stored))
         except asyncio.CancelledError:
             return Outcome(error=CancelledIngestError(f"reading {task.document.source!r} was given up"))
         finally:
@@ -215,7 +216,8 @@ class ReadingWorker:
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Outcome:
         """Return `Embeddings`; errors are those of `EmbeddingModel.embed`."""
-        return await self._end(f"the embedding of {len(texts)} texts", self._embed(texts, kind))
+        what = f"the embedding of {len(texts)} texts"
+        return await self._end(what, lambda: self._opened.embedding.embed(texts, kind))
 
     async def attend(self, answers: Sequence[Answer]) -> list[Notice]:
         """Take answers in; return the messages to send, waiting a while if there are none."""
@@ -236,9 +238,9 @@ class ReadingWorker:
             if models.chat is not None:
                 await models.chat.close()
 
-    async def _end(self, what: str, work: Awaitable[object]) -> Outcome:
+    async def _end(self, what: str, work: Callable[[], Awaitable[object]]) -> Outcome:
         try:
-            value = await work
+            value = await work()
         except HeliographError as error:
             return Outcome(error=error, notices=self._outbox.take_news())
         except Exception as error:  # noqa: BLE001 (not swallowed: who gave the work logs it)
@@ -268,12 +270,6 @@ class ReadingWorker:
         if self._models is None:
             raise ClusterUnavailable("a worker was given work before it was opened; this is a defect, please report it")
         return self._models
-
-    async def _load(self, raw: RawDocument) -> LoadedDocument:
-        return await asyncio.to_thread(self._opened.documents.load, raw)
-
-    async def _embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
-        return await self._opened.embedding.embed(texts, kind)
 
     async def _read(self, number: int, task: ReadingTask, stored: StoredChunks) -> DocumentReading:
         async def find_stored(_: object) -> StoredChunks:

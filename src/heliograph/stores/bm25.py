@@ -169,9 +169,18 @@ def read_segments(path: Path) -> tuple[list[Segment], str]:
     """
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
-        header, begin = _read_header(file.read(_PREFIX.size), file)
+        prefix = file.read(_PREFIX.size)
+        if len(prefix) < _PREFIX.size or not prefix.startswith(_MAGIC):
+            raise ValueError("it is no full-text index")
+        _, number, length, check = _PREFIX.unpack(prefix)
+        if number != _FORMAT:
+            raise ValueError(f"its format is {number} and not {_FORMAT}")
+        read = file.read(length)
+        if zlib.crc32(read) != check:
+            raise ValueError("its header is damaged")
+        header: dict[str, Any] = json.loads(read)
         sizes: list[list[int]] = header["segments"]
-        places, end = _places(sizes, begin)
+        places, end = _places(sizes, _PREFIX.size + length)
         if end != size:
             raise ValueError(f"it has {size} bytes and not {end}")
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -186,18 +195,6 @@ def read_segments(path: Path) -> tuple[list[Segment], str]:
         segment.check = _BlockCheck(segment.slots, segment.counts, blocks)
         segments.append(segment)
     return segments, str(header["mark"])
-
-
-def _read_header(prefix: bytes, file: Any) -> tuple[dict[str, Any], int]:
-    if len(prefix) < _PREFIX.size or not prefix.startswith(_MAGIC):
-        raise ValueError("it is no full-text index")
-    _, number, length, check = _PREFIX.unpack(prefix)
-    if number != _FORMAT:
-        raise ValueError(f"its format is {number} and not {_FORMAT}")
-    header = file.read(length)
-    if zlib.crc32(header) != check:
-        raise ValueError("its header is damaged")
-    return json.loads(header), _PREFIX.size + length
 
 
 def _places(sizes: Sequence[Sequence[int]], begin: int) -> tuple[Iterator[int], int]:

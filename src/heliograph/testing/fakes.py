@@ -139,25 +139,18 @@ class FakeChatModel(ChatModel):
         if isinstance(replies, str):
             return replies
         if isinstance(replies, Mapping):
-            return _first_fitting(replies, request)
+            said = [message.content for message in request.messages]
+            for key, text in replies.items():
+                # A Purpose is a str too, so it is asked for first.
+                if key is request.purpose if isinstance(key, Purpose) else any(key in content for content in said):
+                    return text
+            raise InvalidRequestError(f"no reply is scripted for {request!r}; add one to the mapping")
         if callable(replies):
             return replies(request)
         if self._given >= len(replies):
             raise InvalidRequestError(f"{self._name!r} has given all its {len(replies)} replies; give it more")
         self._given += 1
         return replies[self._given - 1]
-
-
-def _first_fitting(replies: Mapping[str, str], request: ChatRequest) -> str:
-    for key, text in replies.items():
-        # A Purpose is a str too, so it is asked for first.
-        if (
-            key is request.purpose
-            if isinstance(key, Purpose)
-            else any(key in part.content for part in request.messages)
-        ):
-            return text
-    raise InvalidRequestError(f"no reply is scripted for {request!r}; add one to the mapping")
 
 
 # An embedding of hashed words, for tests and for measuring what everything but the model costs.
@@ -220,7 +213,11 @@ class FakeEmbeddingModel(EmbeddingModel):
             await asyncio.sleep(self.delay_seconds)
         if self._failures:
             raise self._failures.popleft()
-        words = [_rows(text) for text in texts]
+        found = (_WORD.findall(text.casefold()) for text in texts)
+        words = [
+            [_START_ROW, *(zlib.crc32(word.encode("utf-8", "surrogatepass")) % _TABLE_ROWS for word in of_text)]
+            for of_text in found
+        ]
         if not words:
             return Embeddings(np.zeros((0, self._info.dimension), np.float32), Usage())
         rows = np.fromiter((row for text in words for row in text), np.intp)
@@ -232,11 +229,6 @@ class FakeEmbeddingModel(EmbeddingModel):
         self.is_closed = True
 
 
-def _rows(text: str) -> list[int]:
-    words = _WORD.findall(text.casefold())
-    return [_START_ROW, *(zlib.crc32(word.encode("utf-8", "surrogatepass")) % _TABLE_ROWS for word in words)]
-
-
 @cache
 def _table(dimension: int) -> NDArray[np.float32]:
     table = np.random.default_rng(0).standard_normal((_TABLE_ROWS, dimension), dtype=np.float32)
@@ -246,8 +238,6 @@ def _table(dimension: int) -> NDArray[np.float32]:
 
 
 # A reranker that scores by shared words, or as it is told, for tests.
-
-# Chinese is written without spaces, so each of its characters counts as a word.
 
 
 class FakeReranker(Reranker):
