@@ -161,11 +161,7 @@ class RayLauncher(Launcher):
 
 
 class _ReadingActor(ReadingWorker):
-    """A worker as Ray makes it, of a setup that was pickled where it can be said what cannot be.
-
-    Args:
-        setup: A `WorkerSetup`, pickled.
-    """
+    """A worker as Ray makes it, of a `WorkerSetup` that was pickled where it can be said what cannot be."""
 
     def __init__(self, setup: bytes) -> None:
         # It comes from the process that owns the cluster, as this class does.
@@ -173,11 +169,7 @@ class _ReadingActor(ReadingWorker):
 
 
 class _RayWorker(Worker):
-    """An actor.
-
-    Args:
-        actor: Its handle.
-    """
+    """An actor, by its handle."""
 
     def __init__(self, actor: Any) -> None:
         self._actor = actor

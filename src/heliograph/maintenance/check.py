@@ -112,10 +112,7 @@ class Findings:
         problems: What is wrong.
         repair: What puts it right but for vectors; None if nothing does.
         vectors: What the vectors to be made again are made of, per id.
-        documents: Documents looked at.
-        chunks: Chunks looked at.
-        entities: Entities looked at.
-        relations: Relations looked at.
+        looked_at: How many of what were looked at.
     """
 
     problems: tuple[Problem, ...] = ()
@@ -123,10 +120,7 @@ class Findings:
     vectors: Mapping[Collection, Mapping[str, IndexEntry]] = field(
         default_factory=dict[Collection, Mapping[str, IndexEntry]]
     )
-    documents: int = 0
-    chunks: int = 0
-    entities: int = 0
-    relations: int = 0
+    looked_at: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 Window = Mapping[ScanKind, frozenset[str]]
@@ -268,7 +262,8 @@ async def check_documents(store: Store, document_ids: Iterable[str]) -> Findings
     problems += [
         Problem("chunk", item.chunk_id, "its mentions count for other entities than they should") for item in moved
     ]
-    return Findings(tuple(problems), Changeset(extractions=tuple(moved)) if moved else None, documents=len(documents))
+    repair = Changeset(extractions=tuple(moved)) if moved else None
+    return Findings(tuple(problems), repair, looked_at={"documents": len(documents)})
 
 
 def _document_faults(document: Document, chunks: Sequence[Chunk], text: str | None) -> Iterable[str]:
@@ -324,7 +319,7 @@ async def check_chunks(store: Store, window: Window, texts: Mapping[str, int], *
     chosen = sorted(owned) if every else sorted({*stale, *unembedded})
     repair = Changeset(removed_chunks=tuple(orphans), texts={Collection.CHUNKS: tuple(entries[id_] for id_ in chosen)})
     vectors = {Collection.CHUNKS: {id_: IndexEntry.of(passages[id_]) for id_ in chosen}}
-    return Findings(tuple(problems), repair if chosen or orphans else None, vectors, chunks=len(owned))
+    return Findings(tuple(problems), repair if chosen or orphans else None, vectors, {"chunks": len(owned)})
 
 
 # Comparing entities and relations with what the mentions add up to.
@@ -374,7 +369,7 @@ async def check_entities(
         expected={id_: stored[id_].version if id_ in stored else 0 for id_ in (*chosen, *gone)},
     )
     vectors = {Collection.ENTITIES: {id_: item.entry for id_, item in chosen.items() if item.entry is not None}}
-    return Findings(tuple(problems), repair if chosen or gone else None, vectors, entities=len(wanted))
+    return Findings(tuple(problems), repair if chosen or gone else None, vectors, {"entities": len(wanted)})
 
 
 async def check_relations(store: Store, recounter: Recounter, window: Window, *, every: bool) -> Findings:
@@ -401,7 +396,7 @@ async def check_relations(store: Store, recounter: Recounter, window: Window, *,
         expected={id_: stored[id_].version if id_ in stored else 0 for id_ in (*chosen, *gone)},
     )
     vectors = {Collection.RELATIONS: {id_: item.entry for id_, item in chosen.items() if item.entry is not None}}
-    return Findings(tuple(problems), repair if chosen or gone else None, vectors, relations=len(wanted))
+    return Findings(tuple(problems), repair if chosen or gone else None, vectors, {"relations": len(wanted)})
 
 
 def _differences(
@@ -596,25 +591,12 @@ class Checker:
 
     async def _walk(self, tally: _Tally, *, repair: bool, every: bool) -> None:
         store, recounter = self._store, self._recounter
-
-        async def documents(window: Window, _: Mapping[str, int]) -> Findings:
-            return await check_documents(store, window[ScanKind.DOCUMENTS])
-
-        async def chunks(window: Window, texts: Mapping[str, int]) -> Findings:
-            return await check_chunks(store, window, texts, every=every)
-
-        async def relations(window: Window, _: Mapping[str, int]) -> Findings:
-            return await check_relations(store, recounter, window, every=every)
-
-        async def entities(window: Window, texts: Mapping[str, int]) -> Findings:
-            return await check_entities(store, recounter, window, texts, every=every)
-
         # Relations before entities: no entity may go while a relation still names it.
         passes: tuple[tuple[tuple[ScanKind, ...], Collection | None, _Look], ...] = (
-            ((ScanKind.DOCUMENTS,), None, documents),
-            (CHUNK_KINDS, Collection.CHUNKS, chunks),
-            (RELATION_KINDS, None, relations),
-            (ENTITY_KINDS, Collection.ENTITIES, entities),
+            ((ScanKind.DOCUMENTS,), None, lambda window, _: check_documents(store, window[ScanKind.DOCUMENTS])),
+            (CHUNK_KINDS, Collection.CHUNKS, partial(check_chunks, store, every=every)),
+            (RELATION_KINDS, None, lambda window, _: check_relations(store, recounter, window, every=every)),
+            (ENTITY_KINDS, Collection.ENTITIES, partial(check_entities, store, recounter, every=every)),
         )
         for kinds, collection, look in passes:
             digests = _Digests(store, collection)
@@ -661,12 +643,7 @@ class Checker:
 
 
 class _Digests:
-    """Full text of a collection in digests, read once and again when a comparison was overtaken by a commit.
-
-    Args:
-        store: Where it is read.
-        collection: Of what; None means that no full text is compared.
-    """
+    """Full text of a collection, if any, in digests; read again when a comparison was overtaken by a commit."""
 
     def __init__(self, store: Store, collection: Collection | None) -> None:
         self._store = store
@@ -702,9 +679,9 @@ class _Tally:
     def add(self, findings: Findings) -> None:
         self._problem_count += len(findings.problems)
         self._problems += findings.problems[: _SHOWN - len(self._problems)]
-        for name in self._counts:
-            if looked := getattr(findings, name):
-                self._counts[name] += looked
+        for name, count in findings.looked_at.items():
+            if count:
+                self._counts[name] += count
                 if self._progress:
                     self._progress(name, self._counts[name])
 

@@ -202,22 +202,18 @@ def _find_spans(text: str, chunks: Sequence[LightragChunk], source: str, notes: 
     spans: list[Span] = []
     begin, torn = 0, 0
     for chunk in chunks:
-        span = _find(text, chunk.text, begin)
-        if span is None:
-            span = _find(text, chunk.text.strip(_TORN).strip(), begin)
+        for part in (chunk.text, chunk.text.strip(_TORN).strip()):
+            start = text.find(part, begin) if part else -1
+            start = text.find(part) if part and start < 0 else start
+            if start >= 0:
+                spans.append(Span(start, start + len(part), count_tokens(part)))
+                begin = start + 1
+                break
             torn += 1
-        if span is None:
+        else:
             return None
-        spans.append(span)
-        begin = span.start + 1
     notes.add(NoteKind.REPAIRED, "chunks that were cut within a character", source, torn)
     return spans
-
-
-def _find(text: str, part: str, begin: int) -> Span | None:
-    start = text.find(part, begin) if part else -1
-    start = text.find(part) if part and start < 0 else start
-    return None if start < 0 else Span(start, start + len(part), count_tokens(part))
 
 
 # Sharing out LightRAG's entities and relations over the chunks that they come from.
@@ -330,16 +326,13 @@ class _Assembled:
         extractions = tuple(self.table.extraction(chunk.id) for chunk in placed.chunks)
         if placed.document.status is DocumentStatus.PARTIAL:
             extractions = tuple(
-                _unread(item) if placed.unread is None or chunk.position in placed.unread else item
+                # LightRAG does not tell which chunks it read: where nothing was found, `retry` reads them.
+                replace(item, error="LightRAG did not finish this document")
+                if (placed.unread is None or chunk.position in placed.unread) and not (item.entities or item.relations)
+                else item
                 for chunk, item in zip(placed.chunks, extractions, strict=True)
             )
         return WholeDocument(placed.document, placed.text, placed.chunks, extractions)
-
-
-def _unread(extraction: Extraction) -> Extraction:
-    """Mark a chunk in which nothing was found, so that `retry` reads it: LightRAG does not tell which ones it read."""
-    is_read = bool(extraction.entities or extraction.relations)
-    return extraction if is_read else replace(extraction, error="LightRAG did not finish this document")
 
 
 @dataclass(slots=True)
@@ -475,10 +468,9 @@ def _read(
 
 
 def _known(origins: Sequence[str], ids: dict[str, str], label: str, notes: NoteList) -> list[str]:
-    distinct = dict.fromkeys(origins)
-    unknown = sum(origin not in ids for origin in distinct)
+    unknown = len({origin for origin in origins if origin not in ids})
     notes.add(NoteKind.LEFT_OUT, "references to chunks that are not kept", label if unknown else "", unknown)
-    return list(dict.fromkeys(ids[origin] for origin in distinct if origin in ids))
+    return list(dict.fromkeys(ids[origin] for origin in origins if origin in ids))
 
 
 def _add_node(graph: _Graph, node: GraphNode, chunk_ids: list[str], texts: dict[str, str], notes: NoteList) -> None:

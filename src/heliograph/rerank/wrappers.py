@@ -15,7 +15,7 @@ from heliograph.text.tokens import token_ends
 
 
 class WrapperReranker(Reranker):
-    """Passes everything to the reranker inside; subclasses change what they are about and nothing else.
+    """Stands before the reranker inside; subclasses change how it is asked.
 
     Args:
         inner: The reranker inside; it is closed with its wrapper.
@@ -27,9 +27,6 @@ class WrapperReranker(Reranker):
     @property
     def name(self) -> str:
         return self.inner.name
-
-    async def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
-        return await self.inner.rerank(query, documents, top_n)
 
     async def close(self) -> None:
         await self.inner.close()

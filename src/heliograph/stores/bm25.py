@@ -295,8 +295,9 @@ class Segment:
         self.counts = counts
         self.dead = np.empty(0, np.uint32) if dead is None else dead
         self.total_length = float(lengths.sum(dtype=np.float64) - lengths[self.dead].sum(dtype=np.float64))
-        # Asked before postings from one place to another are used; raises `IndexError` if they are damaged.
-        self.check: Callable[[int, int], None] = _nothing
+        # Asked before postings from one place to another are used; raises `IndexError` if they are damaged. Those in
+        # memory need no comparing.
+        self.check: Callable[[int, int], None] = lambda _begin, _end: None
         self._by_key: tuple[Keys, NDArray[np.int64]] | None = None
         self._frequencies: dict[int, int] = {}
 
@@ -442,10 +443,6 @@ def _distinct(numbers: NDArray[Number]) -> NDArray[Number]:
     """Return the different ones, ascending; `np.unique` imports `numpy.ma` when it is first called, for 8 ms."""
     ordered = np.sort(numbers)
     return np.concatenate((ordered[:1], ordered[1:][ordered[1:] != ordered[:-1]]))
-
-
-def _nothing(begin: int, end: int) -> None:
-    """Postings in memory need no comparing."""
 
 
 # BM25 over posting lists: the best rows exactly, without reading what cannot be among them.

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, ClassVar, Final, get_type_hints
 
+from heliograph.errors import SchemaMismatch
 from heliograph.filters import (
     And,
     DocumentIds,
@@ -77,6 +78,19 @@ def row_of(item: Any, names: Iterable[str] | None = None) -> dict[str, Any]:
 def from_seconds(seconds: float) -> datetime:
     """Return a moment from Unix seconds."""
     return datetime.fromtimestamp(seconds, UTC)
+
+
+def check_embedding(stored: tuple[str, int] | None, expected: tuple[str, int]) -> None:
+    """Compare the embedding that fills a store with the one that it was opened for.
+
+    Raises:
+        SchemaMismatch: Another process has embedded the store anew since.
+    """
+    if stored != expected:
+        raise SchemaMismatch(
+            f"the store was embedded anew with {stored!r} since it was opened with {expected!r}; "
+            "configure that embedding and open the store again"
+        )
 
 
 def in_utc(moment: datetime) -> datetime:

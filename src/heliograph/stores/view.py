@@ -497,11 +497,7 @@ class _HeldReader(ScopedReader):
 
 
 class _Role:
-    """What the roles of a view have in common.
-
-    Args:
-        reader: Reads under the filter.
-    """
+    """What the roles of a view have in common: what reads under the filter."""
 
     def __init__(self, reader: ScopedReader) -> None:
         self.reader = reader

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ from heliograph.stores.postgres.database import (
     translate_errors,
     try_lock,
 )
+from heliograph.stores.rows import check_embedding
 
 # Writing vectors to PostgreSQL, within a commit; names beside them are read from the graph just written.
 #
@@ -307,8 +308,15 @@ class PostgresVectorStore(VectorStore):
     async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         if not ids:
             return {}
-        statement = stored_statement(self._database.workspace, collection, ids, is_home=self._is_home)
-        return to_vectors(await self._database.fetch(statement.query, statement.values), self._embedding)
+        workspace = self._database.workspace
+        space = (_AT_HOME if self._is_home else _ELSEWHERE).format(workspace=_literal(workspace))
+        query = _STORED.format(space=space, table=VECTOR_TABLES[collection])
+        rows = await self._database.fetch(query, (to_json(ids), workspace))
+        if rows:
+            check_embedding(tuple(rows[0][:2]), self._embedding)
+        stored = [(id_, vector) for *_, id_, vector in rows if id_ is not None]
+        matrix = read_vectors([vector for _, vector in stored]) if stored else ()
+        return dict(zip([id_ for id_, _ in stored], matrix, strict=True))
 
     async def rank(
         self, collection: Collection, vector: NDArray[np.float32], ids: Sequence[str], limit: int
@@ -353,47 +361,20 @@ def nearest_statement(
     return Statement(query, (value, *among, value, wanted, min_score, limit), is_planned_anew=True)
 
 
-def stored_statement(workspace: str, collection: Collection, ids: Sequence[str], *, is_home: bool = True) -> Statement:
-    """Return the statement that reads stored vectors; for `to_vectors`."""
-    space = (_AT_HOME if is_home else _ELSEWHERE).format(workspace=_literal(workspace))
-    return Statement(_STORED.format(space=space, table=VECTOR_TABLES[collection]), (to_json(ids), workspace))
-
-
 def to_hits(rows: Sequence[Row], embedding: tuple[str, int]) -> list[Hit]:
     """Return the hits of `nearest_statement`.
 
     Raises:
         SchemaMismatch: The workspace is of another embedding than it was opened with.
     """
-    _check_embedding(rows, embedding)
+    if rows:
+        # A question that began before the switch to another embedding must not be compared with vectors made after it.
+        check_embedding(tuple(rows[0][:2]), embedding)
     return [Hit(id_, score) for *_, id_, score in rows if id_ is not None]
-
-
-def to_vectors(rows: Sequence[Row], embedding: tuple[str, int]) -> dict[str, NDArray[np.float32]]:
-    """Return the vectors of `stored_statement`.
-
-    Raises:
-        SchemaMismatch: The workspace is of another embedding than it was opened with.
-    """
-    _check_embedding(rows, embedding)
-    stored = [(id_, vector) for *_, id_, vector in rows if id_ is not None]
-    if not stored:
-        return {}
-    matrix = read_vectors([vector for _, vector in stored])
-    return dict(zip([id_ for id_, _ in stored], matrix, strict=True))
 
 
 def _literal(text: str) -> str:
     return sql.Literal(text).as_string().replace("%", "%%")
-
-
-def _check_embedding(rows: Sequence[Row], expected: tuple[str, int]) -> None:
-    # A question that began before the switch to another embedding must not be compared with vectors made after it.
-    if rows and tuple(rows[0][:2]) != expected:
-        raise SchemaMismatch(
-            f"the store was embedded anew with {tuple(rows[0][:2])!r} since it was opened with {expected!r}; "
-            "configure that embedding and open the store again"
-        )
 
 
 # Writing full text to PostgreSQL, within a commit, and counting what BM25 needs.
@@ -528,7 +509,7 @@ class PostgresTextStore(TextStore):
 
     async def search(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
         """A question is cut at 256 distinct terms."""
-        return await search_terms(self._database.fetch, self._database.workspace, collection, terms, limit)
+        return await search_terms(self._database, collection, terms, limit)
 
     async def find_phrases(
         self, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
@@ -537,21 +518,11 @@ class PostgresTextStore(TextStore):
 
         Terms of a phrase after the 256th are not looked for.
         """
-        return await find_phrases(self._database.fetch, self._database.workspace, collection, phrases, limit)
-
-
-class Fetch(Protocol):
-    """Runs one statement; `Database.fetch` or `Session.fetch`."""
-
-    def __call__(
-        self, query: str, values: Sequence[Any] = (), *, is_planned_anew: bool = False
-    ) -> Awaitable[list[Row]]:
-        """Return its rows."""
-        ...
+        return await find_phrases(self._database, collection, phrases, limit)
 
 
 async def search_terms(
-    fetch: Fetch, workspace: str, collection: Collection, terms: Sequence[str], limit: int
+    database: Database | Session, collection: Collection, terms: Sequence[str], limit: int
 ) -> list[Hit]:
     """Return the best rows that hold any of the terms, as `TextStore.search` does."""
     wanted = list(dict.fromkeys(terms))[:_MAX_TERMS]
@@ -560,7 +531,7 @@ async def search_terms(
     hits, is_whole = list[Hit](), False
     for most in _MOST_RECORDS:
         for _ in range(_TRIES):
-            hits, is_whole, has_moved = await _rank(fetch, workspace, collection, wanted, limit, most)
+            hits, is_whole, has_moved = await _rank(database, collection, wanted, limit, most)
             if not has_moved:
                 break
         if len(hits) >= limit or is_whole:
@@ -569,11 +540,12 @@ async def search_terms(
 
 
 async def _rank(
-    fetch: Fetch, workspace: str, collection: Collection, terms: Sequence[str], limit: int, most: int
+    database: Database | Session, collection: Collection, terms: Sequence[str], limit: int, most: int
 ) -> tuple[list[Hit], bool, bool]:
     """Return hits from so many records, whether all records were read, and whether a row went meanwhile."""
+    workspace = database.workspace
     of = workspace, collection.value
-    rows = await fetch(_FIND, (*of, to_json(terms), most, *of), is_planned_anew=True)
+    rows = await database.fetch(_FIND, (*of, to_json(terms), most, *of), is_planned_anew=True)
     frequencies: dict[str, int] = {term: count for _, _, term, count, _ in rows if term is not None}
     if not frequencies:
         return [], True, False
@@ -598,7 +570,7 @@ async def _rank(
     best = scores.best(count)
     numbers = best.numbers[: count + _MOST_EQUALS].tolist()
     query = _NAMES.format(table=TERMS_TABLES[collection], terms="NULL" if is_whole else "terms")
-    named = {number: (id_, held) for number, id_, held in await fetch(query, (workspace, to_json(numbers)))}
+    named = {number: (id_, held) for number, id_, held in await database.fetch(query, (workspace, to_json(numbers)))}
     hits = [
         Hit(named[number][0], score if is_whole else score_terms(question, named[number][1].encode().split()))
         for number, score in zip(numbers, best.scores.tolist(), strict=False)
@@ -615,7 +587,7 @@ def _records(segments: Sequence[bytes]) -> NDArray[np.int64]:
 
 
 async def find_phrases(
-    fetch: Fetch, workspace: str, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
+    database: Database | Session, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
 ) -> list[list[str]]:
     """Return, per phrase, the first rows that hold it, as `TextStore.find_phrases` does; all phrases in one trip."""
     found: list[list[str]] = [[] for _ in phrases]
@@ -628,7 +600,7 @@ async def find_phrases(
         {"query": " & ".join(f"'{quoted[term]}'" for term in phrase), "needle": mark(phrase)} for phrase in cut
     )
     query = _PHRASES.format(table=TERMS_TABLES[collection])
-    values = rows, workspace, max(limit, _MOST_PHRASE_ROWS), limit
-    for place, id_ in await fetch(query, values, is_planned_anew=True):
+    values = rows, database.workspace, max(limit, _MOST_PHRASE_ROWS), limit
+    for place, id_ in await database.fetch(query, values, is_planned_anew=True):
         found[places[place - 1]].append(id_)
     return found

@@ -86,6 +86,7 @@ from heliograph.stores.postgres.search import (
 )
 from heliograph.stores.postgres.view import PostgresReader, PostgresScope
 from heliograph.stores.registry import projection_urls
+from heliograph.stores.rows import check_embedding
 from heliograph.stores.view import FilteredView, ScopeMemory
 
 # The outbox: one row per thing that changed, under the version of its last change.
@@ -156,12 +157,6 @@ class PostgresOutbox(Outbox):
 
     def lock(self, reader: str) -> AbstractAsyncContextManager[bool]:
         return try_advisory_lock(self._database, f"outbox {reader}")
-
-
-def outbox_statements(workspace: str, changeset: Changeset, version: int) -> Iterator[Statement]:
-    """Yield what notes the changes of a changeset that is committed as `version`; for workspaces with readers."""
-    changed = {kind.value: list(ids) for kind, ids in changed_ids(changeset).items()}
-    yield Statement(_NOTE, (workspace, version, to_json(changed)))
 
 
 def reset_statements(workspace: str) -> Iterator[Statement]:
@@ -593,17 +588,15 @@ class PostgresStore(Store):
         if not locked:
             raise StoreUnavailable("the workspace was removed since it was opened; open it again")
         ((known_version, *stored),) = locked
-        if tuple(stored) != self._embedding:
-            raise SchemaMismatch(
-                f"the store was embedded anew with {tuple(stored)!r} since it was opened with {self._embedding!r}; "
-                "configure that embedding and open the store again"
-            )
+        check_embedding(tuple(stored), self._embedding)
         for (said, _), rows in zip(checks, stale, strict=True):
             if rows:
                 raise StaleChangesetError(f"{said.format(rows[0][0])} changed since it was read; read it and try again")
         if changeset.expected_version not in (None, known_version):
             raise StaleChangesetError("something was committed since the changeset was computed; compute it again")
         version = int(known_version) + 1
+        changed = {kind.value: list(ids) for kind, ids in changed_ids(changeset).items()} if has_readers else {}
+        noted = (Statement(_NOTE, (workspace, version, to_json(changed))),) if has_readers else ()
         # Removals first, so that a changeset may replace what it removes; vectors after the graph, as what it says
         # stands beside them.
         await session.commit(
@@ -617,7 +610,7 @@ class PostgresStore(Store):
             *vector_statements(workspace, changeset, vector_type),
             *text_statements(workspace, changeset),
             *reply_statements(workspace, changeset),
-            *(outbox_statements(workspace, changeset, version) if has_readers else ()),
+            *noted,
         )
         return version
 

@@ -178,14 +178,14 @@ class PostgresReading(ScopedReading):
     async def find_texts(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
 
         async def find(count: int) -> list[Hit]:
-            return await search_terms(self.session.fetch, self.session.workspace, collection, terms, count)
+            return await search_terms(self.session, collection, terms, count)
 
         return await self._enough(find, collection, limit) if self.scope.ids[collection] else []
 
     async def find_phrases(
         self, collection: Collection, phrases: Sequence[Sequence[str]], most: int | None = None
     ) -> list[list[int]]:
-        stored = await find_phrases(self.session.fetch, self.session.workspace, collection, phrases, _ALL)
+        stored = await find_phrases(self.session, collection, phrases, _ALL)
         return [list((await self.find_keys(collection, ids)).values())[:most] for ids in stored]
 
     async def _said(self, kind: _Mentioned, plural: Kind, keys: Sequence[int]) -> list[Row]:

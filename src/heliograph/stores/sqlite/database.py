@@ -720,20 +720,6 @@ def read_embedding(connection: apsw.Connection, names: tuple[str, str]) -> tuple
     return (str(stored[names[0]]), int(stored[names[1]])) if len(stored) == len(names) else None
 
 
-def check_embedding(connection: apsw.Connection, expected: tuple[str, int]) -> None:
-    """Compare the store's embedding with the one it was opened for.
-
-    Raises:
-        SchemaMismatch: Another process has embedded the store anew since.
-    """
-    stored = stored_embedding(connection)
-    if stored != expected:
-        raise SchemaMismatch(
-            f"the store was embedded anew with {stored!r} since it was opened with {expected!r}; "
-            "configure that embedding and open the store again"
-        )
-
-
 def note_reset(connection: apsw.Connection) -> None:
     """Make all readers rebuild, if there are any; earlier entries are dropped."""
     if fetch_value(connection, "SELECT EXISTS (SELECT 1 FROM outbox_reader)"):

@@ -29,13 +29,13 @@ from heliograph.stores.base import Hit, TextStore, VectorStore
 from heliograph.stores.bm25 import PostingIndex
 from heliograph.stores.candidates import CandidateIndex, Candidates, count_candidates, count_first, late_candidates
 from heliograph.stores.changeset import Changeset, Collection
+from heliograph.stores.rows import check_embedding
 from heliograph.stores.sqlite.database import (
     Database,
     IdMemory,
     KnownIds,
     Row,
     array,
-    check_embedding,
     data_version,
     fetch,
     fetch_one,
@@ -43,6 +43,7 @@ from heliograph.stores.sqlite.database import (
     find_known_ids,
     first_by_id,
     singles,
+    stored_embedding,
 )
 from heliograph.stores.view import Keys, KeySet
 
@@ -120,8 +121,8 @@ class Accelerator(ABC, Generic[IndexT]):
     def _is_far(self, connection: apsw.Connection, behind: int, index: IndexT | None) -> bool:
         """Whether a file that lacks this many changes, at least one, is worth saving; None if nothing is in memory."""
 
-    def _check(self, connection: apsw.Connection) -> None:
-        """Raise if rows of the database must not be mixed with the index in memory."""
+    def check_embedding(self, connection: apsw.Connection) -> None:
+        """Raise `SchemaMismatch` if rows of the database must not be mixed with the index in memory."""
 
     @property
     def file_name(self) -> str:
@@ -237,7 +238,7 @@ class Accelerator(ABC, Generic[IndexT]):
         if self._index is None or current - self._version > _KEPT_VERSIONS:
             self._index = self._load(connection, current)
         if self._version < current:
-            self._check(connection)
+            self.check_embedding(connection)
             index = self._fork(self._index)
             self._replay(connection, index)
             self._index, self._version = index, current
@@ -357,11 +358,7 @@ class VectorAccelerator(Accelerator[CandidateIndex]):
         return self._catch_up(connection).search(vector, limit, allowed)
 
     def check_embedding(self, connection: apsw.Connection) -> None:
-        """Raise `SchemaMismatch` if another process has re-embedded the store since it was opened."""
-        check_embedding(connection, self._embedding)
-
-    def _check(self, connection: apsw.Connection) -> None:
-        self.check_embedding(connection)
+        check_embedding(stored_embedding(connection), self._embedding)
 
     def _make(self) -> CandidateIndex:
         return CandidateIndex(self._dimension)

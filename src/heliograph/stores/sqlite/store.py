@@ -27,6 +27,7 @@ from heliograph.settings import StoreSettings
 from heliograph.stores.base import CachedReply, Fold, RecordsStore, Reembedding, ReplyCache, Store, StoreView
 from heliograph.stores.changeset import Changeset, Collection, Outbox, OutboxEntry, OutboxKind, VectorBatch, changed_ids
 from heliograph.stores.graph import GraphStore
+from heliograph.stores.rows import check_embedding
 from heliograph.stores.sqlite.database import (
     FILE_NAME,
     PRESENT,
@@ -35,7 +36,6 @@ from heliograph.stores.sqlite.database import (
     Row,
     ThreadLock,
     array,
-    check_embedding,
     check_path,
     data_version,
     fetch,
@@ -237,7 +237,7 @@ def _settle_embedding(connection: apsw.Connection, folder: Path, embedding: Embe
 
 def _apply(connection: apsw.Connection, changeset: Changeset, embedding: tuple[str, int]) -> tuple[int, dict[str, int]]:
     """Write a changeset; return the new data version, and the keys that its ids have or had."""
-    check_embedding(connection, embedding)
+    check_embedding(stored_embedding(connection), embedding)
     removed = list(
         chain(
             *(changeset.removed_documents, changeset.removed_chunks),
