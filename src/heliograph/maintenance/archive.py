@@ -85,14 +85,9 @@ class Contents:
 
     async def relations(self) -> AsyncIterator[Relation]:
         """Yield all relations."""
-        async for page in self.relation_pages():
-            for relation in page:
-                yield relation
-
-    async def relation_pages(self) -> AsyncIterator[list[Relation]]:
-        """Yield all relations, a page at a time."""
         async for ids in self._pages(ScanKind.RELATIONS):
-            yield await self._store.graph.name_ends(await self._store.graph.get_relations(ids))
+            for relation in await self._store.graph.name_ends(await self._store.graph.get_relations(ids)):
+                yield relation
 
     async def curations(self) -> AsyncIterator[Curation]:
         """Yield all curations in their order, those that were taken back too."""

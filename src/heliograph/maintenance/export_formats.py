@@ -131,20 +131,19 @@ async def export_graphml(
             }
             file.write(f"    <node id={_quoted(item.name)}>{_data('node', values)}</node>\n")
             count += 1
-        async for page in contents.relation_pages():
-            for relation in page:
-                source_id, file_path = await told(relation)
-                values = {
-                    "weight": relation.weight,
-                    "description": relation.description,
-                    "keywords": ",".join(relation.keywords),
-                    "source_id": source_id,
-                    "file_path": file_path,
-                    "created_at": relation.created_at,
-                }
-                ends = f"source={_quoted(relation.source)} target={_quoted(relation.target)}"
-                file.write(f"    <edge {ends}>{_data('edge', values)}</edge>\n")
-                count += 1
+        async for item in contents.relations():
+            source_id, file_path = await told(item)
+            values = {
+                "weight": item.weight,
+                "description": item.description,
+                "keywords": ",".join(item.keywords),
+                "source_id": source_id,
+                "file_path": file_path,
+                "created_at": item.created_at,
+            }
+            ends = f"source={_quoted(item.source)} target={_quoted(item.target)}"
+            file.write(f"    <edge {ends}>{_data('edge', values)}</edge>\n")
+            count += 1
         file.write("  </graph>\n</graphml>\n")
     return count
 

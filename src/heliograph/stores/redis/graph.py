@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import collections.abc
 import json
+from collections.abc import Collection as Some
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
@@ -372,9 +372,7 @@ class RedisGraphProjection(RedisProjection, GraphProjection):
         ids = [relation_id(near, far) for near, far in zip(ends[::2], ends[1::2], strict=True)]
         return sorted(await self.get_relations(ids), key=lambda relation: (-relation.weight, relation.id))
 
-    async def find_steps(
-        self, nodes: collections.abc.Collection[str], limit: int | None
-    ) -> list[tuple[str, str, float]]:
+    async def find_steps(self, nodes: Some[str], limit: int | None) -> list[tuple[str, str, float]]:
         ordered = sorted(nodes)
         rows = await ask_packed(self._connection, _STEPS, ordered, "")
         steps = [
@@ -384,7 +382,7 @@ class RedisGraphProjection(RedisProjection, GraphProjection):
         ]
         return steps[:limit]
 
-    async def order_nodes(self, nodes: collections.abc.Collection[str], limit: int) -> list[str]:
+    async def order_nodes(self, nodes: Some[str], limit: int) -> list[str]:
         ids = list(nodes)
         rows = await read_hashes(self._connection, "entity", ids, ["name"])
         found = sorted((-int(row[1]), row[0], id_) for id_, row in zip(ids, rows, strict=True) if row)
