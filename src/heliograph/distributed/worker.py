@@ -29,7 +29,7 @@ from heliograph.distributed.messages import (
 )
 from heliograph.documents.base import RawDocument
 from heliograph.documents.isolation import DocumentReader, limits_of
-from heliograph.embedding.base import EmbeddingKind, EmbeddingModel
+from heliograph.embedding.base import EmbeddingKind, EmbeddingModel, Embeddings
 from heliograph.embedding.wrappers import build_embedding_model
 from heliograph.errors import CancelledIngestError, ClusterUnavailable, HeliographError, IngestError, StoreError
 from heliograph.extraction.choosing import choose_extractor
@@ -217,7 +217,7 @@ class ReadingWorker:
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Outcome:
         """Return `Embeddings`; errors are those of `EmbeddingModel.embed`."""
         what = f"the embedding of {len(texts)} texts"
-        return await self._end(what, lambda: self._opened.embedding.embed(texts, kind))
+        return await self._end(what, lambda: self._embed(texts, kind))
 
     async def attend(self, answers: Sequence[Answer]) -> list[Notice]:
         """Take answers in; return the messages to send, waiting a while if there are none."""
@@ -270,6 +270,9 @@ class ReadingWorker:
         if self._models is None:
             raise ClusterUnavailable("a worker was given work before it was opened; this is a defect, please report it")
         return self._models
+
+    async def _embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
+        return await self._opened.embedding.embed(texts, kind)
 
     async def _read(self, number: int, task: ReadingTask, stored: StoredChunks) -> DocumentReading:
         async def find_stored(_: object) -> StoredChunks:

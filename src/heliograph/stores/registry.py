@@ -116,16 +116,7 @@ async def open_projection(role: str, settings: StoreSettings, embedding: Embeddi
 
 async def _read_projection(role: str, settings: StoreSettings, embedding: EmbeddingInfo) -> Projection:
     url = projection_urls(settings)[role]
-    scheme = url.partition(":")[0]
-    others = {entry.name: entry for entry in entry_points(group=f"{_GROUP}.{role}")}
-    if (role, scheme) in _PROJECTIONS:
-        opener: ProjectionOpener = _load(*_PROJECTIONS[role, scheme])
-    elif scheme in others:
-        opener = others[scheme].load()
-    else:
-        known = sorted({name for other, name in _PROJECTIONS if other == role} | others.keys())
-        raise SettingsError(f"nothing serves {scheme!r} (store.{role}_url); known: {', '.join(known) or 'none'}")
-    return await opener(settings, url, embedding)
+    return await _find_projection(role, url)(settings, url, embedding)
 
 
 async def restore_store(settings: StoreSettings, backup: Path) -> None:
@@ -252,6 +243,17 @@ def _find_opener(scheme: str) -> StoreOpener:
     roles = sorted({role for role, other in _PROJECTIONS if other == scheme})
     beside = f"; it serves roles beside one of these: {', '.join(f'store.{role}_url' for role in roles)}"
     raise SettingsError(f"no store serves {scheme!r} (store.url); known: {', '.join(known)}{beside if roles else ''}")
+
+
+def _find_projection(role: str, url: str) -> ProjectionOpener:
+    scheme = url.partition(":")[0]
+    if (role, scheme) in _PROJECTIONS:
+        return _load(*_PROJECTIONS[role, scheme])
+    for entry in entry_points(group=f"{_GROUP}.{role}", name=scheme):
+        return entry.load()
+    others = {entry.name for entry in entry_points(group=f"{_GROUP}.{role}")}
+    known = sorted({name for other, name in _PROJECTIONS if other == role} | others)
+    raise SettingsError(f"nothing serves {scheme!r} (store.{role}_url); known: {', '.join(known) or 'none'}")
 
 
 def _load(module: str, name: str) -> Callable[..., Awaitable[Any]]:
