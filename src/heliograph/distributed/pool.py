@@ -21,11 +21,10 @@ from heliograph.distributed.messages import (
     CallsCounted,
     ChunkRead,
     ChunksBegun,
-    KeepReply,
     Launcher,
-    LookUpReply,
     Notice,
     Outcome,
+    ReplyQuestion,
     TextsEmbedded,
     Worker,
     WorkerLostError,
@@ -101,9 +100,9 @@ class Coordinator:
 
     async def take(self, notices: Iterable[Notice]) -> list[Answer]:
         """Take notices, and return the answers to those that ask."""
-        questions: list[LookUpReply | KeepReply] = []
+        questions: list[ReplyQuestion] = []
         for notice in notices:
-            if isinstance(notice, LookUpReply | KeepReply):
+            if isinstance(notice, ReplyQuestion):
                 questions.append(notice)
                 continue
             try:
@@ -122,12 +121,12 @@ class Coordinator:
                 _log.exception("what a worker told cannot be told on: %s", type(notice).__name__)
         return await asyncio.gather(*map(self._answer, questions))
 
-    async def _answer(self, question: LookUpReply | KeepReply) -> Answer:
+    async def _answer(self, question: ReplyQuestion) -> Answer:
         """Return an answer, even on errors: the worker waits for one."""
         try:
             if self._replies is None:
                 return Answer(question.ticket)
-            if isinstance(question, LookUpReply):
+            if question.reply is None:
                 return Answer(question.ticket, await self._replies.get_reply(question.key))
             await self._replies.put_reply(question.reply)
         except HeliographError as error:

@@ -20,10 +20,9 @@ from heliograph.distributed.messages import (
     CallsCounted,
     ChunkRead,
     ChunksBegun,
-    KeepReply,
-    LookUpReply,
     Notice,
     Outcome,
+    ReplyQuestion,
     TextsEmbedded,
     WorkerSetup,
 )
@@ -94,8 +93,8 @@ class Outbox:
 
     def take_news(self) -> list[Notice]:
         """Take what needs no answer."""
-        news: list[Notice] = [notice for notice in self._notices if not isinstance(notice, LookUpReply | KeepReply)]
-        self._notices = [notice for notice in self._notices if isinstance(notice, LookUpReply | KeepReply)]
+        news: list[Notice] = [notice for notice in self._notices if not isinstance(notice, ReplyQuestion)]
+        self._notices = [notice for notice in self._notices if isinstance(notice, ReplyQuestion)]
         return news
 
 
@@ -110,10 +109,10 @@ class RelayedReplies(ReplyCache):
         self._outbox = outbox
 
     async def get_reply(self, key: str) -> CachedReply | None:
-        return await self._outbox.ask(lambda ticket: LookUpReply(ticket, key))
+        return await self._outbox.ask(lambda ticket: ReplyQuestion(ticket, key))
 
     async def put_reply(self, reply: CachedReply) -> None:
-        await self._outbox.ask(lambda ticket: KeepReply(ticket, reply))
+        await self._outbox.ask(lambda ticket: ReplyQuestion(ticket, reply.key, reply))
 
     async def delete_replies(self, cache_type: str | None = None) -> int:
         """Refuse: replies are dropped by who owns the store.
