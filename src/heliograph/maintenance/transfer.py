@@ -82,8 +82,8 @@ async def export_workspace(store: Store, path: Path, form: str | ExportFormat) -
     finally:
         if part.is_dir():
             shutil.rmtree(part)
-        else:
-            part.unlink(missing_ok=True)
+        elif part.exists():
+            part.unlink()
     return count
 
 
