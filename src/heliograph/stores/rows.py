@@ -68,11 +68,18 @@ def split_lines(text: str) -> tuple[str, ...]:
     return tuple(text.split("\n")) if text else ()
 
 
+_PLAIN = frozenset({str, int, float})
+
+
 def row_of(item: Any, names: Iterable[str] | None = None) -> dict[str, Any]:
     """Return fields of a record, all or those named, as columns hold them: lists as lines, objects as JSON."""
-    values = {name: getattr(item, name) for name in names or item.__dataclass_fields__}
-    lists = {name: join_lines(value) for name, value in values.items() if isinstance(value, tuple)}
-    return values | lists | {name: encode(value) for name, value in values.items() if isinstance(value, Mapping)}
+    row: dict[str, Any] = {}
+    for name in names or item.__slots__:
+        value = getattr(item, name)
+        if type(value) not in _PLAIN:
+            value = join_lines(value) if isinstance(value, tuple) else encode(value)
+        row[name] = value
+    return row
 
 
 def from_seconds(seconds: float) -> datetime:

@@ -492,7 +492,8 @@ def record_statements(workspace: str, changeset: Changeset, version: int) -> Ite
         yield from _extraction_statements(workspace, changeset.extractions)
     evidence = (changeset.entity_evidence, changeset.relation_evidence)
     for (table, columns), items in zip(_EVIDENCE.items(), evidence, strict=True):
-        if rows := [row_of(item, column_names(columns)) for item in items if item.mention_count]:
+        names = column_names(columns)
+        if rows := [row_of(item, names) for item in items if item.mention_count]:
             yield Statement(upsert(table, columns, is_versioned=True), (workspace, version, to_json(rows)))
         yield from _deletion(workspace, table, "id", (item.id for item in items if not item.mention_count))
 
@@ -532,14 +533,12 @@ def _extraction_statements(workspace: str, extractions: Sequence[Extraction]) ->
         for ordinal, item in enumerate(read.entities):
             name_id = name_to_entity_id(item.name) if item.entity_id else None
             placed = {"entity_id": mention_entity_id(item), "name_id": name_id, "ordinal": ordinal}
-            entities.append(
-                row_of(item, ("rank", "name", "type", "description")) | placed | {"chunk_id": read.chunk_id}
-            )
+            entities.append({**row_of(item), **placed, "chunk_id": read.chunk_id})
         for ordinal, item in enumerate(read.relations):
             placed = {"relation_id": mention_relation_id(item), "ordinal": ordinal, "chunk_id": read.chunk_id}
-            relations.append(row_of(item) | placed | {"keywords": item.keywords})
+            relations.append({**row_of(item), **placed, "keywords": item.keywords})
         for ordinal, item in enumerate(read.aliases):
-            aliases.append(row_of(item) | {"ordinal": ordinal, "chunk_id": read.chunk_id})
+            aliases.append({**row_of(item), "ordinal": ordinal, "chunk_id": read.chunk_id})
     yield Statement(_PUT_EXTRACTIONS, (workspace, to_json(rows)))
     for query, said in zip(_PUT_SAID, (entities, relations, aliases), strict=True):
         if said:
