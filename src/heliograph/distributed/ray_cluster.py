@@ -19,9 +19,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -292,7 +291,10 @@ class _Connection:
         # Paths of sockets are short by their nature, and Ray's own folder below this one is long.
         self._folder = tempfile.mkdtemp(prefix="ray-")
         import_module("ray._common.usage.usage_lib").set_usage_stats_enabled_via_env_var(False)
-        with _on_loopback():
+        # Else Ray takes an address that others reach, and lets everybody in there.
+        constants: Any = import_module("ray._private.ray_constants")
+        before, constants.ENABLE_RAY_CLUSTER = constants.ENABLE_RAY_CLUSTER, False
+        try:
             ray.init(
                 address="local",
                 num_cpus=settings.workers or os.cpu_count() or 1,
@@ -306,6 +308,8 @@ class _Connection:
                 # Ray would have its workers give way to everything else on the machine.
                 _system_config={"worker_niceness": 0},
             )
+        finally:
+            constants.ENABLE_RAY_CLUSTER = before
         at = ray.util.get_node_ip_address()
         if at != _LOOPBACK:
             raise RuntimeError(f"it listens at {at} in place of {_LOOPBACK}, where anybody could give it work")
@@ -332,18 +336,6 @@ def _runtime_env(folder: str, path: Sequence[str]) -> dict[str, Any]:
     empty = Path(folder) / "empty"
     empty.mkdir()
     return {"working_dir": str(empty), "env_vars": {"PYTHONPATH": os.pathsep.join(path)}}
-
-
-@contextmanager
-def _on_loopback() -> Generator[None]:
-    """Have Ray listen on loopback, where else it takes an address that others reach, and lets everybody in there."""
-    constants: Any = import_module("ray._private.ray_constants")
-    before = constants.ENABLE_RAY_CLUSTER
-    constants.ENABLE_RAY_CLUSTER = False
-    try:
-        yield
-    finally:
-        constants.ENABLE_RAY_CLUSTER = before
 
 
 def _not_connected(address: str, error: Exception) -> ClusterUnavailable:

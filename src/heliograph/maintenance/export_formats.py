@@ -283,27 +283,23 @@ async def export_vault(contents: Contents, folder: Path) -> int:
         _write_note(folder / "documents" / f"{name}.md", f"{front}\n{whole.text or ''}\n")
         count += 1
     async for entity in contents.entities():
-        note = await _entity_note(contents, entity, names, documents)
-        _write_note(folder / "entities" / f"{names.name(entity.id, entity.name)}.md", note)
+        front = _front({"type": entity.type, "aliases": list(entity.aliases), "id": entity.id})
+        lines = [front, f"# {entity.name}", "", _prose(entity.description)]
+        relations = (await contents.relations_of(entity.id))[:_MAX_RELATIONS]
+        if relations:
+            lines += ["", "## Relations", ""]
+        for relation in relations:
+            other_id, other = relation.target_id, relation.target
+            if other_id == entity.id:
+                other_id, other = relation.source_id, relation.source
+            said = " ".join(_prose(relation.description).split())
+            lines.append(f"- [[{names.name(other_id, other)}|{_LINK_SIGNS.sub(' ', other)}]]: {said}")
+        found = [documents[source] for source in await contents.sources(entity.chunk_ids) if source in documents]
+        if found:
+            lines += ["", "## Documents", "", *(f"- [[{name}]]" for name in found)]
+        _write_note(folder / "entities" / f"{names.name(entity.id, entity.name)}.md", "\n".join(lines) + "\n")
         count += 1
     return count
-
-
-async def _entity_note(contents: Contents, entity: Entity, names: FileNames, documents: dict[str, str]) -> str:
-    front = _front({"type": entity.type, "aliases": list(entity.aliases), "id": entity.id})
-    lines = [front, f"# {entity.name}", "", _prose(entity.description)]
-    relations = (await contents.relations_of(entity.id))[:_MAX_RELATIONS]
-    if relations:
-        lines += ["", "## Relations", ""]
-    for relation in relations:
-        is_source = relation.source_id == entity.id
-        other_id, other = (relation.target_id, relation.target) if is_source else (relation.source_id, relation.source)
-        said = " ".join(_prose(relation.description).split())
-        lines.append(f"- [[{names.name(other_id, other)}|{_LINK_SIGNS.sub(' ', other)}]]: {said}")
-    found = [documents[source] for source in await contents.sources(entity.chunk_ids) if source in documents]
-    if found:
-        lines += ["", "## Documents", "", *(f"- [[{name}]]" for name in found)]
-    return "\n".join(lines) + "\n"
 
 
 def _document_name(names: FileNames, document: Document) -> str:

@@ -110,8 +110,9 @@ class Lookup:
         entities = await self._home.graph.get_entities(wanted.get(OutboxKind.ENTITIES, []))
         relations = await self._home.graph.get_relations(wanted.get(OutboxKind.RELATIONS, []))
         vectors: dict[Collection, Mapping[str, NDArray[np.float32]]] = {}
-        for kind in wanted.keys() & COLLECTIONS.keys() if self._projection.needs_vectors else ():
-            vectors[COLLECTIONS[kind]] = await self._home.vectors.get_vectors(COLLECTIONS[kind], wanted[kind])
+        for kind, named in wanted.items() if self._projection.needs_vectors else ():
+            if collection := COLLECTIONS.get(kind):
+                vectors[collection] = await self._home.vectors.get_vectors(collection, named)
         there = {item.id for item in (*documents, *chunks, *entities, *relations)}
         return ProjectionChange(
             documents=tuple(documents),

@@ -702,7 +702,17 @@ class MemoryStore(Store):
     async def apply(self, changeset: Changeset) -> int:
         if self._is_closed:
             raise StoreUnavailable("the store in memory is closed; make a new one")
-        self._check(changeset)
+        for id_, version in changeset.expected.items():
+            evidence = self.data.entity_evidence.get(id_) or self.data.relation_evidence.get(id_)
+            if (evidence.version if evidence else 0) != version:
+                raise StaleChangesetError(f"the evidence of {id_!r} has changed since it was read; compute it again")
+        self._curations.check(changeset.expected_rules)
+        if changeset.expected_version not in (None, self.version):
+            raise StaleChangesetError("something was committed since this was computed; compute it again")
+        for id_, content_hash in changeset.expected_documents.items():
+            document = self.data.documents.get(id_)
+            if (document.content_hash if document else "") != content_hash:
+                raise StaleChangesetError(f"the document {id_!r} has changed since it was read; read it again")
         self.version += 1
         self._remove(changeset)
         self._upsert_truth(changeset)
@@ -816,19 +826,6 @@ class MemoryStore(Store):
             },
             moments=_creation_moments(documents, chunks, extractions),
         )
-
-    def _check(self, changeset: Changeset) -> None:
-        for id_, version in changeset.expected.items():
-            evidence = self.data.entity_evidence.get(id_) or self.data.relation_evidence.get(id_)
-            if (evidence.version if evidence else 0) != version:
-                raise StaleChangesetError(f"the evidence of {id_!r} has changed since it was read; compute it again")
-        self._curations.check(changeset.expected_rules)
-        if changeset.expected_version not in (None, self.version):
-            raise StaleChangesetError("something was committed since this was computed; compute it again")
-        for id_, content_hash in changeset.expected_documents.items():
-            document = self.data.documents.get(id_)
-            if (document.content_hash if document else "") != content_hash:
-                raise StaleChangesetError(f"the document {id_!r} has changed since it was read; read it again")
 
     def _remove(self, changeset: Changeset) -> None:
         for id_ in changeset.removed_documents:
