@@ -101,9 +101,6 @@ class CheckReport:
         return self.problem_count == self.repaired
 
 
-# What one window of ids is found to be, and what would put it right.
-
-
 @dataclass(frozen=True, slots=True)
 class Findings:
     """Problems of one window.

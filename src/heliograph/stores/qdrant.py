@@ -93,9 +93,6 @@ class QdrantAddress:
         return f"QdrantAddress({self.url or self.path})"
 
 
-# What the exceptions of Qdrant's client mean.
-
-
 @contextmanager
 def translate_errors(where: str, setting: str = "store.vectors_url") -> Generator[None]:
     """Turn the client's exceptions into `StoreError`s that name the place."""

@@ -18,8 +18,6 @@ from heliograph.stores.base import Damage, Store
 from heliograph.stores.composed import ComposedStore
 from heliograph.stores.projection import Projection
 
-# Which roles of a workspace the settings have served beside the store with the truth, and where.
-
 
 def projection_urls(settings: StoreSettings) -> dict[str, str]:
     """Return where the roles are served that the store with the truth does not serve itself."""

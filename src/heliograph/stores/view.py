@@ -490,9 +490,6 @@ class _HeldReader(ScopedReader):
         return await work(self._reading)
 
 
-# The roles of a view.
-
-
 class _Role:
     """What the roles of a view have in common: what reads under the filter."""
 

@@ -236,9 +236,6 @@ def _table(dimension: int) -> NDArray[np.float32]:
     return table
 
 
-# A reranker that scores by shared words, or as it is told, for tests.
-
-
 class FakeReranker(_Fake, Reranker):
     """Scores each document on its own; equal scores keep the order given.
 

@@ -80,9 +80,6 @@ __all__ = [
 ]
 
 
-# Full text in memory: BM25 by counting every row, phrases by looking through them.
-
-
 class MemoryTextStore(TextStore):
     """Terms in dictionaries, every row of which is scored."""
 
@@ -129,9 +126,6 @@ class MemoryTextStore(TextStore):
         """Put rows, in place of those with the same ids."""
         self._entries[collection].update((entry.id, Counter(entry.terms)) for entry in entries)
         self._ordered[collection].update((entry.id, tuple(entry.terms)) for entry in entries)
-
-
-# The graph of `MemoryStore`: entities, relations, degrees, and walks over them.
 
 
 class MemoryGraphStore(GraphStore):
@@ -261,9 +255,6 @@ class MemoryGraphStore(GraphStore):
             if distances.get(other, -1) == distances[id_] - 1:
                 for steps in self._steps_back(other, distances):
                     yield [*steps, (relation, id_)]
-
-
-# The rules of names and the curations of `MemoryStore`.
 
 
 class MemoryCurationStore(CurationStore):
@@ -399,9 +390,6 @@ class MemoryInspection(Inspection):
 def _page(said: Mapping[str, list[M]], ids: Sequence[str], offset: int, limit: int) -> dict[str, list[M]]:
     pages = {id_: said.get(id_, [])[offset : offset + limit] for id_ in ids}
     return {id_: page for id_, page in pages.items() if page}
-
-
-# The second set of vectors of the store in memory.
 
 
 class MemoryReembedding(Reembedding):

@@ -164,9 +164,6 @@ class PostgresProjection(Projection):
         return Statement(_PLACE + otherwise, of)
 
 
-# The graph in PostgreSQL beside another store: the tables of a store at home, read by its statements.
-
-
 class PostgresGraphProjection(PostgresProjection, PostgresGraphStore, GraphProjection):
     """The entities and relations of one workspace."""
 
@@ -183,9 +180,6 @@ class PostgresGraphProjection(PostgresProjection, PostgresGraphStore, GraphProje
 
     def comparisons(self, expected: ProjectionChange) -> Iterator[Statement]:
         return graph_comparisons(self._database.workspace, expected)
-
-
-# Full text in PostgreSQL beside another store: the tables, the terms and the ranking are those of a store at home.
 
 
 class PostgresTextProjection(PostgresProjection, PostgresTextStore, TextProjection):

@@ -569,9 +569,6 @@ def _extraction(connection: apsw.Connection, chunk_id: str, key: int) -> Extract
     )
 
 
-# Batches of the embedded store: its documents, grouped by what they were taken in with.
-
-
 def _list_batches(connection: apsw.Connection, offset: int, limit: int) -> list[Batch]:
     query = """SELECT track_id, sum(chunk_count), sum(input_tokens), sum(output_tokens),
                       min(created_at), max(updated_at) AS changed_at

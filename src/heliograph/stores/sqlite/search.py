@@ -631,9 +631,6 @@ def write_texts(connection: apsw.Connection, changeset: Changeset, keys: Mapping
         log_changes(connection, f"{name}_terms", version, (*gone, *(key for key, _ in rows)))
 
 
-# Vectors: exact float32 in the database.
-
-
 class SqliteVectorStore(VectorStore):
     """One table and one accelerator per collection."""
 
