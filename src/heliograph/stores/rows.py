@@ -68,6 +68,7 @@ def split_lines(text: str) -> tuple[str, ...]:
     return tuple(text.split("\n")) if text else ()
 
 
+# Most values; asked for first, as it costs less than all other questions.
 _PLAIN = frozenset({str, int, float})
 
 
@@ -76,9 +77,12 @@ def row_of(item: Any, names: Iterable[str] | None = None) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for name in names or item.__slots__:
         value = getattr(item, name)
-        if type(value) not in _PLAIN:
-            value = join_lines(value) if isinstance(value, tuple) else encode(value)
-        row[name] = value
+        if type(value) in _PLAIN:
+            row[name] = value
+        elif isinstance(value, tuple):
+            row[name] = join_lines(value)
+        else:
+            row[name] = encode(value) if isinstance(value, Mapping) else value
     return row
 
 
