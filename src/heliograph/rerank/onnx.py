@@ -273,7 +273,7 @@ class OnnxReranker(Reranker):
 
     def __init__(self, settings: RerankSettings) -> None:
         self._files = find_files(settings.model_dir, settings.model_file)
-        # Missed now rather than with the first question.
+        # If it is missing, that shows now and not with the first question.
         import_optional("tokenizers", "rerank")
         folder = self._files.tokenizer.parent
         self._name = f"onnx:{folder.name}/{self._files.graph.relative_to(folder)}"
