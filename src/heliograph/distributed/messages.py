@@ -85,22 +85,15 @@ class TextsEmbedded:
 
 
 @dataclass(frozen=True, slots=True)
-class LookUpReply:
-    """Asks for a kept reply; answered with a `CachedReply` or None."""
+class ReplyQuestion:
+    """Asks for the kept reply under a key, or to keep one under it; answered once that is done."""
 
     ticket: int
     key: str
+    reply: CachedReply | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class KeepReply:
-    """Asks to keep a reply; answered with None once it is durable."""
-
-    ticket: int
-    reply: CachedReply
-
-
-Notice = ChunksBegun | ChunkRead | CallsCounted | TextsEmbedded | LookUpReply | KeepReply
+Notice = ChunksBegun | ChunkRead | CallsCounted | TextsEmbedded | ReplyQuestion
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,11 +21,10 @@ from heliograph.distributed.messages import (
     CallsCounted,
     ChunkRead,
     ChunksBegun,
-    KeepReply,
     Launcher,
-    LookUpReply,
     Notice,
     Outcome,
+    ReplyQuestion,
     TextsEmbedded,
     Worker,
     WorkerLostError,
@@ -101,36 +100,33 @@ class Coordinator:
 
     async def take(self, notices: Iterable[Notice]) -> list[Answer]:
         """Take notices, and return the answers to those that ask."""
-        questions: list[LookUpReply | KeepReply] = []
+        questions: list[ReplyQuestion] = []
         for notice in notices:
-            if isinstance(notice, LookUpReply | KeepReply):
+            if isinstance(notice, ReplyQuestion):
                 questions.append(notice)
-            else:
-                self._note(notice)
+                continue
+            try:
+                match notice:
+                    case ChunksBegun(number, count):
+                        if watch := self._watched.get(number):
+                            watch.begin(count)
+                    case ChunkRead(number):
+                        if watch := self._watched.get(number):
+                            watch.read_one()
+                    case CallsCounted(purpose, count):
+                        self._meter.count(purpose, count)
+                    case TextsEmbedded(usage):
+                        tell_model_calls(ModelCalls("embedding", "document", calls=1, usage=usage))
+            except Exception:  # noqa: BLE001 (news that cannot be told on must not leave questions unanswered)
+                _log.exception("what a worker told cannot be told on: %s", type(notice).__name__)
         return await asyncio.gather(*map(self._answer, questions))
 
-    def _note(self, notice: ChunksBegun | ChunkRead | CallsCounted | TextsEmbedded) -> None:
-        try:
-            match notice:
-                case ChunksBegun(number, count):
-                    if watch := self._watched.get(number):
-                        watch.begin(count)
-                case ChunkRead(number):
-                    if watch := self._watched.get(number):
-                        watch.read_one()
-                case CallsCounted(purpose, count):
-                    self._meter.count(purpose, count)
-                case TextsEmbedded(usage):
-                    tell_model_calls(ModelCalls("embedding", "document", calls=1, usage=usage))
-        except Exception:  # noqa: BLE001 (news that cannot be told on must not leave questions unanswered)
-            _log.exception("what a worker told cannot be told on: %s", type(notice).__name__)
-
-    async def _answer(self, question: LookUpReply | KeepReply) -> Answer:
+    async def _answer(self, question: ReplyQuestion) -> Answer:
         """Return an answer, even on errors: the worker waits for one."""
         try:
             if self._replies is None:
                 return Answer(question.ticket)
-            if isinstance(question, LookUpReply):
+            if question.reply is None:
                 return Answer(question.ticket, await self._replies.get_reply(question.key))
             await self._replies.put_reply(question.reply)
         except HeliographError as error:
@@ -229,7 +225,15 @@ class WorkerPool:
         for attempt in range(tries):
             try:
                 async with self._place(kind, alone=attempt > 0) as member:
-                    outcome = await self._call(member, method, arguments, number)
+                    try:
+                        outcome: Outcome = await member.worker.call(method, *arguments)
+                    except asyncio.CancelledError:
+                        if number is not None:
+                            member.worker.tell("give_up", number)
+                        raise
+                    except WorkerLostError:
+                        await self._replace(member)
+                        raise
             except WorkerLostError as error:
                 _log.warning("the worker with %s was lost (try %d of %d): %s", what, attempt + 1, tries, error)
                 last = error
@@ -266,17 +270,6 @@ class WorkerPool:
             await self._dismiss(member)
         await self._notify()
         await self._launcher.close()
-
-    async def _call(self, member: _Member, method: str, arguments: tuple[object, ...], number: int | None) -> Outcome:
-        try:
-            return await member.worker.call(method, *arguments)
-        except asyncio.CancelledError:
-            if number is not None:
-                member.worker.tell("give_up", number)
-            raise
-        except WorkerLostError:
-            await self._replace(member)
-            raise
 
     @asynccontextmanager
     async def _place(self, kind: TaskKind, *, alone: bool) -> AsyncGenerator[_Member]:

@@ -43,38 +43,29 @@ def read_results(body: object, form: Service, sent: int, service: str) -> list[R
     Raises:
         BadModelReply: It is not what was asked for; says what is wrong with it.
     """
+    found = body
+    for key in form.results_path:
+        found = _field(found, key)
+    if not isinstance(found, list):
+        detail = clean_detail(error_message(body))
+        raise _bad(service, f"no list of results (it said: {detail})" if detail else "no list of results")
     scores: dict[int, float] = {}
-    for result in _results(body, form.results_path, service):
+    for result in cast("list[object]", found):
         index, score = _field(result, form.index_key), _field(result, form.score_key)
         if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < sent:
             raise _bad(service, f"the index {index!r:.80}, where 0 to {sent - 1} were sent")
         if index in scores:
             raise _bad(service, f"the index {index} twice")
-        scores[index] = _score(score, index, service)
+        # An integer of hundreds of digits is JSON, but no float.
+        is_number = isinstance(score, int | float) and not isinstance(score, bool) and abs(score) < 1e300
+        if not is_number or not math.isfinite(score):
+            raise _bad(service, f"the score {score!r:.80} for index {index}, which is not a finite number")
+        scores[index] = float(score)
     return sorted((RerankHit(index, score) for index, score in scores.items()), key=lambda hit: (-hit.score, hit.index))
-
-
-def _results(body: object, results_path: Sequence[str], service: str) -> list[object]:
-    found = body
-    for key in results_path:
-        found = _field(found, key)
-    if isinstance(found, list):
-        return cast("list[object]", found)
-    detail = clean_detail(error_message(body))
-    raise _bad(service, f"no list of results (it said: {detail})" if detail else "no list of results")
 
 
 def _field(value: object, key: str) -> Any:
     return cast("Mapping[str, Any]", value).get(key) if isinstance(value, Mapping) else None
-
-
-def _score(score: object, index: int, service: str) -> float:
-    if isinstance(score, int | float) and not isinstance(score, bool):
-        # An integer of hundreds of digits is JSON, but no float.
-        number = float(score) if abs(score) < 1e300 else math.inf
-        if math.isfinite(number):
-            return number
-    raise _bad(service, f"the score {score!r:.80} for index {index}, which is not a finite number")
 
 
 def _bad(service: str, what: str) -> BadModelReply:
@@ -179,11 +170,6 @@ _SERVICES: Mapping[str, Service] = {
 }
 
 
-def find_service(provider: str) -> Service:
-    """Return how a provider of the settings is called; raises `KeyError` for `onnx`, which is no service."""
-    return _SERVICES[provider]
-
-
 # Services refuse an empty text; this stands for it.
 _EMPTY = "."
 
@@ -199,7 +185,7 @@ class HttpReranker(Reranker):
     """
 
     def __init__(self, settings: RerankSettings) -> None:
-        self._form = find_service(settings.provider)
+        self._form = _SERVICES[settings.provider]
         base_url = settings.base_url.strip()
         if not (base_url or self._form.address):
             raise SettingsError(
@@ -236,20 +222,18 @@ class HttpReranker(Reranker):
         if response.status_code >= 300:
             # A service's words may repeat the key, so they are not chained.
             raise error_from_response(response, self._service, self._key) from None
-        return read_results(self._decoded(response), self._form, len(documents), self._service)[:top_n]
-
-    async def close(self) -> None:
-        await self._client.aclose()
-
-    def _decoded(self, response: httpx.Response) -> object:
         try:
-            return response.json()
+            found = response.json()
         except (json.JSONDecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
             kind = response.headers.get("content-type", "no type")
             raise BadModelReply(
                 f"{self._service} sent what is not JSON ({kind!r:.80}, {type(error).__name__}); check that `base_url` "
                 "is the address of a rerank service"
             ) from None
+        return read_results(found, self._form, len(documents), self._service)[:top_n]
+
+    async def close(self) -> None:
+        await self._client.aclose()
 
 
 def _sendable(text: str) -> str:

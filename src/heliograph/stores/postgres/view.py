@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from collections.abc import Collection as Some
 from dataclasses import dataclass
+from itertools import starmap
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -21,7 +22,6 @@ from heliograph.stores.postgres.database import (
     Row,
     Session,
     Statement,
-    to_entity_mention,
     to_json,
     to_relation_mention,
 )
@@ -134,7 +134,7 @@ class PostgresReader(ScopedReader):
             vectors = PostgresVectorStore(session, self.embedding)
             return await work(PostgresReading(await make, self.fold, records, vectors, session, self))
 
-        return await self.database.read(run)
+        return await self.database.run(run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +155,11 @@ class PostgresReading(ScopedReading):
 
     async def read_entity_mentions(self, keys: Sequence[int]) -> Mapping[int, Said[EntityMention]]:
         rows = await self._said("entity", "entities", keys)
-        return {key: Said(moment, list(map(to_entity_mention, said))) for key, moment, said in rows}
+        return {key: Said(moment, list(starmap(EntityMention, said))) for key, moment, said in rows}
 
     async def read_relation_mentions(self, keys: Sequence[int]) -> Mapping[int, Said[RelationMention]]:
         rows = await self._said("relation", "relations", keys)
-        return {key: Said(moment, list(map(to_relation_mention, said))) for key, moment, said in rows}
+        return {key: Said(moment, list(starmap(to_relation_mention, said))) for key, moment, said in rows}
 
     async def find_nearest(
         self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
@@ -178,14 +178,14 @@ class PostgresReading(ScopedReading):
     async def find_texts(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
 
         async def find(count: int) -> list[Hit]:
-            return await search_terms(self.session.fetch, self.session.workspace, collection, terms, count)
+            return await search_terms(self.session, collection, terms, count)
 
         return await self._enough(find, collection, limit) if self.scope.ids[collection] else []
 
     async def find_phrases(
         self, collection: Collection, phrases: Sequence[Sequence[str]], most: int | None = None
     ) -> list[list[int]]:
-        stored = await find_phrases(self.session.fetch, self.session.workspace, collection, phrases, _ALL)
+        stored = await find_phrases(self.session, collection, phrases, _ALL)
         return [list((await self.find_keys(collection, ids)).values())[:most] for ids in stored]
 
     async def _said(self, kind: _Mentioned, plural: Kind, keys: Sequence[int]) -> list[Row]:

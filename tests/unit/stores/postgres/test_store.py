@@ -230,7 +230,7 @@ async def test_index_of_a_former_embedding_is_dropped(open_store: OpenStore, mon
     query = "SELECT count(*) FROM pg_indexes WHERE indexname LIKE %s"
     name = vector_index.index_name(store._database.workspace, Collection.ENTITIES, None)
     assert await store._database.fetch(query, (f"{name}%",)) == [(1,)]
-    await vector_index.VectorIndexer(store._database, DIMENSION + 1).drop_stale()
+    await vector_index.VectorIndexer(store._database, DIMENSION + 1).renew()
     assert await store._database.fetch(query, (f"{name}%",)) == [(0,)]
 
 
