@@ -250,12 +250,15 @@ def run_benchmark(
         ask((questions[0], mode))
     samples = _run(ask, asked, concurrency, on_done)
     grouped = [tuple(samples[start : start + repeats]) for start in range(0, len(samples), repeats)]
-    rows = tuple(_row(group) for group in grouped)
+    rows: list[BenchmarkRow] = []
+    for group in grouped:
+        found, seconds = group[-1].retrieval, tuple(item.seconds for item in group)
+        rows.append(BenchmarkRow(found.question, found.mode, seconds, found.status, *_counts(found)))
     size = len(questions) * repeats
     summaries = tuple(
         _summary(mode, samples[place * size : (place + 1) * size], repeats) for place, mode in enumerate(chosen)
     )
-    return BenchmarkReport(len(questions), repeats, concurrency, answers, summaries, rows)
+    return BenchmarkReport(len(questions), repeats, concurrency, answers, summaries, tuple(rows))
 
 
 def nearest_rank(values: Sequence[float], share: float) -> float:
@@ -280,13 +283,6 @@ def _run(
             threads.shutdown(wait=False, cancel_futures=True)
             raise
     return samples
-
-
-def _row(group: Sequence[_Sample]) -> BenchmarkRow:
-    found = group[-1].retrieval
-    return BenchmarkRow(
-        found.question, found.mode, tuple(item.seconds for item in group), found.status, *_counts(found)
-    )
 
 
 def _counts(found: Retrieval) -> tuple[int, int, int, int]:
@@ -401,7 +397,7 @@ def _check(kb: Heliograph, item: AskedQuestion, param: QueryParam, min_recall: f
     shown = {entity.entity.id for entity in retrieval.context.entities}
     known = {name: kb.entity(name) for name in item.entities}
     met = {name: entity is not None and entity.id in shown for name, entity in known.items()}
-    sources = _sources(retrieval)
+    sources = [one for item in retrieval.context.references for one in (item.source, *item.other_sources)]
     met |= {source: any((one == source or one.endswith(f"/{source}")) for one in sources) for source in item.sources}
     recall = sum(met.values()) / len(met)
     least = min_recall if item.min_recall is None else item.min_recall
@@ -415,7 +411,3 @@ def _check(kb: Heliograph, item: AskedQuestion, param: QueryParam, min_recall: f
         min_recall=least,
         passed=recall >= least,
     )
-
-
-def _sources(retrieval: Retrieval) -> Sequence[str]:
-    return [source for item in retrieval.context.references for source in (item.source, *item.other_sources)]

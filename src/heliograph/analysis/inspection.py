@@ -22,7 +22,7 @@ from heliograph.query.context.format import (
     fit_budgets,
     paths_tokens,
 )
-from heliograph.query.models import Keywords, Mode, QueryParam, Retrieval
+from heliograph.query.models import Context, Keywords, Mode, QueryParam, Retrieval
 from heliograph.query.plan import Plan, make_plan
 from heliograph.sync import Heliograph
 from heliograph.text.tokens import count_tokens
@@ -603,21 +603,19 @@ def _graph_sections(
     return [
         _section(
             "entities",
+            (found, larger),
             found=info.total_entities_found,
-            shown=len(context.entities),
             cut=cut[0],
             rows=entity_rows,
             budget=plan.max_entity_tokens,
-            named=_beyond(found, larger, _entities),
         ),
         _section(
             "relations",
+            (found, larger),
             found=info.total_relations_found,
-            shown=len(context.relations),
             cut=cut[1],
             rows=relation_rows,
             budget=plan.max_relation_tokens,
-            named=_beyond(found, larger, _relations),
         ),
     ]
 
@@ -639,25 +637,31 @@ def _chunk_section(
         form.chunk_row(place, item.reference_id, form.chunk_body(item.chunk))
         for place, item in enumerate(context.chunks, start=1)
     ]
-    section = _section(
-        "chunks",
-        found=merged,
-        shown=len(context.chunks),
-        cut=cut,
-        rows=rows,
-        budget=budget,
-        named=_beyond(found, larger, _chunks),
-    )
+    section = _section("chunks", (found, larger), found=merged, cut=cut, rows=rows, budget=budget)
     return replace(section, cut_by_count=merged - fitting, cut_share=cut / fitting if fitting else 0.0)
 
 
+# What is shown, by id, as people know it.
+_NAMES: Mapping[str, Callable[[Context], Sequence[tuple[str, str]]]] = {
+    "entities": lambda context: [(item.entity.id, item.entity.name) for item in context.entities],
+    "relations": lambda context: [
+        (item.relation.id, f"{item.relation.source} - {item.relation.target}") for item in context.relations
+    ],
+    "chunks": lambda context: [(item.chunk.id, item.source) for item in context.chunks],
+}
+
+
 def _section(
-    name: str, *, found: int, shown: int, cut: int, rows: Sequence[str], budget: int, named: tuple[str, ...]
+    name: str, results: tuple[Retrieval, Retrieval], *, found: int, cut: int, rows: Sequence[str], budget: int
 ) -> Section:
+    """Return a section; `results` are what is shown, and what is shown with a larger budget."""
+    shown, larger = (_NAMES[name](result.context) for result in results)
+    known = {id_ for id_, _ in shown}
+    named = tuple(label for id_, label in larger if id_ not in known)[:_MOST_NAMED]
     return Section(
         name=name,
         found=found,
-        shown=shown,
+        shown=len(shown),
         cut_by_count=0,
         cut_by_budget=cut,
         cut_share=cut / found if found else 0.0,
@@ -665,28 +669,6 @@ def _section(
         budget=budget,
         first_cut=named,
     )
-
-
-def _beyond(
-    found: Retrieval, larger: Retrieval, rows: Callable[[Retrieval], Sequence[tuple[str, str]]]
-) -> tuple[str, ...]:
-    """Return the names of what only the larger result shows."""
-    known = {item for item, _ in rows(found)}
-    return tuple(name for item, name in rows(larger) if item not in known)[:_MOST_NAMED]
-
-
-def _entities(retrieval: Retrieval) -> Sequence[tuple[str, str]]:
-    return [(item.entity.id, item.entity.name) for item in retrieval.context.entities]
-
-
-def _relations(retrieval: Retrieval) -> Sequence[tuple[str, str]]:
-    return [
-        (item.relation.id, f"{item.relation.source} - {item.relation.target}") for item in retrieval.context.relations
-    ]
-
-
-def _chunks(retrieval: Retrieval) -> Sequence[tuple[str, str]]:
-    return [(item.chunk.id, item.source) for item in retrieval.context.chunks]
 
 
 def _advice(section: Section, total: str, *, is_shrunk: bool) -> str:

@@ -100,20 +100,16 @@ def open_archive(raw: RawDocument, limits: Limits) -> Generator[Archive]:
     except _BROKEN as error:
         raise _broken(raw.name, error) from error
     with archive:
-        _check(archive.infolist(), raw, limits)
+        entries = archive.infolist()
+        if len(entries) > limits.max_archive_entries:
+            raise IngestError(
+                f"{raw.name!r} holds {len(entries):,} files, more than {limits.max_archive_entries:,}; if it is to be "
+                "trusted, raise documents.max_archive_entries"
+            )
+        limits.check_unpacked(raw.name, len(raw.data), sum(entry.file_size for entry in entries))
+        if any(entry.flag_bits & _ENCRYPTED for entry in entries):
+            raise IngestError(f"{raw.name!r} is encrypted; remove its password and try again")
         yield Archive(archive, raw.name)
-
-
-def _check(entries: list[zipfile.ZipInfo], raw: RawDocument, limits: Limits) -> None:
-    unpacked = sum(entry.file_size for entry in entries)
-    if len(entries) > limits.max_archive_entries:
-        raise IngestError(
-            f"{raw.name!r} holds {len(entries):,} files, more than {limits.max_archive_entries:,}; if it is to be "
-            "trusted, raise documents.max_archive_entries"
-        )
-    limits.check_unpacked(raw.name, len(raw.data), unpacked)
-    if any(entry.flag_bits & _ENCRYPTED for entry in entries):
-        raise IngestError(f"{raw.name!r} is encrypted; remove its password and try again")
 
 
 def _broken(name: str, error: Exception) -> IngestError:
@@ -148,11 +144,6 @@ def local_name(element: ET.Element) -> str:
     """Return an element's name without its namespace."""
     return element.tag.rpartition("}")[2]
 
-
-# Loads Office documents: Word, PowerPoint, Excel and OpenDocument sheets.
-#
-# Word goes through mammoth's HTML; a presentation gives a section and a page per slide; a spreadsheet gives a section
-# with a table per sheet. Title, author, dates and keywords come from `docProps/core.xml`.
 
 # What Office files say about themselves: title, author, dates, language, keywords (`docProps/core.xml`).
 

@@ -153,14 +153,25 @@ def measure_style(pages: Iterable[Sequence[Sequence[Line] | Grid]]) -> Style:
     lines_of: Counter[float] = Counter()
     words: set[str] = set()
     for page in pages:
-        for line in (line for group in page for line in _lines(group)):
+        lines = (
+            line
+            for group in page
+            for row in (group.rows if isinstance(group, Grid) else ((group,),))
+            for cell in row
+            for line in cell
+        )
+        for line in lines:
             size = round(line.size / _SIZE_STEP) * _SIZE_STEP
             letters[size] += len(line.text)
             lines_of[size] += 1
             words.update(word.casefold() for word in _WORD.findall(line.text))
     body = letters.most_common(1)[0][0] if letters else 0.0
-    larger = sorted((size for size in lines_of if size >= _HEADING_RATIO * body), reverse=True)
-    return Style(body, tuple(_distinct(larger))[:_HEADING_LEVELS], frozenset(words))
+    sizes: list[float] = []
+    for size in sorted((size for size in lines_of if size >= _HEADING_RATIO * body), reverse=True):
+        # Sizes that differ by less than the eye would see are one.
+        if not sizes or size < 0.95 * sizes[-1]:
+            sizes.append(size)
+    return Style(body, tuple(sizes[:_HEADING_LEVELS]), frozenset(words))
 
 
 def render_page(groups: Sequence[Sequence[Line] | Grid], style: Style) -> str:
@@ -188,19 +199,6 @@ def join_lines(lines: Iterable[str], words: frozenset[str]) -> str:
     for line in lines:
         text = _joined(text, line.strip(), words) if text else line.strip()
     return text.replace(HYPHEN, "-")
-
-
-def _lines(group: Sequence[Line] | Grid) -> Iterable[Line]:
-    return (line for row in group.rows for cell in row for line in cell) if isinstance(group, Grid) else group
-
-
-def _distinct(sizes: Sequence[float]) -> Iterator[float]:
-    """Yield sizes that differ by more than the eye would see."""
-    last = 0.0
-    for size in sizes:
-        if not last or size < 0.95 * last:
-            yield size
-            last = size
 
 
 def _paragraphs(lines: Sequence[Line], style: Style) -> Iterator[str]:
@@ -327,7 +325,9 @@ class PdfLoader(Loader):
             metadata = _metadata(document)
         finally:
             document.close()
-        text, starts = join_pages(_render(pages))
+        columns = [read_flow(spans) for spans in remove_margins(pages)]
+        style = measure_style(columns)
+        text, starts = join_pages([clean_text(render_page(page, style)) for page in columns])
         if not text and count:
             raise IngestError(
                 f"{raw.name!r} has {count:,} pages without text, as scans have; run it through text recognition "
@@ -409,12 +409,6 @@ def _read_pages(pdfium: Any, document: Any, raw: RawDocument, limits: Limits) ->
             raise too_long(raw.name, limits.max_characters, limits.max_characters - left, where)
         pages.append(PageSpans(spans, height))
     return pages
-
-
-def _render(pages: Sequence[PageSpans]) -> list[str]:
-    columns = [read_flow(spans) for spans in remove_margins(pages)]
-    style = measure_style(columns)
-    return [clean_text(render_page(page, style)) for page in columns]
 
 
 def _metadata(document: Any) -> dict[str, Any]:

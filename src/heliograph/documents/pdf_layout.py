@@ -12,7 +12,7 @@ import ctypes
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import median
@@ -273,25 +273,16 @@ def _cells(line: Sequence[Span]) -> Iterator[Span]:
         if current is None:
             current = span
         elif span.left - current.right < _CELL_GAP * max(current.size, span.size):
-            current = _joined(current, span)
+            is_apart = span.left - current.right > 0.12 * min(current.size, span.size)
+            larger = current if len(current.text) >= len(span.text) else span
+            text = f"{current.text}{' ' if is_apart else ''}{span.text}"
+            right = max(current.right, span.right)
+            current = Span(current.left, larger.top, right, larger.bottom, text, current.is_bold)
         else:
             yield current
             current = span
     if current is not None:
         yield current
-
-
-def _joined(span: Span, other: Span) -> Span:
-    is_apart = other.left - span.right > 0.12 * min(span.size, other.size)
-    larger = span if len(span.text) >= len(other.text) else other
-    return Span(
-        min(span.left, other.left),
-        larger.top,
-        max(span.right, other.right),
-        larger.bottom,
-        f"{span.text}{' ' if is_apart else ''}{other.text}",
-        span.is_bold,
-    )
 
 
 def _ordered(spans: list[Span], depth: int) -> Iterator[list[Span]]:
@@ -464,10 +455,13 @@ def _table(lines: Sequence[Line]) -> Table | None:
 
 
 def _table_columns(lines: Sequence[Line]) -> list[tuple[float, float]]:
-    """Return the columns: stretches that cells cover, apart from each other."""
-    stretches = sorted((cell.left, cell.right) for line in lines if len(line.cells) > 1 for cell in line.cells)
+    return _columns(cell for line in lines if len(line.cells) > 1 for cell in line.cells)
+
+
+def _columns(parts: Iterable[Span | _Run]) -> list[tuple[float, float]]:
+    """Return the stretches that these cover across the page, apart from each other."""
     columns: list[tuple[float, float]] = []
-    for left, right in stretches:
+    for left, right in sorted((part.left, part.right) for part in parts):
         if columns and left < columns[-1][1]:
             columns[-1] = (columns[-1][0], max(columns[-1][1], right))
         else:
@@ -543,7 +537,15 @@ def read_flow(spans: Sequence[Span]) -> list[list[Line] | Grid]:
         found = [span for row in part for run in row for span in run.spans]
         is_grid = len(part[0]) > 1
         if is_grid and any(run.lines > 1 for row in part for run in row):
-            groups.append(_grid(part))
+            columns = _columns(run for row in part for run in row)
+            rows: list[tuple[tuple[Line, ...], ...]] = []
+            for row in part:
+                cells: list[tuple[Line, ...]] = [()] * len(columns)
+                for run in row:
+                    index = next(number for number, (left, right) in enumerate(columns) if left <= run.left <= right)
+                    cells[index] = (*cells[index], *group_lines(run.spans))
+                rows.append(tuple(cells))
+            groups.append(Grid(tuple(rows)))
         elif is_grid and find_gap(found) is not None:
             return [*read_columns(spans)]
         else:
@@ -626,30 +628,8 @@ def _grid_end(rows: Sequence[Sequence[_Run]], start: int) -> int:
     while end < len(rows) and len(rows[end]) > 1:
         if end > start and rows[end][0].top < rows[end - 1][0].top:
             break
-        count = len(_run_columns(rows[start : end + 1]))
+        count = len(_columns(run for row in rows[start : end + 1] for run in row))
         if count < max(2, most):
             break
         most, end = count, end + 1
     return end
-
-
-def _run_columns(rows: Sequence[Sequence[_Run]]) -> list[tuple[float, float]]:
-    columns: list[tuple[float, float]] = []
-    for left, right in sorted((run.left, run.right) for row in rows for run in row):
-        if columns and left < columns[-1][1]:
-            columns[-1] = (columns[-1][0], max(columns[-1][1], right))
-        else:
-            columns.append((left, right))
-    return columns
-
-
-def _grid(rows: Sequence[Sequence[_Run]]) -> Grid:
-    columns = _run_columns(rows)
-    filled: list[tuple[tuple[Line, ...], ...]] = []
-    for row in rows:
-        cells: list[tuple[Line, ...]] = [()] * len(columns)
-        for run in row:
-            index = next(number for number, (left, right) in enumerate(columns) if left <= run.left <= right)
-            cells[index] = (*cells[index], *group_lines(run.spans))
-        filled.append(tuple(cells))
-    return Grid(tuple(filled))

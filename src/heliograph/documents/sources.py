@@ -38,14 +38,10 @@ def matches_any(path: str, patterns: Iterable[str]) -> bool:
 @lru_cache(maxsize=256)
 def _compile(pattern: str) -> re.Pattern[str]:
     is_folder = pattern.endswith("/")
-    body = pattern.rstrip("/")
-    prefix = "" if "/" in body else "(?:.*/)?"
     below = "/.*" if is_folder else "(?:/.*)?"
-    return re.compile(prefix + _translate(body.lstrip("/")) + below, re.DOTALL)
-
-
-def _translate(pattern: str) -> str:
-    expression = ""
+    pattern = pattern.rstrip("/")
+    expression = "" if "/" in pattern else "(?:.*/)?"
+    pattern = pattern.lstrip("/")
     position = 0
     while position < len(pattern):
         rest = pattern[position:]
@@ -63,7 +59,7 @@ def _translate(pattern: str) -> str:
             position += match.end()
         else:
             expression, position = expression + re.escape(rest[0]), position + 1
-    return expression
+    return re.compile(expression + below, re.DOTALL)
 
 
 _log = logging.getLogger(__name__)
@@ -134,27 +130,21 @@ def _walk(folder: Path, files: FileFilter) -> Iterator[Path]:
     pending = [(folder, "")]
     while pending:
         path, below = pending.pop()
-        if path.is_dir():
-            if not below or files.enters(below):
-                # Children in reverse, as the last one pushed is taken first.
-                pending.extend(
-                    (child, f"{below}/{child.name}" if below else child.name)
-                    for child in reversed(_children(path, seen))
-                )
-        elif files.takes(below) and path.is_file():
-            yield path
-
-
-def _children(folder: Path, seen: set[str]) -> list[Path]:
-    real = os.path.realpath(folder)
-    if real in seen:
-        return []
-    seen.add(real)
-    try:
-        return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-    except OSError as error:
-        _log.warning("the folder %r is skipped: %s", str(folder), error.strerror)
-        return []
+        if not path.is_dir():
+            if files.takes(below) and path.is_file():
+                yield path
+            continue
+        real = os.path.realpath(path)
+        if real in seen or (below and not files.enters(below)):
+            continue
+        seen.add(real)
+        try:
+            # In reverse, as the last one pushed is taken first.
+            children = sorted((child for child in path.iterdir() if not child.name.startswith(".")), reverse=True)
+        except OSError as error:
+            _log.warning("the folder %r is skipped: %s", str(path), error.strerror)
+            continue
+        pending.extend((child, f"{below}/{child.name}" if below else child.name) for child in children)
 
 
 # Reads sources of every kind, files and URLs, each within limits.

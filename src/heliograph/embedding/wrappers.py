@@ -218,14 +218,6 @@ class QueryCachedEmbeddingModel(WrapperEmbeddingModel):
             embeddings = await self.inner.embed(missing, kind)
             usage = embeddings.usage
             found.update(zip(missing, embeddings.vectors, strict=True))
-        self._keep(found)
-        return Embeddings(np.stack([found[text] for text in texts]), usage)
-
-    def clear(self) -> None:
-        """Drop all that is kept, so that what comes next is paid for; for measuring."""
-        self._vectors.clear()
-
-    def _keep(self, found: dict[str, NDArray[np.float32]]) -> None:
         for text, vector in found.items():
             if len(text) <= _MAX_TEXT_CHARACTERS:
                 # A copy: a row of the reply would keep all its rows in memory.
@@ -233,6 +225,11 @@ class QueryCachedEmbeddingModel(WrapperEmbeddingModel):
                 self._vectors.move_to_end(text)
         while len(self._vectors) > self._max_entries:
             self._vectors.popitem(last=False)
+        return Embeddings(np.stack([found[text] for text in texts]), usage)
+
+    def clear(self) -> None:
+        """Drop all that is kept, so that what comes next is paid for; for measuring."""
+        self._vectors.clear()
 
 
 # Builds the embedding model that the settings ask for, with its wrappers in the one order that works.

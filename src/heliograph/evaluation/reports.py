@@ -131,7 +131,18 @@ def _set_parts(report: SetReport) -> Iterator[str]:
                 for name, group in run.by_type.items()
             ],
         )
-    yield from _unanswerable_table(report)
+    without_gold = [
+        (
+            run.configuration.name,
+            f"{run.unanswerable.questions:,}",
+            f"{run.unanswerable.without_context:,}",
+            "" if run.unanswerable.declined is None else f"{run.unanswerable.declined:,}",
+        )
+        for run in report.runs
+        if run.unanswerable.questions
+    ]
+    if without_gold:
+        yield markdown_table(("configuration", "questions without gold", "nothing retrieved", "declined"), without_gold)
     yield _cost_table(report)
 
 
@@ -151,21 +162,6 @@ def _scores_table(report: SetReport, rows: Sequence[tuple[str, GroupSummary]]) -
         for name, group in rows
     )
     return markdown_table(("configuration", "questions", *columns.values()), lines)
-
-
-def _unanswerable_table(report: SetReport) -> Iterator[str]:
-    rows = [
-        (
-            run.configuration.name,
-            f"{run.unanswerable.questions:,}",
-            f"{run.unanswerable.without_context:,}",
-            "" if run.unanswerable.declined is None else f"{run.unanswerable.declined:,}",
-        )
-        for run in report.runs
-        if run.unanswerable.questions
-    ]
-    if rows:
-        yield markdown_table(("configuration", "questions without gold", "nothing retrieved", "declined"), rows)
 
 
 def _cost_table(report: SetReport) -> str:
@@ -292,18 +288,15 @@ def diff_to_markdown(diffs: Sequence[RunDiff]) -> str:
 def _diff(name: str, old: RunReport, new: RunReport) -> RunDiff:
     before = {item.id: item for item in old.questions}
     after = {item.id: item for item in new.questions}
-    shared = [id_ for id_ in before if id_ in after]
-    moved = (_question(before[id_], after[id_]) for id_ in shared if before[id_].gold)
-    questions = sorted(
-        (item for item in moved if item.ranks_before != item.ranks_after), key=lambda item: (-item.gain, item.id)
-    )
+    questions: list[QuestionDiff] = []
+    for was, now in ((was, after[id_]) for id_, was in before.items() if id_ in after and was.gold):
+        ranks = _ranks(was, was.gold), _ranks(now, was.gold)
+        if ranks[0] != ranks[1]:
+            gain = question_scores(now).get(_RANKED_BY, 0.0) - question_scores(was).get(_RANKED_BY, 0.0)
+            questions.append(QuestionDiff(now.id, now.question, now.type, gain, *ranks))
+    questions.sort(key=lambda item: (-item.gain, item.id))
     unmatched = len(before.keys() ^ after.keys())
     return RunDiff(name, compare(old, new), tuple(questions), unmatched)
-
-
-def _question(old: QuestionOutcome, new: QuestionOutcome) -> QuestionDiff:
-    gain = question_scores(new).get(_RANKED_BY, 0.0) - question_scores(old).get(_RANKED_BY, 0.0)
-    return QuestionDiff(new.id, new.question, new.type, gain, _ranks(old, old.gold), _ranks(new, old.gold))
 
 
 def _ranks(outcome: QuestionOutcome, gold: Iterable[str]) -> tuple[int | None, ...]:
@@ -343,8 +336,6 @@ def _row(item: QuestionDiff) -> tuple[str, ...]:
 
 
 # Recall over the number of places read, as an SVG: one panel a set, one line a configuration.
-#
-# Written by hand rather than by a plotting library, which would be the largest dependency for the smallest part.
 
 _WIDTH, _HEIGHT = 340, 230
 _LEFT, _TOP, _RIGHT, _BOTTOM = 44, 34, 12, 40

@@ -163,7 +163,11 @@ class RecordCollector:
         if keys[0] == keys[1]:
             self.note("a relation of an entity with itself was dropped")
             return
-        relation = ParsedRelation(*ends, _split_keywords(keywords), _clean_description(description), weight)
+        text = keywords if isinstance(keywords, str) else "\n".join(keywords)
+        parts = (_clean_description(part).strip(" \"'`“”.*[]") for part in _LIST_SEPARATOR.split(text))
+        distinct = dict.fromkeys(part[:_MAX_KEYWORD_LENGTH].rstrip() for part in parts)
+        themes = tuple(keyword for keyword in distinct if keyword)[:_MAX_KEYWORDS]
+        relation = ParsedRelation(*ends, themes, _clean_description(description), weight)
         key = (min(keys), max(keys), relation.description)
         if key in self._relations:
             self.note("a repeated record was read once")
@@ -243,17 +247,7 @@ def _clean_description(text: str) -> str:
     return line[:MAX_DESCRIPTION_LENGTH].rstrip()
 
 
-def _split_keywords(keywords: str | list[str]) -> tuple[str, ...]:
-    text = keywords if isinstance(keywords, str) else "\n".join(keywords)
-    parts = (_clean_description(part).strip(" \"'`“”.*[]") for part in _LIST_SEPARATOR.split(text))
-    distinct = dict.fromkeys(part[:_MAX_KEYWORD_LENGTH].rstrip() for part in parts)
-    return tuple(keyword for keyword in distinct if keyword)[:_MAX_KEYWORDS]
-
-
-# From what the readers found to records: which key or which place holds which field.
-#
-# JSON objects come with keys of many spellings, rows with places that depend on the dialect and with kinds that are
-# sometimes wrong. Both end in a `RecordCollector`, which cleans them.
+# From what the readers found to records. Keys come in many spellings, rows with kinds that are sometimes wrong.
 
 # Keys without case, spaces and underscores, the most telling first.
 _NAME = ("entityname", "name", "entity", "entityid", "实体名称", "名称", "实体", "label", "id")
@@ -302,7 +296,13 @@ def add_object(found: JsonObject, collector: RecordCollector) -> bool:
         source, target = source or _pick(fields, _VAGUE_SOURCE), target or _pick(fields, _VAGUE_TARGET)
     entity_type, description = _pick(fields, _TYPE), _pick(fields, _DESCRIPTION)
     if source and target and not (in_list and name and entity_type):
-        _add_relation(source, target, fields, collector)
+        predicate = _pick(fields, _PREDICATE)
+        if predicate.casefold() in KINDS:
+            predicate = ""
+        if not description and predicate:
+            description = f"{source} {predicate} {target}"  # a bare triple is its own description
+        keywords = "\n".join(text for text in (predicate, _pick(fields, _KEYWORDS)) if text)
+        collector.add_relation(source, target, keywords, description, strength_weight(_pick(fields, _STRENGTH)))
         return True
     if name and (entity_type or description or in_list):
         aliases = next((fields[key] for key in _ALIASES if fields.get(key)), [])
@@ -321,9 +321,22 @@ def add_rows(reading: RowReading, collector: RecordCollector) -> None:
     types = {clean_type(row.fields[1]) for row in reading.rows if row.kind == "entity" and len(row.fields) > 1}
     for row in (_set_kind(row, names, types, collector) for row in reading.rows):
         if row.kind == "entity":
-            _add_entity_row(row.fields, collector)
+            name, entity_type, *rest = row.fields
+            if not rest and len(entity_type) > _LONGEST_TYPE_AS_WRITTEN:
+                entity_type, rest = "", [entity_type]
+            if len(rest) > 1 and is_strength(rest[-1]):
+                rest.pop()
+            collector.add_entity(_row_name(name), entity_type, " ".join(rest))
         elif row.kind == "relation":
-            _add_relation_row(row.fields, collector, has_keywords_first=reading.has_keywords_first)
+            source, target, *rest = row.fields
+            weight = strength_weight(rest.pop()) if is_strength(rest[-1]) else 1.0
+            if len(rest) < 2:
+                keywords, description = "", "".join(rest)
+            elif reading.has_keywords_first:
+                keywords, description = rest[0], " ".join(rest[1:])
+            else:
+                keywords, description = rest[-1], " ".join(rest[:-1])
+            collector.add_relation(_row_name(source), _row_name(target), keywords, description, weight)
 
 
 def _squash(key: str) -> str:
@@ -335,17 +348,6 @@ def _pick(fields: dict[str, JsonField], keys: Sequence[str]) -> str:
         if value := fields.get(key):
             return value if isinstance(value, str) else ", ".join(value)
     return ""
-
-
-def _add_relation(source: str, target: str, fields: dict[str, JsonField], collector: RecordCollector) -> None:
-    predicate = _pick(fields, _PREDICATE)
-    if predicate.casefold() in KINDS:
-        predicate = ""
-    description = _pick(fields, _DESCRIPTION)
-    if not description and predicate:
-        description = f"{source} {predicate} {target}"  # a bare triple is its own description
-    keywords = "\n".join(text for text in (predicate, _pick(fields, _KEYWORDS)) if text)
-    collector.add_relation(source, target, keywords, description, strength_weight(_pick(fields, _STRENGTH)))
 
 
 def _add_list(label: str, items: Sequence[str], collector: RecordCollector) -> bool:
@@ -401,34 +403,6 @@ def _set_kind(row: Row, names: set[str], types: set[str], collector: RecordColle
         kind = "entity"
     return Row(kind, tuple(fields))
 
-
-def _add_entity_row(fields: Sequence[str], collector: RecordCollector) -> None:
-    name, entity_type, *rest = fields
-    if not rest and len(entity_type) > _LONGEST_TYPE_AS_WRITTEN:
-        entity_type, rest = "", [entity_type]
-    if len(rest) > 1 and is_strength(rest[-1]):
-        rest.pop()
-    collector.add_entity(_row_name(name), entity_type, " ".join(rest))
-
-
-def _add_relation_row(fields: Sequence[str], collector: RecordCollector, *, has_keywords_first: bool) -> None:
-    source, target, *rest = fields
-    weight = strength_weight(rest.pop()) if is_strength(rest[-1]) else 1.0
-    if len(rest) < 2:
-        keywords, description = "", "".join(rest)
-    elif has_keywords_first:
-        keywords, description = rest[0], " ".join(rest[1:])
-    else:
-        keywords, description = rest[-1], " ".join(rest[:-1])
-    collector.add_relation(_row_name(source), _row_name(target), keywords, description, weight)
-
-
-# Reading an extraction reply: text of a chat model in, entities and relations out, whatever form it took.
-#
-# Two forms are read, told apart by what stands there and mixed as they come: JSON (`replies_json`) and rows of
-# delimited fields (`replies_delimiter`). Around them there may be prose, fences and reasoning. Whole records are
-# kept, broken ones are dropped and noted; no text raises an error, and time is linear in its length. Whether the
-# reply can be used at all is `ParsedExtraction.is_usable`.
 
 _REASONING_START = re.compile(r"^[ \t]*<(think|thinking|reasoning|thought)>", re.IGNORECASE | re.MULTILINE)
 _REASONING_END = re.compile(r"</(?:think|thinking|reasoning|thought)>", re.IGNORECASE)

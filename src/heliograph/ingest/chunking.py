@@ -31,12 +31,6 @@ from heliograph.settings import IngestSettings
 from heliograph.text.sentences import sentence_spans
 from heliograph.text.tokens import count_tokens, token_ends
 
-# Finds where a text may be cut, and packs the parts.
-#
-# One pass over the lines gives blocks: a heading, paragraph, list item, table row or line of code, each with the
-# strength of the cut before it. Parts are packed by what the parts nearby say, so that a change of one part moves no
-# distant cut (local maximum chunking, Bjorner, Blass and Gurevich, 2010). A part that is too small joins a neighbour.
-
 # The headings in force at every place of a text.
 
 
@@ -164,29 +158,27 @@ class _Reader:
         elif self._is_underline:
             self._is_underline = False
         elif level:
-            self._heading(start, level, body)
+            self._fence, self._list_indent = "", -1
+            self._is_underline = not body.startswith("#")
+            self._put(start, heading_strength(level), "heading")
         else:
-            self._content(start, end, line, len(line) - len(body))
-
-    def _heading(self, start: int, level: int, body: str) -> None:
-        self._fence, self._list_indent = "", -1
-        self._is_underline = not body.startswith("#")
-        self._put(start, heading_strength(level), "heading")
-
-    def _content(self, start: int, end: int, line: str, indent: int) -> None:
-        fence = _FENCE.match(line)
-        is_deep = indent >= _CODE_INDENT or line[:indent].endswith("\t")
-        if fence and not (fence[1][0] == "`" and "`" in fence[2]):
-            self._fence, self._fence_indent = fence[1], indent
-            self._put(start, self._nested(indent) or self._before(), "fence")
-        elif self._is_row(line, end):
-            self._row(start, line, indent)
-        elif is_deep and self._list_indent < 0 and self._open in ("", "indented"):
-            self._put(start, Strength.ROW if self._last == "indented" else self._before(), "indented")
-        elif _ITEM.match(line):
-            self._item(start, line, indent)
-        else:
-            self._prose(start, line, indent)
+            indent = len(line) - len(body)
+            fence = _FENCE.match(line)
+            is_deep = indent >= _CODE_INDENT or line[:indent].endswith("\t")
+            if fence and not (fence[1][0] == "`" and "`" in fence[2]):
+                self._fence, self._fence_indent = fence[1], indent
+                self._put(start, self._nested(indent) or self._before(), "fence")
+            elif self._is_row(line, end):
+                if self._open != "table":
+                    self._put(start, self._nested(indent) or self._before(), "table")
+                elif not _DELIMITER_ROW.match(line):
+                    self._put(start, Strength.ROW, "table")
+            elif is_deep and self._list_indent < 0 and self._open in ("", "indented"):
+                self._put(start, Strength.ROW if self._last == "indented" else self._before(), "indented")
+            elif _ITEM.match(line):
+                self._item(start, line, indent)
+            else:
+                self._prose(start, line, indent)
 
     def _in_fence(self, start: int, body: str) -> None:
         mark = self._fence
@@ -207,12 +199,6 @@ class _Reader:
             return True
         following = self._text[end : self._text.find("\n", end) + 1 or len(self._text)] if self._open == "" else ""
         return "|" in following and "-" in following and bool(_DELIMITER_ROW.match(following))
-
-    def _row(self, start: int, line: str, indent: int) -> None:
-        if self._open != "table":
-            self._put(start, self._nested(indent) or self._before(), "table")
-        elif not _DELIMITER_ROW.match(line):
-            self._put(start, Strength.ROW, "table")
 
     def _item(self, start: int, line: str, indent: int) -> None:
         if self._list_indent < 0:
@@ -411,12 +397,9 @@ def page_at(page_starts: Sequence[int], index: int) -> int | None:
     return bisect_right(page_starts, index) or None
 
 
-# The contract of chunkers, and what all of them share: the separator, ids, headings and pages.
-#
-# Clean text goes in; chunks come out in order, each exactly a span of the text without white space at its ends.
-# Together they cover all that is not white space (but separators they were split on), and none has more than
-# `max_tokens` tokens, unless a single character has. Ids depend on the document and on a chunk's own text alone, so
-# that an update keeps the chunks that did not change. Which spans they are is up to the strategy.
+# The contract of chunkers, and what all of them share: the separator, ids, headings and pages. Chunks cover all that
+# is not white space (but separators they were split on), and none has more than `max_tokens` tokens, unless a single
+# character has. An update keeps the chunks that did not change.
 
 # Texts up to this length are first counted as a whole: most of them are one chunk.
 _SHORT_CHARACTERS_PER_TOKEN = 8
@@ -530,7 +513,8 @@ class SpanChunker(Chunker):
         """Yield the spans of a text, or of a piece between separators, in order."""
 
     def _all_spans(self, document_id: str, text: str) -> Iterator[Span]:
-        for offset, piece in _pieces(text, self._split_by):
+        offset = 0
+        for piece in text.split(self._split_by) if self._split_by else (text,):
             if self._split_by_only and (count := count_tokens(piece.strip())) > self.max_tokens:
                 raise IngestError(
                     f"the document {document_id!r} has a piece of {count} tokens at character {offset}, more than "
@@ -541,6 +525,7 @@ class SpanChunker(Chunker):
             for span in found:
                 if span.token_count:
                     yield Span(offset + span.start, offset + span.end, span.token_count)
+            offset += len(piece) + len(self._split_by)
 
 
 def whole_span(text: str, max_tokens: int) -> Span | None:
@@ -557,13 +542,6 @@ def trim(text: str, start: int, end: int) -> tuple[int, int]:
     piece = text[start:end]
     start += len(piece) - len(piece.lstrip())
     return start, start + len(piece.strip())
-
-
-def _pieces(text: str, separator: str) -> Iterator[tuple[int, str]]:
-    start = 0
-    for piece in text.split(separator) if separator else (text,):
-        yield start, piece
-        start += len(piece) + len(separator)
 
 
 # What a chunk repeats of the one before: whole sentences of prose, or tokens where a sentence itself was cut.
@@ -738,19 +716,15 @@ class _Division:
 
     def _blocks_at(self, first: int, last: int, strength: int) -> Iterator[Core]:
         inner = [index for index in range(first + 1, last) if self._strengths[index] == strength]
-        if strength >= Strength.HEADING and self._is_small_lead(first, inner, last):
-            # What stands before the first section on this level is too little to stand alone.
-            self._strengths[inner.pop(0)] = Strength.NONE
+        if strength >= Strength.HEADING and not self._is_prose[first]:
+            lead, end = self._places[inner[0]], self._places[inner[1] if len(inner) > 1 else last]
+            if self._joining.is_small(lead - self._places[first]) and end - lead >= self._max:
+                # A heading with too little to stand alone before a section that is too long for a chunk.
+                self._strengths[inner.pop(0)] = Strength.NONE
         parts = [first, *inner, last]
         cuts = [self._starts[part] for part in parts]
         limit = self._max if strength >= Strength.HEADING else self._limit
         return self._group(cuts, strength, limit, lambda index: self._blocks(parts[index], parts[index + 1]))
-
-    def _is_small_lead(self, first: int, inner: Sequence[int], last: int) -> bool:
-        """Whether a section too long for a chunk follows a heading with too little for one."""
-        end = inner[1] if len(inner) > 1 else last
-        is_small = self._joining.is_small(self._places[inner[0]] - self._places[first])
-        return is_small and not self._is_prose[first] and self._places[end] - self._places[inner[0]] >= self._max
 
     def _sentences(self, first: int, last: int) -> Iterator[Core]:
         """Yield the parts of blocks between which there is no place for a cut."""
@@ -827,16 +801,12 @@ def _fit(text: str, start: int, core: Core, max_tokens: int) -> Iterator[Span]:
 
 
 _remembered_count = lru_cache(maxsize=4_096)(count_tokens)
+_remembered_spans = lru_cache(maxsize=4_096)(sentence_spans)
 
 
 def _count(text: str) -> int:
     """Return the tokens of a chunk; a document that changes here and there mostly repeats its chunks."""
     return count_tokens(text) if len(text) > _LONGEST_REMEMBERED else _remembered_count(text)
-
-
-@lru_cache(maxsize=4_096)
-def _remembered_spans(text: str) -> tuple[tuple[int, int], ...]:
-    return tuple(sentence_spans(text))
 
 
 # The chunker that the settings ask for.

@@ -356,11 +356,13 @@ def _checked(new: NewDocument, max_characters: int, track_id: str) -> Candidate:
 
 def _candidate(new: NewDocument, max_characters: int, track_id: str) -> Candidate:
     name, source = _name(new.id, "id"), _name(new.source, "source")
-    details: dict[str, Any] = {
-        field: _detail(value, field)
-        for field, value in document_details(new).items()
-        if value is not None or field == "title"
-    }
+    details: dict[str, Any] = {}
+    for field, value in document_details(new).items():
+        if value is None and field != "title":
+            continue
+        if not isinstance(value, str):
+            raise InvalidRequestError(f"the {field} of a document must be a string, got {value!r:.80}")
+        details[field] = " ".join(clean_text(value).split())[:_MAX_DETAIL_LENGTH]
     text, page_starts = _text(new, max_characters)
     id_ = name or document_id(source or text)
     details["title"] = details["title"] or find_title(text) or PurePath(source).stem[:_MAX_DETAIL_LENGTH]
@@ -465,12 +467,6 @@ def _text(new: NewDocument, max_characters: int) -> tuple[str, tuple[int, ...]]:
     if not text or text.isspace():
         raise IngestError(f"the document {label!r} is empty; give it a text")
     return text, page_starts
-
-
-def _detail(value: Any, name: str) -> str:
-    if not isinstance(value, str):
-        raise InvalidRequestError(f"the {name} of a document must be a string, got {value!r:.80}")
-    return " ".join(clean_text(value).split())[:_MAX_DETAIL_LENGTH]
 
 
 def _batches(candidates: Sequence[Candidate]) -> Iterator[list[Candidate]]:

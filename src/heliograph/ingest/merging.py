@@ -281,6 +281,10 @@ def fold_relation(
     evidence = shown_evidence(evidence, overrides)
     (source, source_id), (target, target_id) = end_names(evidence, overrides)
     weight = evidence.weight_millionths / _MILLION + overrides.more_weight
+    said: Iterable[str] = evidence.keywords
+    if len(evidence.keywords) > _MAX_KEYWORDS:
+        said = sorted(said, key=lambda keyword: (-evidence.keywords[keyword], keyword))[:_MAX_KEYWORDS]
+    keywords = tuple(sorted({*said, *split_keywords(overrides.more_keywords)}))
     if stored is not None and (stored.source, stored.target, stored.description) == (source, target, description):
         token_count = stored.token_count
     else:
@@ -291,7 +295,7 @@ def fold_relation(
         target=target,
         source_id=source_id,
         target_id=target_id,
-        keywords=_relation_keywords(evidence, overrides),
+        keywords=keywords if overrides.keywords is None else split_keywords(overrides.keywords),
         description=description,
         weight=weight if overrides.weight is None else overrides.weight,
         chunk_ids=_chunk_ids(evidence.leading, limits.max_sources),
@@ -358,15 +362,6 @@ def _spelling(counts: Mapping[str, int], id_: str, other_name: str) -> str:
         own = {name: count for name, count in counts.items() if name_to_entity_id(name) == id_}
         counts = own or ({other_name: 1} if other_name else counts)
     return min(counts, key=lambda name: (-counts[name], name))
-
-
-def _relation_keywords(evidence: RelationEvidence, overrides: RelationOverrides) -> tuple[str, ...]:
-    if overrides.keywords is not None:
-        return split_keywords(overrides.keywords)
-    counts: Iterable[str] = evidence.keywords
-    if len(evidence.keywords) > _MAX_KEYWORDS:
-        counts = sorted(counts, key=lambda keyword: (-evidence.keywords[keyword], keyword))[:_MAX_KEYWORDS]
-    return tuple(sorted({*counts, *split_keywords(overrides.more_keywords)}))
 
 
 def _chunk_ids(leading: Sequence[EntityMention] | Sequence[RelationMention], max_sources: int) -> tuple[str, ...]:

@@ -250,14 +250,19 @@ class IngestPipeline:
         """
         batch = track_id or new_track_id("insert")
         entries = await self._intake.enqueue(await self._prepare(documents, batch))
+        results: list[DocumentResult] = []
         for entry in entries:
-            if isinstance(entry, Work) and entry.keeps_readings:
-                update = replace(entry, text=None)
-                self._updates.pop(update.document.id, None)
-                self._updates[update.document.id] = update
+            if isinstance(entry, DocumentResult):
+                results.append(entry)
+                continue
+            id_, source, count = entry.document.id, entry.document.source, entry.document.chunk_count
+            results.append(DocumentResult(id_, source, Outcome.PENDING, chunk_count=count))
+            if entry.keeps_readings:
+                self._updates.pop(id_, None)
+                self._updates[id_] = replace(entry, text=None)
                 if len(self._updates) > _MOST_UPDATES:
                     del self._updates[next(iter(self._updates))]
-        return IngestReport(batch, tuple(_waiting(entry) for entry in entries))
+        return IngestReport(batch, tuple(results))
 
     async def abandon(self, reason: str) -> int:
         """Mark what waits as failed, for `retry` to take up, and return how many documents that are.
@@ -481,10 +486,3 @@ class IngestPipeline:
             yield run
         finally:
             self._runs.discard(run)
-
-
-def _waiting(entry: Work | DocumentResult) -> DocumentResult:
-    if isinstance(entry, DocumentResult):
-        return entry
-    document = entry.document
-    return DocumentResult(document.id, document.source, Outcome.PENDING, chunk_count=document.chunk_count)

@@ -31,7 +31,6 @@ from heliograph.ingest.changes import DocumentChange
 from heliograph.ingest.commit import Commit, Committer, JointCommits
 from heliograph.ingest.models import DocumentProgress, DocumentResult, Outcome, ProgressReporter
 from heliograph.ingest.reading import (
-    DocumentReading,
     Reader,
     ReadingTask,
     StoredChunks,
@@ -210,15 +209,26 @@ class DocumentProcessor:
                 lambda chunks: self._read_stored(work, chunks),
                 progress,
             )
-        extractions = reading.extractions
-        document = _finished(work.document, reading.plan.chunk_count, extractions)
-        commit = await self._joint.commit(_change(work.document, document, reading))
+        extractions, plan = reading.extractions, reading.plan
+        document = _finished(work.document, plan.chunk_count, extractions)
+        change = DocumentChange(
+            basis=work.document,
+            document=document,
+            chunks=plan.written,
+            removed_chunks=plan.removed,
+            replaced=plan.replaced,
+            extractions=(*extractions, *plan.moved),
+            passages=plan.passages,
+            terms=plan.terms,
+            vectors=reading.vectors,
+        )
+        commit = await self._joint.commit(change)
         usage = sum((item.usage for item in extractions), commit.usage)
         outcome = Outcome.PARTIAL if document.error else Outcome.PROCESSED
         result = DocumentResult(
             *(document.id, document.source, outcome),
             detail=document.error,
-            chunk_count=reading.plan.chunk_count,
+            chunk_count=plan.chunk_count,
             usage=usage,
         )
         return result, commit
@@ -289,21 +299,6 @@ async def read_stored_chunks(records: RecordsStore, document_id: str) -> StoredC
     chunks = await records.get_document_chunks(document_id)
     extractions = await records.get_extractions([chunk.id for chunk in chunks])
     return StoredChunks({chunk.id: chunk for chunk in chunks}, {item.chunk_id: item for item in extractions})
-
-
-def _change(basis: Document, document: Document, reading: DocumentReading) -> DocumentChange:
-    plan = reading.plan
-    return DocumentChange(
-        basis=basis,
-        document=document,
-        chunks=plan.written,
-        removed_chunks=plan.removed,
-        replaced=plan.replaced,
-        extractions=(*reading.extractions, *plan.moved),
-        passages=plan.passages,
-        terms=plan.terms,
-        vectors=reading.vectors,
-    )
 
 
 def _finished(document: Document, chunk_count: int, extractions: Sequence[Extraction]) -> Document:
@@ -518,18 +513,37 @@ async def promote_twin(
     """
     chunks = await records.get_document_chunks(original.id)
     read = {item.chunk_id: item for item in await records.get_extractions([chunk.id for chunk in chunks])}
-    change = _promotion(original, twins, chunks, read, known or StoredChunks())
-    return await committer.commit(
-        replace(
-            change,
-            text=await records.get_document_text(original.id) or "",
-            dropped_texts=(original.id,) if left is not None and text is None else (),
-            others=(*((left,) if left is not None else ()), *change.others),
-            other_texts={} if text is None else {original.id: text},
-            gone=() if left is not None else (original.id,),
-            may_call_chat=left is not None,
-        )
+    promoted, known = twins[0], known or StoredChunks()
+    occurrences: Counter[str] = Counter()
+    ids: dict[str, str] = {}
+    for chunk in chunks:
+        ids[chunk.id] = chunk_id(promoted.id, chunk.text, occurrences[chunk.text])
+        occurrences[chunk.text] += 1
+    moved = tuple(replace(chunk, id=ids[chunk.id], document_id=promoted.id) for chunk in chunks)
+    passages = {chunk.id: chunk_index_text(promoted.title, chunk) for chunk in moved}
+    fields = {"status": original.status, "error": original.error, "chunk_count": len(moved)}
+    change = DocumentChange(
+        basis=promoted,
+        document=replace(promoted, twin_of="", updated_at=utc_now(), **fields),
+        chunks=moved,
+        removed_chunks=(*ids, *(id_ for id_ in known.chunks if id_ not in passages)),
+        replaced=(*read.values(), *known.extractions.values()),
+        extractions=tuple(
+            placed_extraction(read[chunk.id], ids[chunk.id], promoted.id, chunk.position)
+            for chunk in chunks
+            if chunk.id in read
+        ),
+        passages=passages,
+        terms=tuple(TextEntry(id_, tuple(terms(passage))) for id_, passage in passages.items()),
+        text=await records.get_document_text(original.id) or "",
+        dropped_texts=(original.id,) if left is not None and text is None else (),
+        others=(*((left,) if left is not None else ()), *(replace(twin, twin_of=promoted.id) for twin in twins[1:])),
+        other_texts={} if text is None else {original.id: text},
+        gone=() if left is not None else (original.id,),
+        expected={original.id: original.content_hash},
+        may_call_chat=left is not None,
     )
+    return await committer.commit(change)
 
 
 def twin_change(
@@ -562,41 +576,4 @@ def as_twin(document: Document, original_id: str) -> Document:
         error="",
         chunk_count=0,
         updated_at=utc_now(),
-    )
-
-
-def _promotion(
-    original: Document,
-    twins: Sequence[Document],
-    chunks: Sequence[Chunk],
-    read: Mapping[str, Extraction],
-    known: StoredChunks,
-) -> DocumentChange:
-    promoted = twins[0]
-    occurrences: Counter[str] = Counter()
-    ids: dict[str, str] = {}
-    for chunk in chunks:
-        ids[chunk.id] = chunk_id(promoted.id, chunk.text, occurrences[chunk.text])
-        occurrences[chunk.text] += 1
-    moved = tuple(replace(chunk, id=ids[chunk.id], document_id=promoted.id) for chunk in chunks)
-    passages = {chunk.id: chunk_index_text(promoted.title, chunk) for chunk in moved}
-    extractions = (
-        placed_extraction(read[chunk.id], ids[chunk.id], promoted.id, chunk.position)
-        for chunk in chunks
-        if chunk.id in read
-    )
-    holder = replace(
-        promoted, twin_of="", status=original.status, error=original.error, chunk_count=len(moved), updated_at=utc_now()
-    )
-    return DocumentChange(
-        basis=promoted,
-        document=holder,
-        chunks=moved,
-        removed_chunks=(*ids, *(id_ for id_ in known.chunks if id_ not in passages)),
-        replaced=(*read.values(), *known.extractions.values()),
-        extractions=tuple(extractions),
-        passages=passages,
-        terms=tuple(TextEntry(id_, tuple(terms(passage))) for id_, passage in passages.items()),
-        others=tuple(replace(twin, twin_of=promoted.id) for twin in twins[1:]),
-        expected={original.id: original.content_hash},
     )

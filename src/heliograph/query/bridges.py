@@ -179,7 +179,8 @@ def follow_bridges(
             break
         said = found[place].said
         if said not in overlaps:
-            overlaps[said] = _overlap(said, wanted.terms)
+            held = len(wanted.terms.intersection(terms(said)))
+            overlaps[said] = held / len(wanted.terms) if wanted.terms else 0.0
         insort(chosen, (-found[place].order(overlaps[said]), place))
     return [_followed(found[place], -order, places, parameters) for order, place in chosen[:limit]]
 
@@ -208,7 +209,9 @@ def widen(
 def residual_question(question: str, subjects: Sequence[str], entity: str) -> str:
     """Return the question without the first occurrence of each subject, followed by the entity's name."""
     for subject in subjects:
-        place = _find(question, subject)
+        # Case counts where a letter in lower case would be two.
+        lowered = question.lower()
+        place = lowered.find(subject.lower()) if len(lowered) == len(question) else question.find(subject)
         if place >= 0:
             question = f"{question[:place]} {question[place + len(subject) :]}"
     return " ".join(f"{question} {entity}".split())
@@ -349,16 +352,6 @@ def _followed(
         about=candidate.about,
         mentioning=_others(start, known.chunk_ids) if is_rare else (),
     )
-
-
-def _find(text: str, name: str) -> int:
-    """Return where a name stands in a text, -1 if nowhere; case counts where a letter in lower case would be two."""
-    lowered = text.lower()
-    return lowered.find(name.lower()) if len(lowered) == len(text) else text.find(name)
-
-
-def _overlap(text: str, wanted: frozenset[str]) -> float:
-    return len(wanted.intersection(terms(text))) / len(wanted) if wanted else 0.0
 
 
 # From chunks over entities to further chunks and back, all at once: a random walk over what a search has read.

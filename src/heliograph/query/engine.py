@@ -83,16 +83,13 @@ class AnswerCache:
 
     async def put(self, key: str, answer: Answer, model: str) -> None:
         """Keep an answer; one that cannot be kept, say on a full disk, is only logged: it is an answer nevertheless."""
-        text = await asyncio.to_thread(_encoded, answer)
+        # A lone surrogate, which a broken reply may hold, becomes its JSON escape.
+        data = await asyncio.to_thread(lambda: json.dumps(asdict(answer), ensure_ascii=False))
+        text = data.encode("utf-8", "backslashreplace").decode()
         try:
             await self._replies.put_reply(CachedReply(key, text, model, answer.usage, utc_now()))
         except StoreError as error:
             logger.warning("the answer %r could not be kept: %s", key, error)
-
-
-def _encoded(answer: Answer) -> str:
-    # A lone surrogate, which a broken reply may hold, becomes its JSON escape.
-    return json.dumps(asdict(answer), ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
 
 
 def _plain(value: Any) -> Any:

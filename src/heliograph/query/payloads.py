@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Literal, NotRequired, TypedDict, cast
 
-from heliograph.models import FIELD_SEPARATOR, GraphPath, Mode, chunk_details
+from heliograph.models import FIELD_SEPARATOR, Mode, chunk_details
 from heliograph.query.models import (
     Context,
     Failure,
@@ -137,7 +137,13 @@ def context_data(context: Context, include_chunk_content: bool = False) -> Conte
         "references": reference_data(context, include_chunk_content),
     }
     if context.paths is not None:
-        data["paths"] = [_path(path) for path in context.paths]
+        data["paths"] = [
+            {
+                "entities": [entity.name for entity in path.entities],
+                "relations": [relation.description for relation in path.relations],
+            }
+            for path in context.paths
+        ]
     return data
 
 
@@ -277,13 +283,6 @@ def _chunk_row(item: RetrievedChunk) -> ChunkData:
     if item.scores:
         row["scores"] = {name: round(score, 6) for name, score in item.scores.items()}
     return row
-
-
-def _path(path: GraphPath) -> dict[str, Any]:
-    return {
-        "entities": [entity.name for entity in path.entities],
-        "relations": [relation.description for relation in path.relations],
-    }
 
 
 def _reference(reference: Reference) -> ReferenceData:

@@ -17,7 +17,7 @@ from enum import StrEnum
 from numbers import Integral
 from operator import index
 from string import Template
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from heliograph.chat.base import ChatMessage, ChatModel, ChatRequest, Purpose
 from heliograph.errors import BadModelReply, InvalidRequestError
@@ -314,8 +314,12 @@ def make_plan(question: str, param: QueryParam, settings: QuerySettings, readabl
     Raises:
         InvalidRequestError: Something cannot be served as given.
     """
-    _check_type("param", param, QueryParam)
-    mode = _checked_mode(param.mode)
+    if not isinstance(param, QueryParam):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidRequestError(f"param is {param!r:.200}; give a {QueryParam.__module__}.{QueryParam.__name__}")
+    try:
+        mode = Mode(param.mode)
+    except ValueError:
+        raise InvalidRequestError(f"mode is {param.mode!r}; use one of {', '.join(Mode)}") from None
     added = _added_channels(param, mode)
     items = _items("conversation_history", param.conversation_history or (), "messages")
     messages = [_message(index, item) for index, item in enumerate(items)]
@@ -362,18 +366,12 @@ def check_length(question: str, mode: Mode) -> None:
     Raises:
         InvalidRequestError: It is too short.
     """
-    if channels_of(mode) and _weight(question) < _LEAST_WEIGHT:
+    start = question[:_LEAST_WEIGHT]
+    if channels_of(mode) and len(start) + len(_WIDE.findall(start)) < _LEAST_WEIGHT:
         raise InvalidRequestError(
             f"the question {question!r} is too short to search for; use at least {_LEAST_WEIGHT} characters, where "
             "each Chinese, Japanese or Korean one counts as 2, or mode 'bypass'"
         )
-
-
-def _checked_mode(mode: Mode | str) -> Mode:
-    try:
-        return Mode(mode)
-    except ValueError:
-        raise InvalidRequestError(f"mode is {mode!r}; use one of {', '.join(Mode)}") from None
 
 
 def _added_channels(param: QueryParam, mode: Mode) -> tuple[Channel, ...]:
@@ -400,11 +398,6 @@ def _checked_question(question: str, mode: Mode, max_characters: int) -> str:
     return text
 
 
-def _weight(text: str) -> int:
-    start = text[:_LEAST_WEIGHT]
-    return len(start) + len(_WIDE.findall(start))
-
-
 def _keyword_list(name: str, value: object) -> tuple[str, ...]:
     if value is None:
         return ()
@@ -425,11 +418,6 @@ def _message(index: int, item: object) -> ChatMessage:
             "with role 'system', 'user' or 'assistant'"
         )
     return ChatMessage(role, _text("content", content))
-
-
-def _check_type(name: str, value: object, kind: type) -> None:
-    if not isinstance(value, kind):
-        raise InvalidRequestError(f"{name} is {value!r:.200}; give a {kind.__module__}.{kind.__name__}")
 
 
 def _count(name: str, value: object, default: int, maximum: int | None = None, *, least: int = 1) -> int:
@@ -588,16 +576,16 @@ def _words(value: Any) -> tuple[str, ...]:
         return _unique(str(word) for word in value.values() if isinstance(word, str))
     if not isinstance(value, list):
         return ()
-    return _unique(word for item in value for word in ([item] if isinstance(item, str) else _inner(item)))
-
-
-def _inner(item: Any) -> list[str]:
-    """Return what one element of a list says: a number itself, an object its first string."""
-    if isinstance(item, int | float) and not isinstance(item, bool):
-        return [str(item)]
-    if isinstance(item, Mapping):
-        return [word for word in item.values() if isinstance(word, str)][:1]
-    return []
+    words: list[str] = []
+    for item in cast("list[object]", value):
+        if isinstance(item, str):
+            words.append(item)
+        elif isinstance(item, int | float) and not isinstance(item, bool):
+            words.append(str(item))
+        elif isinstance(item, Mapping):
+            # Of an object its first string.
+            words += [word for word in item.values() if isinstance(word, str)][:1]
+    return _unique(words)
 
 
 def _unique(words: Iterable[str]) -> tuple[str, ...]:

@@ -279,8 +279,6 @@ def _as_searched(plan: Plan, retrieval: Retrieval, fused: FusedHits) -> Retrieva
     return replace(retrieval, keywords=Keywords(low_level=names))
 
 
-Vector = NDArray[np.float32]
-
 # What mode `auto` does differently from `fusion`, and why.
 #
 # | kind | search |
@@ -399,8 +397,7 @@ def _merged(whole: FusedHits, pieces: Sequence[FusedHits], limit: int) -> FusedH
     leaders = [
         next((id_ for id_ in hits.chunk_ids[:_SEEN] if id_ in head), hits.chunk_ids[0]) for hits in pieces if hits.hits
     ]
-    known: Mapping[str, FusedHit] = {hit.chunk_id: hit for hits in reversed(lists) for hit in hits.hits}
-    hits = _by_place([known[chunk_id] for chunk_id in with_leaders(list(order), leaders, _HEAD)[:limit]])
+    hits = _by_place(with_leaders(list(order), leaders, _HEAD)[:limit], lists[::-1])
     entities = round_robin([hits.entities for hits in lists], key=str)
     return replace(whole, hits=hits, leaders=tuple(dict.fromkeys(leaders)), entities=tuple(entities))
 
@@ -409,11 +406,10 @@ def _shared_out(whole: FusedHits, parts: Sequence[str], found: Sequence[FusedHit
     """Return the parts' hits and the whole question's in turn, so that each part has its share of places and budget."""
     lists = [*found, whole]
     order = list(dict.fromkeys(id_ for turn in zip_longest(*(hits.chunk_ids for hits in lists)) for id_ in turn if id_))
-    known: Mapping[str, FusedHit] = {hit.chunk_id: hit for hits in (*found, whole) for hit in hits.hits}
     entities = round_robin([hits.entities for hits in (whole, *found)], key=str)
     return replace(
         whole,
-        hits=_by_place([known[chunk_id] for chunk_id in order[:limit]]),
+        hits=_by_place(order[:limit], lists),
         leaders=tuple(dict.fromkeys(hits.chunk_ids[0] for hits in found if hits.hits)),
         entities=tuple(entities),
         parts=tuple(
@@ -444,10 +440,10 @@ def _spread(whole: FusedHits, aspects: Sequence[FusedHits], limit: int) -> Fused
     for chunk_id in round_robin([hits.chunk_ids for hits in lists], key=str):
         groups[sources[chunk_id]].append(chunk_id)
     order = [chunk_id for turn in zip_longest(*groups.values()) for chunk_id in turn if chunk_id is not None]
-    known: Mapping[str, FusedHit] = {hit.chunk_id: hit for hits in reversed(lists) for hit in hits.hits}
-    return replace(whole, hits=_by_place([known[chunk_id] for chunk_id in order[:limit]]), sources=sources)
+    return replace(whole, hits=_by_place(order[:limit], lists[::-1]), sources=sources)
 
 
-def _by_place(hits: Sequence[FusedHit]) -> tuple[FusedHit, ...]:
-    """Return hits scored by their place, since scores of different searches do not compare."""
-    return tuple(replace(hit, score=1.0 / place) for place, hit in enumerate(hits, start=1))
+def _by_place(chunk_ids: Sequence[str], lists: Sequence[FusedHits]) -> tuple[FusedHit, ...]:
+    """Return the hits of these chunks, the last ones found, scored by place: scores of searches do not compare."""
+    known: Mapping[str, FusedHit] = {hit.chunk_id: hit for hits in lists for hit in hits.hits}
+    return tuple(replace(known[chunk_id], score=1.0 / place) for place, chunk_id in enumerate(chunk_ids, start=1))

@@ -495,8 +495,16 @@ def _merge(pieces: Sequence[str], chinese: bool) -> list[str]:
     for piece in pieces:
         has_asked = has_asked or _has_interrogative(piece, chinese, is_first=not waiting)
         waiting.append(piece)
+        if not has_asked:
+            continue
         # Joined only where something is asked, so that many pieces that ask nothing cost no more than their length.
-        if has_asked and _is_long_enough(whole := comma.join(waiting), chinese, is_later=bool(merged)):
+        whole = comma.join(waiting)
+        if chinese:
+            # A later one as short as "用哪个键" says how the one before it is meant.
+            is_long = len(whole.rstrip("?？")) > _LEAST_HAN + (2 if merged and not _ALSO_OF.match(whole) else -1)
+        else:
+            is_long = len(whole.split()) >= _LEAST_WORDS or (bool(merged) and _BARE.match(whole) is not None)
+        if is_long:
             merged.append(whole)
             waiting, has_asked = [], False
     if waiting and merged:
@@ -508,13 +516,6 @@ def _has_interrogative(piece: str, chinese: bool, *, is_first: bool) -> bool:
     if chinese:
         return _INTERROGATIVE_ZH.search(piece) is not None or _ALSO_OF.match(piece) is not None
     return _INTERROGATIVE.search(piece) is not None or (is_first and _ASKS_FROM_START.match(piece) is not None)
-
-
-def _is_long_enough(whole: str, chinese: bool, *, is_later: bool) -> bool:
-    if chinese:
-        # A later one as short as "用哪个键" says how the one before it is meant.
-        return len(whole.rstrip("?？")) > _LEAST_HAN + (2 if is_later and not _ALSO_OF.match(whole) else -1)
-    return len(whole.split()) >= _LEAST_WORDS or (is_later and _BARE.match(whole) is not None)
 
 
 def _standing_alone(part: str, before: Sequence[str], entities: Sequence[str]) -> str:
@@ -693,7 +694,9 @@ def read_understanding(reply: str, question: str, by_rules: Understanding) -> Un
         BadModelReply: The reply names no kind of question.
     """
     objects = list(objects_in(reply))
-    kind = _kind(_first(objects, ("type", "kind", "intent", "question_type", "类型")))
+    said = _first(objects, ("type", "kind", "intent", "question_type", "类型"))
+    said = said.casefold().replace("-", "_") if isinstance(said, str) else ""
+    kind = next((kind for kind, pattern in _KINDS if pattern.search(said)), None)
     if kind is None:
         raise BadModelReply(f"the reply names no kind of question: {reply!r:.200}; try a more capable chat model")
     entities = _words(_first(objects, ("entities", "entity", "实体")), _MAX_REPLY_WORDS) or by_rules.entities
@@ -712,11 +715,6 @@ def read_understanding(reply: str, question: str, by_rules: Understanding) -> Un
         sides=sides,
         by_model=True,
     )
-
-
-def _kind(value: object) -> QuestionKind | None:
-    text = str(value).casefold().replace("-", "_") if isinstance(value, str) else ""
-    return next((kind for kind, pattern in _KINDS if pattern.search(text)), None)
 
 
 def _first(objects: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Any:

@@ -104,7 +104,11 @@ class _Lac:
                 paths[number] = path
         words: list[list[TaggedWord]] = [[] for _ in texts]
         for (index, start, piece), path in zip(pieces, paths, strict=True):
-            words[index].extend(self._words(piece, start, path))
+            begin = 0
+            for position in range(1, len(piece) + 1):
+                if position == len(piece) or not self._is_inside[path[position]]:
+                    words[index].append(TaggedWord(piece[begin:position], start + begin, self._tags[path[begin]]))
+                    begin = position
         return words
 
     def _scores(self, piece: str) -> NDArray[np.float32]:
@@ -128,13 +132,6 @@ class _Lac:
             np.add(best[step - 1].T[:, :, None], self._transitions[:, None, :], out=candidates)
             best[step] += candidates.max(axis=0)
         return _walk_back(best, lengths, self._to)
-
-    def _words(self, piece: str, offset: int, path: list[int]) -> Iterator[TaggedWord]:
-        start = 0
-        for position in range(1, len(piece) + 1):
-            if position == len(piece) or not self._is_inside[path[position]]:
-                yield TaggedWord(piece[start:position], offset + start, self._tags[path[start]])
-                start = position
 
 
 def _walk_back(best: NDArray[np.float32], lengths: NDArray[np.int64], to: NDArray[np.float32]) -> list[list[int]]:
@@ -275,7 +272,12 @@ def chinese_names(words: Sequence[TaggedWord], offset: int) -> list[NameSpan]:
     """
     names: list[NameSpan] = []
     for run in _runs(_with_dots_joined(words), _PARTS | {"nw"}):
-        names.extend(_names_in_run(run, offset))
+        first = 0
+        while first < len(run):
+            last = _last_part(run, first)
+            if last >= first:
+                names.extend(_span(run[first : last + 1], offset))
+            first = max(last, first) + 1
     return names
 
 
@@ -326,17 +328,6 @@ def _with_dots_joined(words: Sequence[TaggedWord]) -> list[TaggedWord]:
         else:
             joined.append(word)
     return joined
-
-
-def _names_in_run(run: list[TaggedWord], offset: int) -> Iterator[NameSpan]:
-    first = 0
-    while first < len(run):
-        last = _last_part(run, first)
-        if last < first:
-            first += 1
-            continue
-        yield from _span(run[first : last + 1], offset)
-        first = last + 1
 
 
 def _last_part(run: list[TaggedWord], first: int) -> int:

@@ -556,7 +556,14 @@ class ChunkKeeper:
             progress("reranking")
             with clock.measure("rerank"):
                 result = await rerank_chunks(reranker, self._rerank_settings, plan.question, chunks, plan.chunk_top_k)
-            ranked = _keep_leaders(result.chunks, chunks, merged.leaders)
+            ranked = result.chunks
+            if merged.leaders and ranked:
+                # With the leaders among them that the reranker, which knows one question only, left out.
+                scores = {chunk.id: score for chunk, score in ranked}
+                known = {chunk.id: chunk for chunk in chunks}
+                leaders = [leader for leader in merged.leaders if leader in known]
+                in_turn = with_leaders(list(scores), leaders, len(ranked))[: len(ranked)]
+                ranked = [(known[chunk_id], scores.get(chunk_id)) for chunk_id in in_turn]
             warnings += [result.warning] if result.warning else []
         bodies = {chunk.id: form.chunk_body(chunk) for chunk, _ in ranked}
         kept = await _fit(form, room - selection.tokens, ranked, bodies, merged)
@@ -587,16 +594,6 @@ def _tell_what_did_not_fit(plan: Plan, selection: Selection, ranked: _Ranked) ->
         f"max_relation_tokens={plan.max_relation_tokens:,} and {total} beside the prompt and the question; raise them "
         "(chat.context_tokens bounds the last)"
     ]
-
-
-def _keep_leaders(ranked: _Ranked, chunks: Sequence[Chunk], leaders: Sequence[str]) -> _Ranked:
-    """Return reranked chunks with the leaders among them that the reranker, which knows one question only, left out."""
-    if not leaders or not ranked:
-        return ranked
-    scores = {chunk.id: score for chunk, score in ranked}
-    known = {chunk.id: chunk for chunk in chunks}
-    order = with_leaders(list(scores), [leader for leader in leaders if leader in known], len(ranked))
-    return [(known[chunk_id], scores.get(chunk_id)) for chunk_id in order[: len(ranked)]]
 
 
 async def _fit(

@@ -400,8 +400,12 @@ def system_prompt(plan: Plan, context: str) -> str:
     }
     if not plan.system_prompt:
         return Template(builtin_prompt(plan)).substitute(values)
-    filled = _fill(plan.system_prompt, values)
-    return filled if _marks(plan.system_prompt).intersection(_CONTEXT_NAMES) else f"{filled}\n\n{context}"
+    template = plan.system_prompt
+    if _is_format_string(template):
+        filled = template.format(**values)
+    else:
+        filled = _MARK.sub(lambda match: values[match[match.lastindex or 0]], template)
+    return filled if _marks(template).intersection(_CONTEXT_NAMES) else f"{filled}\n\n{context}"
 
 
 def count_prompt_tokens(plan: Plan) -> int:
@@ -422,12 +426,6 @@ def show_prompt(plan: Plan, prompt: str) -> str:
 @lru_cache(maxsize=64)
 def _count(text: str) -> int:
     return count_tokens(text)
-
-
-def _fill(template: str, values: dict[str, str]) -> str:
-    if _is_format_string(template):
-        return template.format(**values)
-    return _MARK.sub(lambda match: values[match[match.lastindex or 0]], template)
 
 
 def _marks(template: str) -> set[str]:
