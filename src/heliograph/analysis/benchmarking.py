@@ -96,12 +96,15 @@ def _question(where: str, row: Any) -> AskedQuestion:
     question = fields.get("question", fields.get("query"))
     if not isinstance(question, str) or not question.strip():
         raise InvalidRequestError(f"{where} has no text in 'question': {question!r:.100}")
+    least = fields.get("min_recall")
+    if least is not None and (isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1):
+        raise InvalidRequestError(f"{where} has 'min_recall' that is no number from 0 to 1: {least!r:.100}")
     return AskedQuestion(
         question=question,
         mode=str(fields.get("mode") or ""),
         entities=_names(where, "entities", fields.get("entities")),
         sources=_names(where, "sources", fields.get("sources")),
-        min_recall=_share(where, fields.get("min_recall")),
+        min_recall=None if least is None else float(least),
     )
 
 
@@ -111,14 +114,6 @@ def _names(where: str, field: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(name, str) for name in cast("list[Any]", value)):
         raise InvalidRequestError(f"{where} has {field!r} that is no list of texts: {value!r:.100}")
     return tuple(cast("list[str]", value))
-
-
-def _share(where: str, value: Any) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InvalidRequestError(f"{where} has 'min_recall' that is no number from 0 to 1: {value!r:.100}")
-    return float(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +243,15 @@ def run_benchmark(
 
     for mode in chosen:
         ask((questions[0], mode))
-    samples = _run(ask, asked, concurrency, on_done)
+    samples: list[_Sample] = []
+    with ThreadPoolExecutor(concurrency, "benchmark") as threads:
+        try:
+            for sample in threads.map(ask, asked):
+                samples.append(sample)
+                on_done(len(samples), len(asked))
+        except BaseException:
+            threads.shutdown(wait=False, cancel_futures=True)
+            raise
     grouped = [tuple(samples[start : start + repeats]) for start in range(0, len(samples), repeats)]
     rows: list[BenchmarkRow] = []
     for group in grouped:
@@ -265,24 +268,6 @@ def nearest_rank(values: Sequence[float], share: float) -> float:
     """Return the least value that at least this share, 0 to 1, of the values do not exceed; 0 of no values."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else 0.0
-
-
-def _run(
-    ask: Callable[[tuple[str, Mode]], _Sample],
-    asked: Sequence[tuple[str, Mode]],
-    concurrency: int,
-    on_done: Callable[[int, int], None],
-) -> list[_Sample]:
-    samples: list[_Sample] = []
-    with ThreadPoolExecutor(concurrency, "benchmark") as threads:
-        try:
-            for sample in threads.map(ask, asked):
-                samples.append(sample)
-                on_done(len(samples), len(asked))
-        except BaseException:
-            threads.shutdown(wait=False, cancel_futures=True)
-            raise
-    return samples
 
 
 def _counts(found: Retrieval) -> tuple[int, int, int, int]:

@@ -150,7 +150,13 @@ def compare_modes(
 
 def comparison_of(retrievals: Sequence[Retrieval]) -> Comparison:
     """Set retrievals of one question side by side; of none there is an empty comparison."""
-    chunks = _places(retrievals)
+    places: dict[str, dict[Mode, int]] = {}
+    sources: dict[str, str] = {}
+    for retrieval in retrievals:
+        for place, item in enumerate(retrieval.context.chunks, start=1):
+            places.setdefault(item.chunk.id, {})[retrieval.mode] = place
+            sources[item.chunk.id] = item.source
+    chunks = [ChunkPlaces(chunk_id, sources[chunk_id], found) for chunk_id, found in places.items()]
     return Comparison(
         question=retrievals[0].question if retrievals else "",
         modes=tuple(_compared(retrieval, chunks) for retrieval in retrievals),
@@ -195,16 +201,6 @@ def _shown_ids(retrieval: Retrieval) -> tuple[set[str], ...]:
         {item.chunk.id for item in context.chunks},
         {reference.source for reference in context.references},
     )
-
-
-def _places(retrievals: Sequence[Retrieval]) -> list[ChunkPlaces]:
-    places: dict[str, dict[Mode, int]] = {}
-    sources: dict[str, str] = {}
-    for retrieval in retrievals:
-        for place, item in enumerate(retrieval.context.chunks, start=1):
-            places.setdefault(item.chunk.id, {})[retrieval.mode] = place
-            sources[item.chunk.id] = item.source
-    return [ChunkPlaces(chunk_id, sources[chunk_id], found) for chunk_id, found in places.items()]
 
 
 # What a question's result covers: entities, relations, chunks and documents, per mode and over all modes.
@@ -410,8 +406,16 @@ def inspect_keywords(kb: Heliograph, question: str, param: QueryParam | None = N
         *(_find(kb, question, given, whole, "high_level", keyword) for keyword in whole.keywords.high_level),
         *(_find(kb, question, given, whole, "low_level", keyword) for keyword in whole.keywords.low_level),
     )
-    said = (*_warnings(whole.keywords, findings), *whole.warnings)
-    return KeywordReport(whole.question, whole.mode, whole.keywords, findings, said)
+    high, low = whole.keywords.high_level, whole.keywords.low_level
+    said: list[str] = []
+    if not (high or low):
+        said.append("there are no keywords: entities and relations are not searched; give some, or use mode naive")
+    if len(high) > _MANY_HIGH_LEVEL:
+        said.append(f"{len(high)} high-level keywords are many: the result may wander off")
+    if len(low) > _MANY_LOW_LEVEL:
+        said.append(f"{len(low)} low-level keywords are many: they may fill the token budgets")
+    said += [f"keyword {item.keyword!r} finds nothing" for item in findings if not (item.entities or item.relations)]
+    return KeywordReport(whole.question, whole.mode, whole.keywords, findings, (*said, *whole.warnings))
 
 
 def _find(
@@ -439,18 +443,6 @@ def _find(
         chunks=len(alone.context.chunks),
         in_result=len(ids & known) / len(ids) if ids else 0.0,
     )
-
-
-def _warnings(keywords: Keywords, findings: Sequence[KeywordFinding]) -> list[str]:
-    said: list[str] = []
-    if not (keywords.high_level or keywords.low_level):
-        said.append("there are no keywords: entities and relations are not searched; give some, or use mode naive")
-    if len(keywords.high_level) > _MANY_HIGH_LEVEL:
-        said.append(f"{len(keywords.high_level)} high-level keywords are many: the result may wander off")
-    if len(keywords.low_level) > _MANY_LOW_LEVEL:
-        said.append(f"{len(keywords.low_level)} low-level keywords are many: they may fill the token budgets")
-    said += [f"keyword {item.keyword!r} finds nothing" for item in findings if not (item.entities or item.relations)]
-    return said
 
 
 # Where the tokens of a context go, section by section, and what the budgets cut off.

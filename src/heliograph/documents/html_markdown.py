@@ -308,19 +308,14 @@ def _code(node: Node, _depth: int) -> Iterator[str]:
     if is_manual_page(code) and (page := terminal_markdown(code)):
         yield page.rstrip()
     elif code.strip():
-        yield fence(code, _code_language(node))
-
-
-def _code_language(node: Node) -> str:
-    inner = node.css_first("code")
-    marked = [inner, node, node.parent, node.parent.parent if node.parent is not None else None]
-    for candidate in marked:
-        if candidate is not None and candidate.is_element_node:
-            classes = f"{candidate.attributes.get('class') or ''} {candidate.attributes.get('data-lang') or ''}".strip()
-            match = _CODE_LANGUAGE.search(classes)
-            if match and match[1].lower() not in _NO_LANGUAGE:
-                return match[1].lower()
-    return ""
+        inner = node.css_first("code")
+        language = ""
+        for marked in (inner, node, node.parent, node.parent.parent if node.parent is not None else None):
+            if not language and marked is not None and marked.is_element_node:
+                classes = f"{marked.attributes.get('class') or ''} {marked.attributes.get('data-lang') or ''}".strip()
+                match = _CODE_LANGUAGE.search(classes)
+                language = match[1].lower() if match and match[1].lower() not in _NO_LANGUAGE else ""
+        yield fence(code, language)
 
 
 def _definitions(node: Node, depth: int) -> Iterator[str]:

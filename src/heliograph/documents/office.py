@@ -464,7 +464,12 @@ class EpubLoader(Loader):
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
         with open_archive(raw, limits) as archive:
-            _refuse_protected(archive, raw.name)
+            data = archive.read(_ENCRYPTION)
+            entries = parse_xml(data, raw.name).iter() if data else ()
+            hidden = (entry.get("URI", "") for entry in entries if local_name(entry) == "CipherReference")
+            # Fonts are often obfuscated, which hides no text.
+            if any(not uri.lower().endswith(_FONTS) for uri in hidden):
+                raise IngestError(f"{raw.name!r} is copy-protected; give a copy without protection")
             data = archive.read(_CONTAINER)
             roots = (
                 [element for element in parse_xml(data, raw.name).iter() if local_name(element) == "rootfile"]
@@ -485,18 +490,6 @@ class EpubLoader(Loader):
         metadata = _metadata(package)
         text = "\n\n".join(chapters) + "\n" if chapters else ""
         return LoadedDocument(raw.name, metadata.pop("title", ""), text, {**metadata, "chapter_count": len(chapters)})
-
-
-def _refuse_protected(archive: Archive, name: str) -> None:
-    data = archive.read(_ENCRYPTION)
-    references = (
-        [element.get("URI", "") for element in parse_xml(data, name).iter() if local_name(element) == "CipherReference"]
-        if data
-        else []
-    )
-    # Fonts are often obfuscated, which hides no text.
-    if any(not uri.lower().endswith(_FONTS) for uri in references):
-        raise IngestError(f"{name!r} is copy-protected; give a copy without protection")
 
 
 def _spine(package: Element, folder: str) -> Iterator[str]:

@@ -190,7 +190,17 @@ def render_page(groups: Sequence[Sequence[Line] | Grid], style: Style) -> str:
                 blocks.append(part.markdown)
             else:
                 blocks += _paragraphs(part, style)
-    return "\n\n".join(block for block in _merged_lists(blocks) if block)
+    # Neighbouring items of a list are one block.
+    merged: list[str] = []
+    was_item = False
+    for block in blocks:
+        is_item = block.startswith("- ")
+        if was_item and is_item:
+            merged[-1] += f"\n{block}"
+        else:
+            merged.append(block)
+        was_item = is_item
+    return "\n\n".join(filter(None, merged))
 
 
 def join_lines(lines: Iterable[str], words: frozenset[str]) -> str:
@@ -280,21 +290,6 @@ def _joined(text: str, line: str, words: frozenset[str]) -> str:
     return f"{text}{'' if is_unspaced else ' '}{line}"
 
 
-def _merged_lists(blocks: Sequence[str]) -> Iterator[str]:
-    """Yield blocks with neighbouring items of a list put into one."""
-    items: list[str] = []
-    for block in blocks:
-        if block.startswith("- "):
-            items.append(block)
-            continue
-        if items:
-            yield "\n".join(items)
-            items = []
-        yield block
-    if items:
-        yield "\n".join(items)
-
-
 _PASSWORD_ERROR = 4
 _DATE = re.compile(r"D?:?(\d{4})(\d{2})?(\d{2})?(\d{2})?(\d{2})?(\d{2})?")
 # What programs write where nobody gave a title.
@@ -322,7 +317,7 @@ class PdfLoader(Loader):
                     "documents.max_pages"
                 )
             pages = _read_pages(pdfium, document, raw, limits)
-            metadata = _metadata(document)
+            stated = document.get_metadata_dict()
         finally:
             document.close()
         columns = [read_flow(spans) for spans in remove_margins(pages)]
@@ -333,8 +328,17 @@ class PdfLoader(Loader):
                 f"{raw.name!r} has {count:,} pages without text, as scans have; run it through text recognition "
                 "(OCR) first"
             )
-        title = metadata.pop("title", "")
-        return LoadedDocument(raw.name, title, text, {**metadata, "page_count": count}, starts)
+        known = {key: " ".join(clean_text(value).split()) for key, value in stated.items() if value}
+        title = known.get("Title", "")
+        metadata = {
+            "author": known.get("Author", ""),
+            "subject": known.get("Subject", ""),
+            "keywords": known.get("Keywords", ""),
+            "created_at": _date(known.get("CreationDate", "")),
+            "modified_at": _date(known.get("ModDate", "")),
+            "page_count": count,
+        }
+        return LoadedDocument(raw.name, "" if _NO_TITLE.fullmatch(title) else title, text, metadata, starts)
 
 
 def _open(pdfium: Any, raw: RawDocument) -> Any:
@@ -409,19 +413,6 @@ def _read_pages(pdfium: Any, document: Any, raw: RawDocument, limits: Limits) ->
             raise too_long(raw.name, limits.max_characters, limits.max_characters - left, where)
         pages.append(PageSpans(spans, height))
     return pages
-
-
-def _metadata(document: Any) -> dict[str, Any]:
-    stated = {key: " ".join(clean_text(value).split()) for key, value in document.get_metadata_dict().items() if value}
-    title = stated.get("Title", "")
-    return {
-        "title": "" if _NO_TITLE.fullmatch(title) else title,
-        "author": stated.get("Author", ""),
-        "subject": stated.get("Subject", ""),
-        "keywords": stated.get("Keywords", ""),
-        "created_at": _date(stated.get("CreationDate", "")),
-        "modified_at": _date(stated.get("ModDate", "")),
-    }
 
 
 def _date(stated: str) -> str:

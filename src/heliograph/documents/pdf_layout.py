@@ -103,18 +103,15 @@ def read_spans(page: Any, max_characters: int) -> list[Span]:
         count = min(text_page.count_chars(), max_characters)
         # In how many quarter turns, counted clockwise as PDFium does, most of the text runs.
         sample = range(0, count, max(1, count // _ANGLE_SAMPLES))
-        turns = Counter(_turns(c, raw, index) for index in sample).most_common(1)[0][0] if count else 0
+        angles = (c.FPDFText_GetCharAngle(raw, index) for index in sample)
+        found = Counter(round(math.degrees(angle) / 90) % 4 if angle >= 0 else 0 for angle in angles)
+        turns = found.most_common(1)[0][0] if count else 0
         left, bottom, right, top = page.get_mediabox()
         width, height = abs(right - left) + min(left, right), abs(top - bottom) + min(bottom, top)
         frame = _Frame(width, height, turns)
         return list(_spans(c, raw, count, frame))
     finally:
         text_page.close()
-
-
-def _turns(c: Any, raw: Any, index: int) -> int:
-    angle = c.FPDFText_GetCharAngle(raw, index)
-    return round(math.degrees(angle) / 90) % 4 if angle >= 0 else 0
 
 
 @dataclass(slots=True)
@@ -264,25 +261,20 @@ def group_lines(spans: Sequence[Span]) -> list[Line]:
             lines[-1].append(span)
         else:
             lines.append([span])
-    return [Line(tuple(_cells(line))) for line in lines]
-
-
-def _cells(line: Sequence[Span]) -> Iterator[Span]:
-    current: Span | None = None
-    for span in sorted(line, key=lambda span: span.left):
-        if current is None:
-            current = span
-        elif span.left - current.right < _CELL_GAP * max(current.size, span.size):
-            is_apart = span.left - current.right > 0.12 * min(current.size, span.size)
-            larger = current if len(current.text) >= len(span.text) else span
-            text = f"{current.text}{' ' if is_apart else ''}{span.text}"
-            right = max(current.right, span.right)
-            current = Span(current.left, larger.top, right, larger.bottom, text, current.is_bold)
-        else:
-            yield current
-            current = span
-    if current is not None:
-        yield current
+    found: list[Line] = []
+    for line in lines:
+        cells: list[Span] = []
+        for span in sorted(line, key=lambda span: span.left):
+            last = cells[-1] if cells else span
+            if not cells or span.left - last.right >= _CELL_GAP * max(last.size, span.size):
+                cells.append(span)
+                continue
+            is_apart = span.left - last.right > 0.12 * min(last.size, span.size)
+            larger = last if len(last.text) >= len(span.text) else span
+            text = f"{last.text}{' ' if is_apart else ''}{span.text}"
+            cells[-1] = Span(last.left, larger.top, max(last.right, span.right), larger.bottom, text, last.is_bold)
+        found.append(Line(tuple(cells)))
+    return found
 
 
 def _ordered(spans: list[Span], depth: int) -> Iterator[list[Span]]:

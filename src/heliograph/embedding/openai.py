@@ -114,7 +114,11 @@ class OpenAIEmbeddingModel(EmbeddingModel):
         with translate_openai_errors(self._service):
             reply = await self._create(texts)
         try:
-            return Embeddings(_vectors(reply, len(texts)), _usage(reply, texts))
+            # The tokens that the service counted, or an estimate if it did not.
+            count = getattr(getattr(reply, "usage", None), "prompt_tokens", None)
+            if not isinstance(count, int) or not count:
+                count = sum(len(text.encode()) // 4 + 1 for text in texts)
+            return Embeddings(_vectors(reply, len(texts)), Usage(count))
         except (ValueError, TypeError, AttributeError) as error:
             raise self._not_a_reply(reply, error) from None
 
@@ -174,9 +178,3 @@ def _vectors(reply: Any, count: int) -> NDArray[np.float32]:
     if not np.all(np.isfinite(norms)) or not np.all(norms > 0):
         raise ValueError("a vector that is zero or not finite")
     return (vectors / norms).astype(np.float32)
-
-
-def _usage(reply: Any, texts: list[str]) -> Usage:
-    """Return the tokens that the service counted, or an estimate if it did not."""
-    count = getattr(getattr(reply, "usage", None), "prompt_tokens", None)
-    return Usage(count if isinstance(count, int) and count else sum(len(text.encode()) // 4 + 1 for text in texts))

@@ -128,8 +128,15 @@ def plan_index(
         raise InvalidRequestError(
             f"evaluation makes its own indexes in the embedded store, but store.url is {settings.store.url!r}; unset it"
         )
+    ingest = settings.ingest
+    # As by default where a setting changes nothing of what an index of the corpus holds.
+    idle = {"max_parallel_documents"}
+    if all(len(item.text) <= ingest.max_document_characters for item in corpus.documents):
+        idle.add("max_document_characters")
     choices = {
-        "ingest": _reading(settings.ingest, corpus),
+        # Where documents are read changes nothing of what is read.
+        "ingest": ingest.model_dump(mode="json", exclude={"engine"})
+        | {name: IngestSettings.model_fields[name].default for name in idle},
         "embedding": [embedding.name, embedding.dimension, embedding.max_input_tokens],
         "embedding_prefix": settings.embedding.document_prefix,
         # Whoever extracts, a chat model summarises descriptions.
@@ -148,16 +155,6 @@ def plan_index(
     workspace = f"{re.sub(r'[^A-Za-z0-9_]+', '-', name).strip('-')[:40] or 'set'}-{_hash([what, how])[:12]}"
     store = settings.store.model_copy(update={"data_dir": folder, "workspace": workspace})
     return IndexPlan(settings.model_copy(update={"store": store}), _hash([what, how]), _code_hash())
-
-
-def _reading(ingest: IngestSettings, corpus: CorpusMap) -> dict[str, Any]:
-    """Return the settings of ingest, as by default where they change nothing of what an index of the corpus holds."""
-    idle = {"max_parallel_documents"}
-    if all(len(item.text) <= ingest.max_document_characters for item in corpus.documents):
-        idle.add("max_document_characters")
-    defaults = {name: IngestSettings.model_fields[name].default for name in idle}
-    # Where documents are read changes nothing of what is read.
-    return ingest.model_dump(mode="json", exclude={"engine"}) | defaults
 
 
 async def ensure_index(

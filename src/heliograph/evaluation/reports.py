@@ -52,7 +52,12 @@ _FLAT = {"recall_flat@5": "R@5, one passage a place"}
 
 def to_json(run: EvaluationRun) -> str:
     """Return a run as JSON that `read_run` reads; without the texts of the retrieved chunks, which are many."""
-    return _RUN.dump_json(_without_contexts(run), indent=1).decode() + "\n"
+    sets: list[SetReport] = []
+    for report in run.sets:
+        asked = [tuple(replace(item, contexts=()) for item in ran.questions) for ran in report.runs]
+        runs = tuple(replace(ran, questions=items) for ran, items in zip(report.runs, asked, strict=True))
+        sets.append(replace(report, runs=runs))
+    return _RUN.dump_json(replace(run, sets=tuple(sets)), indent=1).decode() + "\n"
 
 
 def read_run(path: Path) -> EvaluationRun:
@@ -194,22 +199,6 @@ def _cost_table(report: SetReport) -> str:
         for run in report.runs
     )
     return markdown_table(header, rows)
-
-
-def _without_contexts(run: EvaluationRun) -> EvaluationRun:
-    def bare(item: QuestionOutcome) -> QuestionOutcome:
-        return replace(item, contexts=())
-
-    return replace(
-        run,
-        sets=tuple(
-            replace(
-                report,
-                runs=tuple(replace(ran, questions=tuple(map(bare, ran.questions))) for ran in report.runs),
-            )
-            for report in run.sets
-        ),
-    )
 
 
 # Two evaluations side by side: which questions gained, which lost, and whether the means differ for certain.

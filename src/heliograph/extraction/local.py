@@ -333,23 +333,7 @@ def _candidates(read: ReadChunk, entities: Mapping[str, ChosenEntity]) -> Iterat
             keyword = "缩写" if is_chinese(read.chunk.text[span.start : span.end]) else "abbreviation"
             ends = (definition.short, definition.long)
             yield _Candidate(*ends, definition.sentence, span.start, span.end, 1.0, 10.0, (keyword,))
-    for index, places in _places_by_sentence(read, entities).items():
-        # "American" says of which country something is; as many sentences say so as there are films and singers.
-        telling = [place for place in places if place.name.lower() not in DEMONYMS]
-        some = telling[:_MOST_IN_SENTENCE]
-        # Neighbours meet, and the first entity of the sentence meets each further one.
-        for left, right in (*pairwise(some), *((some[0], other) for other in some[2:])):
-            yield _meeting(read, entities, index, left, right)
-        subject = read.topics[index].key
-        if telling and subject in entities and all(place.key != subject for place in places):
-            # The first entity of a sentence that does not name what its section is about.
-            place, start = telling[0], read.sentences[index].start
-            score = 1.5 + 0.1 * min(entities[place.key].score, 10.0)
-            yield _Candidate(subject, place.key, index, start, place.start, _FAR_WEIGHT, score)
-
-
-def _places_by_sentence(read: ReadChunk, entities: Mapping[str, ChosenEntity]) -> dict[int, list[Occurrence]]:
-    """Return, per sentence, the first place of each entity, named or referred to, in order of the text."""
+    # Per sentence, the first place of each entity, named or referred to, in order of the text.
     first = {(place.sentence, place.key): place for place in read.references if place.key in entities}
     for entity in entities.values():
         for place in entity.places:
@@ -357,20 +341,27 @@ def _places_by_sentence(read: ReadChunk, entities: Mapping[str, ChosenEntity]) -
     by_sentence: dict[int, list[Occurrence]] = {}
     for place in sorted(first.values(), key=lambda place: (place.start, place.key)):
         by_sentence.setdefault(place.sentence, []).append(place)
-    return by_sentence
-
-
-def _meeting(
-    read: ReadChunk, entities: Mapping[str, ChosenEntity], index: int, left: Occurrence, right: Occurrence
-) -> _Candidate:
-    gap = read.chunk.text[left.end : right.start]
-    is_near = len(gap) <= _NEAR
-    is_listed = _LISTED.fullmatch(gap[:_NEAR]) is not None
-    about_subject = entities[left.key].is_subject or entities[right.key].is_subject
-    score = 2.0 + (1.0 if is_near else 0.0) + (1.0 if about_subject else 0.0) - (1.5 if is_listed else 0.0)
-    score += 0.1 * min(entities[left.key].score + entities[right.key].score, 10.0)
-    weight = 1.0 if is_near and not is_listed else _FAR_WEIGHT
-    return _Candidate(left.key, right.key, index, left.end, right.start, weight, score)
+    for index, places in by_sentence.items():
+        # "American" says of which country something is; as many sentences say so as there are films and singers.
+        telling = [place for place in places if place.name.lower() not in DEMONYMS]
+        some = telling[:_MOST_IN_SENTENCE]
+        # Neighbours meet, and the first entity of the sentence meets each further one.
+        for left, right in (*pairwise(some), *((some[0], other) for other in some[2:])):
+            gap = read.chunk.text[left.end : right.start]
+            is_near = len(gap) <= _NEAR
+            is_listed = _LISTED.fullmatch(gap[:_NEAR]) is not None
+            one, other = entities[left.key], entities[right.key]
+            about_subject = one.is_subject or other.is_subject
+            score = 2.0 + (1.0 if is_near else 0.0) + (1.0 if about_subject else 0.0) - (1.5 if is_listed else 0.0)
+            score += 0.1 * min(one.score + other.score, 10.0)
+            weight = 1.0 if is_near and not is_listed else _FAR_WEIGHT
+            yield _Candidate(left.key, right.key, index, left.end, right.start, weight, score)
+        subject = read.topics[index].key
+        if telling and subject in entities and all(place.key != subject for place in places):
+            # The first entity of a sentence that does not name what its section is about.
+            place, start = telling[0], read.sentences[index].start
+            score = 1.5 + 0.1 * min(entities[place.key].score, 10.0)
+            yield _Candidate(subject, place.key, index, start, place.start, _FAR_WEIGHT, score)
 
 
 # The extractor. The work is done in a thread; the event loop stays free.

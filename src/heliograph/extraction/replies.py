@@ -422,29 +422,22 @@ def parse_extraction(text: str, *, is_complete: bool = True) -> ParsedExtraction
     """
     collector = RecordCollector()
     plain = _FENCE.sub("", _without_reasoning(text, collector))
-    rest, says_empty = _read_values(plain, collector)
-    reading = read_rows(rest, is_complete=is_complete)
+    # What is left without the JSON values that speak of records.
+    rest: list[str] = []
+    kept = 0
+    for value in read_json(plain):
+        taken = [add_object(found, collector) for found in value.objects]
+        if any(taken):
+            rest.append(plain[kept : value.start])
+            kept = value.end
+            if value.is_cut:
+                collector.note("JSON that breaks off was read as far as its last whole record")
+    says_empty = bool(rest)
+    reading = read_rows("\n".join((*rest, plain[kept:])), is_complete=is_complete)
     add_rows(reading, collector)
     if reading.is_cut:
         collector.note("a record that breaks off was dropped")
     return collector.finish(says_empty=says_empty or reading.says_empty)
-
-
-def _read_values(text: str, collector: RecordCollector) -> tuple[str, bool]:
-    """Take the records of all JSON values; return the text without those values, and whether any spoke of records."""
-    rest: list[str] = []
-    kept = 0
-    is_extraction = False
-    for value in read_json(text):
-        taken = [add_object(found, collector) for found in value.objects]
-        if any(taken):
-            is_extraction = True
-            rest.append(text[kept : value.start])
-            kept = value.end
-            if value.is_cut:
-                collector.note("JSON that breaks off was read as far as its last whole record")
-    rest.append(text[kept:])
-    return "\n".join(rest), is_extraction
 
 
 def _without_reasoning(text: str, collector: RecordCollector) -> str:

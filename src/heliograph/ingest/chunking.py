@@ -505,14 +505,7 @@ class SpanChunker(Chunker):
         Raises:
             IngestError: A piece is too long, and it may be split on the separator only.
         """
-        placed = ((text[span.start : span.end], span) for span in self._all_spans(document_id, text))
-        return place_chunks(document_id, placed, HeadingPaths(text), page_starts)
-
-    @abstractmethod
-    def spans(self, text: str) -> Iterator[Span]:
-        """Yield the spans of a text, or of a piece between separators, in order."""
-
-    def _all_spans(self, document_id: str, text: str) -> Iterator[Span]:
+        placed: list[tuple[str, Span]] = []
         offset = 0
         for piece in text.split(self._split_by) if self._split_by else (text,):
             if self._split_by_only and (count := count_tokens(piece.strip())) > self.max_tokens:
@@ -521,11 +514,16 @@ class SpanChunker(Chunker):
                     f"{self.max_tokens}; raise ingest.chunk_tokens, or set ingest.split_by_only to false"
                 )
             whole = whole_span(piece, self.max_tokens)
-            found = self.spans(piece) if whole is None else iter((whole,))
-            for span in found:
+            for span in self.spans(piece) if whole is None else (whole,):
                 if span.token_count:
-                    yield Span(offset + span.start, offset + span.end, span.token_count)
+                    there = Span(offset + span.start, offset + span.end, span.token_count)
+                    placed.append((piece[span.start : span.end], there))
             offset += len(piece) + len(self._split_by)
+        return place_chunks(document_id, placed, HeadingPaths(text), page_starts)
+
+    @abstractmethod
+    def spans(self, text: str) -> Iterator[Span]:
+        """Yield the spans of a text, or of a piece between separators, in order."""
 
 
 def whole_span(text: str, max_tokens: int) -> Span | None:

@@ -230,7 +230,14 @@ class _Whole:
         whole = self._sum(group)
         is_finished = group.is_finished and self._opened == len(self._sources)
         elapsed = time.monotonic() - self._started
-        expected = whole.characters_total + self._characters_ahead(whole.characters_total)
+        # Of what still has to be read in unopened files the opened ones tell.
+        size, length = self._known.get("", (0, 0))
+        average, pace = size / max(1, self._opened), length / size if size else 1.0
+        ahead = 0.0
+        for source, bytes_there in zip(self._sources[self._opened :], self._sizes[self._opened :], strict=True):
+            own_size, own_length = self._known.get(_kind(source), (0, 0))
+            ahead += (bytes_there or average) * (own_length / own_size if own_size else pace)
+        expected = whole.characters_total + (ahead * whole.characters_total / length if length else ahead)
         self._progress(
             replace(
                 whole,
@@ -240,16 +247,6 @@ class _Whole:
                 is_finished=is_finished,
             )
         )
-
-    def _characters_ahead(self, to_read: int) -> float:
-        """Estimate the characters still to be read in unopened files, from those of the opened ones."""
-        size, length = self._known.get("", (0, 0))
-        average, pace = size / max(1, self._opened), length / size if size else 1.0
-        ahead = 0.0
-        for source, bytes_there in zip(self._sources[self._opened :], self._sizes[self._opened :], strict=True):
-            own_size, own_length = self._known.get(_kind(source), (0, 0))
-            ahead += (bytes_there or average) * (own_length / own_size if own_size else pace)
-        return ahead * to_read / length if length else ahead
 
     def _sum(self, group: Progress) -> Progress:
         before = self._before

@@ -93,7 +93,14 @@ class GraphInserter:
         """Take a graph in; raises as `GraphCuration.insert_graph`."""
         for item in (graph, *graph.chunks, *graph.entities, *graph.relations):
             check_fields(item)
-        texts = _texts(graph)
+        texts = [clean_text(chunk.text).strip() for chunk in graph.chunks]
+        if not texts or not all(texts):
+            raise InvalidRequestError(
+                "a graph needs at least one chunk, and no chunk may be empty; give the text it is from"
+            )
+        twice = [key for key, count in Counter(chunk.key for chunk in graph.chunks if chunk.key).items() if count > 1]
+        if twice:
+            raise InvalidRequestError(f"two chunks have the key {twice[0]!r}; give each its own")
         text = JOINT.join(texts)
         source = clean_text(graph.source)
         id_ = clean_text(graph.id) or await self._pipeline.identify(source, text)
@@ -154,18 +161,6 @@ def _key(item: Mapping[str, Any], keys: set[str]) -> str:
     # A source that is no chunk of the graph is said by the whole of it, as in LightRAG.
     key = _said(item, "source_id")
     return key if key in keys else ""
-
-
-def _texts(graph: GivenGraph) -> list[str]:
-    texts = [clean_text(chunk.text).strip() for chunk in graph.chunks]
-    if not texts or not all(texts):
-        raise InvalidRequestError(
-            "a graph needs at least one chunk, and no chunk may be empty; give the text it is from"
-        )
-    twice = [key for key, count in Counter(chunk.key for chunk in graph.chunks if chunk.key).items() if count > 1]
-    if twice:
-        raise InvalidRequestError(f"two chunks have the key {twice[0]!r}; give each its own")
-    return texts
 
 
 def _extractions(graph: GivenGraph, document: Document, chunks: Sequence[Chunk]) -> list[Extraction]:

@@ -199,7 +199,17 @@ def prepare(documents: Sequence[NewDocument], max_characters: int, track_id: str
         max_characters: A longer one is refused.
         track_id: The batch.
     """
-    return [_checked(document, max_characters, track_id) for document in documents]
+    candidates: list[Candidate] = []
+    for new in documents:
+        error = new.error
+        try:
+            candidates.append(
+                _candidate(new, max_characters, track_id) if error is None else _refused(new, error, track_id)
+            )
+        except Exception as defect:  # noqa: BLE001 (a defect fails the document that meets it, not the whole call)
+            error = as_failure(f"the document {new.source or new.id or 'without a name'!r}", defect)
+            candidates.append(_refused(new, error, track_id))
+    return candidates
 
 
 class Intake:
@@ -283,7 +293,16 @@ class Intake:
             return [DocumentResult(document.id, document.source, Outcome.FAILED, failure)]
 
     async def _enqueue(self, batch: Sequence[Candidate], known: Mapping[str, Document]) -> list[Work | DocumentResult]:
-        originals = await self._find_originals(batch, known)
+        # Per content hash of new and changed texts, the stored document with the same text.
+        originals: dict[str, Document] = {}
+        if self._duplicates != "separate":
+            changed = [
+                document.content_hash
+                for candidate in batch
+                if (document := candidate.document).content_hash
+                and ((stored := known.get(document.id)) is None or stored.content_hash != document.content_hash)
+            ]
+            originals = await find_originals(self._records, changed)
         entries: list[Work | DocumentResult] = []
         rows: dict[str, Document] = {}
         texts: dict[str, str] = {}
@@ -315,18 +334,6 @@ class Intake:
         ids = list({candidate.document.id: None for candidate in batch if candidate.document.id})
         return {document.id: document for document in await self._records.get_documents(ids)}
 
-    async def _find_originals(self, batch: Sequence[Candidate], known: Mapping[str, Document]) -> dict[str, Document]:
-        """Return, per content hash of new and changed texts, the stored document with the same text."""
-        if self._duplicates == "separate":
-            return {}
-        changed = [
-            document.content_hash
-            for candidate in batch
-            if (document := candidate.document).content_hash
-            and ((stored := known.get(document.id)) is None or stored.content_hash != document.content_hash)
-        ]
-        return await find_originals(self._records, changed)
-
     def _decide(
         self, candidate: Candidate, stored: Document | None, originals: dict[str, Document]
     ) -> tuple[Document | None, Work | DocumentResult]:
@@ -342,16 +349,6 @@ class Intake:
             return None, DocumentResult(row.id, row.source, Outcome.DUPLICATE, detail=detail)
         row = replace(row, twin_of=original.id)
         return row, replace(entry, document=row)
-
-
-def _checked(new: NewDocument, max_characters: int, track_id: str) -> Candidate:
-    """Check one document on its own."""
-    if new.error is not None:
-        return _refused(new, new.error, track_id)
-    try:
-        return _candidate(new, max_characters, track_id)
-    except Exception as error:  # noqa: BLE001 (a defect fails the document that meets it, not the whole call)
-        return _refused(new, as_failure(f"the document {new.source or new.id or 'without a name'!r}", error), track_id)
 
 
 def _candidate(new: NewDocument, max_characters: int, track_id: str) -> Candidate:

@@ -204,13 +204,33 @@ class DocumentProcessor:
 
     async def _read(self, work: Work, progress: DocumentProgress) -> tuple[DocumentResult, Commit]:
         async with self._reading:
+            text = work.text
+            if work.keeps_chunks:
+                text = None
+            elif text is None and (text := await self._records.get_document_text(work.document.id)) is None:
+                # It was refused when it was handed over, and nothing has changed since.
+                error = work.document.error or f"the text of the document {work.document.source!r} is not stored"
+                raise IngestError(error)
             reading = await self._reader.read(
-                ReadingTask(work.document, await self._text(work), work.keeps_readings),
+                ReadingTask(work.document, text, work.keeps_readings),
                 lambda chunks: self._read_stored(work, chunks),
                 progress,
             )
         extractions, plan = reading.extractions, reading.plan
-        document = _finished(work.document, plan.chunk_count, extractions)
+        failed = [item for item in extractions if item.error]
+        shown = "; ".join(f"{item.chunk_id}: {item.error}" for item in failed[:_SHOWN_ERRORS])
+        more = "; ..." if len(failed) > _SHOWN_ERRORS else ""
+        error = (
+            f"{len(failed)} of {plan.chunk_count} chunks could not be read ({shown}{more}); retry asks for them again"
+        )
+        document = replace(
+            work.document,
+            status=DocumentStatus.PARTIAL if failed else DocumentStatus.PROCESSED,
+            error=error[:_MAX_ERROR_LENGTH] if failed else "",
+            chunk_count=plan.chunk_count,
+            usage=sum((item.usage for item in extractions), work.document.usage),
+            updated_at=utc_now(),
+        )
         change = DocumentChange(
             basis=work.document,
             document=document,
@@ -243,15 +263,6 @@ class DocumentProcessor:
             commit = await self._committer.commit(twin_change(document, original, stored.chunks, stored.extractions))
         detail = f"the same text as {original.source!r}; both are cited"
         return DocumentResult(document.id, document.source, Outcome.PROCESSED, detail=detail), commit
-
-    async def _text(self, work: Work) -> str | None:
-        if work.keeps_chunks:
-            return None
-        text = work.text if work.text is not None else await self._records.get_document_text(work.document.id)
-        if text is None:
-            # It was refused when it was handed over, and nothing has changed since.
-            raise IngestError(work.document.error or f"the text of the document {work.document.source!r} is not stored")
-        return text
 
     async def _read_stored(self, work: Work, chunks: Sequence[Chunk] | None) -> StoredChunks:
         """Read the stored chunks of a document, and the extractions of those that do not stay in place."""
@@ -299,21 +310,6 @@ async def read_stored_chunks(records: RecordsStore, document_id: str) -> StoredC
     chunks = await records.get_document_chunks(document_id)
     extractions = await records.get_extractions([chunk.id for chunk in chunks])
     return StoredChunks({chunk.id: chunk for chunk in chunks}, {item.chunk_id: item for item in extractions})
-
-
-def _finished(document: Document, chunk_count: int, extractions: Sequence[Extraction]) -> Document:
-    failed = [item for item in extractions if item.error]
-    shown = "; ".join(f"{item.chunk_id}: {item.error}" for item in failed[:_SHOWN_ERRORS])
-    more = "; ..." if len(failed) > _SHOWN_ERRORS else ""
-    error = f"{len(failed)} of {chunk_count} chunks could not be read ({shown}{more}); retry asks for them again"
-    return replace(
-        document,
-        status=DocumentStatus.PARTIAL if failed else DocumentStatus.PROCESSED,
-        error=error[:_MAX_ERROR_LENGTH] if failed else "",
-        chunk_count=chunk_count,
-        usage=sum((item.usage for item in extractions), document.usage),
-        updated_at=utc_now(),
-    )
 
 
 # One run of a pipeline: many documents, a few at a time, until done, cancelled or stopped by an outage.

@@ -522,7 +522,16 @@ class RuleLoader:
                     self._aliases.update(book[id_].aliases)
             waiting = following - self._followed
         await self._fetch(self._aliases)
-        await self._load_ends()
+        # What the other ends of curated relations lead to says which of these are about the same two.
+        subjects = self._followed | self._aliases
+        said = (rules for book in self._books() for rules in book if rules.id in subjects)
+        ends = {id_ for rules in said for item in relation_curations(rules) for id_ in item.entity_ids}
+        waiting = ends - self._followed - self._ends
+        while waiting:
+            await self._fetch(waiting)
+            self._ends |= waiting
+            following = {id_ for book in self._books() for known in waiting for id_ in book.next_ids(known)}
+            waiting = following - self._followed - self._ends
 
     async def load_bearers(self, ids: Iterable[str]) -> None:
         """Read the rules of all that bore these ids' names one after the other, and what they lead to."""
@@ -539,18 +548,6 @@ class RuleLoader:
         ids = {item.id for item in rules}
         self._followed -= ids
         await self.load(ids)
-
-    async def _load_ends(self) -> None:
-        """Read what the other ends of curated relations lead to: it says which of these are about the same two."""
-        subjects = self._followed | self._aliases
-        said = (rules for book in self._books() for rules in book if rules.id in subjects)
-        ends = {id_ for rules in said for item in relation_curations(rules) for id_ in item.entity_ids}
-        waiting = ends - self._followed - self._ends
-        while waiting:
-            await self._fetch(waiting)
-            self._ends |= waiting
-            following = {id_ for book in self._books() for known in waiting for id_ in book.next_ids(known)}
-            waiting = following - self._followed - self._ends
 
     def _books(self) -> tuple[RuleBook, ...]:
         before = RuleBook(self.rules.values())

@@ -500,26 +500,22 @@ async def find_keywords(plan: Plan, chat: ChatModel | None) -> FoundKeywords:
     """
     if plan.keywords is not None:
         found = FoundKeywords(plan.keywords)
-    elif chat is not None:
-        found = await _ask(plan, chat)
-    else:
+    elif chat is None:
         found = FoundKeywords(await asyncio.to_thread(local_keywords, plan.question))
+    else:
+        language = plan.keyword_language or "the language of the question"
+        prompt = Template(load_prompt("keywords")).substitute(language=language)
+        messages = (ChatMessage("system", prompt), ChatMessage("user", f"Question: {plan.question}"))
+        usage = Usage()
+        try:
+            request = ChatRequest(messages, Purpose.KEYWORDS, json_mode=True, needed_tokens=_NEEDED_TOKENS)
+            reply = await chat.complete(request)
+            usage = Usage() if reply.from_cache else reply.usage
+            found = FoundKeywords(parse_keywords(reply.text), usage=usage)
+        except BadModelReply as error:
+            warning = f"the chat model gave no usable keywords ({error}); they were found locally"
+            found = FoundKeywords(await asyncio.to_thread(local_keywords, plan.question), (warning,), usage)
     return _mend_empty(plan, found)
-
-
-async def _ask(plan: Plan, chat: ChatModel) -> FoundKeywords:
-    language = plan.keyword_language or "the language of the question"
-    prompt = Template(load_prompt("keywords")).substitute(language=language)
-    messages = (ChatMessage("system", prompt), ChatMessage("user", f"Question: {plan.question}"))
-    usage = Usage()
-    try:
-        request = ChatRequest(messages, Purpose.KEYWORDS, json_mode=True, needed_tokens=_NEEDED_TOKENS)
-        reply = await chat.complete(request)
-        usage = Usage() if reply.from_cache else reply.usage
-        return FoundKeywords(parse_keywords(reply.text), usage=usage)
-    except BadModelReply as error:
-        warning = f"the chat model gave no usable keywords ({error}); they were found locally"
-        return FoundKeywords(await asyncio.to_thread(local_keywords, plan.question), (warning,), usage)
 
 
 def _mend_empty(plan: Plan, found: FoundKeywords) -> FoundKeywords:

@@ -414,23 +414,19 @@ def _english_type(focus: Focus) -> AnswerType:
         return _QUESTION_WORDS[word]
     if word == "how":
         return AnswerType.NUMBER if _MEASURED.match(focus.text, focus.end) else AnswerType.OTHER
-    for noun in reversed(_asked_noun(focus.text[focus.end :]) if word in {"what", "which", "whose"} else ()):
+    # The words that the question asks for, the noun last: of "is the name of the first city in" `city`.
+    run: list[str] = []
+    for said in map(str.lower, _WORD.findall(focus.text[focus.end :])) if word in {"what", "which", "whose"} else ():
+        if said in _BEFORE_NOUN and not run:
+            continue
+        if said in _AFTER_NOUN or not said[0].isalpha() or len(run) == _LONGEST_RUN:
+            break
+        run.append(said)
+    for noun in reversed(run):
         for kind, nouns in _NOUNS:
             if noun in nouns or noun.removesuffix("s") in nouns:
                 return kind
     return AnswerType.OTHER
-
-
-def _asked_noun(text: str) -> Sequence[str]:
-    """Return the words that a question asks for, the noun last: of "is the name of the first city in" `city`."""
-    run: list[str] = []
-    for word in map(str.lower, _WORD.findall(text)):
-        if word in _BEFORE_NOUN and not run:
-            continue
-        if word in _AFTER_NOUN or not word[0].isalpha() or len(run) == _LONGEST_RUN:
-            break
-        run.append(word)
-    return run
 
 
 def type_match(expected: AnswerType, sentence: str, new_names: Sequence[NameSpan], question: str = "") -> float:

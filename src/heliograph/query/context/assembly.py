@@ -705,6 +705,10 @@ def _chunks(
     final = {chunk.id for chunk, _ in kept.chunks}
     marks = dict(zip(ids, merged.marks(ids), strict=True))
     order = sorted((id_ for id_ in ids if id_ in known), key=lambda id_: places.get(id_, len(places)))
+    # Of what was not ranked: a reranker has seen all chunks; without one only the first few went on.
+    unranked = {
+        id_: "rerank" if kept.is_reranked and places.get(id_, 0) <= plan.chunk_top_k else "count" for id_ in order
+    }
     return tuple(
         TracedChunk(
             chunk_id=id_,
@@ -720,20 +724,10 @@ def _chunks(
             scores=merged.scores.get(id_, {}),
             rerank_score=scores.get(id_),
             path=merged.paths.get(id_, ()),
-            outcome=_outcome(plan, kept, id_, places.get(id_, 0), is_kept=id_ in final),
+            outcome="kept" if id_ in final else "budget" if id_ in scores else unranked[id_],
         )
         for id_ in order
     )
-
-
-def _outcome(plan: Plan, kept: KeptChunks, id_: str, place: int, *, is_kept: bool) -> str:
-    """Return why a chunk is not in the context; `kept` if it is."""
-    if is_kept:
-        return "kept"
-    if any(id_ == ranked for ranked, _ in kept.ranked):
-        return "budget"
-    # A reranker has seen all chunks; without one only the first few went on.
-    return "count" if not kept.is_reranked or place > plan.chunk_top_k else "rerank"
 
 
 def _count(rows: Sequence[str]) -> int:
