@@ -22,8 +22,6 @@ from heliograph.observing import ModelCalls, tell_lookup, tell_model_calls
 from heliograph.settings import ChatSettings
 from heliograph.stores.base import CachedReply, ReplyCache
 
-# What chat-model wrappers share: passing everything through, and streams that are surely closed.
-
 
 class WrapperChatModel(ChatModel):
     """Passes everything to the model inside; subclasses change what they are about and nothing else.

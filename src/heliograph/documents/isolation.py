@@ -189,11 +189,7 @@ class DocumentReader:
 
 
 def _start() -> subprocess.Popen[bytes]:
-    """Return a process that is ready to read.
-
-    Raises:
-        HeliographError: It cannot be started, which is the fault of no document.
-    """
+    """Return a process that is ready to read; raises if it cannot be started, which is the fault of no document."""
     search_path: list[str] = []
     for path in sys.path:
         is_working_folder = False
@@ -249,11 +245,7 @@ def _end(process: subprocess.Popen[bytes]) -> int:
 def _exchange(
     process: subprocess.Popen[bytes], raw: RawDocument, limits: Limits, drawing: tuple[int, int] | None
 ) -> dict[str, Any] | None:
-    """Send a document, to be read or to have a page drawn, and return the reply, or None if the process died.
-
-    Raises:
-        IngestError: No reply came in time.
-    """
+    """Send a document, to be read or to have a page drawn, and return the reply, or None if the process died."""
     header: dict[str, Any] = {
         "name": raw.name,
         "mime_type": raw.mime_type,

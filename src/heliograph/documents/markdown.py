@@ -19,12 +19,6 @@ from heliograph.documents.base import Limits, LoadedDocument
 from heliograph.errors import IngestError
 from heliograph.text.analysis import detect_language
 
-# What every text goes through before it is stored, whether it comes from a file or from a caller.
-#
-# Any string goes in. What comes out has the line feed as its only line end, no NUL or other control character but
-# tab, no byte order mark and no lone surrogate, so every later room may encode, store and show it. Clean text comes
-# back as it is.
-
 _LINE_ENDS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
 _REMOVED = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -47,8 +41,6 @@ def replace_surrogates(text: str) -> str:
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
-
-# Rows of cells as a Markdown table.
 
 # A file of one long row and many short ones would fill up to its square.
 _MOST_FILLED_CELLS = 10_000_000
@@ -191,10 +183,6 @@ def _unquoted(value: str) -> str:
     return value[1:-1] if is_quoted else value
 
 
-# What every loaded document goes through: its text cleaned, its length checked, title and language completed.
-#
-# Cleaning may remove characters, so pages are cleaned one by one and their starts counted anew.
-
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
 
 
@@ -206,6 +194,7 @@ def finish(loaded: LoadedDocument, limits: Limits) -> LoadedDocument:
     """
     if len(loaded.text) > limits.max_characters:
         raise too_long(loaded.source, limits.max_characters, len(loaded.text))
+    # Cleaning may remove characters, so pages are cleaned one by one and their starts counted anew.
     bounds = [*(loaded.page_starts or (0,)), len(loaded.text)]
     pages = [clean_text(loaded.text[start:end]) for start, end in pairwise(bounds)]
     starts: list[int] = []

@@ -116,8 +116,6 @@ def _broken(name: str, error: Exception) -> IngestError:
     return IngestError(f"{name!r} is cut off or broken ({error}); get it again, or open and save it anew")
 
 
-# XML from untrusted documents: no entities of its own, nothing fetched.
-
 # UTF-16 keeps ASCII letters apart by a zero byte, on either side.
 _ENTITY = re.compile(rb"<\0?!\0?E\0?N\0?T\0?I\0?T\0?Y")
 
@@ -145,8 +143,6 @@ def local_name(element: ET.Element) -> str:
     return element.tag.rpartition("}")[2]
 
 
-# What Office files say about themselves: title, author, dates, language, keywords (`docProps/core.xml`).
-
 _ENTRY = "docProps/core.xml"
 _NAMES = {
     "title": "title",
@@ -170,8 +166,6 @@ def read_properties(archive: Archive, name: str) -> dict[str, str]:
     found = {_NAMES.get(local_name(child), ""): (child.text or "").strip() for child in root or ()}
     return {key: value for key, value in found.items() if key and value}
 
-
-# Word documents: headings, lists, tables, notes and text in their order, through mammoth's HTML.
 
 _WORD_TYPES = "application/vnd.openxmlformats-officedocument.wordprocessingml."
 _STYLES = """
@@ -233,8 +227,6 @@ def _describe_image(image: Any) -> list[Any]:
     html = import_optional("mammoth.html", "office")
     return [html.text(f" {image.alt_text} ")] if image.alt_text else []
 
-
-# PowerPoint presentations: a section and a page per slide, with its lists, tables and notes.
 
 _SLIDE_TYPES = "application/vnd.openxmlformats-officedocument.presentationml."
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
@@ -354,8 +346,6 @@ def _text(paragraph: Element) -> str:
     return " ".join("".join(pieces).split())
 
 
-# Spreadsheets (Excel and OpenDocument) through calamine: a section per sheet, holding its table.
-
 _SHEET_TYPES = "application/vnd.openxmlformats-officedocument.spreadsheetml."
 _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
 _ENTITIES_WITHIN = 4_096
@@ -446,8 +436,6 @@ def _sheet_cell(value: Any) -> str:
         return value.date().isoformat() if midnight else value.isoformat(" ", "seconds")
     return "" if value is None else str(value)
 
-
-# EPUB books: chapters in the order of the spine.
 
 _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"

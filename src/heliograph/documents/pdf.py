@@ -31,8 +31,6 @@ from heliograph.documents.pdf_layout import (
 )
 from heliograph.errors import IngestError, import_optional
 
-# Running heads, feet and page numbers: what stands at the edge of page after page at the same height.
-
 # Part of the page's height, from either edge, in which they are looked for, and lines looked at there.
 _ZONE = 0.13
 _LINES = 3
@@ -108,8 +106,6 @@ def _is_page_number(line: Line) -> bool:
     return len(line.cells) == 1 and bool(_PAGE_NUMBER.fullmatch(text))
 
 
-# From lines to Markdown: headings by size and weight, tables by their columns, paragraphs, lists, words joined.
-#
 # Sizes count in relation to the one that most of the document's letters have. A word that a hyphen parts at the end
 # of a line is joined, unless the document writes it with the hyphen elsewhere.
 

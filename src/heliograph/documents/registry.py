@@ -21,10 +21,6 @@ from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocumen
 from heliograph.documents.markdown import finish
 from heliograph.errors import IngestError
 
-# What bytes are, whatever their name says: signatures of formats, and what a ZIP archive holds.
-#
-# Formats that are known and not read here are refused by name, so that no one gets their bytes as text.
-
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 _ZIP = b"PK\x03\x04"
 _EMPTY_ZIP = b"PK\x05\x06"

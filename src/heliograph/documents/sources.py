@@ -18,11 +18,6 @@ from heliograph.documents.registry import is_read
 from heliograph.errors import IngestError
 from heliograph.settings import DocumentSettings
 
-# Finds the files to load: walks folders, takes files as given, and applies patterns like those of `.gitignore`.
-#
-# Paths come in; a list without repeats comes out, in the order given and sorted within each folder. Hidden files and
-# folders are passed over unless they were named themselves; links are followed, each folder once.
-
 # Patterns for paths, as `.gitignore` has them.
 #
 # `*` and `?` stand for anything but `/`, `**` for any number of folders, `[ab]` for one of these characters. A
@@ -91,7 +86,8 @@ class FileFilter:
 def find_files(paths: Iterable[str | os.PathLike[str]], files: FileFilter | None = None) -> list[Path]:
     """Return the files that these paths lead to; a file reached twice is returned once.
 
-    A folder within that may not be read is skipped with a warning, as is a link that leads nowhere.
+    Hidden files and folders are passed over unless they are given; links are followed, each folder once. A folder
+    within that may not be read is skipped with a warning, as is a link that leads nowhere.
 
     Args:
         paths: Files, taken whatever their ending, and folders.
@@ -145,9 +141,6 @@ def _walk(folder: Path, files: FileFilter) -> Iterator[Path]:
             _log.warning("the folder %r is skipped: %s", str(path), error.strerror)
             continue
         pending.extend((child, f"{below}/{child.name}" if below else child.name) for child in children)
-
-
-# Reads sources of every kind, files and URLs, each within limits.
 
 
 def is_url(source: str) -> bool:

@@ -138,12 +138,7 @@ class _Page:
             lines, self._opened = lines[end:], -1
 
     def _tag_of(self, line: Line, column: int) -> tuple[str, str] | None:
-        """Return the term or list mark that begins a line and the rest of the line, or None without one.
-
-        Args:
-            line: The line.
-            column: Where the lines below it begin that belong to it; 0 if none do.
-        """
+        """Return the term or mark that begins a line whose own lines below begin at `column`, and the rest of it."""
         indent, words = line
         if match := _MARK.match(words):
             return match[1], " ".join(words[match.end() :].split())

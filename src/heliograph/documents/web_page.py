@@ -357,13 +357,7 @@ class _Judge:
         return not (self._is_next or self._has_title or block.headings or _repeats(block, self._title))
 
     def _walk_inside(self, block: _Block, depth: int, *, is_last: bool) -> None:
-        """Judge what lies within the content.
-
-        Args:
-            block: Its children are judged.
-            depth: How deep in the content it lies.
-            is_last: Whether no prose follows it.
-        """
+        """Judge the children of a block within the content; no prose follows one that `is_last`."""
         last: _Block | None = None
         end = max((index for index, child in enumerate(block.children) if child.prose or child.data), default=-1)
         for index, child in enumerate(block.children):
@@ -427,11 +421,7 @@ def _is_bar_of_steps(block: _Block) -> bool:
 
 
 def _remove_bare_bars(block: _Block) -> int:
-    """Take out links to the pages around this one that stand between blocks, in none of their own.
-
-    Returns:
-        How many characters they had, spaces not counted.
-    """
+    """Take out links to the pages around this one that stand between blocks; return how many characters they had."""
     if not (block.children and block.linked and block.steps):
         return 0
     omitted = 0

@@ -150,11 +150,7 @@ class OpenAIEmbeddingModel(EmbeddingModel):
 
 
 def _vectors(reply: Any, count: int) -> NDArray[np.float32]:
-    """Return the vectors of a reply in the order of the texts, `(count, length)`, each of length 1.
-
-    Raises:
-        ValueError: They are not there, or not such. (Or another of the errors that a wrong form can cause.)
-    """
+    """Return the vectors of a reply in the order of the texts, `(count, length)`, each of length 1."""
     items = list(reply.data)
     if len(items) != count:
         raise ValueError(f"{len(items)} vectors for {count} texts")

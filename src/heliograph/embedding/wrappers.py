@@ -20,8 +20,6 @@ from heliograph.models import Usage
 from heliograph.observing import ModelCalls, tell_lookup, tell_model_calls
 from heliograph.settings import EmbeddingSettings, user_cache_dir
 
-# What embedding wrappers share: passing everything through.
-
 
 class WrapperEmbeddingModel(EmbeddingModel):
     """Passes everything to the model inside; subclasses change what they are about and nothing else.
@@ -43,8 +41,6 @@ class WrapperEmbeddingModel(EmbeddingModel):
     async def close(self) -> None:
         await self.inner.close()
 
-
-# From a caller's many texts to requests of a size that a model likes: each text once, so many at a time.
 
 # English has 4 to 5 bytes of UTF-8 a token, Chinese 3 to 4, so this is seldom too few.
 _BYTES_PER_TOKEN = 3
@@ -105,8 +101,6 @@ def plan_batches(texts: Sequence[str], max_tokens: int, max_texts: int) -> list[
     return batches
 
 
-# Bounds of embedding requests, in which queries go before indexing.
-
 _PRIORITIES: dict[EmbeddingKind, int] = {"query": 0, "document": 10}
 
 
@@ -125,9 +119,6 @@ class GuardedEmbeddingModel(WrapperEmbeddingModel):
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
         failure = f"embedding model {self.info.name!r} gave no vectors for {len(texts)} texts"
         return await self._guard.call(lambda: self.inner.embed(texts, kind), failure, _PRIORITIES[kind])
-
-
-# Counting what embedding costs, for queries and for documents.
 
 
 @dataclass(frozen=True, slots=True)

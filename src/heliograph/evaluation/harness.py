@@ -227,9 +227,6 @@ def _hash(parts: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-# What the engine would refuse to be asked, told before anything is indexed for it.
-
-
 def check_questions(sets: Sequence[EvaluationSet], configurations: Sequence[Configuration], settings: Settings) -> None:
     """Refuse questions that an engine with these settings would refuse in one of these configurations.
 
@@ -263,11 +260,6 @@ def to_param(configuration: Configuration) -> QueryParam:
         )
     return QueryParam(mode=configuration.mode, **configuration.options)
 
-
-# Asks a set's questions, one after the other, and scores what comes back.
-#
-# What is judged is the order of `data.chunks` as `AsyncHeliograph.query_data` returns it, so nothing that a user
-# would not get. Times are taken around that call alone; the answer is asked for afterwards.
 
 _QUOTED = 3
 

@@ -324,8 +324,6 @@ def _row(item: QuestionDiff) -> tuple[str, ...]:
     return f"{item.id}: {item.question}", item.type, f"{100 * item.gain:+.0f}", *ranks
 
 
-# Recall over the number of places read, as an SVG: one panel a set, one line a configuration.
-
 _WIDTH, _HEIGHT = 340, 230
 _LEFT, _TOP, _RIGHT, _BOTTOM = 44, 34, 12, 40
 _PER_ROW = 3

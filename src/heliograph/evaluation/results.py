@@ -259,9 +259,6 @@ def paired_difference(base: Sequence[float], other: Sequence[float], resamples: 
     return Difference(float(gains.mean()), float(low), float(high), len(gains))
 
 
-# What an evaluation is asked for and what it reports, frozen, and to be written and read as JSON.
-
-
 @dataclass(frozen=True, slots=True)
 class Configuration:
     """One way to ask: a mode, and fields of `QueryParam` that are not at their default."""
@@ -490,8 +487,6 @@ class EvaluationRun:
     sets: tuple[SetReport, ...]
     format: int = 1
 
-
-# Means over questions, by type too, and the differences between configurations.
 
 ANSWER_METRICS = (
     "answer_hit",

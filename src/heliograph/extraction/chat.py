@@ -82,11 +82,6 @@ def _label(text: str) -> str:
     return json.dumps(" ".join(text.split())[:_LONGEST_LABEL], ensure_ascii=False)
 
 
-# From what was read in a chunk's replies to its mentions.
-#
-# `ReadRecords` gathers the records of all passes over one chunk; `to_mentions` gives them types as configured, ranks,
-# and the entities that relations speak of without anyone having listed them.
-
 K = TypeVar("K")
 R = TypeVar("R", ParsedEntity, ParsedRelation)
 

@@ -25,8 +25,6 @@ from heliograph.text.name_spans import DEMONYMS
 from heliograph.text.phrases import Phrase, SentenceReading
 from heliograph.text.tokens import is_usually_lower
 
-# What is said of an entity or a relation: an excerpt of the sentence, and its predicate or themes.
-
 EXCERPT_LENGTH = 200
 # A Chinese character says, and costs, about as much as two letters.
 HAN_EXCERPT_LENGTH = 100

@@ -37,8 +37,6 @@ from heliograph.text.phrases import SentenceReading, find_names, read_texts
 from heliograph.text.sentences import is_own_line, paragraph_starts
 from heliograph.text.tokens import encode, is_usually_lower
 
-# Text without marks, and words in the singular.
-
 _SPACE = re.compile(r"\s+")
 # What Markdown marks: code, which is taken as it stands, a link or picture, and emphasis. Only pairs of marks at the
 # edges of words are marks; `*args`, `2*3*4`, `snake_case` and names such as `__init__` are text.

@@ -27,12 +27,7 @@ from heliograph.extraction.reply_readers import (
 from heliograph.models import FIELD_SEPARATOR
 from heliograph.text.names import clean_name, entity_key
 
-# The records of an extraction reply, cleaned: what both readers (JSON and rows) hand their finds to.
-#
-# `RecordCollector` takes raw fields and keeps distinct, usable records in the order they were read, at most
-# `MAX_RECORDS` of them, so that a reply that loops costs no more than one that does not. What it drops or repairs it
-# notes by reason, never silently. Names go through `heliograph.text.names.clean_name`.
-
+# So that a reply that loops costs no more than one that does not.
 MAX_RECORDS = 400
 MAX_DESCRIPTION_LENGTH = 2000
 UNKNOWN_TYPE = "unknown"

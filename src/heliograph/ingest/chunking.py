@@ -31,8 +31,6 @@ from heliograph.settings import IngestSettings
 from heliograph.text.sentences import sentence_spans
 from heliograph.text.tokens import count_tokens, token_ends
 
-# The headings in force at every place of a text.
-
 
 class HeadingPaths:
     """Titles and level of the section around each character.
@@ -237,8 +235,6 @@ def _leads(line: str) -> bool:
     """Whether a line announces what follows: it ends in a colon, asks, or is in bold as a whole."""
     return _ANNOUNCES.search(line) is not None
 
-
-# What becomes of parts that are too small for a chunk: they join a neighbour, and nothing is lost.
 
 # A chunk of less than this part of the longest one is too small.
 _SMALL_PART = 5
@@ -600,9 +596,6 @@ class Overlap:
         return max(lowest, self._starts[first])
 
 
-# Windows of tokens: the strategy that looks at nothing but length, as LightRAG cuts.
-
-
 class TokenChunker(SpanChunker):
     """Windows of `max_tokens` tokens that share `overlap_tokens` with the one before."""
 
@@ -806,8 +799,6 @@ def _count(text: str) -> int:
     """Return the tokens of a chunk; a document that changes here and there mostly repeats its chunks."""
     return count_tokens(text) if len(text) > _LONGEST_REMEMBERED else _remembered_count(text)
 
-
-# The chunker that the settings ask for.
 
 _STRATEGIES: Mapping[str, type[SpanChunker]] = {
     # Retrieval finds most with it, on Markdown too (`python -m benchmarks chunking`).

@@ -51,13 +51,9 @@ from heliograph.stores.changeset import Changeset, Collection, VectorBatch
 from heliograph.stores.graph import GraphStore
 from heliograph.text.names import end_ids
 
-# From what one document changes to a `Changeset`, outside any lock.
-#
-# A `Change` comes in; its mentions are resolved by the rules of names, evidence is read, the difference applied,
-# entities and relations folded, descriptions summarised where a chat model is there, and everything whose text
-# changed embedded in one call. What comes out names every version it was computed from, so that `Store.apply` refuses
-# it when something has changed in between; then a second draft reads, folds and pays for only that. What folds to the
-# same as is stored is not written again.
+# A changeset names every version it was computed from, so that `Store.apply` refuses it when something has changed in
+# between; then a second draft reads, folds and pays for only that. What folds to the same as is stored is not written
+# again.
 
 T = TypeVar("T")
 

@@ -467,9 +467,6 @@ async def _settled(folder: Path, files: FileFilter, settle_seconds: float) -> di
     return now
 
 
-# The sample documents that come with the package: a handbook and a story, each in English and Chinese.
-
-
 def find_samples() -> list[NewDocument]:
     """Return the sample documents; their sources are paths below the folder of samples.
 

@@ -46,8 +46,6 @@ from heliograph.models import (
 from heliograph.stores.base import DocumentQuery, RecordsStore
 from heliograph.stores.changeset import Changeset
 
-# Metadata of documents as it is stored: JSON, and nothing else.
-
 _NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 
 

@@ -30,11 +30,6 @@ from heliograph.stores.changeset import TextEntry, VectorBatch, entity_terms
 from heliograph.text.names import end_ids, entity_key, name_to_entity_id, prevailing_type
 from heliograph.text.tokens import count_tokens, entity_row, relation_row
 
-# What people say of one entity or one relation, as the fold takes it: pure data.
-#
-# Made from the active curations by `heliograph.ingest.resolution`, used by `heliograph.ingest.merging`. Nothing said is
-# `NO_ENTITY_OVERRIDES` or `NO_RELATION_OVERRIDES`, under which a fold is that of the mentions alone.
-
 
 @dataclass(frozen=True, slots=True)
 class EntityOverrides:
@@ -504,12 +499,6 @@ def _cut(text: str, max_tokens: int) -> str:
             return head[:index]
     return head
 
-
-# What one document's mentions do to the entities and relations they touch: the fold, one by one.
-#
-# Stored evidence and a stored fold come in with the mentions that go and come. First they become a `Touched` thing,
-# with its new evidence and the fragments of its description; once the description is known, a `Folded` one, which
-# says what must be written, embedded and indexed, and is empty where nothing shows. Pure functions without I/O.
 
 E = TypeVar("E", EntityEvidence, RelationEvidence)
 F = TypeVar("F", Entity, Relation)

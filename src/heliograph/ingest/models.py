@@ -125,9 +125,6 @@ class DeleteReport:
     removed_relations: int
 
 
-# From what a caller hands over (texts with parallel lists, or ready documents) to one list of `NewDocument`.
-
-
 def new_documents(
     documents: str | NewDocument | Iterable[str | NewDocument],
     sources: Sequence[str] | None = None,
@@ -170,11 +167,6 @@ def _new_document(item: object, source: Any, id_: Any, metadata: Any) -> NewDocu
         return NewDocument(item, source or "", "", id_ or "", metadata)
     raise InvalidRequestError(f"a document must be a text or a NewDocument, got {type(item).__name__}: {item!r:.80}")
 
-
-# Telling the caller how far an ingest has come.
-#
-# Workers report what they finish; a callback gets a `Progress` a few times a second at the most, from the event
-# loop's thread. A callback that fails is logged and not called again: watching must not stop the work.
 
 _INTERVAL_SECONDS = 0.1
 # Models load and caches fill at first: of less than this no time can be told.

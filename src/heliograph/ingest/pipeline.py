@@ -51,13 +51,9 @@ from heliograph.settings import IngestSettings
 from heliograph.stores.base import DocumentQuery, Store
 from heliograph.stores.changeset import Changeset
 
-# The one place where runs of a process enter the section that only one process of all may be in.
-#
-# The first run in opens it, those that come while it is open join, the last one out closes it.
-
 
 class SharedEntry:
-    """Shares one exclusive context among the runs of a process."""
+    """Shares one exclusive context among the runs of a process: the first in opens it, the last one out closes it."""
 
     def __init__(self, exclusive: Callable[[], AbstractAsyncContextManager[None]]) -> None:
         self._exclusive = exclusive

@@ -52,10 +52,7 @@ from heliograph.stores.base import DocumentQuery, RecordsStore
 from heliograph.stores.changeset import Changeset, TextEntry
 from heliograph.text.analysis import chunk_index_text, terms
 
-# Who is working on which document, within one process.
-#
-# Two tasks never work on one document at once: the second waits until the first is done with it. Locks are taken for
-# all documents of a call together, so that no two calls wait for each other.
+# Locks are taken for all documents of a call together, so that no two calls wait for each other.
 
 
 class Claim:

@@ -33,12 +33,6 @@ from heliograph.text.names import clean_name, entity_key, mention_entity_id, men
 from heliograph.text.phrases import SentenceReading, find_abbreviations
 from heliograph.text.sentences import sentence_spans
 
-# What a chunk says, in one canonical form, and what an ingest changes of it.
-#
-# Extractions come in from an extractor or from the store. `canonical_extraction` makes them safe to fold: mentions
-# without repeats, in an order of their own, with both ends of every relation present. `mention_delta` compares what
-# is taken away with what is added and groups the rest by the entity or relation it counts for.
-
 # Casts no vote against any other type.
 UNKNOWN_TYPE = "unknown"
 _MAX_WEIGHT = 1_000_000.0

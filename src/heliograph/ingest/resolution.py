@@ -480,9 +480,6 @@ def _distinct(items: Iterable[Curation]) -> list[Curation]:
     return sorted({item.id: item for item in items}.values(), key=lambda item: item.place)
 
 
-# Reading rules, and following them as far as they lead.
-
-
 def relation_curations(rules: NameRules) -> Iterator[Curation]:
     """Return the active curations of relations that name it."""
     return (item for item in rules.curations if item.kind in RELATION_KINDS)

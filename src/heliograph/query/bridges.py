@@ -350,8 +350,6 @@ def _others(start: Start, chunk_ids: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([id_ for id_ in chunk_ids if id_ not in start.path]))
 
 
-# From chunks over entities to further chunks and back, all at once: a random walk over what a search has read.
-
 # Personalised PageRank on a bounded graph of chunks and the entities that they mention.
 #
 # Source: Page et al. (1999); on passages and entities: HippoRAG (Gutiérrez et al., 2024). The graph holds only what a

@@ -17,8 +17,6 @@ from heliograph.query.models import SourceMark
 from heliograph.stores.base import GraphStore, Hit, IncidentRelation, StoreView
 from heliograph.stores.changeset import Collection
 
-# What one channel finds for a question, the same shape for every channel.
-
 
 @dataclass(frozen=True, slots=True)
 class Findings:

@@ -132,8 +132,6 @@ class FusedHits:
         return [hit.chunk_id for hit in self.hits]
 
 
-# What one fused search has found and read so far.
-
 Vector = NDArray[np.float32]
 Scores = dict[str, float]
 

@@ -29,8 +29,6 @@ from heliograph.stores.changeset import Collection
 from heliograph.text.analysis import HAN, terms
 from heliograph.text.names import MAX_NAME_LENGTH, entity_key, name_to_entity_id
 
-# What a question names, and how its names were read, frozen.
-
 
 @dataclass(frozen=True, slots=True)
 class LinkedEntity:
@@ -503,11 +501,6 @@ async def near_entities(store: Store, name: str, view: StoreView | None = None) 
     ranked.sort(key=lambda item: (item[0], -item[1].degree, item[1].name))
     return [entity for distance, entity in ranked if distance <= slips]
 
-
-# Explicit paths between the entities that a question names, as in ESP32 -> MQTT -> WiFi.
-#
-# The first few entities are taken in the order of the question, and each pair of them is asked for its shortest
-# paths.
 
 # A question that asks for a connection names two or three things; more are a list.
 _MOST_ENTITIES = 3

@@ -469,8 +469,6 @@ def _items(name: str, value: object, kind: str) -> Sequence[Any]:
     return value
 
 
-# Which words a question is searched with.
-
 # A model that loops can name thousands.
 _MAX_KEYWORDS = 64
 _MAX_KEYWORD_LENGTH = 512

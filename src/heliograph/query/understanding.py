@@ -25,8 +25,6 @@ from heliograph.text.chinese import tag_words
 from heliograph.text.patterns import late_pattern
 from heliograph.text.phrases import SentenceReading, read_texts
 
-# What is understood of a question, frozen.
-
 
 class QuestionKind(StrEnum):
     """What a question asks for; the first four are the seed's, the others ours."""
@@ -611,18 +609,16 @@ def find_aspects(question: str) -> tuple[str, ...]:
     return (subject, *(f"{subject}: {other}" for other in others))[:_MOST_ASPECTS]
 
 
-# Understanding a question without a model: cue words, names, coordination.
-#
-# The same question gives the same understanding. Nothing is added that the question does not say: `entities` are its
-# names and `expansions` its other content words.
-
 _MAX_WORDS = 64
 # What comes later in a question of pages is material, not the question.
 LONGEST_READ = 4_000
 
 
 def understand_by_rules(question: str) -> Understanding:
-    """Return what rules find in a question; takes about a millisecond, so it belongs into a thread."""
+    """Return what rules find in a question; takes about a millisecond, so it belongs into a thread.
+
+    Nothing is added that the question does not say: `expansions` are its content words besides the names.
+    """
     text = question[:LONGEST_READ]
     (sentences,) = read_texts([text])
     entities = _names(sentences)
@@ -665,8 +661,6 @@ def _names(sentences: Iterable[SentenceReading]) -> tuple[str, ...]:
 def _unique(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for word in words if word.strip()))[:_MAX_WORDS]
 
-
-# Reading what a chat model says about a question; what it leaves out or garbles is filled in from the rules.
 
 _KINDS = (
     (QuestionKind.COMPARE, late_pattern(r"compar|contrast|比较|对比")),

@@ -20,11 +20,7 @@ from Stemmer import Stemmer
 
 from heliograph.models import Chunk
 
-# Tells which language a text is in, and reads the word lists of `text/words/`.
-#
-# Text comes in; a language code, or the words that carry grammar rather than content, go out. No model is used: scripts
-# are counted, and languages in Latin letters are told apart by their commonest words. The file imports nothing heavy,
-# as the child process that parses documents loads it.
+# The file imports nothing heavy, as the child process that parses documents loads it.
 
 # The word lists of `text/words/`: one file each, words between white space, "_" for a space inside a term.
 #

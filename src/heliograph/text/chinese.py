@@ -135,12 +135,9 @@ class _Lac:
 
 
 def _walk_back(best: NDArray[np.float32], lengths: NDArray[np.int64], to: NDArray[np.float32]) -> list[list[int]]:
-    """Return paths from their ends on; predecessors are looked for on the path alone.
+    """Return paths from their ends on, given the score of the best path to each tag `(characters, pieces, tags)`.
 
-    Args:
-        best: Score of the best path to each tag, `(characters, pieces, tags)`.
-        lengths: Characters of each piece; what comes after is not looked at.
-        to: Transition scores, `(to, from)`.
+    Predecessors are looked for on the path alone; transition scores are `(to, from)`.
     """
     ends = best[lengths - 1, np.arange(len(lengths))].argmax(axis=1)
     paths = np.empty(best.shape[:2], np.int64)

@@ -387,14 +387,7 @@ def _is_short_form(short: str) -> bool:
 
 
 def _long_form_start(text: str, sentence_start: int, bracket: re.Match[str], parts: Mapping[int, _Part]) -> int:
-    """Return where the long form before the bracket begins, or -1.
-
-    Args:
-        text: The text.
-        sentence_start: Where the sentence begins.
-        bracket: The bracket with the short form.
-        parts: Names and phrases of the sentence by their ends.
-    """
+    """Return where the long form before the bracket begins, or -1; `parts` are names and phrases by their ends."""
     end = bracket.start()
     chinese = _chinese_form_start(parts, end)
     if chinese < end:
@@ -446,13 +439,7 @@ def _matched_start(short: str, long: str) -> int:
 
 
 def _spells(letters: str, words: Sequence[str], *, inner: bool) -> bool:
-    """Return whether the words' initials make up the letters; small words may be passed over.
-
-    Args:
-        letters: What is to be spelled, in lower case.
-        words: At most about ten words, in lower case.
-        inner: Whether letters from inside a word may follow its initial.
-    """
+    """Return whether the words' initials, small words passed over, make up the letters; all are in lower case."""
     reached = {0}
     for word in words:
         after = {end for place in reached if place < len(letters) for end in _ends(letters, place, word, inner=inner)}

@@ -12,8 +12,6 @@ from collections.abc import Iterator
 
 from heliograph.text.analysis import HAN, stop_words, word_list
 
-# Line ends that mean something: a title above a paragraph ends early, a wrapped line ends when it is full.
-
 _LONGEST_TITLE = 60
 _HAN = re.compile(rf"[《“]?[{HAN}]")
 _ENDS = frozenset(".,;:!?。，；：！？、")

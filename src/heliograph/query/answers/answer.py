@@ -301,9 +301,6 @@ def _prompt(plan: Plan, retrieval: Retrieval) -> str:
     return system_prompt(plan, retrieval.context.text) if plan.channels else plan.system_prompt
 
 
-# An answer that comes piece by piece: what it draws on first, then its text.
-
-
 class AnswerStream:
     """The pieces of one answer, to be read once.
 

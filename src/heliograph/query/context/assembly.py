@@ -109,9 +109,6 @@ def needed_chunks(ranked: Sequence[str], chains: Mapping[str, Sequence[str]]) ->
     return () if reached is None else tuple(dict.fromkeys((*chains[reached], reached)))
 
 
-# Chunks that must outlive a cut: one for each part of a question and each side of a comparison.
-
-
 def with_leaders(order: Sequence[str], leaders: Sequence[str], head: int) -> list[str]:
     """Return the order with every leader among the first `head` places, and as little else moved as that takes.
 
@@ -463,10 +460,7 @@ def build_context(
     )
 
 
-# Putting chunks into the order of a reranker, if there is one and it answers.
-#
-# Only chunks are reranked. A reranker that fails does not fail the question: the merged order stands, and a warning
-# says why.
+# A reranker that fails does not fail the question: the merged order stands, and a warning says why.
 
 
 @dataclass(frozen=True, slots=True)

@@ -374,8 +374,6 @@ def _newline_after(end: str) -> int:
     return count_tokens(row + "\n") - count_tokens(row)
 
 
-# The system prompt of an answer, and how the tokens of a question are shared out between it and what is found.
-
 _NO_INSTRUCTIONS = "None."
 # LightRAG's prompt for mode naive says `content_data`.
 _CONTEXT_NAMES = ("context_data", "content_data")
