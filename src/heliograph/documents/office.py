@@ -474,7 +474,15 @@ class EpubLoader(Loader):
                     f"{raw.name!r} has {len(names):,} chapters, more than {limits.max_pages:,}; raise "
                     "documents.max_pages"
                 )
-            chapters = list(_chapters(archive, names, raw.name, limits))
+            chapters: list[str] = []
+            length = 0
+            for number, chapter in enumerate(names, 1):
+                text = html_to_markdown(decode_text(archive.read(chapter), f"{chapter} in {raw.name}"))
+                length += len(text)
+                if length > limits.max_characters:
+                    where = f"chapter {number} of {len(names)}"
+                    raise too_long(raw.name, limits.max_characters, length, where)
+                chapters += [text] if text else []
         metadata = _metadata(package)
         text = "\n\n".join(chapters) + "\n" if chapters else ""
         return LoadedDocument(raw.name, metadata.pop("title", ""), text, {**metadata, "chapter_count": len(chapters)})
@@ -491,17 +499,6 @@ def _spine(package: Element, folder: str) -> Iterator[str]:
         # The list of contents repeats the headings.
         if item is not None and "nav" not in item.get("properties", "").split():
             yield posixpath.normpath(posixpath.join(folder, unquote(item.get("href", ""))))
-
-
-def _chapters(archive: Archive, names: list[str], name: str, limits: Limits) -> Iterator[str]:
-    length = 0
-    for number, chapter in enumerate(names, 1):
-        text = html_to_markdown(decode_text(archive.read(chapter), f"{chapter} in {name}"))
-        length += len(text)
-        if length > limits.max_characters:
-            raise too_long(name, limits.max_characters, length, f"chapter {number} of {len(names)}")
-        if text:
-            yield text
 
 
 def _metadata(package: Element) -> dict[str, str]:

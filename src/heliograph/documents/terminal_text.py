@@ -91,24 +91,19 @@ class _Page:
         for indent, words in (*self._lines, (0, "")):
             is_heading = bool(words) and (not indent or (not paragraph and indent < self._base >= _LEAST_BASE))
             if is_heading or not words:
-                yield from self._placed(paragraph)
+                # Indented below the items that are still open where it begins.
+                while paragraph and self._items and self._items[-1] >= paragraph[0][0]:
+                    self._items.pop()
+                depth, self._opened = len(self._items), -1
+                yield from (textwrap.indent(block, "  " * depth) for block in self._said(paragraph))
+                if self._opened >= 0:
+                    self._items.append(self._opened)
                 paragraph = []
             if is_heading:
                 self._items.clear()
                 yield f"{'###' if indent else '##'} {' '.join(words.split())}"
             elif words:
                 paragraph.append((indent, words))
-
-    def _placed(self, lines: Sequence[Line]) -> Iterator[str]:
-        """Yield what lines say, indented below the items that are still open where they begin."""
-        while lines and self._items and self._items[-1] >= lines[0][0]:
-            self._items.pop()
-        depth = len(self._items)
-        self._opened = -1
-        for block in self._said(lines):
-            yield textwrap.indent(block, "  " * depth)
-        if self._opened >= 0:
-            self._items.append(self._opened)
 
     def _said(self, lines: Sequence[Line]) -> Iterator[str]:
         """Yield what lines without a blank one between them say: terms explained, code as it stands, paragraphs."""

@@ -313,15 +313,14 @@ def _parts(diff: RunDiff) -> Iterator[str]:
     if gained or lost:
         changed = [item for item in diff.questions if item.gain]
         shown = changed if len(changed) <= _MOST_SHOWN else changed[: _MOST_SHOWN // 2] + changed[-_MOST_SHOWN // 2 :]
-        yield markdown_table(("question", "type", "R@5", "ranks before", "ranks after"), map(_row, shown))
-
-
-def _row(item: QuestionDiff) -> tuple[str, ...]:
-    ranks = (
-        ", ".join("-" if rank is None else str(rank) for rank in found)
-        for found in (item.ranks_before, item.ranks_after)
-    )
-    return f"{item.id}: {item.question}", item.type, f"{100 * item.gain:+.0f}", *ranks
+        lines: list[tuple[str, ...]] = []
+        for item in shown:
+            ranks = (
+                ", ".join("-" if rank is None else str(rank) for rank in found)
+                for found in (item.ranks_before, item.ranks_after)
+            )
+            lines.append((f"{item.id}: {item.question}", item.type, f"{100 * item.gain:+.0f}", *ranks))
+        yield markdown_table(("question", "type", "R@5", "ranks before", "ranks after"), lines)
 
 
 _WIDTH, _HEIGHT = 340, 230

@@ -593,7 +593,14 @@ def _blank_spans(text: str) -> Iterator[tuple[int, int]]:
             yield start, end
         elif line.lstrip().startswith("|"):
             following = text[slice(*lines[number + 1])] if number + 1 < len(lines) else ""
-            yield from _labels(line, start, is_header=_TABLE_RULE.fullmatch(following) is not None)
+            # Cells that only label others: those that end in a colon, and a header's.
+            is_header = _TABLE_RULE.fullmatch(following) is not None
+            cells = [(cell.span(), cell.group().strip()) for cell in _CELL.finditer(line)]
+            has_colon = any(written.endswith((":", "：")) for _, written in cells)
+            for (first, last), written in cells:
+                is_label = written.endswith((":", "：")) or (written.startswith("[") and written.endswith("]"))
+                if is_label or (is_header and not has_colon and not is_identifier(written.strip("`"))):
+                    yield start + first, start + last
         elif any(character.isdigit() for character in line):
             marks = sum(1 for _ in _CITATION_MARK.finditer(line))
             if marks >= _LEAST_MARKS and marks * _LETTERS_PER_MARK >= len(_TARGET.sub("", line)):
@@ -634,17 +641,6 @@ def _is_prose(inside: str) -> bool:
         return han >= _PROSE_HAN_SHARE * len("".join(inside.split()))
     said = sum(word.lower() in function_words() for word in words)
     return len(words) >= _PROSE_WORDS and said >= _PROSE_SHARE * len(words)
-
-
-def _labels(line: str, start: int, *, is_header: bool) -> Iterator[tuple[int, int]]:
-    """Yield the cells of a row that only label others: those that end in a colon, and a header's."""
-    cells = list(_CELL.finditer(line))
-    has_colon = any(cell.group().rstrip().endswith((":", "：")) for cell in cells)
-    for cell in cells:
-        written = cell.group().strip()
-        is_label = written.endswith((":", "：")) or (written.startswith("[") and written.endswith("]"))
-        if is_label or (is_header and not has_colon and not is_identifier(written.strip("`"))):
-            yield start + cell.start(), start + cell.end()
 
 
 # Who speaks in a chat log or interview: lines such as "AdamSmith: Hi!" in which a label comes back.

@@ -343,19 +343,17 @@ def pack(places: Sequence[int], keys: Sequence[int], limit: int) -> list[int]:
     """
     if not keys:
         return []
-    firsts = [0, *_anchors(places, keys, limit), len(keys)]
-    return [cut for first, last in pairwise(firsts) for cut in (first, *_cuts(places, keys, first, last, limit))]
-
-
-def _anchors(places: Sequence[int], keys: Sequence[int], reach: int) -> Iterator[int]:
-    """Yield the parts, but the first, whose key is the greatest of all that begin within `reach` tokens of them."""
     count = len(keys)
     before = _greater(keys, range(1, count), 0)
     after = _greater(keys, range(count - 1, 0, -1), count)
-    for index in range(1, count):
-        far_left = places[index] - places[before[index]] > reach
-        if far_left and places[after[index]] - places[index] > reach:
-            yield index
+    # The parts whose key is the greatest of all that begin within so many tokens of them.
+    anchors = (
+        index
+        for index in range(1, count)
+        if places[index] - places[before[index]] > limit and places[after[index]] - places[index] > limit
+    )
+    firsts = [0, *anchors, count]
+    return [cut for first, last in pairwise(firsts) for cut in (first, *_cuts(places, keys, first, last, limit))]
 
 
 def _greater(keys: Sequence[int], order: range, limit: int) -> dict[int, int]:
@@ -612,23 +610,18 @@ def token_windows(text: str, max_tokens: int, overlap_tokens: int = 0) -> Iterat
     ends = token_ends(text)
     first = 0
     while first < len(ends):
-        last, span = _window(text, ends, first, max_tokens)
-        if span.start < span.end:
-            yield span
+        last = min(first + max_tokens, len(ends))
+        while True:
+            start, end = trim(text, int(ends[first - 1]) if first else 0, int(ends[last - 1]))
+            token_count = count_tokens(text[start:end])
+            # Cut out of its surroundings, a text may encode into more tokens than it had there.
+            excess = token_count - max_tokens
+            if excess <= 0 or last == first + 1:
+                break
+            last = max(first + 1, last - excess)
+        if start < end:
+            yield Span(start, end, token_count)
         first = last if last == len(ends) else max(first + 1, last - overlap_tokens)
-
-
-def _window(text: str, ends: NDArray[np.int64], first: int, max_tokens: int) -> tuple[int, Span]:
-    """Return the window from token `first` on, and one past its last token."""
-    last = min(first + max_tokens, len(ends))
-    while True:
-        start, end = trim(text, int(ends[first - 1]) if first else 0, int(ends[last - 1]))
-        token_count = count_tokens(text[start:end])
-        # Cut out of its surroundings, a text may encode into more tokens than it had there.
-        excess = token_count - max_tokens
-        if excess <= 0 or last == first + 1:
-            return last, Span(start, end, token_count)
-        last = max(first + 1, last - excess)
 
 
 # Chunks that follow the structure of a text: cut at the strongest places, packed with what fits beside.
@@ -782,7 +775,9 @@ def _fit(text: str, start: int, core: Core, max_tokens: int) -> Iterator[Span]:
     """Yield the chunk from `start` to the end of `core`; if it is too long after all, without overlap, or in parts."""
     for first in dict.fromkeys((start, core.start)):
         span = trim(text, first, core.end)
-        count = _count(text[span[0] : span[1]])
+        # A document that changes here and there mostly repeats its chunks.
+        piece = text[span[0] : span[1]]
+        count = count_tokens(piece) if len(piece) > _LONGEST_REMEMBERED else _remembered_count(piece)
         if count <= max_tokens:
             yield Span(*span, count)
             return
@@ -793,11 +788,6 @@ def _fit(text: str, start: int, core: Core, max_tokens: int) -> Iterator[Span]:
 
 _remembered_count = lru_cache(maxsize=4_096)(count_tokens)
 _remembered_spans = lru_cache(maxsize=4_096)(sentence_spans)
-
-
-def _count(text: str) -> int:
-    """Return the tokens of a chunk; a document that changes here and there mostly repeats its chunks."""
-    return count_tokens(text) if len(text) > _LONGEST_REMEMBERED else _remembered_count(text)
 
 
 _STRATEGIES: Mapping[str, type[SpanChunker]] = {

@@ -358,7 +358,14 @@ def _candidate(new: NewDocument, max_characters: int, track_id: str) -> Candidat
         if not isinstance(value, str):
             raise InvalidRequestError(f"the {field} of a document must be a string, got {value!r:.80}")
         details[field] = " ".join(clean_text(value).split())[:_MAX_DETAIL_LENGTH]
-    text, page_starts = _text(new, max_characters)
+    label = new.source or new.id or "without a name"
+    if not isinstance(new.text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidRequestError(f"the text of the document {label!r} must be a string, got {type(new.text).__name__}")
+    if len(new.text) > max_characters:
+        raise too_long(label, max_characters, len(new.text))
+    text, page_starts = clean_pages(new.text, new.page_starts, label)
+    if not text or text.isspace():
+        raise IngestError(f"the document {label!r} is empty; give it a text")
     id_ = name or document_id(source or text)
     details["title"] = details["title"] or find_title(text) or PurePath(source).stem[:_MAX_DETAIL_LENGTH]
     metadata = None if new.metadata is None else clean_metadata(new.metadata, source or id_)
@@ -450,18 +457,6 @@ def _name(name: str, what: str) -> str:
             f"the {what} {name[:40]!r}... has {len(name)} characters; give one of at most {_MAX_NAME_LENGTH}"
         )
     return clean_text(name)
-
-
-def _text(new: NewDocument, max_characters: int) -> tuple[str, tuple[int, ...]]:
-    label = new.source or new.id or "without a name"
-    if not isinstance(new.text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidRequestError(f"the text of the document {label!r} must be a string, got {type(new.text).__name__}")
-    if len(new.text) > max_characters:
-        raise too_long(label, max_characters, len(new.text))
-    text, page_starts = clean_pages(new.text, new.page_starts, label)
-    if not text or text.isspace():
-        raise IngestError(f"the document {label!r} is empty; give it a text")
-    return text, page_starts
 
 
 def _batches(candidates: Sequence[Candidate]) -> Iterator[list[Candidate]]:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, cast
 
 from heliograph.errors import HeliographError, InvalidRequestError
 from heliograph.models import Usage
@@ -153,19 +153,19 @@ def new_documents(
             raise InvalidRequestError(
                 f"{name} must be a list of {len(items)} values, one a document; got {values!r:.80}"
             )
-    return [
-        _new_document(item, *(values[index] if values else None for values in (sources, ids, metadata)))
-        for index, item in enumerate(items)
-    ]
-
-
-def _new_document(item: object, source: Any, id_: Any, metadata: Any) -> NewDocument:
-    if isinstance(item, NewDocument):
-        merged = metadata if metadata is not None else item.metadata
-        return replace(item, source=source or item.source, id=id_ or item.id, metadata=merged)
-    if isinstance(item, str):
-        return NewDocument(item, source or "", "", id_ or "", metadata)
-    raise InvalidRequestError(f"a document must be a text or a NewDocument, got {type(item).__name__}: {item!r:.80}")
+    found: list[NewDocument] = []
+    for index, item in enumerate(cast("list[object]", items)):
+        source, id_ = (values[index] if values else "" for values in (sources, ids))
+        given = metadata[index] if metadata else None
+        if isinstance(item, NewDocument):
+            merged = given if given is not None else item.metadata
+            found.append(replace(item, source=source or item.source, id=id_ or item.id, metadata=merged))
+        elif isinstance(item, str):
+            found.append(NewDocument(item, source or "", "", id_ or "", given))
+        else:
+            got = f"got {type(item).__name__}: {item!r:.80}"
+            raise InvalidRequestError(f"a document must be a text or a NewDocument, {got}")
+    return found
 
 
 _INTERVAL_SECONDS = 0.1

@@ -196,7 +196,17 @@ class DocumentProcessor:
                     result = DocumentResult(stored.id, stored.source, Outcome.PROCESSED)
                     return result, Commit(0, 0, Usage())
             elif self._shares_texts and (original := await find_original(self._records, work.document)) is not None:
-                return await self._commit_twin(work.document, original)
+                document = work.document
+                stored = await read_stored_chunks(self._records, document.id)
+                if document.id < original.id:
+                    twins = [document, *await find_twins(self._records, original)]
+                    left = as_twin(original, document.id)
+                    commit = await promote_twin(self._records, self._committer, original, twins, left, known=stored)
+                else:
+                    change = twin_change(document, original, stored.chunks, stored.extractions)
+                    commit = await self._committer.commit(change)
+                detail = f"the same text as {original.source!r}; both are cited"
+                return DocumentResult(document.id, document.source, Outcome.PROCESSED, detail=detail), commit
             return await self._read(replace(work, document=replace(work.document, twin_of="")), progress)
 
     async def _read(self, work: Work, progress: DocumentProgress) -> tuple[DocumentResult, Commit]:
@@ -249,17 +259,6 @@ class DocumentProcessor:
             usage=usage,
         )
         return result, commit
-
-    async def _commit_twin(self, document: Document, original: Document) -> tuple[DocumentResult, Commit]:
-        stored = await read_stored_chunks(self._records, document.id)
-        if document.id < original.id:
-            twins = [document, *await find_twins(self._records, original)]
-            left = as_twin(original, document.id)
-            commit = await promote_twin(self._records, self._committer, original, twins, left, known=stored)
-        else:
-            commit = await self._committer.commit(twin_change(document, original, stored.chunks, stored.extractions))
-        detail = f"the same text as {original.source!r}; both are cited"
-        return DocumentResult(document.id, document.source, Outcome.PROCESSED, detail=detail), commit
 
     async def _read_stored(self, work: Work, chunks: Sequence[Chunk] | None) -> StoredChunks:
         """Read the stored chunks of a document, and the extractions of those that do not stay in place."""
@@ -388,7 +387,17 @@ class Run:
             if self._tasks:
                 await asyncio.wait(self._tasks)
             self._reporter.finish()
-        self._raise_what_stopped(len(works) - len(self._results))
+        unfinished = len(works) - len(self._results)
+        for task in self._tasks:
+            if not task.cancelled() and (defect := task.exception()):
+                raise defect
+        if unfinished:
+            self.check_cancelled(unfinished)
+        if self._outage:
+            self._outage.add_note(
+                f"{unfinished} documents are left for later; run resume (or retry) when this is mended"
+            )
+            raise self._outage
         return [self._results[index] for index in range(len(works))]
 
     async def _work(self, queue: Iterator[tuple[int, Work]], on_finished: Callable[[str], None]) -> None:
@@ -411,18 +420,6 @@ class Run:
     def _release_twins(self) -> None:
         if self._originals_left <= 0 or self._outage:
             self._originals_done.set()
-
-    def _raise_what_stopped(self, unfinished: int) -> None:
-        for task in self._tasks:
-            if not task.cancelled() and (defect := task.exception()):
-                raise defect
-        if unfinished:
-            self.check_cancelled(unfinished)
-        if self._outage:
-            self._outage.add_note(
-                f"{unfinished} documents are left for later; run resume (or retry) when this is mended"
-            )
-            raise self._outage
 
 
 # Documents with the same text: its chunks are stored once, under one of them, and all sources are cited.

@@ -236,7 +236,19 @@ class QueryEngine:
 
     async def _answer(self, plan: Plan, progress: Progress, asked: QuestionTimer) -> Answer:
         chat = self._chat_of(plan)
-        key = await self._cache_key(plan, chat)
+        param, key = plan.param, ""
+        if (
+            chat is not None
+            and self._settings.cache_answers
+            and not (param.only_need_context or param.only_need_prompt)
+        ):
+            models = {
+                "chat": chat.name,
+                "embedding": self._embedding.info.name,
+                "reranker": self._reranker.name if self._reranker else "",
+                "rerank_min_score": str(self._rerank_settings.min_score),
+            }
+            key = answer_key(plan, models, await self._store.get_data_version())
         if key and (known := await self._cache.get(key)):
             asked.note_cached()
             return known
@@ -264,19 +276,6 @@ class QueryEngine:
                 )
             (progress or _silent)("generating_response")
             return AnswerStream(plan, retrieval, model, records, asked)
-
-    async def _cache_key(self, plan: Plan, chat: ChatModel | None) -> str:
-        """Return the key of an answer that may be kept, or an empty string."""
-        param = plan.param
-        if chat is None or not self._settings.cache_answers or param.only_need_context or param.only_need_prompt:
-            return ""
-        models = {
-            "chat": chat.name,
-            "embedding": self._embedding.info.name,
-            "reranker": self._reranker.name if self._reranker else "",
-            "rerank_min_score": str(self._rerank_settings.min_score),
-        }
-        return answer_key(plan, models, await self._store.get_data_version())
 
 
 def _silent(stage: str) -> None:

@@ -358,7 +358,14 @@ class AutoSearch:
         is_account = understanding.kind is QuestionKind.GLOBAL
         whole = await self._search.search(question, vector, replace(limits, rounds=rounds, is_account=is_account))
         if is_account and not understanding.parts:
-            return await self._account(question, whole, limits)
+            # For every aspect as well, by vectors and words, which is cheap; and documents take turns.
+            aspects = find_aspects(whole.respelt.question if whole.respelt else question)
+            vectors = (await self._embedding.embed(aspects, "query")).vectors if aspects else ()
+            plain = replace(limits, channels=limits.channels.intersection(_PLAIN), is_read=True, is_account=True)
+            found = await run_together(
+                *(self._search.search(aspect, vector, plain) for aspect, vector in zip(aspects, vectors, strict=True))
+            )
+            return _spread(whole, found, limits.hits)
         sides = [side_question(question, understanding.sides, side) for side in understanding.sides]
         pieces = sides or list(understanding.parts)
         if pieces:
@@ -374,16 +381,6 @@ class AutoSearch:
             shared = _shared_out(whole, pieces, found, limits.hits)
             return replace(shared, hits=_spread(whole, found, limits.hits).hits) if is_account else shared
         return whole
-
-    async def _account(self, question: str, whole: FusedHits, limits: SearchLimits) -> FusedHits:
-        """Search for every aspect as well, by vectors and words, which is cheap; and let documents take turns."""
-        aspects = find_aspects(whole.respelt.question if whole.respelt else question)
-        vectors = (await self._embedding.embed(aspects, "query")).vectors if aspects else ()
-        plain = replace(limits, channels=limits.channels.intersection(_PLAIN), is_read=True, is_account=True)
-        found = await run_together(
-            *(self._search.search(aspect, vector, plain) for aspect, vector in zip(aspects, vectors, strict=True))
-        )
-        return _spread(whole, found, limits.hits)
 
 
 def _merged(whole: FusedHits, pieces: Sequence[FusedHits], limit: int) -> FusedHits:

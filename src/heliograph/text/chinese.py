@@ -131,21 +131,14 @@ class _Lac:
         for step in range(1, longest):
             np.add(best[step - 1].T[:, :, None], self._transitions[:, None, :], out=candidates)
             best[step] += candidates.max(axis=0)
-        return _walk_back(best, lengths, self._to)
-
-
-def _walk_back(best: NDArray[np.float32], lengths: NDArray[np.int64], to: NDArray[np.float32]) -> list[list[int]]:
-    """Return paths from their ends on, given the score of the best path to each tag `(characters, pieces, tags)`.
-
-    Predecessors are looked for on the path alone; transition scores are `(to, from)`.
-    """
-    ends = best[lengths - 1, np.arange(len(lengths))].argmax(axis=1)
-    paths = np.empty(best.shape[:2], np.int64)
-    paths[-1] = ends
-    for step in range(len(best) - 2, -1, -1):
-        before = (best[step] + to[paths[step + 1]]).argmax(axis=1)
-        paths[step] = np.where(step < lengths - 1, before, ends)
-    return [paths[:length, index].tolist() for index, length in enumerate(lengths.tolist())]
+        # From the ends of the paths on; predecessors are looked for on the path alone.
+        ends = best[lengths - 1, np.arange(count)].argmax(axis=1)
+        paths = np.empty((longest, count), np.int64)
+        paths[-1] = ends
+        for step in range(longest - 2, -1, -1):
+            before = (best[step] + self._to[paths[step + 1]]).argmax(axis=1)
+            paths[step] = np.where(step < lengths - 1, before, ends)
+        return [paths[:length, index].tolist() for index, length in enumerate(lengths.tolist())]
 
 
 def _pieces(text: str) -> Iterator[tuple[int, str]]:

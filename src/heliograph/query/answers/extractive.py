@@ -241,8 +241,15 @@ def _written(
             text += f"\n**{part[:1].upper()}{part[1:].rstrip('?？。. ')}{mark if mark in '?？' else ''}**\n"
             text += "" if quotes else f"\n{_in_language(_NOT_SAID, question)}\n"
         for sentence in quotes:
-            start, end, quote = _exact(sentence, texts)
-            place = (sentence.item.chunk.document_id, start, end)
+            chunk = sentence.item.chunk
+            start, end = chunk.start + sentence.start, chunk.start + sentence.end
+            quote = chunk.text[sentence.start : sentence.end]
+            whole = texts.get(chunk.document_id) if sentence.is_cut else None
+            # A document that has changed since the chunk was read tells nothing of it.
+            if whole is not None and whole[start:end] == quote:
+                start, end = completed_span(whole, start, end)
+                quote = whole[start:end]
+            place = (chunk.document_id, start, end)
             if place in citations:
                 continue
             lead = _shortened(sentence.lead) + (" " if sentence.lead.endswith((":", "：")) else " — ")
@@ -257,18 +264,6 @@ def _written(
     found = tuple(citations.values())
     cited = {citation.reference_id for citation in found}
     return ExtractiveAnswer(f"{text.rstrip()}\n\n{cited_references(context.references, cited)}", found)
-
-
-def _exact(sentence: Quotable, texts: Mapping[str, str]) -> tuple[int, int, str]:
-    """Return a sentence's place in its document, and its characters there."""
-    chunk = sentence.item.chunk
-    start, end = chunk.start + sentence.start, chunk.start + sentence.end
-    text = texts.get(chunk.document_id) if sentence.is_cut else None
-    # A document that has changed since the chunk was read tells nothing of it.
-    if text is None or text[start:end] != chunk.text[sentence.start : sentence.end]:
-        return start, end, chunk.text[sentence.start : sentence.end]
-    start, end = completed_span(text, start, end)
-    return start, end, text[start:end]
 
 
 def _shortened(sentence: str) -> str:
