@@ -159,27 +159,25 @@ def comparison_of(retrievals: Sequence[Retrieval]) -> Comparison:
     chunks = [ChunkPlaces(chunk_id, sources[chunk_id], found) for chunk_id, found in places.items()]
     return Comparison(
         question=retrievals[0].question if retrievals else "",
-        modes=tuple(_compared(retrieval, chunks) for retrieval in retrievals),
+        modes=tuple(
+            ComparedMode(
+                mode=retrieval.mode,
+                status=retrieval.status,
+                entities=len(retrieval.context.entities),
+                relations=len(retrieval.context.relations),
+                chunks=len(retrieval.context.chunks),
+                documents=len(retrieval.context.references),
+                context_tokens=count_tokens(retrieval.context.text),
+                seconds=retrieval.timings.get("total", 0.0),
+                timings=dict(retrieval.timings),
+                usage=retrieval.usage,
+                only_here=sum(list(item.places) == [retrieval.mode] for item in chunks),
+                warnings=retrieval.warnings,
+            )
+            for retrieval in retrievals
+        ),
         overlaps=tuple(_overlap(one, other) for one, other in combinations(retrievals, 2)),
         chunks=tuple(sorted(chunks, key=lambda item: (-len(item.places), min(item.places.values()), item.chunk_id))),
-    )
-
-
-def _compared(retrieval: Retrieval, chunks: Sequence[ChunkPlaces]) -> ComparedMode:
-    context = retrieval.context
-    return ComparedMode(
-        mode=retrieval.mode,
-        status=retrieval.status,
-        entities=len(context.entities),
-        relations=len(context.relations),
-        chunks=len(context.chunks),
-        documents=len(context.references),
-        context_tokens=count_tokens(context.text),
-        seconds=retrieval.timings.get("total", 0.0),
-        timings=dict(retrieval.timings),
-        usage=retrieval.usage,
-        only_here=sum(list(item.places) == [retrieval.mode] for item in chunks),
-        warnings=retrieval.warnings,
     )
 
 
@@ -558,7 +556,13 @@ def inspect_tokens(kb: Heliograph, question: str, param: QueryParam | None = Non
     graph = _graph_sections(kb, question, more_graph, plan, form, found)
     left = plan.max_total_tokens - fixed_tokens - plan.buffer_tokens - sum(section.tokens for section in graph)
     sections = (*graph, _chunk_section(kb, question, more_chunks, plan, form, found, max(0, left)))
+    # What to raise: the total if the budgets do not fit into it, as a larger one takes from the others there.
     total = "max_total_tokens" if plan.max_total_tokens == asked.max_total_tokens else "chat.context_tokens"
+    raised = {
+        "entities": "max_entity_tokens",
+        "relations": "max_relation_tokens",
+        "chunks": f"{total}, or lower max_entity_tokens and max_relation_tokens",
+    }
     return TokenReport(
         question=found.question,
         mode=found.mode,
@@ -570,7 +574,8 @@ def inspect_tokens(kb: Heliograph, question: str, param: QueryParam | None = Non
         total_tokens=fixed_tokens + sum(section.tokens for section in sections),
         sections=sections,
         advice=tuple(
-            _advice(section, total, is_shrunk=plan is not readable)
+            f"{section.cut_share:.0%} of the {section.name} did not fit; "
+            f"raise {raised[section.name] if plan is readable else total}"
             for section in sections
             if section.cut_share > _ADVISED_FROM
         ),
@@ -582,33 +587,25 @@ def _graph_sections(
 ) -> list[Section]:
     if not plan.uses_graph:
         return []
-    context, info = found.context, found.info
-    cut = (
-        info.total_entities_found - info.entities_after_truncation,
-        info.total_relations_found - info.relations_after_truncation,
-    )
-    larger = kb.retrieve(question, more, is_bounded=False) if any(cut) else found
-    entity_rows = [form.entity_row(place, item.entity) for place, item in enumerate(context.entities, start=1)]
-    relation_rows = [
-        form.relation_row(place, item.relation, item.degree) for place, item in enumerate(context.relations, start=1)
-    ]
+    entities, relations, info = found.context.entities, found.context.relations, found.info
+    # Per kind how many were found and are left, the rows shown and their budget.
+    kinds = {
+        "entities": (
+            (info.total_entities_found, info.entities_after_truncation),
+            [form.entity_row(place, item.entity) for place, item in enumerate(entities, start=1)],
+            plan.max_entity_tokens,
+        ),
+        "relations": (
+            (info.total_relations_found, info.relations_after_truncation),
+            [form.relation_row(place, item.relation, item.degree) for place, item in enumerate(relations, start=1)],
+            plan.max_relation_tokens,
+        ),
+    }
+    is_cut = any(before != left for (before, left), _, _ in kinds.values())
+    results = found, kb.retrieve(question, more, is_bounded=False) if is_cut else found
     return [
-        _section(
-            "entities",
-            (found, larger),
-            found=info.total_entities_found,
-            cut=cut[0],
-            rows=entity_rows,
-            budget=plan.max_entity_tokens,
-        ),
-        _section(
-            "relations",
-            (found, larger),
-            found=info.total_relations_found,
-            cut=cut[1],
-            rows=relation_rows,
-            budget=plan.max_relation_tokens,
-        ),
+        _section(name, results, found=before, cut=before - left, rows=rows, budget=budget)
+        for name, ((before, left), rows, budget) in kinds.items()
     ]
 
 
@@ -661,14 +658,3 @@ def _section(
         budget=budget,
         first_cut=named,
     )
-
-
-def _advice(section: Section, total: str, *, is_shrunk: bool) -> str:
-    """Say what to raise: the total if the budgets do not fit into it, as a larger one takes from the others there."""
-    setting = {
-        "entities": "max_entity_tokens",
-        "relations": "max_relation_tokens",
-        "chunks": f"{total}, or lower max_entity_tokens and max_relation_tokens",
-    }[section.name]
-    setting = total if is_shrunk else setting
-    return f"{section.cut_share:.0%} of the {section.name} did not fit; raise {setting}"

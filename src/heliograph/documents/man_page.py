@@ -154,7 +154,11 @@ class _Page:
 
     def _obey(self, name: str, rest: str) -> None:
         if name in _DEFINITIONS:
-            self._skip_definition(name, rest)
+            # A macro's name and, if another than `..`, what ends it.
+            words = _COMMENT.sub("", rest).split()
+            given = words[:1] if name == "ig" else words[1:2]
+            end = f".{given[0]}" if given else ".."
+            next((line for line in self._lines if line.rstrip() == end), None)
         elif name in {"if", "ie", "el", "while"}:
             self._choose(name, rest)
         elif name in {"ds", "as"}:
@@ -313,15 +317,6 @@ class _Page:
                 in_cell = rows[-1][-1] == "T{"
         if table := markdown_table(rows):
             self.blocks.append(table)
-
-    def _skip_definition(self, name: str, rest: str) -> None:
-        # A macro's name and, if another than `..`, what ends it.
-        words = _COMMENT.sub("", rest).split()
-        given = words[:1] if name == "ig" else words[1:2]
-        end = f".{given[0]}" if given else ".."
-        for line in self._lines:
-            if line.rstrip() == end:
-                break
 
     def _choose(self, name: str, rest: str) -> None:
         """Read the branch for a terminal, and leave out what is for printers or asks what cannot be known."""

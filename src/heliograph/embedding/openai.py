@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from heliograph.calls.openai import describe_service, error_from_body, open_openai_client, translate_openai_errors
 from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
-from heliograph.errors import BadModelReply, ModelError, ModelUnavailable, SettingsError
+from heliograph.errors import BadModelReply, ModelUnavailable, SettingsError
 from heliograph.models import Usage
 from heliograph.settings import EmbeddingSettings
 from heliograph.text.tokens import cut_to_tokens
@@ -120,7 +120,13 @@ class OpenAIEmbeddingModel(EmbeddingModel):
                 count = sum(len(text.encode()) // 4 + 1 for text in texts)
             return Embeddings(_vectors(reply, len(texts)), Usage(count))
         except (ValueError, TypeError, AttributeError) as error:
-            raise self._not_a_reply(reply, error) from None
+            # Some services report a failure under status 200; others answer with a web page.
+            if reported := (getattr(reply, "model_extra", None) or {}).get("error"):
+                raise error_from_body(reported, self._service) from None
+            raise BadModelReply(
+                f"{self._service} sent no usable vectors ({error}); check `model`, and that `base_url` is the address "
+                "of an OpenAI-compatible service (it usually ends in /v1)"
+            ) from None
 
     async def _create(self, texts: list[str]) -> Any:
         form = self._format
@@ -137,16 +143,6 @@ class OpenAIEmbeddingModel(EmbeddingModel):
         settings = self._settings
         wished: dict[str, Any] = {"dimensions": settings.dimension} if settings.send_dimension else {}
         return await self._client.embeddings.create(model=settings.model, input=texts, encoding_format=form, **wished)
-
-    def _not_a_reply(self, reply: object, error: Exception) -> ModelError:
-        # Some services report a failure under status 200; others answer with a web page.
-        reported = (getattr(reply, "model_extra", None) or {}).get("error")
-        if reported:
-            return error_from_body(reported, self._service)
-        return BadModelReply(
-            f"{self._service} sent no usable vectors ({error}); check `model`, and that `base_url` is the address of "
-            "an OpenAI-compatible service (it usually ends in /v1)"
-        )
 
 
 def _vectors(reply: Any, count: int) -> NDArray[np.float32]:

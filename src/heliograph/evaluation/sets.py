@@ -202,7 +202,14 @@ def _plain_question(row: _Row, where: str) -> Question:
 
 
 def _beir_questions(folder: Path, split: str) -> list[Question]:
-    judgements = _read_judgements(_judgement_file(folder, split))
+    known = {path.stem: path for path in sorted((folder / QRELS).glob("*.tsv"))}
+    file = next((known[name] for name in ((split,) if split else (*_SPLITS, *known)) if name in known), None)
+    if file is None:
+        raise InvalidRequestError(
+            f"{str(folder / QRELS)!r} has no judgements {split + '.tsv' if split else '*.tsv'!r}; "
+            f"there are {', '.join(known) or 'none'}"
+        )
+    judgements = _read_judgements(file)
     questions: list[Question] = []
     for where, row in _rows(folder / QUERIES):
         id_ = _string(row, "_id", where)
@@ -211,18 +218,6 @@ def _beir_questions(folder: Path, split: str) -> list[Question]:
             gold = {passage: grade for passage, grade in judgements[id_].items() if grade > 0}
             questions.append(Question(id_, _string(row, "text", where), gold))
     return questions
-
-
-def _judgement_file(folder: Path, split: str) -> Path:
-    known = {path.stem: path for path in sorted((folder / QRELS).glob("*.tsv"))}
-    wanted = (split,) if split else (*_SPLITS, *known)
-    for name in wanted:
-        if name in known:
-            return known[name]
-    raise InvalidRequestError(
-        f"{str(folder / QRELS)!r} has no judgements {split + '.tsv' if split else '*.tsv'!r}; "
-        f"there are {', '.join(known) or 'none'}"
-    )
 
 
 def _read_judgements(path: Path) -> dict[str, dict[str, float]]:

@@ -574,7 +574,14 @@ class Overlap:
         earliest = max(lowest, int(self._ends[place - budget - 1]) if place > budget else 0)
         if core.strength == Strength.TOKEN:
             return self._first_fitting((earliest,), core.start)
-        begin = self._prose_start(earliest, core.start, before.start)
+        # Sentences are looked for in the block that holds `earliest`, or behind the last block that is no prose.
+        first = max(0, bisect_right(self._starts, earliest) - 1)
+        last = bisect_right(self._starts, core.start - 1) - 1
+        begin = max(before.start, self._starts[first])
+        for index in range(last, first - 1, -1):
+            if not self._blocks[index].is_prose:
+                begin = self._starts[index + 1] if index < last else core.start
+                break
         sentences = (begin + span[0] for span in sentence_spans(self._text[begin : core.start]))
         return self._first_fitting((start for start in sentences if start >= earliest), core.start)
 
@@ -583,15 +590,6 @@ class Overlap:
             if count_tokens(self._text[start:end].strip()) <= self._overlap:
                 return start
         return end
-
-    def _prose_start(self, earliest: int, end: int, lowest: int) -> int:
-        """Return where to look for sentences: the block that holds `earliest`, or behind the last that is no prose."""
-        first = max(0, bisect_right(self._starts, earliest) - 1)
-        last = bisect_right(self._starts, end - 1) - 1
-        for index in range(last, first - 1, -1):
-            if not self._blocks[index].is_prose:
-                return self._starts[index + 1] if index < last else end
-        return max(lowest, self._starts[first])
 
 
 class TokenChunker(SpanChunker):

@@ -393,7 +393,11 @@ async def watch_folder(
         InvalidRequestError: The folder is no folder, or has no name that the sources of its documents could begin with.
         HeliographError: As taking in and deleting raise.
     """
-    prefix = _prefix(folder)
+    if not await asyncio.to_thread(folder.is_dir):
+        raise InvalidRequestError(f"{str(folder)!r} is not a folder; give one that exists")
+    if str(folder) == ".":
+        raise InvalidRequestError("'.' is no name for the sources of documents; give the folder's name or full path")
+    prefix = clean_text(str(folder).rstrip("/") + "/")
 
     async def take_over(changed: Sequence[str], gone: Sequence[str]) -> FolderChange:
         ingest = await insert(changed) if changed else None
@@ -429,14 +433,6 @@ async def watch_folder(
                 if not signal.cancelled():
                     # Retrieved, so that it is not reported as lost; it only told of another change.
                     signal.exception()
-
-
-def _prefix(folder: Path) -> str:
-    if not folder.is_dir():
-        raise InvalidRequestError(f"{str(folder)!r} is not a folder; give one that exists")
-    if str(folder) == ".":
-        raise InvalidRequestError("'.' is no name for the sources of documents; give the folder's name or full path")
-    return clean_text(str(folder).rstrip("/") + "/")
 
 
 def _missing(paths: Iterable[str | Path]) -> list[str]:

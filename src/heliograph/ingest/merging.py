@@ -652,10 +652,8 @@ class Folder:
         """
         if touched.is_gone:
             return Folded()
-        old, new = (
-            touched.stored,
-            fold_entity(touched.evidence, description, self.limits, touched.stored, touched.overrides),
-        )
+        old = touched.stored
+        new = fold_entity(touched.evidence, description, self.limits, old, touched.overrides)
         is_described = touched.overrides.is_described
         entry = entity_entry(new, self._indexing, is_described=is_described)
         if old is None:
@@ -675,10 +673,8 @@ class Folder:
         """Fold a relation of which the description is known; as `fold_entity`."""
         if touched.is_gone:
             return Folded()
-        old, new = (
-            touched.stored,
-            fold_relation(touched.evidence, description, self.limits, touched.stored, touched.overrides),
-        )
+        old = touched.stored
+        new = fold_relation(touched.evidence, description, self.limits, old, touched.overrides)
         is_described = touched.overrides.is_described
         entry = relation_entry(new, self._indexing, is_described=is_described)
         if old is None:

@@ -162,10 +162,9 @@ def explanation_data(retrieval: Retrieval) -> dict[str, Any] | None:
     trace = retrieval.trace
     if trace is None:
         return None
-    keywords = retrieval.keywords
     return {
         "mode": retrieval.mode.value,
-        "keywords": {"high_level": list(keywords.high_level), "low_level": list(keywords.low_level)},
+        "keywords": _keywords(retrieval),
         "respelt": retrieval.respelt,
         "understanding": None if retrieval.understanding is None else _understanding(retrieval.understanding),
         "chunks": [
@@ -191,10 +190,7 @@ def retrieval_metadata(retrieval: Retrieval) -> dict[str, Any]:
     """Return mode, keywords and counts, and what went wrong if something did."""
     metadata: dict[str, Any] = {
         "query_mode": retrieval.mode.value,
-        "keywords": {
-            "high_level": list(retrieval.keywords.high_level),
-            "low_level": list(retrieval.keywords.low_level),
-        },
+        "keywords": _keywords(retrieval),
     }
     if retrieval.failure:
         metadata |= {"failure_reason": retrieval.failure.value, "mode": retrieval.mode.value}
@@ -208,6 +204,10 @@ def retrieval_metadata(retrieval: Retrieval) -> dict[str, Any]:
     if retrieval.timings:
         metadata["timings"] = {stage: round(seconds, 6) for stage, seconds in retrieval.timings.items()}
     return metadata
+
+
+def _keywords(retrieval: Retrieval) -> dict[str, list[str]]:
+    return {name: list(words) for name, words in asdict(retrieval.keywords).items()}
 
 
 def _understanding(found: Understanding) -> dict[str, Any]:
