@@ -250,7 +250,8 @@ class Curator:
             await loader.load_bearers(item.entity_ids)
             book = loader.book
             for taken, name in zip(item.entity_ids, item.names, strict=True):
-                if book.is_succeeded(taken) and book.has_lost(taken) and not book.has_lost(taken, without=id_):
+                is_succeeded = book.bearer(taken) != taken
+                if is_succeeded and book.has_lost(taken) and not book.has_lost(taken, without=id_):
                     raise ConflictError(
                         f"the name {name!r} was given to another entity since; undo that first ('history' lists it)"
                     )

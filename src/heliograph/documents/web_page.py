@@ -124,13 +124,11 @@ class _Block:
         """Return whether its author calls it one of these; an id that only repeats its heading is no name."""
         if names.search(_HUMP.sub("-", self.classes)):
             return True
-        return bool(self.id and names.search(_HUMP.sub("-", self.id)) and self.id.lower() not in self.heading_slugs())
-
-    def heading_slugs(self) -> set[str]:
-        """Return what generators of pages make of the headings in here for ids."""
-        return {
-            re.sub(r"\W+", "-", block.text()).strip("-").lower() for block in _downwards(self) if block.is_heading()
-        }
+        if not (self.id and names.search(_HUMP.sub("-", self.id))):
+            return False
+        # Generators of pages make ids of headings.
+        headings = (block.text() for block in _downwards(self) if block.is_heading())
+        return self.id.lower() not in {re.sub(r"\W+", "-", text).strip("-").lower() for text in headings}
 
     def is_heading(self) -> bool:
         return self.tag in _HEADINGS

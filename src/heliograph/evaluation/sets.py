@@ -351,14 +351,6 @@ class CorpusMap:
     documents: tuple[NewDocument, ...]
     spans: Mapping[str, _Spans]
 
-    def passages_in(self, chunk: ChunkSpan) -> list[tuple[str, bool]]:
-        """Return the passages that a chunk holds any character of, in order, and whether it holds them whole.
-
-        A chunk of an unknown source holds none.
-        """
-        spans = self.spans.get(chunk.source)
-        return spans.touching(chunk.start, chunk.end) if spans else []
-
     def places(self, chunks: Iterable[ChunkSpan]) -> list[tuple[str, ...]]:
         """Return, per chunk that brings a passage which none before it brought, those passages; order is kept.
 
@@ -449,7 +441,9 @@ class GivenExtractor(Extractor):
         text = chunk.text.casefold()
         sentences = [" ".join(chunk.text[start:end].split()) for start, end in sentence_spans(chunk.text)]
         folded = [(sentence, sentence.casefold()) for sentence in sentences]
-        for passage, is_whole in self._corpus.passages_in(ChunkSpan(document.source, chunk.start, chunk.end)):
+        # The passages that the chunk holds any character of, in order, and whether it holds them whole.
+        spans = self._corpus.spans.get(document.source)
+        for passage, is_whole in spans.touching(chunk.start, chunk.end) if spans else ():
             item = self._given.get(passage, GivenExtraction())
             item = item if is_whole else item.named_in(text)
             names = {entity_key(name): name for name in map(clean_name, reversed(item.entities)) if name}

@@ -158,17 +158,6 @@ def to_mentions(
     return tuple(entities), tuple(relations)
 
 
-def to_aliases(records: ReadRecords, chunk: Chunk) -> tuple[AliasMention, ...]:
-    """Return the aliases that were read in a chunk and stand in it."""
-    text = _folded(chunk.text)
-    return tuple(
-        AliasMention(chunk.id, entity.name, alias)
-        for entity in records.entities
-        for alias in entity.aliases
-        if _folded(alias) in text
-    )
-
-
 def _folded(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
@@ -282,7 +271,14 @@ class ChatExtractor(Extractor):
             _log.warning("document %r: %s", document.source, error)
         entities, relations = to_mentions(records, document, chunk, self._settings.entity_types)
         keys = tuple(ledger.reply_keys)
-        aliases = to_aliases(records, chunk)
+        # An alias counts where it stands in the chunk.
+        text = _folded(chunk.text)
+        aliases = tuple(
+            AliasMention(chunk.id, entity.name, alias)
+            for entity in records.entities
+            for alias in entity.aliases
+            if _folded(alias) in text
+        )
         return Extraction(chunk.id, self.name, entities, relations, error, keys, ledger.usage, aliases)
 
     async def _ask_until_usable(self, first: ChatRequest, chunk: Chunk, ledger: _Ledger) -> _Answer:

@@ -462,12 +462,6 @@ class Term:
     is_noun: bool = False
 
 
-def sentence_terms(text: str, sentence: SentenceReading) -> list[Term]:
-    """Return the terms that the phrases of a sentence of this text may name, in order, longer ones first."""
-    terms = [term for phrase in sentence.phrases for term in _terms(text, phrase)]
-    return sorted(terms, key=lambda term: (term.start, -term.end))
-
-
 def repeated_terms(sentences: Iterable[Sequence[Term]]) -> dict[str, str]:
     """Return the terms that recur in the sentences, name by key."""
     counts: Counter[str] = Counter()
@@ -498,12 +492,6 @@ def kept_terms(text: str, terms: Iterable[Term], repeated: dict[str, str]) -> It
         if term.key in repeated or (term.is_lone and not is_attribute):
             yield Term(term.key, repeated.get(term.key, term.name), term.start, term.end)
             free_from = term.end
-
-
-def stated_values(text: str, sentence: SentenceReading) -> Iterator[NameSpan]:
-    """Yield what a Chinese sentence states as the value of an attribute, however the word model cuts it."""
-    for match in _STATED.finditer(text, sentence.start, sentence.end):
-        yield NameSpan(match["value"], match.start("value"), match.end("value"), "unknown")
 
 
 def _terms(text: str, phrase: Phrase) -> Iterator[Term]:
@@ -578,7 +566,14 @@ def _read_chunk(
     ]
     book = NameBook(titles, context.full_names)
     book.learn(span for spans in named for span in spans)
-    terms = [sentence_terms(text, sentence) if says else [] for sentence, says in zip(settled, said.says, strict=True)]
+    # The terms that the phrases of each sentence may name, in order, longer ones first.
+    terms = [
+        sorted(
+            (term for phrase in (sentence.phrases if says else ()) for term in _terms(text, phrase)),
+            key=lambda term: (term.start, -term.end),
+        )
+        for sentence, says in zip(settled, said.says, strict=True)
+    ]
     repeated = repeated_terms(terms)
     occurrences: list[Occurrence] = []
     for index, spans in enumerate(named):
@@ -771,7 +766,9 @@ def _known_spans(
     for opening in openings:
         # A name in title case only where it is written so.
         known.extend(_places(text, opening.name, opening.kind, is_cased=not opening.name[1:].islower()))
-    known.extend(value for sentence in sentences for value in stated_values(text, sentence))
+    # What a Chinese sentence states as the value of an attribute, however the word model cuts it.
+    stated = (match for sentence in sentences for match in _STATED.finditer(text, sentence.start, sentence.end))
+    known += [NameSpan(match["value"], match.start("value"), match.end("value"), "unknown") for match in stated]
     return list(spans_within(known, [(sentence.start, sentence.end) for sentence in sentences]))
 
 

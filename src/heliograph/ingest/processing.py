@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
@@ -43,7 +43,6 @@ from heliograph.models import (
     Chunk,
     Document,
     DocumentStatus,
-    Extraction,
     Usage,
     utc_now,
 )
@@ -203,7 +202,14 @@ class DocumentProcessor:
                     left = as_twin(original, document.id)
                     commit = await promote_twin(self._records, self._committer, original, twins, left, known=stored)
                 else:
-                    change = twin_change(document, original, stored.chunks, stored.extractions)
+                    change = DocumentChange(
+                        basis=document,
+                        document=as_twin(document, original.id),
+                        removed_chunks=tuple(stored.chunks),
+                        replaced=tuple(stored.extractions.values()),
+                        dropped_texts=(document.id,),
+                        expected={original.id: original.content_hash},
+                    )
                     commit = await self._committer.commit(change)
                 detail = f"the same text as {original.source!r}; both are cited"
                 return DocumentResult(document.id, document.source, Outcome.PROCESSED, detail=detail), commit
@@ -534,27 +540,6 @@ async def promote_twin(
         may_call_chat=left is not None,
     )
     return await committer.commit(change)
-
-
-def twin_change(
-    document: Document, original: Document, chunks: Mapping[str, Chunk], read: Mapping[str, Extraction]
-) -> DocumentChange:
-    """Return the change that makes a document a twin.
-
-    Args:
-        document: As it is stored, naming its original.
-        original: The original, committed.
-        chunks: Chunks that it held itself until now.
-        read: What was read in them.
-    """
-    return DocumentChange(
-        basis=document,
-        document=as_twin(document, original.id),
-        removed_chunks=tuple(chunks),
-        replaced=tuple(read.values()),
-        dropped_texts=(document.id,),
-        expected={original.id: original.content_hash},
-    )
 
 
 def as_twin(document: Document, original_id: str) -> Document:

@@ -119,10 +119,6 @@ class RuleBook:
         marks = [item for item in found if item.kind in _MARKS and item.entity_ids[-1] == id_]
         return bool(marks) and max(marks, key=lambda item: item.place).kind is CurationKind.DELETE_ENTITY
 
-    def is_succeeded(self, id_: str) -> bool:
-        """Return whether another entity was given the name that the one with an id lost."""
-        return self.bearer(id_) != id_
-
     def renamed(self, id_: str) -> str:
         """Return the id under which an entity goes on by renames alone, not by merges."""
         seen = {id_}

@@ -75,11 +75,6 @@ def is_fused(channels: Iterable[Channel]) -> bool:
     return any(channel in FUSED_CHANNELS and channel is not Channel.VECTOR for channel in channels)
 
 
-def is_understood(mode: Mode) -> bool:
-    """Return whether a mode asks first what kind of question it is, and searches accordingly."""
-    return mode is Mode.AUTO
-
-
 # The few numbers of fused retrieval, each with its reason; `docs/retrieval.md` says what they do.
 #
 # Cosines are in the usual scale (`heliograph.embedding.base`), so the same numbers serve every model and language.

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from heliograph.calls.tasks import run_together
 from heliograph.chat.base import ChatModel
 from heliograph.embedding.base import EmbeddingModel
+from heliograph.models import Mode
 from heliograph.observing import Progress, StageClock
 from heliograph.query.channels import (
     ChunkPicks,
@@ -44,7 +45,7 @@ from heliograph.query.context.format import context_format, fit_budgets, fit_pat
 from heliograph.query.fusion import FusedHit, FusedHits, FusedSearch, SearchLimits
 from heliograph.query.linking import find_paths
 from heliograph.query.models import Failure, FoundPart, Keywords, ProcessingInfo, Retrieval
-from heliograph.query.plan import FUSED_CHANNELS, MAX_TOP_K, Channel, Plan, find_keywords, is_understood
+from heliograph.query.plan import FUSED_CHANNELS, MAX_TOP_K, Channel, Plan, find_keywords
 from heliograph.query.understanding import QuestionKind, Understanding, find_aspects, find_understanding, side_question
 from heliograph.rerank.base import Reranker
 from heliograph.settings import RerankSettings
@@ -94,7 +95,7 @@ class Retriever:
         """
         retrieval = Retrieval(plan.question, plan.mode, max_total_tokens=plan.max_total_tokens)
         clock = StageClock()
-        if is_understood(plan.mode):
+        if plan.mode is Mode.AUTO:
             progress("understanding_question")
             with clock.measure("understanding"):
                 understood = await find_understanding(plan.question, chat, plan.keyword_language)

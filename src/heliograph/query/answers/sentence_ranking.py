@@ -488,12 +488,6 @@ def _continues(longer: Quotable, sentence: Quotable) -> bool:
     return is_same and longer.end > sentence.end and longer.form is Form.PROSE
 
 
-def term_weights(wanted: Iterable[str], texts: Sequence[frozenset[str]]) -> dict[str, float]:
-    """Return a weight for each wanted term that a text holds: the rarer among the texts, the more."""
-    frequencies = Counter(term for text in texts for term in text)
-    return {term: math.log1p(len(texts) / frequencies[term]) for term in wanted if frequencies[term]}
-
-
 def _read_question(
     question: str,
     language: str,
@@ -504,7 +498,9 @@ def _read_question(
     chunks: dict[str, set[str]] = {}
     for sentence in sentences:
         chunks.setdefault(sentence.item.chunk.id, set()).update(sentence.words)
-    weights = term_weights(words, [frozenset(held) for held in chunks.values()])
+    # The rarer a term of the question is among the chunks, the more it weighs.
+    frequencies = Counter(term for held in chunks.values() for term in held)
+    weights = {term: math.log1p(len(chunks) / frequencies[term]) for term in words if frequencies[term]}
     total = sum(weights.values()) or 1.0
     read = question[:LONGEST_READ]
     focus = find_focus(read)

@@ -391,16 +391,6 @@ class KeptChunks:
     is_reranked: bool = False
 
 
-def chunks_to_name(selection: Selection, chunk_ids: Sequence[str]) -> list[str]:
-    """Return all chunks whose source will be shown: the chunks themselves, and those of entities and relations."""
-    ids = set(chunk_ids)
-    for entity in selection.entities:
-        ids.update(entity.chunk_ids[:MAX_SOURCES])
-    for item in selection.relations:
-        ids.update(item.relation.chunk_ids[:MAX_SOURCES])
-    return list(ids)
-
-
 def build_context(
     plan: Plan,
     form: ContextFormat,
@@ -541,9 +531,10 @@ class ChunkKeeper:
         """
         reranker = self._reranker if self.reranks(plan) and merged.ids else None
         wanted = merged.ids if reranker else merged.ids[: plan.chunk_top_k]
-        chunks, sources = await run_together(
-            self._records.get_chunks(wanted), self._records.get_sources(chunks_to_name(selection, wanted))
-        )
+        # Sources are shown of the chunks themselves, and of those of entities and relations.
+        items = (*selection.entities, *(item.relation for item in selection.relations))
+        named = {*wanted, *(id_ for item in items for id_ in item.chunk_ids[:MAX_SOURCES])}
+        chunks, sources = await run_together(self._records.get_chunks(wanted), self._records.get_sources(list(named)))
         ranked: _Ranked = [(chunk, None) for chunk in chunks[: plan.chunk_top_k]]
         warnings: list[str] = []
         if reranker:
