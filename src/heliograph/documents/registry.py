@@ -72,7 +72,14 @@ def detect_mime_type(raw: RawDocument) -> str:
     if data.startswith((_ZIP, _EMPTY_ZIP)):
         return _detect_archive(raw)
     if data.startswith(_OLE):
-        return _detect_ole(raw)
+        head = data[:_OLE_SEARCHED_BYTES] + data[-_OLE_SEARCHED_BYTES:]
+        for stream, why in _OLE_REFUSED:
+            if stream.encode("utf-16-le") in head:
+                raise IngestError(f"{raw.name!r} {why}")
+        for stream, mime_type in _OLE_STREAMS:
+            if stream.encode("utf-16-le") in head:
+                return mime_type
+        raise IngestError(f"{raw.name!r} is a file of an older Office kind that is not read; save it in today's format")
     for mark, (mime_type, _) in COMPRESSED.items():
         if data.startswith(mark):
             return mime_type
@@ -103,17 +110,6 @@ def _detect_archive(raw: RawDocument) -> str:
         if name in names:
             return mime_type
     raise IngestError(f"{raw.name!r} is a ZIP archive, not a document; unpack it and give the files in it")
-
-
-def _detect_ole(raw: RawDocument) -> str:
-    head = raw.data[:_OLE_SEARCHED_BYTES] + raw.data[-_OLE_SEARCHED_BYTES:]
-    for stream, why in _OLE_REFUSED:
-        if stream.encode("utf-16-le") in head:
-            raise IngestError(f"{raw.name!r} {why}")
-    for stream, mime_type in _OLE_STREAMS:
-        if stream.encode("utf-16-le") in head:
-            return mime_type
-    raise IngestError(f"{raw.name!r} is a file of an older Office kind that is not read; save it in today's format")
 
 
 _GROUP = "heliograph.loaders"

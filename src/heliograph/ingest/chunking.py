@@ -112,22 +112,6 @@ class Block:
     is_prose: bool
 
 
-def find_blocks(text: str, headings: Iterable[Heading]) -> list[Block]:
-    """Return the blocks of a text in order; white space before the first belongs to none.
-
-    Args:
-        text: Any text; line feeds end lines.
-        headings: Its headings.
-    """
-    reader = _Reader(text, headings)
-    start = 0
-    while start < len(text):
-        end = text.find("\n", start) + 1 or len(text)
-        reader.read(start, end)
-        start = end
-    return reader.blocks
-
-
 class _Reader:
     """Reads lines one by one; its state is the open block (fence, code, table, list, paragraph)."""
 
@@ -641,7 +625,12 @@ class SemanticChunker(SpanChunker):
 
     def spans(self, text: str) -> Iterator[Span]:
         paths = HeadingPaths(text)
-        blocks = find_blocks(text, paths.headings)
+        reader, start = _Reader(text, paths.headings), 0
+        while start < len(text):
+            end = text.find("\n", start) + 1 or len(text)
+            reader.read(start, end)
+            start = end
+        blocks = reader.blocks
         if not self._parts_at_headings:
             blocks = [replace(block, strength=min(block.strength, Strength.BLOCK)) for block in blocks]
         ends = token_ends(text)
