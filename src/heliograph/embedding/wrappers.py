@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import MappingProxyType
@@ -252,7 +252,22 @@ async def build_embedding_model(settings: EmbeddingSettings) -> EmbeddingMeter:
         SettingsError: A setting that the provider needs is missing or wrong.
         ModelError: The service was asked for its dimension and failed.
     """
-    return await _PROVIDERS[settings.provider](settings)
+    if settings.provider == "openai":
+        module = await asyncio.to_thread(import_optional, "heliograph.embedding.openai", "openai")
+        model = await call_with_retry(
+            lambda: module.OpenAIEmbeddingModel.connect(settings), RetryPolicy(settings.max_retries)
+        )
+        return wrap_embedding_model(model, settings)
+    for name in ("model", "base_url"):
+        if getattr(settings, name).strip():
+            # Whoever names a service means to use it; the local model in its place would not be noticed for long.
+            raise SettingsError(
+                f"embedding.{name} is set, but embedding.provider is 'e5', the local model; "
+                "set embedding.provider to 'openai' for a service, or leave both out"
+            )
+    module = await asyncio.to_thread(import_module, "heliograph.embedding.e5.model")
+    folder = settings.cache_dir or user_cache_dir()
+    return _shared_wrappers(module.E5EmbeddingModel(folder, threads=settings.threads))
 
 
 def wrap_embedding_model(model: EmbeddingModel, settings: EmbeddingSettings) -> EmbeddingMeter:
@@ -269,30 +284,3 @@ def wrap_embedding_model(model: EmbeddingModel, settings: EmbeddingSettings) -> 
 
 def _shared_wrappers(model: EmbeddingModel) -> EmbeddingMeter:
     return EmbeddingMeter(QueryCachedEmbeddingModel(DeduplicatingEmbeddingModel(model)))
-
-
-async def _build_e5(settings: EmbeddingSettings) -> EmbeddingMeter:
-    for name in ("model", "base_url"):
-        if getattr(settings, name).strip():
-            # Whoever names a service means to use it; the local model in its place would not be noticed for long.
-            raise SettingsError(
-                f"embedding.{name} is set, but embedding.provider is 'e5', the local model; "
-                "set embedding.provider to 'openai' for a service, or leave both out"
-            )
-    module = await asyncio.to_thread(import_module, "heliograph.embedding.e5.model")
-    folder = settings.cache_dir or user_cache_dir()
-    return _shared_wrappers(module.E5EmbeddingModel(folder, threads=settings.threads))
-
-
-async def _build_openai(settings: EmbeddingSettings) -> EmbeddingMeter:
-    module = await asyncio.to_thread(import_optional, "heliograph.embedding.openai", "openai")
-    model = await call_with_retry(
-        lambda: module.OpenAIEmbeddingModel.connect(settings), RetryPolicy(settings.max_retries)
-    )
-    return wrap_embedding_model(model, settings)
-
-
-_PROVIDERS: dict[str, Callable[[EmbeddingSettings], Awaitable[EmbeddingMeter]]] = {
-    "e5": _build_e5,
-    "openai": _build_openai,
-}

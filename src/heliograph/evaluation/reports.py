@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from html import escape
 from pathlib import Path
 
@@ -177,26 +177,13 @@ def _cost_table(report: SetReport) -> str:
     rows = (
         (
             run.configuration.name,
-            *(
-                f"{value:.1f}"
-                for value in (
-                    run.latency.median_wall_ms,
-                    run.latency.p95_wall_ms,
-                    run.latency.median_cpu_ms,
-                    run.latency.p95_cpu_ms,
-                )
-            ),
+            *(f"{value:.1f}" for value in astuple(run.latency)),
             *(
                 f"{value:,}"
-                for value in (
-                    run.cost.chat_calls,
-                    run.cost.input_tokens,
-                    run.cost.output_tokens,
-                    run.cost.embedding_tokens,
-                )
+                for value in (cost.chat_calls, cost.input_tokens, cost.output_tokens, cost.embedding_tokens)
             ),
         )
-        for run in report.runs
+        for run, cost in ((run, run.cost) for run in report.runs)
     )
     return markdown_table(header, rows)
 

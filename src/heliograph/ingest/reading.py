@@ -448,25 +448,23 @@ class InProcessReader(Reader):
     async def read(self, task: ReadingTask, find_stored: FindStored, progress: ChunkProgress) -> DocumentReading:
         """See `Reader.read`; vectors are left to the commit, which embeds all that it needs in one call."""
         with stage("ingest.chunk"):
-            plan = await self._plan(task, find_stored)
+            document, text = task.document, task.text
+            if text is None:
+                stored = await find_stored(None)
+                plan = plan_chunks(document.title, list(stored.chunks.values()), stored, keeps_readings=True)
+            else:
+                chunks = await _compute(lambda: self._cut(document, text), len(text))
+                if not chunks:
+                    raise IngestError(f"the document {document.source!r} holds nothing but separators; give it a text")
+                stored = await find_stored(chunks)
+                plan = await _compute(
+                    lambda: plan_chunks(document.title, chunks, stored, keeps_readings=task.keeps_readings),
+                    len(text) if not stored.chunks else 0,
+                )
         progress.begin_chunks(len(plan.unread))
         with stage("ingest.extract", chunks=len(plan.unread)):
             extractions = await self._extract(task.document, plan.unread, progress.finish_chunk)
         return DocumentReading(plan, tuple(extractions))
-
-    async def _plan(self, task: ReadingTask, find_stored: FindStored) -> ChunkPlan:
-        document, text = task.document, task.text
-        if text is None:
-            stored = await find_stored(None)
-            return plan_chunks(document.title, list(stored.chunks.values()), stored, keeps_readings=True)
-        chunks = await _compute(lambda: self._cut(document, text), len(text))
-        if not chunks:
-            raise IngestError(f"the document {document.source!r} holds nothing but separators; give it a text")
-        stored = await find_stored(chunks)
-        size = len(text) if not stored.chunks else 0
-        return await _compute(
-            lambda: plan_chunks(document.title, chunks, stored, keeps_readings=task.keeps_readings), size
-        )
 
     def _cut(self, document: Document, text: str) -> list[Chunk]:
         chunks = self._chunker.chunk(document.id, text, document.page_starts)
