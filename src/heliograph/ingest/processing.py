@@ -43,6 +43,7 @@ from heliograph.models import (
     Chunk,
     Document,
     DocumentStatus,
+    Extraction,
     Usage,
     utc_now,
 )
@@ -230,20 +231,7 @@ class DocumentProcessor:
                 progress,
             )
         extractions, plan = reading.extractions, reading.plan
-        failed = [item for item in extractions if item.error]
-        shown = "; ".join(f"{item.chunk_id}: {item.error}" for item in failed[:_SHOWN_ERRORS])
-        more = "; ..." if len(failed) > _SHOWN_ERRORS else ""
-        error = (
-            f"{len(failed)} of {plan.chunk_count} chunks could not be read ({shown}{more}); retry asks for them again"
-        )
-        document = replace(
-            work.document,
-            status=DocumentStatus.PARTIAL if failed else DocumentStatus.PROCESSED,
-            error=error[:_MAX_ERROR_LENGTH] if failed else "",
-            chunk_count=plan.chunk_count,
-            usage=sum((item.usage for item in extractions), work.document.usage),
-            updated_at=utc_now(),
-        )
+        document = _finished(work.document, plan.chunk_count, extractions)
         change = DocumentChange(
             basis=work.document,
             document=document,
@@ -292,6 +280,21 @@ class DocumentProcessor:
             raise
         except Exception:  # noqa: BLE001 (logged)
             _log.exception("that the document %r failed could not be noted; it stays pending", document.source)
+
+
+def _finished(document: Document, chunk_count: int, extractions: Sequence[Extraction]) -> Document:
+    failed = [item for item in extractions if item.error]
+    shown = "; ".join(f"{item.chunk_id}: {item.error}" for item in failed[:_SHOWN_ERRORS])
+    more = "; ..." if len(failed) > _SHOWN_ERRORS else ""
+    error = f"{len(failed)} of {chunk_count} chunks could not be read ({shown}{more}); retry asks for them again"
+    return replace(
+        document,
+        status=DocumentStatus.PARTIAL if failed else DocumentStatus.PROCESSED,
+        error=error[:_MAX_ERROR_LENGTH] if failed else "",
+        chunk_count=chunk_count,
+        usage=sum((item.usage for item in extractions), document.usage),
+        updated_at=utc_now(),
+    )
 
 
 def as_failure(what: str, error: Exception) -> HeliographError:

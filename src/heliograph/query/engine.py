@@ -236,12 +236,9 @@ class QueryEngine:
 
     async def _answer(self, plan: Plan, progress: Progress, asked: QuestionTimer) -> Answer:
         chat = self._chat_of(plan)
-        param, key = plan.param, ""
-        if (
-            chat is not None
-            and self._settings.cache_answers
-            and not (param.only_need_context or param.only_need_prompt)
-        ):
+        key = ""
+        is_answered = not (plan.param.only_need_context or plan.param.only_need_prompt)
+        if chat is not None and self._settings.cache_answers and is_answered:
             models = {
                 "chat": chat.name,
                 "embedding": self._embedding.info.name,
