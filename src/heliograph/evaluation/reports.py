@@ -252,27 +252,23 @@ def diff_runs(before: EvaluationRun, after: EvaluationRun) -> list[RunDiff]:
         by_name = {run.configuration.name: run for run in old.runs}
         same = [(by_name[run.configuration.name], run) for run in new.runs if run.configuration.name in by_name]
         # Where no configuration has the same name, they are compared in order.
-        diffs += [_diff(old.name, *runs) for runs in same or zip(old.runs, new.runs, strict=False)]
+        for first, second in same or zip(old.runs, new.runs, strict=False):
+            asked, again = ({item.id: item for item in run.questions} for run in (first, second))
+            questions: list[QuestionDiff] = []
+            for was, now in ((was, again[id_]) for id_, was in asked.items() if id_ in again and was.gold):
+                ranks = _ranks(was, was.gold), _ranks(now, was.gold)
+                if ranks[0] != ranks[1]:
+                    gain = question_scores(now).get(_RANKED_BY, 0.0) - question_scores(was).get(_RANKED_BY, 0.0)
+                    questions.append(QuestionDiff(now.id, now.question, now.type, gain, *ranks))
+            questions.sort(key=lambda item: (-item.gain, item.id))
+            unmatched = len(asked.keys() ^ again.keys())
+            diffs.append(RunDiff(old.name, compare(first, second), tuple(questions), unmatched))
     return diffs
 
 
 def diff_to_markdown(diffs: Sequence[RunDiff]) -> str:
     """Return differences as Markdown, the questions that moved most first."""
     return "\n\n".join(part for diff in diffs for part in _parts(diff)) + "\n"
-
-
-def _diff(name: str, old: RunReport, new: RunReport) -> RunDiff:
-    before = {item.id: item for item in old.questions}
-    after = {item.id: item for item in new.questions}
-    questions: list[QuestionDiff] = []
-    for was, now in ((was, after[id_]) for id_, was in before.items() if id_ in after and was.gold):
-        ranks = _ranks(was, was.gold), _ranks(now, was.gold)
-        if ranks[0] != ranks[1]:
-            gain = question_scores(now).get(_RANKED_BY, 0.0) - question_scores(was).get(_RANKED_BY, 0.0)
-            questions.append(QuestionDiff(now.id, now.question, now.type, gain, *ranks))
-    questions.sort(key=lambda item: (-item.gain, item.id))
-    unmatched = len(before.keys() ^ after.keys())
-    return RunDiff(name, compare(old, new), tuple(questions), unmatched)
 
 
 def _ranks(outcome: QuestionOutcome, gold: Iterable[str]) -> tuple[int | None, ...]:

@@ -209,7 +209,17 @@ def _beir_questions(folder: Path, split: str) -> list[Question]:
             f"{str(folder / QRELS)!r} has no judgements {split + '.tsv' if split else '*.tsv'!r}; "
             f"there are {', '.join(known) or 'none'}"
         )
-    judgements = _read_judgements(file)
+    judgements: dict[str, dict[str, float]] = {}
+    for number, line in enumerate(_lines(file), 1):
+        fields = line.split("\t")
+        if number == 1 and not _is_number(fields[-1]):
+            continue
+        # trec_eval's four columns have a second one that says nothing.
+        if len(fields) not in (3, 4) or not _is_number(fields[-1]):
+            raise InvalidRequestError(f"line {number} of {str(file)!r} is not 'query-id TAB corpus-id TAB score'")
+        if not math.isfinite(float(fields[-1])):
+            raise InvalidRequestError(f"line {number} of {str(file)!r} has the score {fields[-1]!r}; give a finite one")
+        judgements.setdefault(fields[0], {})[fields[-2]] = float(fields[-1])
     questions: list[Question] = []
     for where, row in _rows(folder / QUERIES):
         id_ = _string(row, "_id", where)
@@ -218,21 +228,6 @@ def _beir_questions(folder: Path, split: str) -> list[Question]:
             gold = {passage: grade for passage, grade in judgements[id_].items() if grade > 0}
             questions.append(Question(id_, _string(row, "text", where), gold))
     return questions
-
-
-def _read_judgements(path: Path) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, float]] = {}
-    for number, line in enumerate(_lines(path), 1):
-        fields = line.split("\t")
-        if number == 1 and not _is_number(fields[-1]):
-            continue
-        # trec_eval's four columns have a second one that says nothing.
-        if len(fields) not in (3, 4) or not _is_number(fields[-1]):
-            raise InvalidRequestError(f"line {number} of {str(path)!r} is not 'query-id TAB corpus-id TAB score'")
-        if not math.isfinite(float(fields[-1])):
-            raise InvalidRequestError(f"line {number} of {str(path)!r} has the score {fields[-1]!r}; give a finite one")
-        found.setdefault(fields[0], {})[fields[-2]] = float(fields[-1])
-    return found
 
 
 def _is_number(text: str) -> bool:

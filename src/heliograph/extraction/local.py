@@ -103,7 +103,15 @@ _HAN_NO_PREDICATE = re.compile(r"[和与及或等、]+.*|以及|或者|并且|�
 def _predicate(gap: str, sentence: SentenceReading, start: int, end: int) -> str:
     """Return the verb nearest to the second entity with what ties it to that: "was founded by", "largest city in"."""
     if is_chinese(gap):
-        return _chinese_predicate(gap.strip(), sentence, start, end)
+        whole = _HAN_GAP.fullmatch(gap.strip())
+        if whole and not _HAN_NO_PREDICATE.fullmatch(whole["said"]) and whole["said"] not in stop_words("zh"):
+            return whole["said"]
+        inside = [phrase for phrase in sentence.phrases if start <= phrase.start and phrase.end <= end]
+        at = next((index for index in reversed(range(len(inside))) if inside[index].is_predicate), -1)
+        if at < 0:
+            return ""
+        following = inside[at + 1] if at + 1 < len(inside) and inside[at + 1].start == inside[at].end else None
+        return inside[at].text + (following.text if following else "")
     written = _GAP_WORD.findall(_BRACKETS.sub(" ", plain(gap)))
     words = [word.lower() for word in written]
     at = next((index for index in reversed(range(len(words))) if _is_verb(words, index)), -1)
@@ -140,18 +148,6 @@ def _is_verb(words: Sequence[str], index: int) -> bool:
         return False
     # "Git uses X", "Git stores the X", but not "Git users, X".
     return len(words) == 1 or words[1] in _ARTICLES or words[1] in _TIES
-
-
-def _chinese_predicate(gap: str, sentence: SentenceReading, start: int, end: int) -> str:
-    whole = _HAN_GAP.fullmatch(gap)
-    if whole and not _HAN_NO_PREDICATE.fullmatch(whole["said"]) and whole["said"] not in stop_words("zh"):
-        return whole["said"]
-    inside = [phrase for phrase in sentence.phrases if start <= phrase.start and phrase.end <= end]
-    at = next((index for index in reversed(range(len(inside))) if inside[index].is_predicate), -1)
-    if at < 0:
-        return ""
-    following = inside[at + 1] if at + 1 < len(inside) and inside[at + 1].start == inside[at].end else None
-    return inside[at].text + (following.text if following else "")
 
 
 def _keywords(phrases: Sequence[Phrase]) -> tuple[str, ...]:

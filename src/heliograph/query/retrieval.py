@@ -162,7 +162,15 @@ class Retriever:
             paths = None
             if Channel.GRAPH in plan.channels:
                 paths = await find_paths(graph, [entity.id for entity in fused.linked])
-        retrieval = replace(_as_searched(plan, retrieval, fused), parts=fused.parts)
+        retrieval = replace(retrieval, parts=fused.parts)
+        if fused.respelt:
+            changes = ((item.written, item.read) for item in fused.respelt.changes)
+            read = (f"{old!r} stands in no document that was searched and is read as {new!r}" for old, new in changes)
+            warnings = (*retrieval.warnings, *read)
+            retrieval = replace(retrieval, respelt=fused.respelt.question, warnings=warnings)
+        if not plan.needs_keywords:
+            names = tuple(dict.fromkeys(entity.name for entity in fused.linked))
+            retrieval = replace(retrieval, keywords=Keywords(low_level=names))
         form = context_format(plan.context_format)
         with clock.measure("select"):
             paths, room = fit_paths(form, paths, room_for_rows(plan, form))
@@ -265,19 +273,6 @@ class Retriever:
         joined = ChunkPicks("C", list(dict.fromkeys([*own, *fused.chunk_ids])))
         others = (pick for pick in merged.picks if pick.origin != "C")
         return replace(merged, ids=ids, picks=[joined, *others], scores=scores)
-
-
-def _as_searched(plan: Plan, retrieval: Retrieval, fused: FusedHits) -> Retrieval:
-    """Return a retrieval with corrected names, and linked names as keywords where there were none."""
-    if fused.respelt:
-        changes = ((item.written, item.read) for item in fused.respelt.changes)
-        read = (f"{old!r} stands in no document that was searched and is read as {new!r}" for old, new in changes)
-        warnings = (*retrieval.warnings, *read)
-        retrieval = replace(retrieval, respelt=fused.respelt.question, warnings=warnings)
-    if plan.needs_keywords:
-        return retrieval
-    names = tuple(dict.fromkeys(entity.name for entity in fused.linked))
-    return replace(retrieval, keywords=Keywords(low_level=names))
 
 
 # What mode `auto` does differently from `fusion`, and why.
