@@ -142,9 +142,6 @@ class Loader(ABC):
         """
 
 
-# Pages put together into one text, with the place where each starts.
-
-
 def join_pages(pages: Sequence[str]) -> tuple[str, tuple[int, ...]]:
     """Return the text of all pages, blank lines between them, and the offset at which each starts.
 

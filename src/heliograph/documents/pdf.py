@@ -35,8 +35,6 @@ from heliograph.documents.pdf_layout import (
 )
 from heliograph.errors import IngestError, import_optional
 
-# Running heads, feet and page numbers: what stands at the edge of page after page at the same height.
-
 # Part of the page's height, from either edge, in which they are looked for, and lines looked at there.
 _ZONE = 0.13
 _LINES = 3
@@ -113,8 +111,6 @@ def _is_page_number(line: Line) -> bool:
     return len(line.cells) == 1 and bool(_PAGE_NUMBER.fullmatch(text))
 
 
-# From lines to Markdown: headings by size and weight, tables by their columns, paragraphs, lists, words joined.
-#
 # Sizes count in relation to the one that most of the document's letters have. A word that a hyphen parts at the end
 # of a line is joined, unless the document writes it with the hyphen elsewhere.
 
@@ -158,14 +154,25 @@ def measure_style(pages: Iterable[Sequence[Sequence[Line] | Grid]]) -> Style:
     lines_of: Counter[float] = Counter()
     words: set[str] = set()
     for page in pages:
-        for line in (line for group in page for line in _lines(group)):
+        lines = (
+            line
+            for group in page
+            for row in (group.rows if isinstance(group, Grid) else ((group,),))
+            for cell in row
+            for line in cell
+        )
+        for line in lines:
             size = round(line.size / _SIZE_STEP) * _SIZE_STEP
             letters[size] += len(line.text)
             lines_of[size] += 1
             words.update(word.casefold() for word in _WORD.findall(line.text))
     body = letters.most_common(1)[0][0] if letters else 0.0
-    larger = sorted((size for size in lines_of if size >= _HEADING_RATIO * body), reverse=True)
-    return Style(body, tuple(_distinct(larger))[:_HEADING_LEVELS], frozenset(words))
+    sizes: list[float] = []
+    for size in sorted((size for size in lines_of if size >= _HEADING_RATIO * body), reverse=True):
+        # Sizes that differ by less than the eye would see are one.
+        if not sizes or size < 0.95 * sizes[-1]:
+            sizes.append(size)
+    return Style(body, tuple(sizes[:_HEADING_LEVELS]), frozenset(words))
 
 
 def render_page(groups: Sequence[Sequence[Line] | Grid], style: Style) -> str:
@@ -184,7 +191,17 @@ def render_page(groups: Sequence[Sequence[Line] | Grid], style: Style) -> str:
                 blocks.append(part.markdown)
             else:
                 blocks += _paragraphs(part, style)
-    return "\n\n".join(block for block in _merged_lists(blocks) if block)
+    # Neighbouring items of a list are one block.
+    merged: list[str] = []
+    was_item = False
+    for block in blocks:
+        is_item = block.startswith("- ")
+        if was_item and is_item:
+            merged[-1] += f"\n{block}"
+        else:
+            merged.append(block)
+        was_item = is_item
+    return "\n\n".join(filter(None, merged))
 
 
 def join_lines(lines: Iterable[str], words: frozenset[str]) -> str:
@@ -193,19 +210,6 @@ def join_lines(lines: Iterable[str], words: frozenset[str]) -> str:
     for line in lines:
         text = _joined(text, line.strip(), words) if text else line.strip()
     return text.replace(HYPHEN, "-")
-
-
-def _lines(group: Sequence[Line] | Grid) -> Iterable[Line]:
-    return (line for row in group.rows for cell in row for line in cell) if isinstance(group, Grid) else group
-
-
-def _distinct(sizes: Sequence[float]) -> Iterator[float]:
-    """Yield sizes that differ by more than the eye would see."""
-    last = 0.0
-    for size in sizes:
-        if not last or size < 0.95 * last:
-            yield size
-            last = size
 
 
 def _paragraphs(lines: Sequence[Line], style: Style) -> Iterator[str]:
@@ -287,21 +291,6 @@ def _joined(text: str, line: str, words: frozenset[str]) -> str:
     return f"{text}{'' if is_unspaced else ' '}{line}"
 
 
-def _merged_lists(blocks: Sequence[str]) -> Iterator[str]:
-    """Yield blocks with neighbouring items of a list put into one."""
-    items: list[str] = []
-    for block in blocks:
-        if block.startswith("- "):
-            items.append(block)
-            continue
-        if items:
-            yield "\n".join(items)
-            items = []
-        yield block
-    if items:
-        yield "\n".join(items)
-
-
 _PASSWORD_ERROR = 4
 _DATE = re.compile(r"D?:?(\d{4})(\d{2})?(\d{2})?(\d{2})?(\d{2})?(\d{2})?")
 # What programs write where nobody gave a title.
@@ -330,18 +319,27 @@ class PdfLoader(Loader):
             count = len(document)
             limits.check_pages(raw.name, count)
             pages, unread = _read_pages(pdfium, document, raw, limits)
-            metadata = _metadata(document)
+            stated = document.get_metadata_dict()
         finally:
             document.close()
         text, starts = join_pages(_render(pages))
         if not text and count:
             do = "install heliograph[ocr], which reads them" if unread else "nothing in it can be read as text"
             raise IngestError(f"{raw.name!r} has {count:,} pages without text, as scans have; {do}")
-        title = metadata.pop("title", "")
+        known = {key: " ".join(clean_text(value).split()) for key, value in stated.items() if value}
+        title = known.get("Title", "")
+        metadata = {
+            "author": known.get("Author", ""),
+            "subject": known.get("Subject", ""),
+            "keywords": known.get("Keywords", ""),
+            "created_at": _date(known.get("CreationDate", "")),
+            "modified_at": _date(known.get("ModDate", "")),
+            "page_count": count,
+        }
         if unread:
             # Some pages have text, so the document is not refused; what was left out is told.
             metadata["unread_pages"] = unread
-        return LoadedDocument(raw.name, title, text, {**metadata, "page_count": count}, starts)
+        return LoadedDocument(raw.name, "" if _NO_TITLE.fullmatch(title) else title, text, metadata, starts)
 
 
 class PictureLoader(Loader):
@@ -495,19 +493,6 @@ def _render(pages: Sequence[PageSpans]) -> list[str]:
     ]
     style = measure_style(columns)
     return [clean_text(render_page(page, style)) for page in columns]
-
-
-def _metadata(document: Any) -> dict[str, Any]:
-    stated = {key: " ".join(clean_text(value).split()) for key, value in document.get_metadata_dict().items() if value}
-    title = stated.get("Title", "")
-    return {
-        "title": "" if _NO_TITLE.fullmatch(title) else title,
-        "author": stated.get("Author", ""),
-        "subject": stated.get("Subject", ""),
-        "keywords": stated.get("Keywords", ""),
-        "created_at": _date(stated.get("CreationDate", "")),
-        "modified_at": _date(stated.get("ModDate", "")),
-    }
 
 
 def _date(stated: str) -> str:

@@ -21,10 +21,6 @@ from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocumen
 from heliograph.documents.markdown import finish
 from heliograph.errors import IngestError
 
-# What bytes are, whatever their name says: signatures of formats, and what a ZIP archive holds.
-#
-# Formats that are known and not read here are refused by name, so that no one gets their bytes as text.
-
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 _ZIP = b"PK\x03\x04"
 _EMPTY_ZIP = b"PK\x05\x06"
@@ -82,7 +78,14 @@ def detect_mime_type(raw: RawDocument) -> str:
     if data.startswith((_ZIP, _EMPTY_ZIP)):
         return _detect_archive(raw)
     if data.startswith(_OLE):
-        return _detect_ole(raw)
+        head = data[:_OLE_SEARCHED_BYTES] + data[-_OLE_SEARCHED_BYTES:]
+        for stream, why in _OLE_REFUSED:
+            if stream.encode("utf-16-le") in head:
+                raise IngestError(f"{raw.name!r} {why}")
+        for stream, mime_type in _OLE_STREAMS:
+            if stream.encode("utf-16-le") in head:
+                return mime_type
+        raise IngestError(f"{raw.name!r} is a file of an older Office kind that is not read; save it in today's format")
     for mark, (mime_type, _) in COMPRESSED.items():
         if data.startswith(mark):
             return mime_type
@@ -118,17 +121,6 @@ def _detect_archive(raw: RawDocument) -> str:
         if name in names:
             return mime_type
     raise IngestError(f"{raw.name!r} is a ZIP archive, not a document; unpack it and give the files in it")
-
-
-def _detect_ole(raw: RawDocument) -> str:
-    head = raw.data[:_OLE_SEARCHED_BYTES] + raw.data[-_OLE_SEARCHED_BYTES:]
-    for stream, why in _OLE_REFUSED:
-        if stream.encode("utf-16-le") in head:
-            raise IngestError(f"{raw.name!r} {why}")
-    for stream, mime_type in _OLE_STREAMS:
-        if stream.encode("utf-16-le") in head:
-            return mime_type
-    raise IngestError(f"{raw.name!r} is a file of an older Office kind that is not read; save it in today's format")
 
 
 _GROUP = "heliograph.loaders"

@@ -168,7 +168,11 @@ def type_of_name(name: str, before: str, after: str, *, is_titled: bool = False)
     # Small words that join no names are those of a heading: "Laufende Dienste auf Port 443".
     is_heading = any(word.islower() and word not in _IN_NAMES for word in name.split())
     by_words = "" if is_heading else _by_head(words)
-    by_words = by_words or _place_or_person(words, name) or ("" if is_heading else _by_inner_word(words))
+    by_words = by_words or _place_or_person(words, name)
+    # "Colossal Cave Adventure" and "Wall Street Dictionary" are no places, but "King's College London" is a body.
+    if not by_words and not is_heading and not is_usually_lower(words[-1]):
+        inner = frozenset(words[1:-1]) - _UNSURE_PLACES
+        by_words = next((kind for kind, heads in _BY_HEAD[1:3] if not heads.isdisjoint(inner)), "")
     if by_words or name.rstrip("s").isupper():
         return by_words or "unknown"
     kind = _by_surroundings(before, after, len(words))
@@ -190,15 +194,6 @@ def _by_head(words: Sequence[str]) -> str:
     kind = next((kind for kind, heads in _BY_HEAD if head in heads), "")
     is_unsure = head in _UNSURE_PLACES and all(map(is_usually_lower, words[: words.index(head)]))
     return "" if kind == "location" and is_unsure else kind
-
-
-def _by_inner_word(words: Sequence[str]) -> str:
-    """Judge by a word inside the name, as in "King's College London"."""
-    if is_usually_lower(words[-1]):
-        # "Colossal Cave Adventure", "Wall Street Dictionary".
-        return ""
-    inner = frozenset(words[1:-1]) - _UNSURE_PLACES
-    return next((kind for kind, heads in _BY_HEAD[1:3] if not heads.isdisjoint(inner)), "")
 
 
 def _place_or_person(words: Sequence[str], name: str) -> str:
@@ -305,7 +300,13 @@ class CaseEvidence:
         lower = frozenset(word for word in _WORDS.findall(text) if word.islower())
         capitalised = frozenset(word for word in _INSIDE_SENTENCE.findall(text) if word[0].isupper())
         language, *others = languages_of(text, lower)
-        bare = _bare_words(text) if "de" in (language, *others) else frozenset[str]()
+        bare = frozenset[str]()
+        if "de" in (language, *others):
+            # What stands as names do: "in Debian", and never "das Debian".
+            pairs = _GERMAN_PAIR.findall(text)
+            determined = {word for before, word in pairs if _GERMAN_DETERMINER.fullmatch(before.lower())}
+            counts = Counter(word for before, word in pairs if before.lower() in _PREPOSITIONS)
+            bare = frozenset(word for word, count in counts.items() if count > 1) - determined
         return cls(lower, capitalised, _grammar(language), language, tuple(others), bare)
 
     def of_sentence(self, sentence: str) -> CaseEvidence:
@@ -347,14 +348,6 @@ def _own_words(language: str, beside: str) -> frozenset[str]:
     return stop_words(language) - stop_words(beside) - stop_words("en")
 
 
-def _bare_words(text: str) -> frozenset[str]:
-    """Return the words of a German text that stand as names do: "in Debian", and never "das Debian"."""
-    pairs = _GERMAN_PAIR.findall(text)
-    determined = {word for before, word in pairs if _GERMAN_DETERMINER.fullmatch(before.lower())}
-    counts = Counter(word for before, word in pairs if before.lower() in _PREPOSITIONS)
-    return frozenset(word for word, count in counts.items() if count > 1) - determined
-
-
 @dataclass(slots=True)
 class NameToken:
     """A word or a mark; `is_name` says that a name may begin with it or go on with it."""
@@ -391,46 +384,33 @@ def is_identifier(word: str) -> bool:
     return "." in word and word.rpartition(".")[2].lower() in FILE_SUFFIXES
 
 
-def _is_initial(tokens: list[NameToken], index: int) -> bool:
-    """Return whether a capital here may only mark the start of a sentence, a list item, a quotation or a cell."""
-    if index == 0 or tokens[index - 1].text in _OPENERS:
-        return True
-    return index == 2 and tokens[1].text in {".", ")"} and len(tokens[0].text) <= 2
-
-
 def _may_be_name(tokens: list[NameToken], index: int, evidence: CaseEvidence) -> bool:
     token = tokens[index]
     word, lower = token.text, token.lower
     if not (word[0].isalpha() or word[0] == "_" or word[0].isdigit()):
         return False
     if is_identifier(word):
-        return not _is_numbered_part(tokens, index)
+        # "Table S1" and "Fig. A2" number parts of a document.
+        before = tokens[index - 2 if index > 1 and _is_dot(tokens, index - 1) else index - 1].lower if index else ""
+        return before not in STRUCTURE_WORDS or _PART_NUMBER.fullmatch(word) is None
     if not word[0].isupper() or _is_date_part(tokens, index):
         return False
     if len(word) == 1:
         return _is_initial_letter(tokens, index)
     if word.isupper() and len(word) <= _LONGEST_ACRONYM:
-        return lower not in SHOUTED_WORDS and not _is_in_id(tokens, index)
+        # Nor what is a part of an id, as in `1:CAS:528:DC`.
+        around = tokens[index - 2 : index + 3] if index > 1 else []
+        joined = "".join(token.text for token in around)
+        is_tight = len(around) == 5 and around[-1].end - around[0].start == len(joined)
+        return lower not in SHOUTED_WORDS and not (is_tight and _ID_PART.fullmatch(joined))
     elided, _, rest = lower.replace("’", "'").partition("'")
     # "Don't", and in French "C'est".
     if elided in evidence.function_words or (len(elided) == 1 and rest in evidence.function_words):
         return index > 0 and tokens[index - 1].is_name and lower in _SURNAMES_TOO
-    may_open = _is_initial(tokens, index) or _opens_entry(tokens, index)
+    # Whether a capital here may only mark the start of a sentence, a list item, a quotation or a cell.
+    may_open = index == 0 or tokens[index - 1].text in _OPENERS or _opens_entry(tokens, index)
+    may_open = may_open or (index == 2 and tokens[1].text in {".", ")"} and len(tokens[0].text) <= 2)
     return not may_open or _is_name_at_start(tokens, index, evidence)
-
-
-def _is_numbered_part(tokens: list[NameToken], index: int) -> bool:
-    """Return whether this numbers a part of a document: "Table S1", "Fig. A2"."""
-    before = tokens[index - 2 if index > 1 and _is_dot(tokens, index - 1) else index - 1].lower if index else ""
-    return before in STRUCTURE_WORDS and _PART_NUMBER.fullmatch(tokens[index].text) is not None
-
-
-def _is_in_id(tokens: list[NameToken], index: int) -> bool:
-    """Return whether this is a part of an id, as in `1:CAS:528:DC`."""
-    around = tokens[index - 2 : index + 3] if index > 1 else []
-    joined = "".join(token.text for token in around)
-    is_tight = len(around) == 5 and around[-1].end - around[0].start == len(joined)
-    return is_tight and _ID_PART.fullmatch(joined) is not None
 
 
 def _opens_entry(tokens: list[NameToken], index: int) -> bool:
@@ -483,8 +463,10 @@ def _is_title_case(tokens: list[NameToken], index: int) -> bool:
 def _is_initial_letter(tokens: list[NameToken], index: int) -> bool:
     """Return whether a single capital is an initial as in "J. Smith", or a label as in "Plan B"."""
     if tokens[index].text in {"I", "A"}:
-        if index > 0 and tokens[index - 1].is_name and not _is_lower(tokens, index + 1):
-            return True
+        if index > 0 and tokens[index - 1].is_name:
+            following = tokens[index + 1] if index + 1 < len(tokens) else None
+            if following is None or not following.text.islower() or following.lower in stop_words("en"):
+                return True
         return _is_dot(tokens, index + 1) and index + 2 < len(tokens) and tokens[index + 2].text[0].isupper()
     if index > 0 and index + 1 < len(tokens) and tokens[index + 1].text.istitle():
         # "at Y Combinator", but not "B" in "plan B".
@@ -494,10 +476,6 @@ def _is_initial_letter(tokens: list[NameToken], index: int) -> bool:
 
 def _is_dot(tokens: list[NameToken], index: int) -> bool:
     return index < len(tokens) and tokens[index].text == "."
-
-
-def _is_lower(tokens: list[NameToken], index: int) -> bool:
-    return index < len(tokens) and tokens[index].text.islower() and tokens[index].lower not in stop_words("en")
 
 
 def _is_date_part(tokens: list[NameToken], index: int) -> bool:
@@ -567,13 +545,8 @@ def is_german_noun(
         return True
     if word.endswith(_NOUN_ENDINGS) or len(word) > _LONGEST_SIMPLE_WORD or word.lower() in lower_words:
         return True
-    # "durch Klicken": a verb in the place of a noun.
-    return (before == "durch" and word.endswith("en")) or (_is_frequent(word) and word not in bare)
-
-
-def _is_frequent(word: str) -> bool:
-    """Return whether a word is frequent enough to be one token; names that frequent are among the known ones."""
-    return len(encode(" " + word)) == 1
+    # "durch Klicken": a verb in the place of a noun. Names so frequent that they are one token are known ones.
+    return (before == "durch" and word.endswith("en")) or (len(encode(" " + word)) == 1 and word not in bare)
 
 
 # Names in scripts with capitals: English above all, and any other by the same rule.
@@ -626,7 +599,14 @@ def latin_names(text: str, start: int, end: int, evidence: CaseEvidence) -> list
         if not tokens[index].is_name:
             index += 1
             continue
-        last = _grow(text, tokens, index)
+        last = index
+        while last - index < _MOST_TOKENS and (following := _next_part(tokens, index, last)) > last:
+            line_end = text.find("\n", tokens[last].end, tokens[following].start)
+            if line_end >= 0 and is_own_line(text, line_end):
+                break
+            if line_end < 0 and _COLUMN_GAP in text[tokens[last].end : tokens[following].start]:
+                break
+            last = following
         is_noun = evidence.language == "de" and is_german_noun(
             [token.text for token in tokens], index, last, evidence.bare, evidence.lower
         )
@@ -654,19 +634,6 @@ def _is_label(tokens: list[NameToken], first: int, last: int) -> bool:
 
 def _continues(tokens: list[NameToken], index: int) -> bool:
     return index < len(tokens) and tokens[index].is_name
-
-
-def _grow(text: str, tokens: list[NameToken], first: int) -> int:
-    """Return the index of the last token of the name that begins at `first`."""
-    last = first
-    while last - first < _MOST_TOKENS and (following := _next_part(tokens, first, last)) > last:
-        line_end = text.find("\n", tokens[last].end, tokens[following].start)
-        if line_end >= 0 and is_own_line(text, line_end):
-            break
-        if line_end < 0 and _COLUMN_GAP in text[tokens[last].end : tokens[following].start]:
-            break
-        last = following
-    return last
 
 
 def _next_part(tokens: list[NameToken], first: int, last: int) -> int:
@@ -785,7 +752,9 @@ def _after_titles(tokens: list[NameToken], first: int, last: int) -> int:
     start, are_roles = first, True
     for index in range(first, last):
         word, following = tokens[index].lower, tokens[index + 1]
-        are_roles = are_roles and (word in _BEFORE_GIVEN_NAME or (index == 0 and _is_profession(word)))
+        # By its ending a word says what somebody does: "Keyboardist Boom Gaspar", "Drummers Jack ...".
+        is_profession = word not in GIVEN_NAMES and word.removesuffix("s").endswith(("ist", "ician", "er", "or"))
+        are_roles = are_roles and (word in _BEFORE_GIVEN_NAME or (index == 0 and is_profession))
         if are_roles and following.lower in GIVEN_NAMES:
             return index + 1
         rest = tokens[index + 1 : last + 1]
@@ -796,11 +765,6 @@ def _after_titles(tokens: list[NameToken], first: int, last: int) -> int:
         if word in STRIPPED_TITLES and not is_thing and (following.is_name or following.text == "."):
             start = min(index + (1 if following.is_name else 2), last)
     return start
-
-
-def _is_profession(word: str) -> bool:
-    """Return whether a word says what somebody does, by its ending: "Keyboardist Boom Gaspar", "Drummers Jack ..."."""
-    return word not in GIVEN_NAMES and word.removesuffix("s").endswith(("ist", "ician", "er", "or"))
 
 
 def is_era_or_degree(word: str) -> bool:

@@ -37,19 +37,6 @@ from heliograph.text.name_spans import (
 )
 from heliograph.text.sentences import is_own_line, sentence_spans
 
-__all__ = [
-    "Abbreviation",
-    "NameSpan",
-    "Phrase",
-    "SentenceReading",
-    "code_names",
-    "find_abbreviations",
-    "find_names",
-    "phrases_outside",
-    "read_texts",
-]
-
-
 # Names of code in running text: paths, message topics, dotted names and command line options.
 #
 # A text in, spans of type `artifact` out. What a single word shows by its own make (`snake_case`, `CamelCase`,
@@ -170,7 +157,16 @@ def read_texts(texts: Sequence[str]) -> list[list[SentenceReading]]:
     prose = [_NOT_PROSE.sub(lambda match: " " * len(match.group()), text) for text in texts]
     spans = [_sentences(text) for text in texts]
     tagged = _tag_chinese(prose, spans)
-    return [_read_text(number, text, spans[number], tagged) for number, text in enumerate(prose)]
+    readings: list[list[SentenceReading]] = []
+    for number, text in enumerate(prose):
+        evidence = CaseEvidence.of(text)
+        marked = spans_within(_marked_terms(text, evidence), spans[number])
+        reading = [
+            _read_sentence(text, start, end, evidence.of_sentence(text[start:end]), inside, tagged.get((number, start)))
+            for (start, end), inside in zip(spans[number], marked, strict=True)
+        ]
+        readings.append(reading)
+    return readings
 
 
 def _sentences(text: str) -> list[tuple[int, int]]:
@@ -184,17 +180,6 @@ def _sentences(text: str) -> list[tuple[int, int]]:
             start = end - len(text[line_end:end].lstrip())
         spans.append((start, end))
     return spans
-
-
-def _read_text(
-    number: int, text: str, spans: Sequence[tuple[int, int]], tagged: Mapping[tuple[int, int], _Tagged]
-) -> list[SentenceReading]:
-    evidence = CaseEvidence.of(text)
-    marked = spans_within(_marked_terms(text, evidence), spans)
-    return [
-        _read_sentence(text, start, end, evidence.of_sentence(text[start:end]), inside, tagged.get((number, start)))
-        for (start, end), inside in zip(spans, marked, strict=True)
-    ]
 
 
 def _tag_chinese(texts: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]]) -> dict[tuple[int, int], _Tagged]:
@@ -279,7 +264,12 @@ def _marked_type(mark: str, term: str, evidence: CaseEvidence) -> str:
     if not words or not any(character.isalpha() for character in term):
         return ""
     if mark == "code":
-        return "artifact" if _is_code_name(term, evidence) else ""
+        # Neither a value nor a field of one page is a name: `true`, `name`, `default`, `foo`.
+        folded = term.casefold()
+        is_value = folded in _CODE_LITERALS or folded in evidence.function_words or DATE_PATTERN.fullmatch(term)
+        if is_value or (term.islower() and (term in _NO_TERMS or term in _PLACEHOLDERS)):
+            return ""
+        return "artifact" if is_identifier(term) or _CODE_WORD.fullmatch(term) else ""
     if _ENDS_SENTENCE.search(term[-1:]) or len(words) > _LONGEST_TERM_WORDS or term.casefold() in CALENDAR:
         return ""
     if _HAN.search(term):
@@ -304,16 +294,6 @@ def _quoted_type(words: list[str], evidence: CaseEvidence) -> str:
     return "concept" if is_term and len("".join(words)) > 2 else ""
 
 
-def _is_code_name(term: str, evidence: CaseEvidence) -> bool:
-    is_value = term.casefold() in _CODE_LITERALS or DATE_PATTERN.fullmatch(term) is not None
-    if is_value or term.casefold() in evidence.function_words:
-        return False
-    # A value or a field of one page is no name: `name`, `default`, `foo`.
-    if term.islower() and (term in _NO_TERMS or term in _PLACEHOLDERS):
-        return False
-    return is_identifier(term) or _CODE_WORD.fullmatch(term) is not None
-
-
 def _latin_phrases(
     text: str, start: int, end: int, names: Sequence[NameSpan], evidence: CaseEvidence
 ) -> Iterator[tuple[int, int]]:
@@ -327,7 +307,10 @@ def _latin_phrases(
             name = next(inside, None)
         is_named = name is not None and name.start < match.end()
         word = match.group()
-        is_content = not is_named and _is_content_word(word, evidence)
+        is_content = False
+        if not is_named and len(word) > 2:
+            folded = word.casefold()
+            is_content = folded not in evidence.function_words and folded not in CALENDAR
         if not is_content or len(run) == _LONGEST_PHRASE:
             if len(run) > 1 and before in _DETERMINERS and word in _DETERMINERS and _VERB.search(text, *run[-1]):
                 run.pop()
@@ -340,11 +323,6 @@ def _latin_phrases(
         last = word.lower()
     if run:
         yield run[0][0], run[-1][1]
-
-
-def _is_content_word(word: str, evidence: CaseEvidence) -> bool:
-    lower = word.casefold()
-    return len(word) > 2 and lower not in evidence.function_words and lower not in CALENDAR
 
 
 # Abbreviations that a text introduces: "Message Queuing Telemetry Transport (MQTT)", "MQTT（消息队列遥测传输）".
@@ -388,21 +366,20 @@ def find_abbreviations(text: str, sentences: Sequence[SentenceReading]) -> list[
         text: The text.
         sentences: Its reading, which bounds the search and knows the Chinese phrases.
     """
-    return [found for sentence in sentences for found in _in_sentence(text, sentence)]
-
-
-def _in_sentence(text: str, sentence: SentenceReading) -> Iterator[Abbreviation]:
-    parts = {part.end: part for part in (*sentence.phrases, *sentence.names)}
-    for match in _SHORT_IN_BRACKETS.finditer(text, sentence.start, sentence.end):
-        start = _long_form_start(text, sentence.start, match, parts)
-        if start >= 0 and _is_short_form(match.group(1)):
-            is_possessive = text.endswith(("'s", "’s"), start, match.start())
-            yield Abbreviation(match.span(1), (start, match.start() - 2 * is_possessive))
-    for match in _LONG_IN_BRACKETS.finditer(text, sentence.start, sentence.end):
-        long = match.group(2)
-        is_long = _HAN_NAME.fullmatch(long) or _matched_start(match.group(1), long) == 0
-        if is_long and _is_short_form(match.group(1)):
-            yield Abbreviation(match.span(1), match.span(2))
+    found: list[Abbreviation] = []
+    for sentence in sentences:
+        parts = {part.end: part for part in (*sentence.phrases, *sentence.names)}
+        for match in _SHORT_IN_BRACKETS.finditer(text, sentence.start, sentence.end):
+            start = _long_form_start(text, sentence.start, match, parts)
+            if start >= 0 and _is_short_form(match.group(1)):
+                is_possessive = text.endswith(("'s", "’s"), start, match.start())
+                found.append(Abbreviation(match.span(1), (start, match.start() - 2 * is_possessive)))
+        for match in _LONG_IN_BRACKETS.finditer(text, sentence.start, sentence.end):
+            long = match.group(2)
+            is_long = _HAN_NAME.fullmatch(long) or _matched_start(match.group(1), long) == 0
+            if is_long and _is_short_form(match.group(1)):
+                found.append(Abbreviation(match.span(1), match.span(2)))
+    return found
 
 
 def _is_short_form(short: str) -> bool:
@@ -410,14 +387,7 @@ def _is_short_form(short: str) -> bool:
 
 
 def _long_form_start(text: str, sentence_start: int, bracket: re.Match[str], parts: Mapping[int, _Part]) -> int:
-    """Return where the long form before the bracket begins, or -1.
-
-    Args:
-        text: The text.
-        sentence_start: Where the sentence begins.
-        bracket: The bracket with the short form.
-        parts: Names and phrases of the sentence by their ends.
-    """
+    """Return where the long form before the bracket begins, or -1; `parts` are names and phrases by their ends."""
     end = bracket.start()
     chinese = _chinese_form_start(parts, end)
     if chinese < end:
@@ -469,13 +439,7 @@ def _matched_start(short: str, long: str) -> int:
 
 
 def _spells(letters: str, words: Sequence[str], *, inner: bool) -> bool:
-    """Return whether the words' initials make up the letters; small words may be passed over.
-
-    Args:
-        letters: What is to be spelled, in lower case.
-        words: At most about ten words, in lower case.
-        inner: Whether letters from inside a word may follow its initial.
-    """
+    """Return whether the words' initials, small words passed over, make up the letters; all are in lower case."""
     reached = {0}
     for word in words:
         after = {end for place in reached if place < len(letters) for end in _ends(letters, place, word, inner=inner)}

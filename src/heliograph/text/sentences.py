@@ -12,8 +12,6 @@ from collections.abc import Iterator
 
 from heliograph.text.analysis import HAN, stop_words, word_list
 
-# Line ends that mean something: a title above a paragraph ends early, a wrapped line ends when it is full.
-
 _LONGEST_TITLE = 60
 _HAN = re.compile(rf"[《“]?[{HAN}]")
 _ENDS = frozenset(".,;:!?。，；：！？、")
@@ -93,10 +91,16 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     """
     spans: list[tuple[int, int]] = []
     for start, end, is_whole in _blocks(text):
-        if is_whole:
-            spans.extend(_trimmed(text, start, end))
-        else:
-            spans.extend(_sentences(text, start, end))
+        if not is_whole:
+            number = _LIST_NUMBER.match(text, start, end)
+            for match in _END.finditer(text, number.end() if number else start, end):
+                if match.end() < end and _is_end(text, start, match, end):
+                    # A backtick behind the mark may open the code that the next sentence begins with: "。`nosuid`".
+                    opens = text[match.end() - 1] == "`" and text.count("`", start, match.end()) % 2
+                    stop = match.end() - 1 if opens else match.end()
+                    spans.extend(_trimmed(text, start, stop))
+                    start = stop
+        spans.extend(_trimmed(text, start, end))
     return spans
 
 
@@ -123,19 +127,6 @@ def _blocks(text: str) -> Iterator[tuple[int, int, bool]]:
         end = line_end
     if start >= 0:
         yield start, end, False
-
-
-def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    number = _LIST_NUMBER.match(text, start, end)
-    search_from = number.end() if number else start
-    for match in _END.finditer(text, search_from, end):
-        if match.end() < end and _is_end(text, start, match, end):
-            # A backtick behind the mark may open the code that the next sentence begins with: "。`nosuid` 选项".
-            opens = text[match.end() - 1] == "`" and text.count("`", start, match.end()) % 2
-            stop = match.end() - 1 if opens else match.end()
-            yield from _trimmed(text, start, stop)
-            start = stop
-    yield from _trimmed(text, start, end)
 
 
 def _is_end(text: str, start: int, match: re.Match[str], end: int) -> bool:
