@@ -22,7 +22,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from heliograph.analysis.benchmarking import (
@@ -48,8 +47,8 @@ from heliograph.analysis.inspection import (
 )
 from heliograph.cli.options import ChunkTopK, MaxEntityTokens, MaxRelationTokens, MaxTotalTokens, TopK, combine_filters
 from heliograph.cli.output import BriefText, FlowText, Output, one_line
-from heliograph.cli.rendering import ProgressView, make_table, seconds, status_text, to_plain
-from heliograph.cli.session import EXIT_FAILED, Session, current_session
+from heliograph.cli.rendering import FIGURE, KEY, WIDE, ProgressView, make_table, seconds, status_text, to_plain
+from heliograph.cli.session import EXIT_FAILED, current_session
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
@@ -78,10 +77,10 @@ _SHOWN_CHUNKS = 20
 
 def render_coverage(report: CoverageReport) -> RenderableType:
     """Return a row a mode: shown of found, and the share of what all modes show."""
-    table = _table(f"Coverage: {one_line(report.question, _LIST_CELLS)}", ("mode",), ())
-    for column in ("entities", "relations", "chunks", "documents"):
-        table.add_column(column, justify="right")
-    table.add_column("best entities", ratio=1)
+    shares = {name: {"justify": "right"} for name in ("entities", "relations", "chunks", "documents")}
+    table = make_table(
+        {"mode": KEY, **shares, "best entities": WIDE}, f"Coverage: {one_line(report.question, _LIST_CELLS)}"
+    )
     for row in report.modes:
         cells = (
             f"{item.shown:,}/{item.found:,} {item.share:.0%}"
@@ -95,9 +94,10 @@ def render_coverage(report: CoverageReport) -> RenderableType:
 
 def render_keywords(report: KeywordReport) -> RenderableType:
     """Return a row a keyword: what it finds alone, and how much of that the question shows."""
-    table = _table(f"Keywords: {one_line(report.question, _LIST_CELLS)}", ("level",), ("in result", "chunks"))
-    table.add_column("keyword")
-    table.add_column("finds", ratio=1)
+    table = make_table(
+        {"level": KEY, "in result": FIGURE, "chunks": FIGURE, "keyword": {}, "finds": WIDE},
+        f"Keywords: {one_line(report.question, _LIST_CELLS)}",
+    )
     for item in report.findings:
         is_low = item.level == "low_level"
         found = item.entities if is_low else [" - ".join(pair) for pair in item.relations]
@@ -108,8 +108,8 @@ def render_keywords(report: KeywordReport) -> RenderableType:
 
 def render_tokens(report: TokenReport) -> RenderableType:
     """Return one row per section: the tokens of its budget, and how much was cut."""
-    table = _table(f"Tokens, mode {report.mode.value}", ("section",), ("tokens", "budget", "shown", "found", "cut"))
-    table.add_column("first cut", ratio=1)
+    figures = dict.fromkeys(("tokens", "budget", "shown", "found", "cut"), FIGURE)
+    table = make_table({"section": KEY, **figures, "first cut": WIDE}, f"Tokens, mode {report.mode.value}")
     fixed = (("prompt", report.prompt_tokens), ("question", report.question_tokens), ("frame", report.frame_tokens))
     for name, tokens in fixed:
         table.add_row(name, f"{tokens:,}")
@@ -125,17 +125,17 @@ def render_tokens(report: TokenReport) -> RenderableType:
 def render_comparison(report: Comparison) -> RenderableType:
     """Return modes side by side, how alike they are, and the chunks that they show."""
     figures = ("entities", "relations", "chunks", "documents", "only here", "tokens", "time")
-    table = _table(f"Modes: {one_line(report.question, _LIST_CELLS)}", ("mode",), figures)
+    title = f"Modes: {one_line(report.question, _LIST_CELLS)}"
+    table = make_table({"mode": KEY} | dict.fromkeys(figures, FIGURE), title)
     for row in report.modes:
         counts = (row.entities, row.relations, row.chunks, row.documents, row.only_here, row.context_tokens)
         table.add_row(row.mode.value, *(f"{count:,}" for count in counts), seconds(row.seconds))
-    likeness = _table("Likeness (shared over all)", ("modes",), ("entities", "relations", "chunks", "documents"))
+    likeness = make_table({"modes": KEY} | dict.fromkeys(figures[:4], FIGURE), "Likeness (shared over all)")
     for row in report.overlaps:
         shares = (row.entities, row.relations, row.chunks, row.documents)
         likeness.add_row(f"{row.mode.value} / {row.other.value}", *(f"{share:.0%}" for share in shares))
     modes = [row.mode for row in report.modes]
-    places = _table("Places of chunks", (), tuple(mode.value for mode in modes))
-    places.add_column("chunk of", ratio=1)
+    places = make_table({**{mode.value: FIGURE for mode in modes}, "chunk of": WIDE}, "Places of chunks")
     for row in report.chunks[:_SHOWN_CHUNKS]:
         places.add_row(*(str(row.places.get(mode, "")) for mode in modes), FlowText(f"{row.source} {row.chunk_id}"))
     hidden = len(report.chunks) - _SHOWN_CHUNKS
@@ -147,7 +147,7 @@ def render_benchmark(report: BenchmarkReport) -> RenderableType:
     """Return a row a mode: latency and mean counts."""
     figures = ("p50 ms", "p99 ms", "entities", "relations", "chunks", "docs", "empty")
     title = f"{report.questions:,} questions, {report.repeats:,} times each, {report.concurrency:,} at once"
-    table = _table(title, ("mode",), figures)
+    table = make_table({"mode": KEY} | dict.fromkeys(figures, FIGURE), title)
     for row in report.modes:
         times = (row.p50_seconds, row.p99_seconds)
         counts = (row.entities, row.relations, row.chunks, row.documents)
@@ -162,9 +162,7 @@ def render_benchmark(report: BenchmarkReport) -> RenderableType:
 
 def render_assertions(report: AssertionReport) -> RenderableType:
     """Return a row a question: whether it passed, its recall and what it missed."""
-    table = _table("", ("",), ("recall", "of"))
-    table.add_column("question", ratio=1)
-    table.add_column("missed", ratio=1)
+    table = make_table({"": KEY, "recall": FIGURE, "of": FIGURE, "question": WIDE, "missed": WIDE})
     for item in report.questions:
         state = status_text("ok" if item.passed else "fail")
         missed = [f"{name} (no such entity)" if name in item.unknown else name for name in item.missed]
@@ -172,15 +170,6 @@ def render_assertions(report: AssertionReport) -> RenderableType:
         table.add_row(state, *cells, FlowText(item.question), _names(missed))
     said = "all passed" if report.passed else f"{report.failures:,} of {len(report.questions):,} failed"
     return Group(table, Text(said, "green" if report.passed else "red"))
-
-
-def _table(title: str, names: Sequence[str], figures: Sequence[str]) -> Table:
-    table = make_table(title)
-    for name in names:
-        table.add_column(name, no_wrap=True, style="cyan")
-    for name in figures:
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
 
 
 def _names(names: Iterable[str]) -> BriefText:
@@ -259,7 +248,7 @@ def inspect(
             case Part.TOKENS:
                 spent = inspect_tokens(engine, question, param)
                 report, table = spent, render_tokens(spent)
-    _show(session.output, report, table)
+    session.output.result(to_plain(report), lambda: table)
 
 
 def compare(
@@ -275,7 +264,7 @@ def compare(
     param = QueryParam(top_k=top_k, chunk_top_k=chunk_top_k, filter=combine_filters(filter_))
     with session.engine() as engine, session.output.waiting("searching"):
         found = compare_modes(engine, question, mode or SEARCHING_MODES, param)
-    _show(session.output, found, render_comparison(found))
+    session.output.result(to_plain(found), lambda: render_comparison(found))
 
 
 def visualize(
@@ -342,7 +331,7 @@ def benchmark(
             answers=answers,
             on_done=lambda done, total: told(f"asked, of {total:,}", done),
         )
-    _show(session.output, report, render_benchmark(report))
+    session.output.result(to_plain(report), lambda: render_benchmark(report))
 
 
 def assert_(
@@ -373,16 +362,9 @@ def assert_(
     param = QueryParam(mode=mode, top_k=top_k, chunk_top_k=chunk_top_k, filter=combine_filters(filter_))
     with session.engine() as engine, session.output.waiting("searching"):
         report = check_expectations(engine, questions, param, min_recall)
-    _show(session.output, report, render_assertions(report))
+    session.output.result(to_plain(report), lambda: render_assertions(report))
     if not report.passed:
         raise typer.Exit(EXIT_FAILED)
-
-
-def _show(output: Output, report: object, table: RenderableType) -> None:
-    if output.is_json:
-        output.json(to_plain(report))
-    else:
-        output.show(table)
 
 
 # The files that `eval` writes: checked before anything is measured, written after it was shown.
@@ -534,7 +516,11 @@ def eval_(
     settings = session.load_settings(**_parse_settings(setting or []))
     sets = _read_sets(session.output, paths, (split, extractions), max_passages)
     files.make_folders()
-    run = _evaluate(session, sets, settings, plan)
+    with _watcher(session.output) as watcher, _without_warnings_of_questions():
+        embedding = open_embedding(settings)
+        run = asyncio.run(
+            evaluate(sets, settings, plan, embedding=embedding, open_engine=make_async_engine, watcher=watcher)
+        )
     try:
         if session.output.is_json:
             # Without single questions, of which there are thousands.
@@ -555,22 +541,6 @@ def make_async_engine(settings: Settings, embedding: EmbeddingModel, extractor: 
 def open_embedding(settings: Settings) -> EmbeddingModel | None:  # noqa: ARG001
     """Return the embedding model to use; None leaves it to the settings."""
     return None
-
-
-def _evaluate(
-    session: Session, sets: Sequence[EvaluationSet], settings: Settings, plan: EvaluationPlan
-) -> EvaluationRun:
-    with _watcher(session.output) as watcher, _without_warnings_of_questions():
-        return asyncio.run(
-            evaluate(
-                sets,
-                settings,
-                plan,
-                embedding=open_embedding(settings),
-                open_engine=make_async_engine,
-                watcher=watcher,
-            )
-        )
 
 
 def _read_sets(

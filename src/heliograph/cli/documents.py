@@ -28,6 +28,11 @@ from heliograph.cli.options import (
 )
 from heliograph.cli.output import BriefText, FlowText
 from heliograph.cli.rendering import (
+    FAINT,
+    FIGURE,
+    FOLDED,
+    WIDE,
+    WORD,
     ProgressView,
     fields_table,
     growth,
@@ -81,16 +86,10 @@ def render_documents(page: DocumentPage, offset: int, width: int) -> RenderableT
 
 
 def _wide_documents(documents: Sequence[Document]) -> Table:
-    table = make_table()
-    table.add_column("id", no_wrap=True, style="dim")
-    for name in documents[0].details:
-        table.add_column(name, ratio=1)
-    table.add_column("source", ratio=1, overflow="fold")
-    table.add_column("status", no_wrap=True)
-    table.add_column("chunks", justify="right", no_wrap=True)
-    table.add_column("updated", no_wrap=True)
-    if has_errors := any(item.error for item in documents):
-        table.add_column("error", ratio=1)
+    details = dict.fromkeys(documents[0].details, WIDE)
+    has_errors = any(item.error for item in documents)
+    columns = {"id": FAINT, **details, "source": {**WIDE, **FOLDED}, "status": WORD, "chunks": FIGURE, "updated": WORD}
+    table = make_table(columns | ({"error": WIDE} if has_errors else {}))
     for item in documents:
         details = (FlowText(value, "bold" if name == "title" else "") for name, value in item.details.items())
         cells = (item.id, *details, name_cell(item.source), status_text(item.status))
@@ -100,26 +99,14 @@ def _wide_documents(documents: Sequence[Document]) -> Table:
 
 
 def _stacked_documents(documents: Sequence[Document]) -> Table:
-    table = make_table()
-    table.add_column("document", ratio=1)
-    table.add_column("status", no_wrap=True)
-    table.add_column("chunks", justify="right", no_wrap=True)
-    table.add_column("updated", no_wrap=True)
+    table = make_table({"document": WIDE, "status": WORD, "chunks": FIGURE, "updated": WORD})
     for item in documents:
-        table.add_row(
-            Group(*_about(item), name_cell(item.source), FlowText(item.id, "dim")),
-            status_text(item.status),
-            f"{item.chunk_count:,}",
-            local_time(item.updated_at),
-        )
+        details = item.details.items()
+        about = [FlowText(value, "bold" if name == "title" else "") for name, value in details if value]
+        about += [FlowText(item.error, "red")] if item.error else []
+        name = Group(*about, name_cell(item.source), FlowText(item.id, "dim"))
+        table.add_row(name, status_text(item.status), f"{item.chunk_count:,}", local_time(item.updated_at))
     return table
-
-
-def _about(document: Document) -> list[RenderableType]:
-    about: list[RenderableType] = [
-        FlowText(value, "bold" if name == "title" else "") for name, value in document.details.items() if value
-    ]
-    return [*about, FlowText(document.error, "red")] if document.error else about
 
 
 def render_document(document: Document, chunks: Sequence[Chunk]) -> RenderableType:
@@ -138,31 +125,21 @@ def render_document(document: Document, chunks: Sequence[Chunk]) -> RenderableTy
     about += [("error", FlowText(document.error, "red"))] if document.error else []
     about += [("chat model", tokens(document.usage))] if document.usage != Usage() else []
     about += [(f"  {name}", str(value)) for name, value in document.metadata.items()]
-    return Group(fields_table(about), Text(), _chunks(chunks))
-
-
-def _chunks(chunks: Sequence[Chunk]) -> Table:
-    table = make_table()
-    table.add_column("#", justify="right", no_wrap=True)
-    table.add_column("tokens", justify="right", no_wrap=True)
-    table.add_column("chunk", ratio=1)
+    table = make_table({"#": FIGURE, "tokens": FIGURE, "chunk": WIDE})
     for chunk in chunks:
         text = BriefText(chunk.text, _CHUNK_CELLS)
         headings = FlowText(" > ".join(chunk.headings), "dim")
         table.add_row(
             f"{chunk.position + 1}", f"{chunk.token_count:,}", Group(headings, text) if chunk.headings else text
         )
-    return table
+    return Group(fields_table(about), Text(), table)
 
 
 def render_results(results: Sequence[DocumentResult]) -> RenderableType:
     """Return what became of documents: those that failed or are partial first, and so many of each kind at most."""
     bad = [item for item in results if item.outcome in _BAD]
     good = [item for item in results if item.outcome not in _BAD]
-    table = make_table()
-    table.add_column("outcome", no_wrap=True)
-    table.add_column("chunks", justify="right", no_wrap=True)
-    table.add_column("document")
+    table = make_table({"outcome": WORD, "chunks": FIGURE, "document": {}})
     for item in (*bad[:_SHOWN_FAILURES], *good[:_SHOWN_RESULTS]):
         name = name_cell(item.source or item.id or "(without a name)")
         reason = str(item.error) if item.error else item.detail

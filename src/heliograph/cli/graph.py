@@ -17,7 +17,18 @@ from rich.text import Text
 
 from heliograph.cli.options import MAX_OFFSET
 from heliograph.cli.output import FlowText, printable
-from heliograph.cli.rendering import description_cell, fields_table, local_time, make_table, to_plain
+from heliograph.cli.rendering import (
+    FAINT,
+    FIGURE,
+    FOLDED,
+    WIDE,
+    WORD,
+    description_cell,
+    fields_table,
+    local_time,
+    make_table,
+    to_plain,
+)
 from heliograph.cli.session import Session, current_session
 from heliograph.curation.graph_curation import DuplicatePair, History
 from heliograph.errors import InvalidRequestError, NotFoundError
@@ -58,25 +69,20 @@ def _fragments(description: str) -> list[RenderableType]:
     return [FlowText(fragment.strip()) for fragment in description.split(FIELD_SEPARATOR)]
 
 
-def render_entities(entities: Sequence[Entity], title: str = "") -> RenderableType:
+def render_entities(entities: Sequence[Entity], title: str | None = None) -> RenderableType:
     """Return a table of entities."""
-    table = make_table(title)
-    table.add_column("entity", min_width=12, max_width=24)
-    table.add_column("type", no_wrap=True, style="dim")
-    table.add_column("relations", justify="right", no_wrap=True)
-    table.add_column("description", ratio=1)
+    named = {"min_width": 12, "max_width": 24}
+    table = make_table({"entity": named, "type": FAINT, "relations": FIGURE, "description": WIDE}, title)
     for item in entities:
         name = FlowText(item.name, "bold")
         table.add_row(name, Text(printable(item.type)), f"{item.degree:,}", description_cell(item.description))
     return table
 
 
-def render_relations(relations: Sequence[Relation], title: str = "") -> RenderableType:
+def render_relations(relations: Sequence[Relation], title: str | None = None) -> RenderableType:
     """Return a table of relations."""
-    table = make_table(title)
-    table.add_column("relation", min_width=16, max_width=28)
-    table.add_column("weight", justify="right", no_wrap=True)
-    table.add_column("description", ratio=1)
+    named = {"min_width": 16, "max_width": 28}
+    table = make_table({"relation": named, "weight": FIGURE, "description": WIDE}, title)
     for item in relations:
         pair = Group(FlowText(item.source, "bold"), FlowText(item.target, "bold"))
         about = FlowText(", ".join(item.keywords), "cyan")
@@ -101,22 +107,15 @@ def render_paths(paths: Sequence[GraphPath]) -> RenderableType:
     for number, path in enumerate(paths, 1):
         length = len(path.relations)
         parts.append(Text(f"path {number} of {len(paths)}, {length} relation{'' if length == 1 else 's'}", "dim"))
-        parts += _steps(path)
-        parts.append(Text())
+        table = make_table({"way": FAINT, "step": WIDE}, with_header=False)
+        for place, entity in enumerate(path.entities):
+            table.add_row("", FlowText(entity.name, "bold"))
+            if place < length:
+                relation = path.relations[place]
+                about = FlowText(", ".join(relation.keywords), "cyan")
+                table.add_row("|", Group(about, description_cell(relation.description)))
+        parts += [table, Text()]
     return Group(*parts[:-1])
-
-
-def _steps(path: GraphPath) -> list[RenderableType]:
-    table = make_table(with_header=False)
-    table.add_column(no_wrap=True, style="dim")
-    table.add_column(ratio=1)
-    for place, entity in enumerate(path.entities):
-        table.add_row("", FlowText(entity.name, "bold"))
-        if place < len(path.relations):
-            relation = path.relations[place]
-            about = FlowText(", ".join(relation.keywords), "cyan")
-            table.add_row("|", Group(about, description_cell(relation.description)))
-    return [table]
 
 
 def entities(
@@ -188,12 +187,10 @@ def paths(
         if not found:
             _require_entity(session, engine, name)
             _require_entity(session, engine, other)
-    if session.output.is_json:
-        session.output.json({"paths": to_plain(found)})
-    elif found:
-        session.output.show(render_paths(found))
-    else:
-        session.output.show(Text(f"no path of at most {max_length} relations"))
+    session.output.result(
+        {"paths": to_plain(found)},
+        lambda: render_paths(found) if found else Text(f"no path of at most {max_length} relations"),
+    )
 
 
 def _require_entity(session: Session, engine: Heliograph, name: str) -> Entity:
@@ -219,13 +216,9 @@ def render_curation(item: Curation) -> RenderableType:
     return fields_table(rows)
 
 
-def render_curations(items: Sequence[Curation], title: str = "") -> RenderableType:
+def render_curations(items: Sequence[Curation], title: str | None = None) -> RenderableType:
     """Return a table of curations."""
-    table = make_table(title)
-    table.add_column("curation", no_wrap=True, style="dim")
-    table.add_column("when", no_wrap=True)
-    table.add_column("by", overflow="fold")
-    table.add_column("what", ratio=1)
+    table = make_table({"curation": FAINT, "when": WORD, "by": FOLDED, "what": WIDE}, title)
     for item in items:
         undone = "" if item.is_active else f" (undone by {item.undone_by or 'somebody'})"
         table.add_row(item.id, local_time(item.created_at), item.author, FlowText(_what(item) + undone))
@@ -234,11 +227,9 @@ def render_curations(items: Sequence[Curation], title: str = "") -> RenderableTy
 
 def render_history(history: History) -> RenderableType:
     """Return who said what of one thing."""
-    table = make_table(f"said by {history.statement_count:,} mentions")
-    table.add_column("source", overflow="fold", max_width=30)
-    table.add_column("chunk", justify="right", no_wrap=True)
-    table.add_column("name", overflow="fold", max_width=24)
-    table.add_column("what", ratio=1)
+    source, name = {**FOLDED, "max_width": 30}, {**FOLDED, "max_width": 24}
+    columns = {"source": source, "chunk": FIGURE, "name": name, "what": WIDE}
+    table = make_table(columns, f"said by {history.statement_count:,} mentions")
     for item in history.statements:
         said = " / ".join(part for part in (item.type, ", ".join(item.keywords), item.description) if part)
         table.add_row(item.source, str(item.position), FlowText(" - ".join(item.names)), description_cell(said))
@@ -250,11 +241,8 @@ def render_history(history: History) -> RenderableType:
 
 def render_duplicates(pairs: Sequence[DuplicatePair]) -> RenderableType:
     """Return a table of pairs."""
-    table = make_table()
-    table.add_column("score", justify="right", no_wrap=True)
-    table.add_column("entity", overflow="fold", max_width=28)
-    table.add_column("other", overflow="fold", max_width=28)
-    table.add_column("why", ratio=1)
+    name = {**FOLDED, "max_width": 28}
+    table = make_table({"score": FIGURE, "entity": name, "other": name, "why": WIDE})
     for pair in pairs:
         table.add_row(f"{pair.score:.2f}", FlowText(pair.name), FlowText(pair.other), FlowText(pair.reason))
     return table

@@ -31,7 +31,7 @@ from heliograph._version import __version__
 from heliograph.chat.base import ChatMessage, ChatModel, ChatRequest, Purpose
 from heliograph.chat.wrappers import build_chat_model
 from heliograph.cli.output import FlowText, has_bounds
-from heliograph.cli.rendering import byte_size, fields_table, make_table, seconds, status_text, to_plain
+from heliograph.cli.rendering import WIDE, WORD, byte_size, fields_table, make_table, seconds, status_text, to_plain
 from heliograph.cli.session import EXIT_FAILED, current_session, workspace_is_missing
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.embedding.wrappers import build_embedding_model
@@ -253,7 +253,7 @@ async def run_checks(load_settings: Callable[[], Settings], given: Sequence[str]
         Check("settings", State.OK, f"{where}; {said or 'otherwise all defaults'}"),
         await _guarded("data folder", lambda: asyncio.to_thread(_try_folder, settings.store.data_dir)),
     ]
-    checks.append(await _guarded("Chinese words", _check_chinese))
+    checks.append(await _guarded("Chinese words", lambda: asyncio.to_thread(_try_chinese)))
     embedding, info = await _check_embedding(settings.embedding)
     checks += [embedding, await _check_store(settings.store, info)]
     if info is not None and not workspace_is_missing(settings.store):
@@ -328,9 +328,9 @@ def _try_folder(folder: Path) -> Check:
     return Check("data folder", state, f"{str(folder)!r} can be written{made}; {byte_size(free)} free")
 
 
-async def _check_chinese() -> Check:
+def _try_chinese() -> Check:
     started = time.perf_counter()
-    words = await asyncio.to_thread(tag_words, ["林知远在成都维护岷江集群。"])
+    words = tag_words(["林知远在成都维护岷江集群。"])
     took = seconds(time.perf_counter() - started)
     return Check("Chinese words", State.OK, f"segmentation works ({len(words[0])} words), loaded in {took}")
 
@@ -483,12 +483,8 @@ def render_settings(values: Sequence[SettingValue], *, is_bounded: bool) -> Rend
 
     What they mean stands below them; where no width has to be kept to, in a column of its own.
     """
-    table = make_table()
-    table.add_column("setting", ratio=3)
-    table.add_column("value", ratio=2)
-    table.add_column("from", no_wrap=True)
-    if not is_bounded:
-        table.add_column("meaning")
+    columns = {"setting": {"ratio": 3}, "value": {"ratio": 2}, "from": WORD}
+    table = make_table(columns if is_bounded else columns | {"meaning": {}})
     for item in values:
         style = "" if item.origin == "default" else "bold"
         name, meaning = FlowText(item.row.path, style or "cyan"), FlowText(item.row.description, "dim")
@@ -503,10 +499,7 @@ def render_settings(values: Sequence[SettingValue], *, is_bounded: bool) -> Rend
 
 def render_checks(checks: Sequence[Check]) -> RenderableType:
     """Return what `doctor` found."""
-    table = make_table(with_header=False)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(ratio=1)
+    table = make_table({"state": WORD, "check": WORD, "detail": WIDE}, with_header=False)
     for check in checks:
         table.add_row(status_text(check.state), check.name, FlowText(check.detail))
     return table
@@ -536,11 +529,9 @@ def settings(
         session.output.piece(settings_markdown())
         return
     values = list_values(session.settings, session.given_settings)
-    if session.output.is_json:
-        rows = [to_plain(item.row) | {"value": item.value, "origin": item.origin} for item in values]
-        session.output.json({"settings": rows})
-    else:
-        session.output.show(render_settings(values, is_bounded=has_bounds(session.output.console)))
+    rows = [to_plain(item.row) | {"value": item.value, "origin": item.origin} for item in values]
+    is_bounded = has_bounds(session.output.console)
+    session.output.result({"settings": rows}, lambda: render_settings(values, is_bounded=is_bounded))
 
 
 def doctor(ctx: typer.Context) -> None:

@@ -189,6 +189,13 @@ class Output:
         else:
             self.show(render())
 
+    def done(self, plain: Any, note: str) -> None:
+        """Print what a command did: as JSON with `--json`, else as a note."""
+        if self.is_json:
+            self.json(plain)
+        else:
+            self.note(note)
+
     def text(self, text: str) -> None:
         """Print text from outside: wrapped on a terminal, line for line as it is elsewhere."""
         if self.console.is_terminal:

@@ -21,7 +21,7 @@ from heliograph.cli.documents import tokens
 from heliograph.cli.graph import render_entities, render_relations
 from heliograph.cli.options import ChunkTopK, MaxEntityTokens, MaxRelationTokens, MaxTotalTokens, TopK, combine_filters
 from heliograph.cli.output import BriefText, FlowText, Output
-from heliograph.cli.rendering import make_table, name_cell, seconds
+from heliograph.cli.rendering import FAINT, FOLDED, KEY, WIDE, make_table, name_cell, seconds
 from heliograph.cli.session import current_session
 from heliograph.models import DEFAULT_MODE, Usage
 from heliograph.query.answers.models import Answer, AnswerKind
@@ -53,10 +53,8 @@ def render_references(references: Sequence[Reference], text: str, *, shows_all: 
     """Return the documents that a text cites by number, or all of them if it cites none."""
     cited = set(_CITED.findall(text))
     shown = [item for item in references if shows_all or item.reference_id in cited] or references
-    table = make_table("References", with_header=False)
-    table.add_column(no_wrap=True, justify="right", style="cyan")
-    table.add_column(overflow="fold")
-    table.add_column(no_wrap=True, style="dim")
+    columns = {"reference": {**KEY, "justify": "right"}, "source": FOLDED, "chunks": FAINT}
+    table = make_table(columns, "References", with_header=False)
     for item in shown:
         count = f"{item.count} chunk{'' if item.count == 1 else 's'}"
         table.add_row(f"[{item.reference_id}]", name_cell(item.source), count)
@@ -81,10 +79,7 @@ def render_retrieved_relations(context: Context) -> RenderableType:
 
 def render_chunks(context: Context) -> RenderableType:
     """Return the chunks of a context, shortened on a terminal, with how each was found."""
-    table = make_table("Chunks")
-    table.add_column("ref", no_wrap=True, style="cyan", justify="right")
-    table.add_column("found by", no_wrap=True, style="dim")
-    table.add_column("chunk", ratio=1)
+    table = make_table({"ref": {**KEY, "justify": "right"}, "found by": FAINT, "chunk": WIDE}, "Chunks")
     for item in context.chunks:
         place = FlowText(" > ".join((item.source, *item.chunk.headings)), "dim")
         marks = " ".join(str(mark) for mark in item.marks)

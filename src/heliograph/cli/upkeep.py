@@ -18,7 +18,7 @@ from rich.text import Text
 
 from heliograph.cli.options import MAX_OFFSET
 from heliograph.cli.output import BriefText, FlowText
-from heliograph.cli.rendering import fields_table, local_time, make_table, to_plain
+from heliograph.cli.rendering import FOLDED, fields_table, local_time, make_table, to_plain
 from heliograph.cli.session import EXIT_FAILED, Session, current_session
 from heliograph.embedding.wrappers import build_embedding_model
 from heliograph.engine import with_store
@@ -29,7 +29,6 @@ from heliograph.maintenance.migration import MigrationReport, migrate_workspace
 from heliograph.maintenance.transfer import detect_import
 from heliograph.maintenance.workspace import ReembedReport, reembed_workspace, restore_workspace
 from heliograph.models import Batch
-from heliograph.settings import Settings
 from heliograph.stores.registry import salvage_store
 
 # What checks and batches look like on a terminal.
@@ -45,9 +44,7 @@ def render_check(report: CheckReport) -> RenderableType:
     )
     if not report.problem_count:
         return Text(f"{looked}: everything agrees")
-    table = make_table()
-    for name in ("about", "id", "what is wrong"):
-        table.add_column(name, overflow="fold")
+    table = make_table(dict.fromkeys(("about", "id", "what is wrong"), FOLDED))
     for problem in report.problems[:_SHOWN]:
         table.add_row(problem.subject, problem.id, FlowText(problem.message))
     hidden = report.problem_count - min(len(report.problems), _SHOWN)
@@ -60,9 +57,7 @@ def render_batches(batches: Sequence[Batch]) -> RenderableType:
     """Return batches as a table."""
     if not batches:
         return Text("nothing was taken in yet")
-    table = make_table()
-    for name in ("batch", "documents", "chunks", "tokens", "begun", "last change"):
-        table.add_column(name, overflow="fold")
+    table = make_table(dict.fromkeys(("batch", "documents", "chunks", "tokens", "begun", "last change"), FOLDED))
     for batch in batches:
         counts = ", ".join(f"{count:,} {status.value}" for status, count in sorted(batch.documents.items()))
         table.add_row(
@@ -131,10 +126,7 @@ def forget_store(
     """Keep nothing more for an engine that no setting names any more."""
     session = current_session(ctx)
     asyncio.run(forget_follower(session.settings.store, name))
-    if session.output.is_json:
-        session.output.json({"forgotten": name})
-    else:
-        session.output.note(f"{name} is forgotten; if a setting names it again, it is filled anew")
+    session.output.done({"forgotten": name}, f"{name} is forgotten; if a setting names it again, it is filled anew")
 
 
 def backup(
@@ -146,10 +138,10 @@ def backup(
     with session.engine() as engine, session.output.waiting("writing the backup"):
         engine.backup(path)
     size = path.stat().st_size
-    if session.output.is_json:
-        session.output.json({"file": str(path), "bytes": size})
-    else:
-        session.output.note(f"{path} holds the workspace ({size:,} bytes); 'heliograph restore' brings it back")
+    session.output.done(
+        {"file": str(path), "bytes": size},
+        f"{path} holds the workspace ({size:,} bytes); 'heliograph restore' brings it back",
+    )
 
 
 def restore(
@@ -161,10 +153,10 @@ def restore(
     store = session.settings.store
     with session.output.waiting("reading the backup"):
         asyncio.run(restore_workspace(store, path))
-    if session.output.is_json:
-        session.output.json({"workspace": store.workspace, "data_dir": str(store.data_dir)})
-    else:
-        session.output.note(f"{path} is now the workspace {store.workspace!r} in {str(store.data_dir)!r}")
+    session.output.done(
+        {"workspace": store.workspace, "data_dir": str(store.data_dir)},
+        f"{path} is now the workspace {store.workspace!r} in {str(store.data_dir)!r}",
+    )
 
 
 def vacuum(ctx: typer.Context) -> None:
@@ -174,10 +166,7 @@ def vacuum(ctx: typer.Context) -> None:
         before = engine.stats().bytes_on_disk
         engine.vacuum()
         after = engine.stats().bytes_on_disk
-    if session.output.is_json:
-        session.output.json({"bytes_before": before, "bytes_after": after})
-    else:
-        session.output.note(f"{before:,} bytes before, {after:,} after")
+    session.output.done({"bytes_before": before, "bytes_after": after}, f"{before:,} bytes before, {after:,} after")
 
 
 def clear(ctx: typer.Context, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
@@ -190,23 +179,28 @@ def clear(ctx: typer.Context, yes: Annotated[bool, typer.Option("--yes", "-y", h
             question = f"Delete all {documents:,} documents of the workspace {name!r}, and all that was made of them?"
             typer.confirm(question, abort=True, err=True)
         engine.clear()
-    if session.output.is_json:
-        session.output.json({"deleted_documents": documents})
-    else:
-        session.output.note(f"the workspace {name!r} is empty")
+    session.output.done({"deleted_documents": documents}, f"the workspace {name!r} is empty")
 
 
 def reembed(ctx: typer.Context) -> None:
     """Embed the workspace anew with the configured embedding; the old vectors answer until all are there."""
     session = current_session(ctx)
+    settings = session.settings
+
+    async def work(progress: Callable[[str, int], None]) -> ReembedReport:
+        embedding = await build_embedding_model(settings.embedding)
+        try:
+            has_chat = bool(settings.chat.model)
+            return await reembed_workspace(
+                settings.store, settings.ingest, embedding, has_chat=has_chat, progress=progress
+            )
+        finally:
+            await embedding.close()
+
     with session.output.counting("looking") as progress:
-        report = asyncio.run(_reembed(session.settings, progress))
-    if session.output.is_json:
-        session.output.json(to_plain(report))
-    else:
-        session.output.note(
-            f"embedded {report.chunks:,} chunks, {report.entities:,} entities and {report.relations:,} relations anew"
-        )
+        report = asyncio.run(work(progress))
+    counts = f"{report.chunks:,} chunks, {report.entities:,} entities and {report.relations:,} relations"
+    session.output.done(to_plain(report), f"embedded {counts} anew")
 
 
 def batches(
@@ -219,15 +213,6 @@ def batches(
     with session.engine() as engine:
         found = engine.batches(offset=offset, limit=limit)
     session.output.result(to_plain(found), lambda: render_batches(found))
-
-
-async def _reembed(settings: Settings, progress: Callable[[str, int], None]) -> ReembedReport:
-    embedding = await build_embedding_model(settings.embedding)
-    try:
-        has_chat = bool(settings.chat.model)
-        return await reembed_workspace(settings.store, settings.ingest, embedding, has_chat=has_chat, progress=progress)
-    finally:
-        await embedding.close()
 
 
 def _show_check(session: Session, report: CheckReport) -> None:
@@ -260,9 +245,7 @@ def render_import(report: ImportReport) -> RenderableType:
     fields = fields_table(rows)
     if not report.notes:
         return fields
-    table = make_table()
-    for name in ("", "count", "what", "for example"):
-        table.add_column(name, overflow="fold", justify="right" if name == "count" else "left")
+    table = make_table({"": FOLDED, "count": {**FOLDED, "justify": "right"}, "what": FOLDED, "for example": FOLDED})
     for note in report.notes:
         examples = Group(*(BriefText(example, _EXAMPLE_CELLS) for example in note.examples[:_SHOWN_EXAMPLES]))
         table.add_row(note.kind.value, f"{note.count:,}", FlowText(note.text), examples)
@@ -271,9 +254,7 @@ def render_import(report: ImportReport) -> RenderableType:
 
 def render_migration(report: MigrationReport) -> RenderableType:
     """Return what both stores now hold alike, and what follows the target."""
-    table = make_table()
-    for name in ("what", "count", "checksum"):
-        table.add_column(name, overflow="fold", justify="right" if name == "count" else "left")
+    table = make_table({"what": FOLDED, "count": {**FOLDED, "justify": "right"}, "checksum": FOLDED})
     for item in report.kinds:
         table.add_row(item.kind, f"{item.count:,}", item.checksum)
     lines = [f"both stores hold the same; {report.copied:,} things were written by this run"]
@@ -298,11 +279,9 @@ def export(
     session = current_session(ctx)
     with session.engine() as engine, session.output.waiting("writing the export"):
         count = engine.export(path, form)
-    if session.output.is_json:
-        session.output.json({"path": str(path), "format": form.value, "count": count})
-    else:
-        what = "documents" if form is ExportFormat.JSONL else "entries"
-        session.output.note(f"{path} holds the workspace as {form.value}: {count:,} {what}")
+    told = f"{count:,} {'documents' if form is ExportFormat.JSONL else 'entries'}"
+    plain = {"path": str(path), "format": form.value, "count": count}
+    session.output.done(plain, f"{path} holds the workspace as {form.value}: {told}")
 
 
 def import_(
