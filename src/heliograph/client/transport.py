@@ -3,7 +3,7 @@
 A call is tried again when the service says "later" (429, 503) or could not be connected to, and only if it is safe:
 reading and asking. A token that the service renews is used from then on; one that has run out leads to one new login.
 
-A `Transport` is all that differs between the client for async code and the one that blocks: both have the same
+A `Transport` is all that differs between the client for async code and the one that blocks: both kinds have the same
 methods, but of `BlockingTransport` none ever waits for an event loop.
 """
 
@@ -14,30 +14,13 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
 import httpx
 
 from heliograph.client.reading import read_as, response_error, retry_after_seconds
 from heliograph.errors import InvalidRequestError, ServiceUnavailable
-
-__all__ = [
-    "AsyncTransport",
-    "Attempts",
-    "BlockingTransport",
-    "Call",
-    "ClientOptions",
-    "Connection",
-    "Secret",
-    "Transport",
-    "get",
-    "path_of",
-    "read_reply",
-    "request_arguments",
-    "send",
-    "transport_error",
-]
 
 T = TypeVar("T")
 
@@ -80,9 +63,9 @@ def get(path: str, kind: type[T], **query: str | int | bool | None) -> Call[T]:
     return Call("GET", path, lambda body: read_as(kind, body), query=given, is_safe=True)
 
 
-def send(method: str, path: str, kind: type[T], body: Any = None) -> Call[T]:
-    """Return a call that changes something."""
-    return Call(method, path, lambda reply: read_as(kind, reply), json=body)
+def send(method: str, path: str, kind: type[T], body: Any = None, *, is_safe: bool = False) -> Call[T]:
+    """Return a call that changes something, or, where that is safe, asks something."""
+    return Call(method, path, lambda reply: read_as(kind, reply), json=body, is_safe=is_safe)
 
 
 def path_of(*parts: str) -> str:
@@ -197,7 +180,12 @@ class Attempts:
         if response is not None and response.status_code == 401 and may_log_in_again:
             self._connection.token = None
             return 0.0
-        if self._may_repeat(response, error):
+        if response is None:
+            # A time-out of the reply is not among them: it would come again, and the service is at work on the first.
+            passes = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.RemoteProtocolError)
+        else:
+            passes = response.status_code in _LATER
+        if passes and self._call.is_safe and self._tries <= self._connection.options.retries:
             told = retry_after_seconds(response.headers) if response is not None else None
             wait = _FIRST_WAIT_SECONDS * 2 ** (self._tries - 1) if told is None else told
             if wait <= self._connection.options.max_wait_seconds:
@@ -205,28 +193,6 @@ class Attempts:
         if response is None:
             raise transport_error(self._connection, error or httpx.TransportError("nothing came")) from error
         raise response_error(response.status_code, response.content, response.headers)
-
-    def _may_repeat(self, response: httpx.Response | None, error: httpx.HTTPError | None) -> bool:
-        if not self._call.is_safe or self._tries > self._connection.options.retries:
-            return False
-        if response is not None:
-            return response.status_code in _LATER
-        # A time-out of the reply is not among them: it would come again, and the service is at work on the first.
-        return isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.RemoteProtocolError)
-
-
-def request_arguments(call: Call[Any]) -> dict[str, Any]:
-    """Return a call as httpx takes it."""
-    arguments: dict[str, Any] = {"method": call.method, "url": call.path}
-    if call.query:
-        arguments["params"] = dict(call.query)
-    if call.json is not None:
-        arguments["json"] = call.json
-    if call.form:
-        arguments["data"] = dict(call.form)
-    if call.file is not None:
-        arguments["files"] = {"file": call.file}
-    return arguments
 
 
 def read_reply(call: Call[Any], response: httpx.Response) -> Any:
@@ -257,106 +223,81 @@ def transport_error(connection: Connection, error: httpx.HTTPError) -> ServiceUn
     return ServiceUnavailable(f"the service at {connection.base_url!r} {said}")
 
 
-class Transport(Protocol):
-    """Carries requests. Its coroutines either wait for the running event loop or, all of them, block."""
+class AsyncTransport:
+    """Carries requests, and waits for the running event loop meanwhile."""
 
-    def build_request(self, arguments: Mapping[str, Any], headers: Mapping[str, str]) -> httpx.Request:
-        """Return a request to the service, as `request_arguments` describes it."""
-        ...
+    def __init__(self, base_url: str, options: ClientOptions, transport: httpx.AsyncBaseTransport | None) -> None:
+        self.http = httpx.AsyncClient(base_url=base_url, timeout=options.to_httpx(), transport=transport)
 
     async def send(self, request: httpx.Request) -> httpx.Response:
         """Return the response as soon as its headers are there."""
-        ...
+        return await self.http.send(request, stream=True)
 
     async def read(self, response: httpx.Response) -> None:
         """Read the body of a response and let go of its connection."""
-        ...
-
-    async def release(self, response: httpx.Response) -> None:
-        """Let go of the connection of a response that is not read to its end."""
-        ...
-
-    def pieces(self, response: httpx.Response) -> AsyncIterator[bytes]:
-        """Yield the body as it comes."""
-        ...
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait."""
-        ...
-
-    async def in_thread(self, function: Callable[[], T]) -> T:
-        """Return what a function returns that reads files."""
-        ...
-
-    async def close(self) -> None:
-        """Close all connections."""
-        ...
-
-
-class AsyncTransport(Transport):
-    """Waits for the running event loop."""
-
-    def __init__(self, base_url: str, options: ClientOptions, transport: httpx.AsyncBaseTransport | None) -> None:
-        self._http = httpx.AsyncClient(base_url=base_url, timeout=options.to_httpx(), transport=transport)
-
-    def build_request(self, arguments: Mapping[str, Any], headers: Mapping[str, str]) -> httpx.Request:
-        return self._http.build_request(**arguments, headers=headers)
-
-    async def send(self, request: httpx.Request) -> httpx.Response:
-        return await self._http.send(request, stream=True)
-
-    async def read(self, response: httpx.Response) -> None:
         try:
             await response.aread()
         finally:
             await response.aclose()
 
     async def release(self, response: httpx.Response) -> None:
+        """Let go of the connection of a response that is not read to its end."""
         await response.aclose()
 
     def pieces(self, response: httpx.Response) -> AsyncIterator[bytes]:
+        """Yield the body as it comes."""
         return response.aiter_bytes()
 
     async def sleep(self, seconds: float) -> None:
+        """Wait."""
         await asyncio.sleep(seconds)
 
     async def in_thread(self, function: Callable[[], T]) -> T:
+        """Return what a function returns that reads files."""
         return await asyncio.to_thread(function)
 
     async def close(self) -> None:
-        await self._http.aclose()
+        """Close all connections."""
+        await self.http.aclose()
 
 
-class BlockingTransport(Transport):
-    """Blocks the thread that calls."""
+class BlockingTransport:
+    """Carries requests as `AsyncTransport` does, but blocks the thread that calls: its coroutines never wait."""
 
     def __init__(self, base_url: str, options: ClientOptions, transport: httpx.BaseTransport | None) -> None:
-        self._http = httpx.Client(base_url=base_url, timeout=options.to_httpx(), transport=transport)
-
-    def build_request(self, arguments: Mapping[str, Any], headers: Mapping[str, str]) -> httpx.Request:
-        return self._http.build_request(**arguments, headers=headers)
+        self.http = httpx.Client(base_url=base_url, timeout=options.to_httpx(), transport=transport)
 
     async def send(self, request: httpx.Request) -> httpx.Response:
-        return self._http.send(request, stream=True)
+        """Return the response as soon as its headers are there."""
+        return self.http.send(request, stream=True)
 
     async def read(self, response: httpx.Response) -> None:
+        """Read the body of a response and let go of its connection."""
         try:
             response.read()
         finally:
             response.close()
 
     async def release(self, response: httpx.Response) -> None:
+        """Let go of the connection of a response that is not read to its end."""
         response.close()
 
     async def pieces(self, response: httpx.Response) -> AsyncIterator[bytes]:
+        """Yield the body as it comes."""
         for piece in response.iter_bytes():
             yield piece
 
     async def sleep(self, seconds: float) -> None:
+        """Block."""
         time.sleep(seconds)  # noqa: ASYNC251 (what calls it blocks)
 
     async def in_thread(self, function: Callable[[], T]) -> T:
+        """Return what a function returns, run in this thread."""
         return function()
 
     async def close(self) -> None:
-        self._http.close()
+        """Close all connections."""
+        self.http.close()
+
+
+Transport = AsyncTransport | BlockingTransport
