@@ -240,14 +240,14 @@ def inspect(
     with session.engine() as engine, session.output.waiting("searching"):
         match part:
             case Part.COVERAGE:
-                covered = inspect_coverage(engine, question, mode or SEARCHING_MODES, param)
-                report, table = covered, render_coverage(covered)
+                report = inspect_coverage(engine, question, mode or SEARCHING_MODES, param)
+                table = render_coverage(report)
             case Part.KEYWORDS:
-                searched = inspect_keywords(engine, question, param)
-                report, table = searched, render_keywords(searched)
+                report = inspect_keywords(engine, question, param)
+                table = render_keywords(report)
             case Part.TOKENS:
-                spent = inspect_tokens(engine, question, param)
-                report, table = spent, render_tokens(spent)
+                report = inspect_tokens(engine, question, param)
+                table = render_tokens(report)
     session.output.result(to_plain(report), lambda: table)
 
 
@@ -298,11 +298,9 @@ def visualize(
             drawn = draw_neighbourhood(around)
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(to_html(drawn), "utf-8")
-    if session.output.is_json:
-        counts = {"entities": len(drawn.entities), "relations": len(drawn.relations), "chunks": len(drawn.chunks)}
-        session.output.json({"file": str(output), "title": drawn.title, "summary": drawn.summary} | counts)
-    else:
-        session.output.text(f"{output}: {drawn.summary}")
+    counts = {"entities": len(drawn.entities), "relations": len(drawn.relations), "chunks": len(drawn.chunks)}
+    plain = {"file": str(output), "title": drawn.title, "summary": drawn.summary} | counts
+    session.output.told(plain, f"{output}: {drawn.summary}")
 
 
 def benchmark(
@@ -548,8 +546,7 @@ def _read_sets(
 ) -> list[EvaluationSet]:
     sets: list[EvaluationSet] = []
     for path in paths:
-        found = find_sets(Path(path))
-        for folder in found:
+        for folder in find_sets(Path(path)):
             read = read_set(folder, *choice)
             if max_passages is not None and len(read.passages) > max_passages:
                 output.note(f"{read.name} is left out: it has {len(read.passages):,} passages")

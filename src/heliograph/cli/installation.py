@@ -119,7 +119,18 @@ class SettingValue:
 
 def list_settings() -> list[SettingRow]:
     """Return all settings, by room, in the order in which they are defined."""
-    return [_row(room, name, field) for room, model in _rooms() for name, field in model.model_fields.items()]
+    return [
+        SettingRow(
+            room,
+            name,
+            f"HELIOGRAPH_{room}__{name}".upper(),
+            _allowed(field),
+            _default(to_plain(field.default)),
+            field.description or "",
+        )
+        for room, model in _rooms()
+        for name, field in model.model_fields.items()
+    ]
 
 
 def list_values(settings: Settings, given: Iterable[str] = ()) -> list[SettingValue]:
@@ -131,13 +142,12 @@ def list_values(settings: Settings, given: Iterable[str] = ()) -> list[SettingVa
     """
     origins = Settings.find_origins() | dict.fromkeys(given, "command line")
     return [
-        SettingValue(row, _shown(getattr(getattr(settings, row.room), row.name)), origins.get(row.path, "default"))
+        SettingValue(
+            row, hide_password(value) if isinstance(value, str) else to_plain(value), origins.get(row.path, "default")
+        )
         for row in list_settings()
+        for value in (getattr(getattr(settings, row.room), row.name),)
     ]
-
-
-def _shown(value: object) -> Any:
-    return hide_password(value) if isinstance(value, str) else to_plain(value)
 
 
 def settings_markdown() -> str:
@@ -158,11 +168,6 @@ def settings_markdown() -> str:
 def _rooms() -> list[tuple[str, type[BaseModel]]]:
     kinds = ((room, field.annotation) for room, field in Settings.model_fields.items())
     return [(room, kind) for room, kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
-
-
-def _row(room: str, name: str, field: FieldInfo) -> SettingRow:
-    environment = f"HELIOGRAPH_{room}__{name}".upper()
-    return SettingRow(room, name, environment, _allowed(field), _default(field.default), field.description or "")
 
 
 def _allowed(field: FieldInfo) -> str:
@@ -192,8 +197,7 @@ def _type(annotation: Any) -> str:
     return " or ".join(_type(item) for item in kinds) + " or empty"
 
 
-def _default(value: Any) -> str:
-    plain = to_plain(value)
+def _default(plain: Any) -> str:
     if plain is None or plain in ("", []):
         return "empty"
     if isinstance(plain, bool):

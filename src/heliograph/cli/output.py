@@ -189,6 +189,13 @@ class Output:
         else:
             self.show(render())
 
+    def told(self, plain: Any, text: str) -> None:
+        """Print a result that is a text: as JSON with `--json`."""
+        if self.is_json:
+            self.json(plain)
+        else:
+            self.text(text)
+
     def done(self, plain: Any, note: str) -> None:
         """Print what a command did: as JSON with `--json`, else as a note."""
         if self.is_json:

@@ -25,7 +25,7 @@ from heliograph.cli.rendering import FAINT, FOLDED, KEY, WIDE, make_table, name_
 from heliograph.cli.session import current_session
 from heliograph.models import DEFAULT_MODE, Usage
 from heliograph.query.answers.models import Answer, AnswerKind
-from heliograph.query.models import Context, Keywords, Mode, QueryParam, Reference, Retrieval
+from heliograph.query.models import Context, Mode, QueryParam, Reference, Retrieval
 from heliograph.sync import Heliograph
 
 # References and what was retrieved, as tables; how an answer came about, in a line.
@@ -97,15 +97,11 @@ def describe_answer(answer: Answer) -> str:
 
 def describe_retrieval(retrieval: Retrieval) -> str:
     """Return mode, keywords and counts of a retrieval."""
-    context = retrieval.context
-    counts = f"{len(context.entities)} entities, {len(context.relations)} relations, {len(context.chunks)} chunks"
-    return f"{_keywords(retrieval.keywords)}mode {retrieval.mode.value}, {counts}"
-
-
-def _keywords(keywords: Keywords) -> str:
+    context, keywords = retrieval.context, retrieval.keywords
     levels = (("high-level", keywords.high_level), ("low-level", keywords.low_level))
     lines = [f"{name} keywords: {', '.join(words)}\n" for name, words in levels if words]
-    return "".join(lines)
+    counts = f"{len(context.entities)} entities, {len(context.relations)} relations, {len(context.chunks)} chunks"
+    return f"{''.join(lines)}mode {retrieval.mode.value}, {counts}"
 
 
 def _none(title: str) -> RenderableType:
@@ -191,7 +187,7 @@ def query(
         return_structured=True,
         filter=combine_filters(filter_, source_prefix, filter_json),
     )
-    asked = _read_question() if question == "-" else question
+    asked = sys.stdin.buffer.read().decode("utf-8", "replace").strip() if question == "-" else question
     with session.engine(creates=mode is Mode.BYPASS) as engine:
         if stream:
             _stream(session.output, engine, asked, param, show or [])
@@ -254,7 +250,3 @@ def _show_tables(output: Output, context: Context, show: Sequence[Part]) -> None
 
 def _wants(show: Sequence[Part], part: Part) -> bool:
     return part in show or Part.ALL in show
-
-
-def _read_question() -> str:
-    return sys.stdin.buffer.read().decode("utf-8", "replace").strip()

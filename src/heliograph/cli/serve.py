@@ -87,10 +87,7 @@ def hash_password(ctx: typer.Context) -> None:
     else:
         password = sys.stdin.readline().rstrip("\r\n")
     hashed: str = passwords.hash_password(password)
-    if session.output.is_json:
-        session.output.json({"password_hash": hashed})
-    else:
-        session.output.text(hashed)
+    session.output.told({"password_hash": hashed}, hashed)
 
 
 def make_key(ctx: typer.Context) -> None:
@@ -98,10 +95,7 @@ def make_key(ctx: typer.Context) -> None:
     session = current_session(ctx)
     key = secrets.token_urlsafe(_KEY_BYTES)
     digest = hashlib.sha256(key.encode()).hexdigest()
-    if session.output.is_json:
-        session.output.json({"key": key, "key_sha256": digest})
-    else:
-        session.output.text(f"key:        {key}\nkey_sha256: {digest}")
+    session.output.told({"key": key, "key_sha256": digest}, f"key:        {key}\nkey_sha256: {digest}")
 
 
 # The command that offers a workspace to agents: mcp.
