@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,14 +21,13 @@ from heliograph.ids import content_hash
 from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.models import NewDocument
 from heliograph.lightrag.base import DeletionResult, DocProcessingStatus, EmbeddingFunc, QueryParam
-from heliograph.lightrag.custom_graph import CustomGraph
 from heliograph.lightrag.fields import Fields
-from heliograph.lightrag.graph import GraphMethods
+from heliograph.lightrag.graph import CustomGraph, GraphMethods
 from heliograph.lightrag.llm_roles import ROLES, ChatRoles, RoleLLMConfig, RoleSpec
 from heliograph.lightrag.models import LightragChatModel, LightragChunker, LightragEmbeddingModel, LightragReranker
 from heliograph.lightrag.prompt import PROMPTS
 from heliograph.lightrag.query_validation import validate_query_not_empty, validate_rag_query
-from heliograph.lightrag.rows import DETAILS, UNKNOWN, UNKNOWN_SOURCE, Rows, base_name, doc_status, is_duplicate
+from heliograph.lightrag.rows import DETAILS, UNKNOWN, UNKNOWN_SOURCE, Rows, base_name, is_duplicate
 from heliograph.lightrag.storages import (
     ChunkView,
     DocStatusView,
@@ -55,6 +54,7 @@ from heliograph.query.answers.models import AnswerKind
 from heliograph.query.models import Failure
 from heliograph.query.models import QueryParam as EngineParam
 from heliograph.stores.changeset import Collection
+from heliograph.wire.documents import doc_status
 
 __all__ = ["ROLES", "EmbeddingFunc", "LightRAG", "QueryParam", "RoleLLMConfig", "RoleSpec"]
 
@@ -112,11 +112,7 @@ class LightRAG(Fields, GraphMethods):
             chat=LightragChatModel(
                 self._roles,
                 f"llm_model_func:{self.llm_model_name}",
-                {
-                    "llm_model_name": self.llm_model_name,
-                    "working_dir": self.working_dir,
-                    "workspace": self.workspace,
-                },
+                {name: getattr(self, name) for name in ("llm_model_name", "working_dir", "workspace")},
             ),
             embedding=self._embedding,
             reranker=LightragReranker(self.rerank_model_func) if self.rerank_model_func else None,
@@ -269,12 +265,9 @@ class LightRAG(Fields, GraphMethods):
             same = [item for item in await all_documents(self._kb, filter=Sources((file,))) if not is_duplicate(item)]
             if same:
                 return ("filename", *_told(same[0]))
-        same = [
-            item
-            for item in await all_documents(self._kb, content_hashes=(content_hash(text),))
-            if not is_duplicate(item)
-        ]
-        return ("content_hash", *_told(same[0])) if same else None
+        same = await all_documents(self._kb, content_hashes=(content_hash(text),))
+        first = next((item for item in same if not is_duplicate(item)), None)
+        return first and ("content_hash", *_told(first))
 
     async def ainsert_custom_chunks(
         self, full_text: str, text_chunks: Sequence[str], doc_id: str | None = None
@@ -469,25 +462,17 @@ class LightRAG(Fields, GraphMethods):
         return await rows.retrieval(retrieval) | {"llm_response": response}
 
     def _engine_param(self, param: QueryParam, system_prompt: str | None) -> EngineParam:
-        return EngineParam(
-            mode=cast("Any", param.mode),
-            only_need_context=param.only_need_context,
-            only_need_prompt=param.only_need_prompt,
-            response_type=param.response_type,
-            top_k=param.top_k,
-            chunk_top_k=param.chunk_top_k or param.top_k,
-            max_entity_tokens=param.max_entity_tokens,
-            max_relation_tokens=param.max_relation_tokens,
-            max_total_tokens=param.max_total_tokens,
-            hl_keywords=tuple(param.hl_keywords or ()),
-            ll_keywords=tuple(param.ll_keywords or ()),
-            conversation_history=tuple(param.conversation_history or ()),
-            user_prompt=param.user_prompt,
-            enable_rerank=param.enable_rerank,
-            include_references=param.include_references,
-            disable_user_prompt_prefix=param.disable_user_prompt_prefix,
-            system_prompt=system_prompt,
-        )
+        # Equal names in both but for these.
+        given: dict[str, Any] = {item.name: getattr(param, item.name) for item in fields(QueryParam)}
+        given |= {
+            "chunk_top_k": param.chunk_top_k or param.top_k,
+            "hl_keywords": tuple(param.hl_keywords or ()),
+            "ll_keywords": tuple(param.ll_keywords or ()),
+            "conversation_history": tuple(param.conversation_history or ()),
+            "system_prompt": system_prompt,
+            "stream": False,
+        }
+        return EngineParam(**given)
 
     # Models by role
 
@@ -605,10 +590,7 @@ class LightRAG(Fields, GraphMethods):
         return self._vectors(Collection.RELATIONS)
 
     def _vectors(self, collection: Collection) -> VectorView:
-        async def embed(text: str) -> Any:
-            return (await self._embedding.embed([text], "query")).vectors[0]
-
-        return VectorView(self._opened, collection, embed, self.least_cosine)
+        return VectorView(self._opened, collection, self._embedding, self.least_cosine)
 
     # The same for code that is not async
 
@@ -636,7 +618,7 @@ def _aligned(given: str | Sequence[str] | None, what: str, count: int) -> list[s
 
 
 def _told(document: Document) -> tuple[str, str, str]:
-    return document.id, f"DocStatus.{doc_status(document.status).name}", document.track_id
+    return document.id, f"DocStatus.{doc_status(document.status).upper()}", document.track_id
 
 
 def _duplicate(id_: str, text: str, file: str, track: str, index: int, known: tuple[str, str, str, str]) -> NewDocument:

@@ -28,8 +28,6 @@ from heliograph.models import Chunk, Usage
 from heliograph.rerank.base import Reranker, RerankHit
 from heliograph.text.tokens import count_tokens
 
-__all__ = ["LightragChatModel", "LightragChunker", "LightragEmbeddingModel", "LightragReranker"]
-
 # Where no limit is told: that of most services.
 _MOST_INPUT_TOKENS = 8192
 _ROLES = {
