@@ -104,28 +104,29 @@ class Observer(ABC):
         """Note that something was looked for in a cache."""
 
 
-_OBSERVER: ContextVar[Observer | None] = ContextVar("heliograph_observer", default=None)
+# Who is told of what the current task does.
+OBSERVER: ContextVar[Observer | None] = ContextVar("heliograph_observer", default=None)
 
 
 def observe(observer: Observer | None) -> None:
     """Set the observer (None for none) of this task and of those that it starts."""
-    _OBSERVER.set(observer)
+    OBSERVER.set(observer)
 
 
 @contextmanager
 def observing(observer: Observer) -> Generator[None]:
     """Set the observer for the length of a block."""
-    token = _OBSERVER.set(observer)
+    token = OBSERVER.set(observer)
     try:
         yield
     finally:
-        _OBSERVER.reset(token)
+        OBSERVER.reset(token)
 
 
 @contextmanager
 def stage(name: str, *, is_parent: bool = True, **attributes: str | int) -> Generator[None]:
     """Observe a stage that lasts as long as the block; see `Observer.stage`."""
-    observer = _OBSERVER.get()
+    observer = OBSERVER.get()
     if observer is None:
         yield
     else:
@@ -135,7 +136,7 @@ def stage(name: str, *, is_parent: bool = True, **attributes: str | int) -> Gene
 
 def origin() -> Origin:
     """Return what the current task works for."""
-    observer = _OBSERVER.get()
+    observer = OBSERVER.get()
     return Origin(REQUEST_ID.get(), "" if observer is None else observer.traceparent())
 
 
@@ -143,7 +144,7 @@ def origin() -> Origin:
 def working_for(origin: Origin, name: str, **attributes: str | int) -> Generator[None]:
     """Run a block on behalf of an earlier request: as a stage of it, and under its id in the log."""
     token = REQUEST_ID.set(origin.request_id)
-    observer = _OBSERVER.get()
+    observer = OBSERVER.get()
     stage_ = nullcontext() if observer is None else observer.stage(name, attributes, traceparent=origin.traceparent)
     try:
         with stage_:
@@ -154,19 +155,19 @@ def working_for(origin: Origin, name: str, **attributes: str | int) -> Generator
 
 def tell_question(report: QuestionReport) -> None:
     """Pass the report of a question on; see `Observer.tell_question`."""
-    if (observer := _OBSERVER.get()) is not None:
+    if (observer := OBSERVER.get()) is not None:
         observer.tell_question(report)
 
 
 def tell_model_calls(calls: ModelCalls) -> None:
     """Pass counts of calls to a model on."""
-    if (observer := _OBSERVER.get()) is not None:
+    if (observer := OBSERVER.get()) is not None:
         observer.tell_model_calls(calls)
 
 
 def tell_lookup(cache: str, *, is_hit: bool) -> None:
     """Pass on whether something was found in a cache."""
-    if (observer := _OBSERVER.get()) is not None:
+    if (observer := OBSERVER.get()) is not None:
         observer.tell_lookup(cache, is_hit=is_hit)
 
 

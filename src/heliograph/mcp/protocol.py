@@ -245,8 +245,8 @@ async def _read_entity(engine: AsyncHeliograph, uri: str, name: str) -> TextReso
     chunks = await store.records.get_chunks(entity.chunk_ids)
     sources = await store.records.get_sources(entity.chunk_ids)
     detail = EntityDetail(
-        entity=WholeEntity.of(entity),
-        relations=list(map(RelationItem.of, relations)),
+        entity=WholeEntity.model_validate(entity),
+        relations=list(map(RelationItem.model_validate, relations)),
         sources=list(dict.fromkeys(sources.values())),
         document_ids=list(dict.fromkeys(chunk.document_id for chunk in chunks)),
     )

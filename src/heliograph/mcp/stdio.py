@@ -204,9 +204,15 @@ class _Client:
                         self._settle(item.message.id)
 
     async def _write(self, message: JSONRPCMessage) -> None:
-        line = message.model_dump_json(by_alias=True, exclude_unset=True) + "\n"
+        line = (message.model_dump_json(by_alias=True, exclude_unset=True) + "\n").encode("utf-8", "replace")
+
+        def write_whole() -> None:
+            view = memoryview(line)
+            while view:
+                view = view[os.write(self._output_fd, view) :]
+
         async with self._turn:
-            await _in_daemon_thread(partial(_write_whole, self._output_fd, line.encode("utf-8", "replace")))
+            await _in_daemon_thread(write_whole)
 
     def _settle(self, id_: RequestId | None) -> None:
         if id_ is not None:
@@ -267,12 +273,6 @@ def _read_line(stream: BufferedReader, most_bytes: int) -> str | None:
         return replace_surrogates(json.dumps(json.loads(text), ensure_ascii=False))
     except (ValueError, RecursionError):
         return text
-
-
-def _write_whole(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
 
 
 async def _in_daemon_thread(work: Callable[[], T]) -> T:

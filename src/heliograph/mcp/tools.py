@@ -225,24 +225,6 @@ class Call:
             async with self.host.admission.turn(principal.client):
                 yield engine
 
-    async def check_room(self, engine: AsyncHeliograph) -> None:
-        """Check that documents may be taken in now.
-
-        Raises:
-            ConflictError: All documents are being deleted.
-            OverloadedError: Too many documents wait.
-        """
-        if self.host.jobs is not None:
-            await self.host.jobs.check_room(self.caller.workspace, engine)
-
-    async def process_later(self, track_id: str) -> bool:
-        """Have documents that wait processed in the background; False where nothing works there."""
-        if self.host.jobs is None:
-            return False
-        request = JobRequest(JobKind.PROCESS, track_id, self.caller.principal.name)
-        await self.host.jobs.submit(self.caller.workspace, request)
-        return True
-
 
 PREFIX = "knowledge"
 
@@ -517,7 +499,7 @@ async def get_entities(
 
 
 def _entities(found: list[Entity], more: int | None) -> EntitiesResult:
-    return EntitiesResult(entities=list(map(EntityItem.of, found)), next_offset=more)
+    return EntitiesResult(entities=list(map(EntityItem.model_validate, found)), next_offset=more)
 
 
 async def _find_related(engine: AsyncHeliograph, text: str, limit: int, filters: dict[str, Any] | None) -> list[Entity]:
@@ -560,11 +542,11 @@ async def get_relations(
         relations = await graph.name_ends(around.relations, around.entities)
     if not around.entities:
         raise _no_entity(entity, [], is_filtered=filters is not None)
-    first, *others = map(EntityItem.of, around.entities)
+    first, *others = map(EntityItem.model_validate, around.entities)
     return RelationsResult(
         entity=first,
         entities=others,
-        relations=list(map(RelationItem.of, relations)),
+        relations=list(map(RelationItem.model_validate, relations)),
         is_truncated=around.is_truncated,
     )
 
@@ -718,7 +700,7 @@ async def delete(
         report = await engine.delete(document_ids)
     if not report.deleted:
         raise NotFoundError(f"there is no document {', '.join(map(repr, report.missing))!s:.500} in this workspace")
-    return DeleteResult.of(report)
+    return DeleteResult.model_validate(report)
 
 
 @tool("Count what there is")
@@ -735,7 +717,7 @@ async def rebuild_index(call: Call) -> RebuildResult:
     It takes long in a large knowledge base and is needed after damage only.
     """
     async with call.engine(Role.ADMIN) as engine:
-        return RebuildResult.of(await engine.rebuild(progress=call.progress.tell_count))
+        return RebuildResult.model_validate(await engine.rebuild(progress=call.progress.tell_count))
 
 
 async def require_document(engine: AsyncHeliograph, id_: str) -> Document:
@@ -751,7 +733,8 @@ async def require_document(engine: AsyncHeliograph, id_: str) -> Document:
 
 async def _insert(call: Call, given: Sequence[GivenDocument]) -> list[DocumentResult]:
     async with call.engine(Role.WRITE) as engine:
-        await call.check_room(engine)
+        if call.host.jobs is not None:
+            await call.host.jobs.check_room(call.caller.workspace, engine)
         checked = await _check_known(engine, given)
         accepted = [item for item, error in checked if error is None]
         taken = iter(await _take_in(call, engine, accepted))
@@ -768,7 +751,13 @@ async def _check_known(
     records = engine.store.records
     named = [(clean_text(item.source or ""), clean_text(item.content)) for item in given]
     ids = await identify_texts(records, named)
-    new = [_new_document(item, id_) for item, id_ in zip(given, ids, strict=True)]
+    new: list[NewDocument] = []
+    for item, id_ in zip(given, ids, strict=True):
+        # The id stands: that given, or that found by the source.
+        named_source = (item.metadata or {}).get("source")
+        source = item.source or (named_source if isinstance(named_source, str) else "")
+        details = {name: value for name, value in document_details(item).items() if value is not None}
+        new.append(NewDocument(item.content, source, id=item.document_id or id_, metadata=item.metadata, **details))
     claims = await find_by_source(records, (source for source, _ in named))
     known = {item.id: item for item in await records.get_documents([item.id for item in new])}
     taken: dict[str, str] = {}
@@ -795,14 +784,6 @@ async def _check_known(
     return checked
 
 
-def _new_document(given: GivenDocument, id_: str) -> NewDocument:
-    """Return a document whose id stands: that given, or that found by its source."""
-    named = (given.metadata or {}).get("source")
-    source = given.source or (named if isinstance(named, str) else "")
-    details = {name: value for name, value in document_details(given).items() if value is not None}
-    return NewDocument(given.content, source, id=given.document_id or id_, metadata=given.metadata, **details)
-
-
 async def _take_in(call: Call, engine: AsyncHeliograph, new: Sequence[NewDocument]) -> list[DocumentResult]:
     if not new:
         return []
@@ -811,16 +792,14 @@ async def _take_in(call: Call, engine: AsyncHeliograph, new: Sequence[NewDocumen
         report = await engine.insert(new, track_id=track_id, progress=call.progress.tell_ingest)
     except (ModelError, StoreUnavailable) as error:
         with suppress(HeliographError):
-            await _keep(call, engine, track_id, error)
+            # What is stored is processed after the outage where jobs run.
+            waiting = (await engine.documents(DocumentQuery(WAITING_STATUSES, track_id=track_id, limit=0))).total
+            if waiting:
+                advice = "give it again, or run 'heliograph resume'"
+                if call.host.jobs is not None:
+                    request = JobRequest(JobKind.PROCESS, track_id, call.caller.principal.name)
+                    await call.host.jobs.submit(call.caller.workspace, request)
+                    advice = "it is processed in the background"
+                error.add_note(f"The text of {waiting} document{'s' * (waiting > 1)} is stored; {advice}.")
         raise
     return list(report.results)
-
-
-async def _keep(call: Call, engine: AsyncHeliograph, track_id: str, error: HeliographError) -> None:
-    """Submit a job that processes the stored documents after an outage, and note that on the error."""
-    waiting = (await engine.documents(DocumentQuery(WAITING_STATUSES, track_id=track_id, limit=0))).total
-    if not waiting:
-        return
-    is_later = await call.process_later(track_id)
-    advice = "it is processed in the background" if is_later else "give it again, or run 'heliograph resume'"
-    error.add_note(f"The text of {waiting} document{'s' * (waiting > 1)} is stored; {advice}.")

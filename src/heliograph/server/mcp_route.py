@@ -28,8 +28,7 @@ from starlette.types import Message, Receive, Scope, Send
 from heliograph.errors import AuthenticationError, OverloadedError, PermissionDenied
 from heliograph.mcp.protocol import make_server
 from heliograph.mcp.tools import Caller, Host
-from heliograph.server.dependencies import find_workspace
-from heliograph.server.requests import Drain
+from heliograph.server.requests import Drain, find_workspace
 from heliograph.service.principal import Principal, Role
 from heliograph.service.service import Service
 

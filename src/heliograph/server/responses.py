@@ -168,7 +168,12 @@ def _all_ready(line: bytes, lines: asyncio.Queue[bytes | None]) -> tuple[bytes, 
 @asynccontextmanager
 async def _watched(receive: Callable[[], Awaitable[Any]], task: asyncio.Task[Any]) -> AsyncGenerator[None]:
     """Cancel a task once the client hangs up, and wait for its end when the block is left."""
-    watcher = asyncio.create_task(_wait_for_disconnect(receive))
+
+    async def wait_for_disconnect() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    watcher = asyncio.create_task(wait_for_disconnect())
     watcher.add_done_callback(lambda done: None if done.cancelled() else task.cancel())
     try:
         yield
@@ -176,11 +181,6 @@ async def _watched(receive: Callable[[], Awaitable[Any]], task: asyncio.Task[Any
         watcher.cancel()
         task.cancel()
         await asyncio.gather(watcher, task, return_exceptions=True)
-
-
-async def _wait_for_disconnect(receive: Callable[[], Awaitable[Any]]) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 _UNEXPECTED = "something failed that should not have; the log has it under the request id"

@@ -36,7 +36,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
 from heliograph.errors import HeliographError, SettingsError, StoreUnavailable
-from heliograph.monitoring.metrics import SharedMetrics, shared_folder
+from heliograph.monitoring.monitoring import SharedMetrics, shared_folder
 from heliograph.observing import REQUEST_ID
 from heliograph.server.app import create_app
 from heliograph.server.requests import Drain

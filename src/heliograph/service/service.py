@@ -19,8 +19,7 @@ from heliograph.documents.isolation import DocumentReader, limits_of
 from heliograph.engine import AsyncHeliograph, Given
 from heliograph.errors import HeliographError
 from heliograph.models import WAITING_STATUSES, Stats
-from heliograph.monitoring.metrics import SharedMetrics, WorkspaceState
-from heliograph.monitoring.monitoring import Monitoring
+from heliograph.monitoring.monitoring import Monitoring, SharedMetrics, WorkspaceState
 from heliograph.observing import observe
 from heliograph.service.access import Access
 from heliograph.service.admission import Admission
@@ -32,6 +31,7 @@ from heliograph.stores.base import DocumentQuery
 
 _LOG = logging.getLogger(__name__)
 _SHARE_OF_TIME = 0.05
+_REFRESH_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +144,6 @@ async def _waiting_since(kb: AsyncHeliograph, pipeline: PipelineState) -> float 
     return min(moments).timestamp() if moments else None
 
 
-_REFRESH_SECONDS = 1.0
-
-_log = logging.getLogger(__name__)
-
-
 class Service:
     """What routes and tools call.
 
@@ -224,16 +219,17 @@ class Service:
         stack.callback(shared.leave)
         # The last look counts what closing took.
         stack.callback(self.refresh_gauges)
-        refreshing = asyncio.create_task(self._keep_refreshing())
-        stack.callback(refreshing.cancel)
 
-    async def _keep_refreshing(self) -> None:
-        while True:
-            try:
-                self.refresh_gauges()
-            except Exception:  # noqa: BLE001 (a task that ended would leave the gauges as they are for good)
-                _log.exception("the gauges could not be read anew")
-            await asyncio.sleep(_REFRESH_SECONDS)
+        async def keep_refreshing() -> None:
+            while True:
+                try:
+                    self.refresh_gauges()
+                except Exception:  # noqa: BLE001 (a task that ended would leave the gauges as they are for good)
+                    _LOG.exception("the gauges could not be read anew")
+                await asyncio.sleep(_REFRESH_SECONDS)
+
+        refreshing = asyncio.create_task(keep_refreshing())
+        stack.callback(refreshing.cancel)
 
     async def __aenter__(self) -> Self:
         return await self.open()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,9 +27,8 @@ from heliograph.ingest.files import find_samples
 from heliograph.ingest.intake import clean_metadata, identify_files
 from heliograph.ingest.models import IngestReport, Outcome
 from heliograph.models import COMMITTED_STATUSES
-from heliograph.server.dependencies import Admin, CurrentService, ReadEngine, Workspace, WriteEngine, Writer
 from heliograph.server.openapi import responses
-from heliograph.server.requests import check_json
+from heliograph.server.requests import Admin, CurrentService, ReadEngine, Workspace, WriteEngine, Writer, check_json
 from heliograph.service.jobs.input_folder import InputFolder, checked_name
 from heliograph.service.jobs.models import JobKind, JobRequest, JobState
 from heliograph.service.principal import without_folders
@@ -122,23 +120,22 @@ async def upload(
     """
     await service.jobs.check_room(workspace, kb)
     folder = service.jobs.input_folder(workspace)
-    received = await receive_upload(request, folder, service.settings.server)
+    name, part, metadata = await receive_upload(request, folder, service.settings.server)
     try:
-        is_new = await asyncio.to_thread(folder.finish, received.part, received.name)
+        is_new = await asyncio.to_thread(folder.finish, part, name)
     finally:
-        received.part.unlink(missing_ok=True)
-    (id_,) = await identify_files(kb.store.records, [received.name])
+        part.unlink(missing_ok=True)
+    (id_,) = await identify_files(kb.store.records, [name])
     known = await kb.document(id_)
-    if known is not None and known.status in COMMITTED_STATUSES and not is_new and received.metadata is None:
-        message = f"The file '{received.name}' was known already and is unchanged."
+    if known is not None and known.status in COMMITTED_STATUSES and not is_new and metadata is None:
+        message = f"The file '{name}' was known already and is unchanged."
         return InsertResponse(status="duplicated", message=message, track_id=known.track_id, document_ids=(id_,))
     track_id = new_track_id("upload")
     # If this fails, the file stays: the next scan reads it, and uploading it again is safe.
     await service.jobs.submit(
-        workspace,
-        JobRequest(JobKind.FILES, track_id, principal.name, (received.name,), metadata=received.metadata),
+        workspace, JobRequest(JobKind.FILES, track_id, principal.name, (name,), metadata=metadata)
     )
-    message = f"File '{received.name}' uploaded successfully. Processing will continue in background."
+    message = f"File '{name}' uploaded successfully. Processing will continue in background."
     return InsertResponse(status="success", message=message, track_id=track_id, document_ids=(id_,))
 
 
@@ -209,23 +206,10 @@ _MOST_OTHER_BYTES = 131_072
 _FLUSH_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Upload:
-    """A file that was received whole.
-
-    Attributes:
-        name: A safe name.
-        part: Where it lies until it is given its name.
-        metadata: What the form said about it.
-    """
-
-    name: str
-    part: Path
-    metadata: Mapping[str, Any] | None
-
-
-async def receive_upload(request: Request, folder: InputFolder, settings: ServerSettings) -> Upload:
-    """Receive a multipart form with a file.
+async def receive_upload(
+    request: Request, folder: InputFolder, settings: ServerSettings
+) -> tuple[str, Path, Mapping[str, Any] | None]:
+    """Receive a multipart form with a file; return its safe name, where it lies until it has that, and its metadata.
 
     Raises:
         ConflictError: Something other than a file has this name in the input folder.
@@ -243,7 +227,7 @@ async def receive_upload(request: Request, folder: InputFolder, settings: Server
     form = _UploadForm(folder)
     try:
         part = await _receive(request, form, options[b"boundary"], folder, max_bytes)
-        return Upload(form.name, part, _metadata(bytes(form.metadata), settings))
+        return form.name, part, _metadata(bytes(form.metadata), settings)
     except BaseException:
         if form.part is not None:
             form.part.unlink(missing_ok=True)
@@ -287,33 +271,37 @@ class _UploadForm:
 
     def callbacks(self) -> Any:
         """Return what the parser calls."""
+
+        def begin_part() -> None:
+            self._headers, self._field = {}, b""
+
+        def take_header(data: bytes, start: int, end: int) -> None:
+            self._header += data[start:end]
+
+        def take_value(data: bytes, start: int, end: int) -> None:
+            self._value += data[start:end]
+
+        def end_header() -> None:
+            self._headers[self._header.lower()] = self._value
+            self._header = self._value = b""
+
+        def end() -> None:
+            self.is_whole = True
+
         return {
-            "on_part_begin": self._begin_part,
+            "on_part_begin": begin_part,
             "on_part_data": self._take_data,
-            "on_header_field": self._take_header,
-            "on_header_value": self._take_value,
-            "on_header_end": self._end_header,
+            "on_header_field": take_header,
+            "on_header_value": take_value,
+            "on_header_end": end_header,
             "on_headers_finished": self._end_headers,
-            "on_end": self._end,
+            "on_end": end,
         }
 
     def taken(self) -> list[bytes]:
         """Return the pieces of the file that came since the last call."""
         pieces, self._pieces, self.size = self._pieces, [], 0
         return pieces
-
-    def _begin_part(self) -> None:
-        self._headers, self._field = {}, b""
-
-    def _take_header(self, data: bytes, start: int, end: int) -> None:
-        self._header += data[start:end]
-
-    def _take_value(self, data: bytes, start: int, end: int) -> None:
-        self._value += data[start:end]
-
-    def _end_header(self) -> None:
-        self._headers[self._header.lower()] = self._value
-        self._header = self._value = b""
 
     def _end_headers(self) -> None:
         _, options = parse_options_header(self._headers.get(b"content-disposition"))
@@ -339,9 +327,6 @@ class _UploadForm:
             self.metadata += data[start:end]
             if len(self.metadata) > _MOST_FIELD_BYTES:
                 raise RequestTooLargeError(f"metadata has more than {_MOST_FIELD_BYTES:,} bytes; give less")
-
-    def _end(self) -> None:
-        self.is_whole = True
 
 
 def _metadata(data: bytes, settings: ServerSettings) -> Mapping[str, Any] | None:
@@ -481,13 +466,13 @@ async def list_jobs(
 ) -> JobListResponse:
     """Return jobs, the latest first; those long finished are dropped."""
     jobs, total = await service.jobs.page(workspace, offset, limit)
-    return JobListResponse(jobs=tuple(map(JobResponse.of, jobs)), total=total)
+    return JobListResponse(jobs=tuple(map(JobResponse.model_validate, jobs)), total=total)
 
 
 @router.get("/jobs/{job_id}", summary="See one background job", responses=responses(404))
 async def get_job(job_id: str, _: ReadEngine, workspace: Workspace, service: CurrentService) -> JobResponse:
     """Return how far a job is, or what came of it."""
-    return JobResponse.of(await service.jobs.get(workspace, job_id))
+    return JobResponse.model_validate(await service.jobs.get(workspace, job_id))
 
 
 @router.post("/jobs/{job_id}/cancel", summary="Cancel one background job", responses=responses(404))
@@ -495,4 +480,4 @@ async def cancel_job(
     job_id: str, _: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
 ) -> JobResponse:
     """Cancel a job; one that is finished stays as it is. Documents it leaves unfinished are kept as failed."""
-    return JobResponse.of(await service.jobs.cancel(workspace, job_id, principal.name))
+    return JobResponse.model_validate(await service.jobs.cancel(workspace, job_id, principal.name))

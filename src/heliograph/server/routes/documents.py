@@ -18,13 +18,13 @@ from starlette.responses import Response
 from heliograph.documents.markdown import clean_text
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import InvalidRequestError, NotFoundError
-from heliograph.filters import Filter, parse_filter
+from heliograph.filters import parse_filter
 from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.intake import changed_document, identify_files
 from heliograph.ingest.models import NewDocument, Outcome
 from heliograph.models import Document, DocumentStatus
-from heliograph.server.dependencies import CurrentService, ReadEngine, Workspace, WriteEngine, Writer
 from heliograph.server.openapi import responses
+from heliograph.server.requests import CurrentService, ReadEngine, Workspace, WriteEngine, Writer
 from heliograph.service.jobs.models import Job, JobKind, JobRequest, JobState
 from heliograph.service.service import Service
 from heliograph.stores.base import DocumentPage, DocumentQuery, DocumentSort
@@ -73,8 +73,16 @@ TrackId = Annotated[str, Path(max_length=4_096, description="As the response tha
 @router.post("/paginated", summary="List documents page by page")
 async def paginated(body: PageRequest, kb: ReadEngine) -> PageResponse:
     """Return one page of documents, and how many there are per status."""
-    counts = await _counts(kb)
-    page = await _page(kb, body)
+    counts, statuses = await _counts(kb), body.statuses()
+    query = DocumentQuery(
+        statuses or (),
+        sort=_SORTS[body.sort_field],
+        descending=body.sort_direction == "desc",
+        offset=(body.page - 1) * body.page_size,
+        limit=body.page_size,
+    )
+    # There are statuses of LightRAG's that no document ever has.
+    page = DocumentPage((), 0) if statuses == () else await kb.documents(query)
     pages = -(-page.total // body.page_size)
     return PageResponse(
         documents=await _told(kb, page.documents),
@@ -139,20 +147,6 @@ async def _counts(kb: AsyncHeliograph) -> dict[str, int]:
     return count_statuses(zip(DocumentStatus, (page.total for page in pages), strict=True))
 
 
-async def _page(kb: AsyncHeliograph, body: PageRequest) -> DocumentPage:
-    statuses = body.statuses()
-    if statuses == ():
-        return DocumentPage((), 0)
-    query = DocumentQuery(
-        statuses or (),
-        sort=_SORTS[body.sort_field],
-        descending=body.sort_direction == "desc",
-        offset=(body.page - 1) * body.page_size,
-        limit=body.page_size,
-    )
-    return await kb.documents(query)
-
-
 async def _told(kb: AsyncHeliograph, documents: Sequence[Document]) -> list[DocStatusResponse]:
     openings = await kb.store.records.get_openings([document.id for document in documents], _OPENING_LENGTH)
     return [doc_status_response(document, openings.get(document.id, "")) for document in documents]
@@ -204,11 +198,18 @@ async def list_documents(
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
 ) -> ListResponse:
     """Return documents that meet every condition given."""
+    condition = None
+    if filter is not None:
+        try:
+            value = json.loads(filter)
+        except (ValueError, RecursionError) as error:
+            raise InvalidRequestError(f"filter is not JSON: {error}") from error
+        condition = parse_filter(value)
     query = DocumentQuery(
         tuple(DocumentStatus(name) for name in status or ()),
         track_id=track_id,
         source_prefix=source_prefix,
-        filter=_read_filter(filter),
+        filter=condition,
         sort=sort,
         descending=descending,
         offset=offset,
@@ -227,7 +228,15 @@ async def delete_matching(
     if body.source_prefix is None and body.filter is None:
         raise InvalidRequestError("give source_prefix or filter; DELETE /documents deletes everything")
     condition = None if body.filter is None else parse_filter(body.filter)
-    ids = await _matching(kb, DocumentQuery(source_prefix=body.source_prefix, filter=condition))
+    ids: list[str] = []
+    while len(ids) % _PAGE == 0:
+        query = DocumentQuery(
+            source_prefix=body.source_prefix, filter=condition, sort="id", offset=len(ids), limit=_PAGE
+        )
+        page = await kb.documents(query)
+        if not page.documents:
+            break
+        ids += [document.id for document in page.documents]
     if not ids:
         return RemovalResponse(status="deleted", message="No document matches.", job_id="", count=0)
     return await _remove(service, workspace, principal.name, ids, deletes_files=body.delete_file)
@@ -313,9 +322,9 @@ async def get_document(
     """Return a document and a page of its chunks in order."""
     document = await _find(kb, document_id)
     chunks = await kb.chunks(document.id) if chunk_limit else []
-    shown = tuple(map(ChunkResponse.of, chunks[chunk_offset : chunk_offset + chunk_limit]))
+    shown = tuple(map(ChunkResponse.model_validate, chunks[chunk_offset : chunk_offset + chunk_limit]))
     known = DocumentResponse.of(document).model_dump()
-    versions = tuple(map(VersionItem.of, await service.jobs.versions(workspace, document.id)))
+    versions = tuple(map(VersionItem.model_validate, await service.jobs.versions(workspace, document.id)))
     return DetailResponse(**known, chunks=shown, chunk_offset=chunk_offset, versions=versions)
 
 
@@ -371,28 +380,6 @@ async def _find(kb: AsyncHeliograph, id_: str) -> Document:
     if (document := await kb.document(id_)) is None:
         raise NotFoundError(f"there is no document {id_!r:.200} in this workspace")
     return document
-
-
-def _read_filter(text: str | None) -> Filter | None:
-    if text is None:
-        return None
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidRequestError(f"filter is not JSON: {error}") from error
-    return parse_filter(value)
-
-
-async def _matching(kb: AsyncHeliograph, query: DocumentQuery) -> list[str]:
-    ids: list[str] = []
-    while True:
-        part = DocumentQuery(
-            source_prefix=query.source_prefix, filter=query.filter, sort="id", offset=len(ids), limit=_PAGE
-        )
-        page = await kb.documents(part)
-        ids += [document.id for document in page.documents]
-        if len(page.documents) < _PAGE:
-            return ids
 
 
 async def _update(

@@ -19,8 +19,8 @@ from heliograph.engine import AsyncHeliograph
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
 from heliograph.filters import Exists
 from heliograph.models import Curation, CurationKind, Entity, NameRules, Relation
-from heliograph.server.dependencies import ReadEngine, WriteEngine, Writer
 from heliograph.server.openapi import responses
+from heliograph.server.requests import ReadEngine, WriteEngine, Writer
 from heliograph.server.responses import JsonBody
 from heliograph.stores.base import CurationQuery, DocumentQuery, ScanKind
 from heliograph.text.names import name_to_entity_id
@@ -226,7 +226,7 @@ async def get_entity(engine: ReadEngine, name: Name, offset: Offset = 0, limit: 
     """Return what is known of an entity, and the chunks that mention it."""
     entity = await _require(engine, name)
     sources = await _sources(engine, entity.chunk_ids[offset : offset + limit])
-    return EntityDetail(entity=EntityItem.of(entity), sources=sources, source_count=len(entity.chunk_ids))
+    return EntityDetail(entity=EntityItem.model_validate(entity), sources=sources, source_count=len(entity.chunk_ids))
 
 
 @router.get("/graph/relation", summary="Return a relation with its sources", responses=responses(400, 404))
@@ -238,7 +238,9 @@ async def get_relation(
     if relation is None:
         raise NotFoundError(f"there is no relation between {source!r} and {target!r} in this workspace")
     sources = await _sources(engine, relation.chunk_ids[offset : offset + limit])
-    return RelationDetail(relation=RelationItem.of(relation), sources=sources, source_count=len(relation.chunk_ids))
+    return RelationDetail(
+        relation=RelationItem.model_validate(relation), sources=sources, source_count=len(relation.chunk_ids)
+    )
 
 
 @router.get("/graph/neighbours", summary="Return what lies around an entity", responses=responses(400, 404))
@@ -251,7 +253,7 @@ async def get_neighbours(
     """Return entities by distance, then degree, and the relations among them."""
     entity = await _require(engine, name)
     found = await engine.neighbours(entity.name, depth=depth, max_entities=limit)
-    return NeighbourResponse.of(found)
+    return NeighbourResponse.model_validate(found)
 
 
 @router.get("/graph/paths", summary="Return how two entities are connected", responses=responses(400, 404))
@@ -265,7 +267,7 @@ async def get_paths(
     """Return the shortest paths; none if there is none so short."""
     ends = await _require(engine, source), await _require(engine, target)
     found = await engine.paths(ends[0].name, ends[1].name, max_length=max_length, limit=limit)
-    return PathResponse(paths=tuple(map(PathItem.of, found)))
+    return PathResponse(paths=tuple(map(PathItem.model_validate, found)))
 
 
 async def _sources(engine: AsyncHeliograph, chunk_ids: Sequence[str]) -> tuple[SourceChunk, ...]:
@@ -330,14 +332,46 @@ async def edit_entity(body: EntityUpdateRequest, engine: WriteEngine, principal:
 
     A new name that another entity has is refused, or with `allow_merge` merges the two. All of it is done, or nothing.
     """
-    async with _refusals():
-        done, summary = await _Edit(body, engine, principal.name).run()
-    message = (
-        f"Entity merged successfully into '{summary.final_entity}'" if summary.merged else "Entity updated successfully"
+    data = body.known_data()
+    new_name, kind, said = (
+        read_text(data, field, is_needed=field in data) for field in ("entity_name", "entity_type", "description")
     )
-    data = await _entity_data(engine, summary.final_entity)
-    ids = [item.id for item in done]
-    return EntityEditResponse(message=message, data=data, curation_ids=ids, operation_summary=summary)
+    done: list[Curation] = []
+    async with _refusals():
+        entity = await _require(engine, body.entity_name)
+        final = entity.name
+        is_renamed = new_name is not None and new_name.strip() != entity.name
+        if new_name is not None and is_renamed:
+            if not body.allow_rename:
+                raise InvalidRequestError("renaming is not allowed by this request; set allow_rename to true")
+            done = await engine.revise_entity(
+                entity.name,
+                new_name,
+                type=kind,
+                description=said,
+                allow_merge=body.allow_merge,
+                author=principal.name,
+            )
+            final = done[-1].names[-1]
+            if (found := await engine.entity(final)) is not None:
+                final = found.name
+        elif new_name is None or kind is not None or said is not None:
+            done = [await engine.edit_entity(entity.name, type=kind, description=said, author=principal.name)]
+    is_merged = is_renamed and done[-1].kind is CurationKind.MERGE_ENTITIES
+    summary = OperationSummary(
+        merged=is_merged,
+        merge_status="success" if is_merged else "not_attempted",
+        operation_status="success",
+        target_entity=final if is_merged else None,
+        final_entity=final,
+        renamed=is_renamed,
+    )
+    return EntityEditResponse(
+        message=f"Entity merged successfully into '{final}'" if is_merged else "Entity updated successfully",
+        data=await _entity_data(engine, final),
+        curation_ids=[item.id for item in done],
+        operation_summary=summary,
+    )
 
 
 @router.post("/graph/relation/edit", summary="Change a relation", responses=responses(400))
@@ -389,60 +423,6 @@ async def delete_relation(body: DeleteRelationRequest, engine: WriteEngine, prin
     return DeletionResult(message=message, curation_ids=[done.id])
 
 
-class _Edit:
-    """One edit of an entity: properties, name, or both, which is one commit."""
-
-    def __init__(self, body: EntityUpdateRequest, engine: AsyncHeliograph, author: str) -> None:
-        self._engine = engine
-        self._author = author
-        data = body.known_data()
-        self._name = body.entity_name
-        self._new_name = read_text(data, "entity_name", is_needed="entity_name" in data)
-        self._type = read_text(data, "entity_type", is_needed="entity_type" in data)
-        self._description = read_text(data, "description", is_needed="description" in data)
-        self._allow_rename, self._allow_merge = body.allow_rename, body.allow_merge
-
-    async def run(self) -> tuple[list[Curation], OperationSummary]:
-        """Carry out the edit; return the recorded curations and a summary."""
-        entity = await self._engine.entity(self._name)
-        if entity is None:
-            raise NotFoundError(f"there is no entity {self._name!r} in this workspace")
-        if self._new_name is None or self._new_name.strip() == entity.name:
-            return await self._change(entity.name), _summary(entity.name)
-        if not self._allow_rename:
-            raise InvalidRequestError("renaming is not allowed by this request; set allow_rename to true")
-        done = await self._engine.revise_entity(
-            entity.name,
-            self._new_name,
-            type=self._type,
-            description=self._description,
-            allow_merge=self._allow_merge,
-            author=self._author,
-        )
-        name = done[-1].names[-1]
-        entity = await self._engine.entity(name)
-        final = entity.name if entity else name
-        is_merged = done[-1].kind is CurationKind.MERGE_ENTITIES
-        return done, _summary(final, target=final if is_merged else None, renamed=True)
-
-    async def _change(self, name: str) -> list[Curation]:
-        if self._new_name is not None and self._type is None and self._description is None:
-            return []
-        done = await self._engine.edit_entity(name, type=self._type, description=self._description, author=self._author)
-        return [done]
-
-
-def _summary(final: str, *, target: str | None = None, renamed: bool = False) -> OperationSummary:
-    return OperationSummary(
-        merged=target is not None,
-        merge_status="not_attempted" if target is None else "success",
-        operation_status="success",
-        target_entity=target,
-        final_entity=final,
-        renamed=renamed,
-    )
-
-
 @asynccontextmanager
 async def _refusals() -> AsyncGenerator[None]:
     """Turn an unknown or taken name into status 400, as LightRAG does."""
@@ -488,7 +468,7 @@ async def split_entity(body: SplitRequest, engine: WriteEngine, principal: Write
         chunk_ids=body.chunk_ids,
         author=principal.name,
     )
-    return CurationItem.of(done)
+    return CurationItem.model_validate(done)
 
 
 @router.get("/graph/history", summary="Return who said what", responses=responses(400, 404))
@@ -500,7 +480,7 @@ async def get_history(
     if not history.statement_count and not history.curations:
         what = f"entity {name!r}" if other is None else f"relation between {name!r} and {other!r}"
         raise NotFoundError(f"nothing was ever said of the {what} in this workspace")
-    return HistoryResponse.of(history)
+    return HistoryResponse.model_validate(history)
 
 
 @router.get("/graph/curations", summary="List corrections by hand", responses=responses(400))
@@ -522,7 +502,7 @@ async def list_curations(
             limit=limit,
         )
     )
-    return CurationListResponse(curations=tuple(map(CurationItem.of, page.curations)), total=page.total)
+    return CurationListResponse(curations=tuple(map(CurationItem.model_validate, page.curations)), total=page.total)
 
 
 @router.post("/graph/curations/{curation_id}/undo", summary="Undo a correction", responses=responses(404, 409))
@@ -530,7 +510,7 @@ async def undo_curation(
     curation_id: Annotated[str, Path(max_length=200)], engine: WriteEngine, principal: Writer
 ) -> CurationItem:
     """Take a correction back: the graph becomes what it would be without it."""
-    return CurationItem.of(await engine.undo(curation_id, author=principal.name))
+    return CurationItem.model_validate(await engine.undo(curation_id, author=principal.name))
 
 
 @router.get("/graph/duplicates", summary="Find entities that may be one", responses=responses(400))
@@ -545,4 +525,4 @@ async def find_duplicates(
     """Return pairs of entities with like names and near vectors."""
     names = name or [entity.name for entity in await engine.entities(limit=examined)]
     pairs = await engine.find_duplicates(limit=limit, names=names) if names else []
-    return DuplicateResponse(pairs=tuple(map(DuplicateItem.of, pairs)))
+    return DuplicateResponse(pairs=tuple(map(DuplicateItem.model_validate, pairs)))

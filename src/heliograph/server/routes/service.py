@@ -18,22 +18,21 @@ from fastapi import APIRouter, Form, Path, Request, Response
 
 from heliograph._version import __version__
 from heliograph.errors import AuthenticationError, ConflictError, HeliographError, InvalidRequestError, NotFoundError
-from heliograph.models import Stats
 from heliograph.monitoring.monitoring import render_metrics
-from heliograph.server.dependencies import (
+from heliograph.server.openapi import responses
+from heliograph.server.requests import (
     CurrentPrincipal,
     CurrentService,
     ReadEngine,
     Reader,
     Workspace,
+    address_of,
+    credentials_of,
     find_workspace,
 )
-from heliograph.server.openapi import responses
-from heliograph.server.requests import address_of, credentials_of
 from heliograph.service.access import looks_like_token
 from heliograph.service.jobs.models import JobState
 from heliograph.service.principal import Principal, Role
-from heliograph.service.service import Service
 from heliograph.settings import Settings
 from heliograph.wire.documents import pipeline_response
 from heliograph.wire.service import (
@@ -83,14 +82,33 @@ async def health(request: Request, service: CurrentService, workspace: Workspace
     principal: Principal | None = getattr(request.state, "principal", None)
     may_enter = principal is not None and principal.may_enter(workspace)
     if may_enter or workspace == service.workspaces.default:
-        known = known.model_copy(update=await _pipeline(service, workspace))
+        state = await _soon(service.jobs.state(workspace, 0))
+        if state is not None:
+            told = pipeline_response(state)
+            pipeline = {
+                "pipeline_busy": any(job.state is JobState.RUNNING for job in state.jobs),
+                "pipeline_active": told.busy,
+                "pipeline_scanning": told.scanning,
+                "pipeline_destructive_busy": told.destructive_busy,
+                "pipeline_pending_enqueues": told.pending_enqueues,
+            }
+            known = known.model_copy(update=pipeline)
     if principal is None or not may_enter:
         return known
-    alerts, engines = await asyncio.gather(_alerts(service, principal), _soon(service.states.engines(workspace)))
+    # The alerts of the process, with the freshness of what may be entered.
+    states = service.states
+    freshness, engines = await asyncio.gather(
+        _soon(states.freshness_seconds(principal.may_enter)), _soon(states.engines(workspace))
+    )
+    alerts = [AlertState(**asdict(alert)) for alert in service.monitoring.alerts(freshness)]
     is_degraded = any(alert.state == "firing" for alert in alerts) or any(item.trouble for item in engines or ())
     details = {
         "configuration": _configuration(service.settings, workspace),
-        "queues": _queues(service),
+        "queues": Queues(
+            queries_running=service.admission.running,
+            queries_waiting=service.admission.waiting,
+            open_workspaces=service.workspaces.open_count,
+        ),
         "server_mode": "uvicorn",
         "workers": service.settings.server.workers,
         "condition": "degraded" if is_degraded else "ok",
@@ -127,10 +145,7 @@ async def figures(principal: Reader, service: CurrentService) -> Figures:
         latencies=[LatencyFigures(**asdict(item)) for item in service.monitoring.latencies()],
         models=[
             ModelFigures(
-                model=item.model,
-                purpose=item.purpose,
-                calls=item.calls,
-                failures=item.failures,
+                **{name: getattr(item, name) for name in ("model", "purpose", "calls", "failures")},
                 input_tokens=item.usage.input_tokens,
                 output_tokens=item.usage.output_tokens,
             )
@@ -147,36 +162,6 @@ async def _soon(reading: Awaitable[_T]) -> _T | None:
     except (HeliographError, TimeoutError) as error:
         _LOG.warning("a part of the state cannot be read: %r", error)
         return None
-
-
-async def _pipeline(service: Service, workspace: str) -> dict[str, bool | int]:
-    """Return which jobs run or wait; nothing if these cannot be read."""
-    state = await _soon(service.jobs.state(workspace, 0))
-    if state is None:
-        return {}
-    is_busy = any(job.state is JobState.RUNNING for job in state.jobs)
-    told = pipeline_response(state)
-    return {
-        "pipeline_busy": is_busy,
-        "pipeline_active": told.busy,
-        "pipeline_scanning": told.scanning,
-        "pipeline_destructive_busy": told.destructive_busy,
-        "pipeline_pending_enqueues": told.pending_enqueues,
-    }
-
-
-def _queues(service: Service) -> Queues:
-    return Queues(
-        queries_running=service.admission.running,
-        queries_waiting=service.admission.waiting,
-        open_workspaces=service.workspaces.open_count,
-    )
-
-
-async def _alerts(service: Service, principal: Principal) -> list[AlertState]:
-    """Return the alerts of the process, with the freshness of what may be entered."""
-    freshness = await _soon(service.states.freshness_seconds(principal.may_enter))
-    return [AlertState(**asdict(alert)) for alert in service.monitoring.alerts(freshness)]
 
 
 def _configuration(settings: Settings, workspace: str) -> Configuration:
@@ -345,20 +330,7 @@ async def workspace_stats(name: _Name, principal: CurrentPrincipal, service: Cur
     """Return how many documents, chunks, entities and relations a workspace holds."""
     principal.require(Role.READ, name)
     async with service.workspaces.use(name) as engine:
-        return _stats(name, await engine.stats())
-
-
-@router.delete("/workspaces/{name}", tags=["workspaces"], summary="Delete a workspace", responses=responses(404, 409))
-async def delete_workspace(name: _Name, principal: CurrentPrincipal, service: CurrentService) -> WorkspaceReply:
-    """Delete a workspace with everything in it, once requests under way in it are done; never the default one."""
-    principal.require(Role.ADMIN, name)
-    if not await service.workspaces.exists(name):
-        raise NotFoundError(f"there is no workspace {name!r}")
-    await service.workspaces.remove(name)
-    return WorkspaceReply(message="deleted", name=name)
-
-
-def _stats(name: str, stats: Stats) -> WorkspaceStats:
+        stats = await engine.stats()
     return WorkspaceStats(
         name=name,
         documents={status.value: count for status, count in stats.documents.items() if count},
@@ -369,6 +341,16 @@ def _stats(name: str, stats: Stats) -> WorkspaceStats:
         data_version=stats.data_version,
         bytes_on_disk=stats.bytes_on_disk,
     )
+
+
+@router.delete("/workspaces/{name}", tags=["workspaces"], summary="Delete a workspace", responses=responses(404, 409))
+async def delete_workspace(name: _Name, principal: CurrentPrincipal, service: CurrentService) -> WorkspaceReply:
+    """Delete a workspace with everything in it, once requests under way in it are done; never the default one."""
+    principal.require(Role.ADMIN, name)
+    if not await service.workspaces.exists(name):
+        raise NotFoundError(f"there is no workspace {name!r}")
+    await service.workspaces.remove(name)
+    return WorkspaceReply(message="deleted", name=name)
 
 
 # Metrics for Prometheus.

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -87,21 +87,32 @@ async def work_on(job: Job, bench: Bench) -> JobProgress:
         ModelError: A model is out of reach; documents wait.
         StoreError: The store failed, or another process is ingesting.
     """
-    return await _WORK[job.kind](job, bench)
-
-
-async def _read_uploads(job: Job, bench: Bench) -> JobProgress:
-    found = {source: await asyncio.to_thread(bench.folder.find, source) for source in job.request.sources}
-    files = {source: path or bench.folder.path / source for source, path in found.items()}
-    return await _read(job, bench, files)
-
-
-async def _read_url(job: Job, bench: Bench) -> JobProgress:
-    (url,) = job.request.sources
-    metadata = job.request.metadata
-    report = await bench.kb.enqueue_files({url: url}, metadata=metadata, track_id=job.request.track_id)
-    await _note_versions(bench.kb, bench.store, report, job.request)
-    return _told(report)
+    request = job.request
+    match job.kind:
+        case JobKind.FILES:
+            found = {source: await asyncio.to_thread(bench.folder.find, source) for source in request.sources}
+            files = {source: path or bench.folder.path / source for source, path in found.items()}
+            return await _read(job, bench, files)
+        case JobKind.URL:
+            urls = {url: url for url in request.sources}
+            report = await bench.kb.enqueue_files(urls, metadata=request.metadata, track_id=request.track_id)
+            await _note_versions(bench.kb, bench.store, report, request)
+            return _told(report)
+        case JobKind.SCAN:
+            return await _scan(job, bench)
+        case JobKind.PROCESS:
+            return _told(await bench.kb.resume(progress=_watching(bench)))
+        case JobKind.RETRY:
+            return await _retry(job, bench)
+        case JobKind.DELETE:
+            return await _delete(job, bench)
+        case JobKind.CLEAR:
+            count = (await bench.kb.documents(DocumentQuery(limit=0))).total
+            await bench.kb.clear()
+            removed = await asyncio.to_thread(bench.folder.clear)
+            await asyncio.to_thread(bench.store.forget_read)
+            await asyncio.to_thread(bench.store.forget_versions)
+            return JobProgress(count, count, {"deleted": count, "files": removed})
 
 
 async def _scan(job: Job, bench: Bench) -> JobProgress:
@@ -114,10 +125,6 @@ async def _scan(job: Job, bench: Bench) -> JobProgress:
     progress = await _read(job, bench, changed)
     counts = {**progress.counts, "files": len(files), "unread": len(kept)}
     return JobProgress(progress.done, progress.total, counts, progress.problems)
-
-
-async def _process(_: Job, bench: Bench) -> JobProgress:
-    return _told(await bench.kb.resume(progress=_watching(bench)))
 
 
 async def _retry(job: Job, bench: Bench) -> JobProgress:
@@ -149,29 +156,11 @@ async def _delete(job: Job, bench: Bench) -> JobProgress:
             # A file goes with the last document that names it.
             kept = await find_by_source(bench.kb.store.records, sources)
             gone = [source for source in sources if source not in kept]
-            counts["files"] += await asyncio.to_thread(_remove_files, bench, gone)
+            removed = [source for source in gone if await asyncio.to_thread(bench.folder.remove, source)]
+            await asyncio.to_thread(bench.store.forget_read, removed)
+            counts["files"] += len(removed)
         bench.report(JobProgress(start + len(some), len(ids), dict(counts)))
     return JobProgress(len(ids), len(ids), dict(counts))
-
-
-async def _clear(_: Job, bench: Bench) -> JobProgress:
-    count = (await bench.kb.documents(DocumentQuery(limit=0))).total
-    await bench.kb.clear()
-    files = await asyncio.to_thread(bench.folder.clear)
-    await asyncio.to_thread(bench.store.forget_read)
-    await asyncio.to_thread(bench.store.forget_versions)
-    return JobProgress(count, count, {"deleted": count, "files": files})
-
-
-_WORK: dict[JobKind, Callable[[Job, Bench], Awaitable[JobProgress]]] = {
-    JobKind.FILES: _read_uploads,
-    JobKind.URL: _read_url,
-    JobKind.SCAN: _scan,
-    JobKind.PROCESS: _process,
-    JobKind.RETRY: _retry,
-    JobKind.DELETE: _delete,
-    JobKind.CLEAR: _clear,
-}
 
 
 async def _read(job: Job, bench: Bench, files: dict[str, Path]) -> JobProgress:
@@ -213,12 +202,6 @@ async def _well_stored(kb: AsyncHeliograph, sources: Sequence[str]) -> set[str]:
         documents = await kb.store.records.get_documents(list(by_id))
         found |= {by_id[item.id] for item in documents if item.status is not DocumentStatus.FAILED}
     return found
-
-
-def _remove_files(bench: Bench, sources: Sequence[str]) -> int:
-    removed = [source for source in sources if bench.folder.remove(source)]
-    bench.store.forget_read(removed)
-    return len(removed)
 
 
 def _watching(bench: Bench) -> Callable[[Progress], None]:
@@ -355,8 +338,16 @@ class WorkspaceRunner:
                     self._running[job.id] = asyncio.create_task(self._execute(kb, job))
                 if not jobs and not self._running:
                     return
-                await self._wait(_until_due(jobs))
-                await self._save_progress()
+                # Other processes may add jobs or cancel some at any time.
+                later = [job.due_at.timestamp() - time.time() for job in jobs if job.state is JobState.WAITING]
+                wait_seconds = max(0.01, min([_IDLE_SECONDS, *(delay for delay in later if delay > 0)]))
+                await self._wait(wait_seconds)
+                for id_, progress in list(self._progress.items()):
+                    known = await asyncio.to_thread(self._store.get, id_)
+                    if known.progress != progress:
+                        await asyncio.to_thread(self._store.report, id_, progress)
+                        if progress.done != known.progress.done:
+                            await self._tell(progressed(known, progress))
         finally:
             for id_ in list(self._running):
                 self._stop(id_)
@@ -414,7 +405,7 @@ class WorkspaceRunner:
         try:
             await asyncio.to_thread(self._store.begin, job.id)
             await self._tell(begun(job))
-            bench = Bench(kb, self._folder, self._store, lambda progress: self._note(job.id, progress))
+            bench = Bench(kb, self._folder, self._store, partial(self._progress.__setitem__, job.id))
             progress = await work_on(job, bench)
             await self._finish(job, progress)
         except (asyncio.CancelledError, CancelledIngestError):
@@ -464,17 +455,6 @@ class WorkspaceRunner:
     async def _tell(self, text: str) -> None:
         await asyncio.to_thread(self._store.tell, text)
 
-    def _note(self, id_: str, progress: JobProgress) -> None:
-        self._progress[id_] = progress
-
-    async def _save_progress(self) -> None:
-        for id_, progress in list(self._progress.items()):
-            known = await asyncio.to_thread(self._store.get, id_)
-            if known.progress != progress:
-                await asyncio.to_thread(self._store.report, id_, progress)
-                if progress.done != known.progress.done:
-                    await self._tell(progressed(known, progress))
-
 
 def _delay_seconds(attempts: int) -> float:
     """Return how long to rest after so many attempts in a row that came to nothing."""
@@ -496,12 +476,6 @@ def _startable(jobs: list[Job], running: set[str]) -> list[Job]:
             taken.add(job.lane)
             chosen.append(job)
     return chosen
-
-
-def _until_due(jobs: list[Job]) -> float:
-    """Return how long to wait before looking again: other processes may add jobs or cancel some at any time."""
-    later = [job.due_at.timestamp() - time.time() for job in jobs if job.state is JobState.WAITING]
-    return max(0.01, min([_IDLE_SECONDS, *(delay for delay in later if delay > 0)]))
 
 
 _MOST_OPEN = 128
@@ -705,13 +679,10 @@ class Jobs:
     def _runner(self, workspace: str, store: JobStore) -> WorkspaceRunner:
         runner = self._runners.get(workspace)
         if runner is None:
-            lend = partial(self._lend, workspace)
+            lend = partial(self._workspaces.use, workspace)
             runner = WorkspaceRunner(store, self.input_folder(workspace), self._place(workspace), lend)
             self._runners[workspace] = runner
         return runner
-
-    def _lend(self, workspace: str) -> AbstractAsyncContextManager[AsyncHeliograph]:
-        return self._workspaces.use(workspace)
 
     async def _resume_all(self) -> None:
         try:
