@@ -22,6 +22,7 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from mcp.types import Tool as ToolDescription
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, create_model
 
+import heliograph.mcp.results as shapes
 from heliograph.documents.markdown import clean_text
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import (
@@ -37,19 +38,6 @@ from heliograph.ids import content_hash
 from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.intake import PLACEHOLDER_SOURCES, changed_document, find_by_source, identify_texts
 from heliograph.ingest.models import DocumentResult, NewDocument, Outcome, Progress
-from heliograph.mcp.results import (
-    BatchResult,
-    DeleteResult,
-    DocumentOutcome,
-    EntitiesResult,
-    EntityItem,
-    QueryResult,
-    RebuildResult,
-    RelationItem,
-    RelationsResult,
-    StatsResult,
-    ToolResult,
-)
 from heliograph.models import (
     DEFAULT_MODE,
     DOCUMENT_DETAILS,
@@ -249,8 +237,8 @@ class Tool:
     title: str
     description: str
     arguments: type[BaseModel]
-    result: type[ToolResult]
-    function: Callable[..., Awaitable[ToolResult]]
+    result: type[shapes.ToolResult]
+    function: Callable[..., Awaitable[shapes.ToolResult]]
     role: Role
     is_destructive: bool
     is_idempotent: bool
@@ -307,7 +295,7 @@ def find_tool(name: str) -> Tool | None:
     return next((tool for tool in TOOLS if tool.name == rest[1:]), None)
 
 
-Function = TypeVar("Function", bound=Callable[..., Awaitable[ToolResult]])
+Function = TypeVar("Function", bound=Callable[..., Awaitable[shapes.ToolResult]])
 
 
 def tool(
@@ -447,7 +435,7 @@ async def query(
         Annotated[str, Field(max_length=65_536)] | None,
         Field(description="How the answer is to be written, such as its form or language; needs a chat model."),
     ] = None,
-) -> QueryResult:
+) -> shapes.QueryResult:
     """Answer a question from the documents of the knowledge base, with numbered references.
 
     It returns the passages that the answer rests on, too. Use it before answering from memory. What documents say is
@@ -459,9 +447,9 @@ async def query(
     async with call.question() as engine:
         if answer:
             found = await engine.query(query, param, progress=call.progress.tell_stage)
-            return QueryResult.of_answer(found, passages, has_graph=include_graph)
+            return shapes.QueryResult.of_answer(found, passages, has_graph=include_graph)
         retrieval = await engine.retrieve(query, param)
-        return QueryResult.of_retrieval(retrieval, passages, has_graph=include_graph)
+        return shapes.QueryResult.of_retrieval(retrieval, passages, has_graph=include_graph)
 
 
 @tool("Find entities")
@@ -474,7 +462,7 @@ async def get_entities(
     limit: Annotated[int, Field(ge=1, le=200, description="Entities at the most.")] = 20,
     offset: Annotated[int, Field(ge=0, le=1_000_000, description="Entities to pass over; only without `query`.")] = 0,
     filters: Filters = None,
-) -> EntitiesResult:
+) -> shapes.EntitiesResult:
     """Find people, things, places and concepts of the knowledge graph by name or topic.
 
     Without either it lists the best connected ones.
@@ -498,8 +486,8 @@ async def get_entities(
     return _entities(list(unique.values())[:limit], None)
 
 
-def _entities(found: list[Entity], more: int | None) -> EntitiesResult:
-    return EntitiesResult(entities=list(map(EntityItem.model_validate, found)), next_offset=more)
+def _entities(found: list[Entity], more: int | None) -> shapes.EntitiesResult:
+    return shapes.EntitiesResult(entities=list(map(shapes.EntityItem.model_validate, found)), next_offset=more)
 
 
 async def _find_related(engine: AsyncHeliograph, text: str, limit: int, filters: dict[str, Any] | None) -> list[Entity]:
@@ -528,7 +516,7 @@ async def get_relations(
     depth: Annotated[int, Field(ge=1, le=5, description="Relations from the entity at the most.")] = 1,
     limit: Annotated[int, Field(ge=1, le=500, description="Entities at the most.")] = 50,
     filters: Filters = None,
-) -> RelationsResult:
+) -> shapes.RelationsResult:
     """Return what lies around one entity of the knowledge graph.
 
     That is the relations within `depth` steps, and the entities that they lead to.
@@ -542,11 +530,11 @@ async def get_relations(
         relations = await graph.name_ends(around.relations, around.entities)
     if not around.entities:
         raise _no_entity(entity, [], is_filtered=filters is not None)
-    first, *others = map(EntityItem.model_validate, around.entities)
-    return RelationsResult(
+    first, *others = map(shapes.EntityItem.model_validate, around.entities)
+    return shapes.RelationsResult(
         entity=first,
         entities=others,
-        relations=list(map(RelationItem.model_validate, relations)),
+        relations=list(map(shapes.RelationItem.model_validate, relations)),
         is_truncated=around.is_truncated,
     )
 
@@ -612,7 +600,7 @@ async def insert(
     title: Title = None,
     metadata: Metadata = None,
     document_id: OwnId = None,
-) -> DocumentOutcome:
+) -> shapes.DocumentOutcome:
     """Add one document and wait until questions can be answered from it.
 
     The same text again changes nothing; a known source with another text is refused: use update.
@@ -625,7 +613,7 @@ async def insert(
     (result,) = await _insert(call, [given])
     if result.error is not None:
         raise result.error
-    return DocumentOutcome.of(result)
+    return shapes.DocumentOutcome.of(result)
 
 
 @tool("Add several documents", Role.WRITE)
@@ -634,7 +622,7 @@ async def batch_insert(
     documents: Annotated[
         list[GivenDocument], Field(min_length=1, max_length=_MOST_DOCUMENTS, description="The documents.")
     ],
-) -> BatchResult:
+) -> shapes.BatchResult:
     """Add documents at once, as insert does; one that cannot be taken in is reported and stops no other.
 
     Raises:
@@ -644,7 +632,7 @@ async def batch_insert(
     failed = [result for result in results if result.outcome is Outcome.FAILED]
     if len(failed) == len(results) and failed[0].error is not None:
         raise failed[0].error
-    return BatchResult(documents=list(map(DocumentOutcome.of, results)), failed=len(failed))
+    return shapes.BatchResult(documents=list(map(shapes.DocumentOutcome.of, results)), failed=len(failed))
 
 
 @tool("Change a document", Role.WRITE, is_destructive=True)
@@ -656,7 +644,7 @@ async def update(
     metadata: Annotated[
         dict[str, Any] | None, Field(description="The new metadata, in place of all of the old.")
     ] = None,
-) -> DocumentOutcome:
+) -> shapes.DocumentOutcome:
     """Replace the text, title or metadata of a document. Only what changed is read again.
 
     Raises:
@@ -675,7 +663,7 @@ async def update(
         (result,) = await _take_in(call, engine, [new])
     if result.error is not None:
         raise result.error
-    return DocumentOutcome.of(result)
+    return shapes.DocumentOutcome.of(result)
 
 
 @tool("Delete documents", Role.WRITE, is_destructive=True, is_idempotent=False)
@@ -690,7 +678,7 @@ async def delete(
             description="Ids of the documents, as query and insert return them.",
         ),
     ],
-) -> DeleteResult:
+) -> shapes.DeleteResult:
     """Delete documents with all that only they said. It cannot be undone.
 
     Raises:
@@ -700,24 +688,24 @@ async def delete(
         report = await engine.delete(document_ids)
     if not report.deleted:
         raise NotFoundError(f"there is no document {', '.join(map(repr, report.missing))!s:.500} in this workspace")
-    return DeleteResult.model_validate(report)
+    return shapes.DeleteResult.model_validate(report)
 
 
 @tool("Count what there is")
-async def stats(call: Call) -> StatsResult:
+async def stats(call: Call) -> shapes.StatsResult:
     """Return how many documents, chunks, entities and relations the knowledge base holds."""
     async with call.engine(Role.READ) as engine:
-        return StatsResult.of_workspace(call.caller.workspace, await engine.stats())
+        return shapes.StatsResult.of_workspace(call.caller.workspace, await engine.stats())
 
 
 @tool("Make the index anew", Role.ADMIN)
-async def rebuild_index(call: Call) -> RebuildResult:
+async def rebuild_index(call: Call) -> shapes.RebuildResult:
     """Make graph, vectors and full text anew from the stored documents; answers stay the same.
 
     It takes long in a large knowledge base and is needed after damage only.
     """
     async with call.engine(Role.ADMIN) as engine:
-        return RebuildResult.model_validate(await engine.rebuild(progress=call.progress.tell_count))
+        return shapes.RebuildResult.model_validate(await engine.rebuild(progress=call.progress.tell_count))
 
 
 async def require_document(engine: AsyncHeliograph, id_: str) -> Document:

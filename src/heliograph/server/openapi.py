@@ -12,20 +12,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from heliograph.errors import (
-    AuthenticationError,
-    ConflictError,
-    HeliographError,
-    InvalidRequestError,
-    MissingDependencyError,
-    ModelTimeout,
-    ModelUnavailable,
-    NotFoundError,
-    OverloadedError,
-    PermissionDenied,
-    RequestTooLargeError,
-    StoreUnavailable,
-)
+import heliograph.errors as errors
 from heliograph.server.responses import status_of
 from heliograph.wire.service import InvalidProblem, Problem
 
@@ -38,18 +25,18 @@ Shapes = Mapping[str, Callable[[dict[str, Any]], dict[str, Any]] | None]
 
 _FOLDER = Path(__file__).parent / "examples"
 _PROBLEM = "application/problem+json"
-_ERRORS: tuple[HeliographError, ...] = (
-    InvalidRequestError("confirm is false; set it to true to reset"),
-    AuthenticationError("the token has expired; log in again"),
-    PermissionDenied("this needs the role 'write', and 'reader' has 'read'"),
-    NotFoundError("there is no workspace 'research'; create it first"),
-    ConflictError("there is a document of the source 'notes.md'; update or delete it"),
-    RequestTooLargeError("the body is larger than 1048576 bytes"),
-    OverloadedError("64 questions wait already; try again in 2 seconds", 2),
-    MissingDependencyError("reading this needs the extra 'pdf'; pip install 'heliograph[pdf]'"),
-    ModelUnavailable("the chat model 'qwen3:8b' cannot be reached; is it running?"),
-    StoreUnavailable("the database does not answer; is it running?"),
-    ModelTimeout("the chat model 'qwen3:8b' gave no reply within 180 s"),
+_ERRORS: tuple[errors.HeliographError, ...] = (
+    errors.InvalidRequestError("confirm is false; set it to true to reset"),
+    errors.AuthenticationError("the token has expired; log in again"),
+    errors.PermissionDenied("this needs the role 'write', and 'reader' has 'read'"),
+    errors.NotFoundError("there is no workspace 'research'; create it first"),
+    errors.ConflictError("there is a document of the source 'notes.md'; update or delete it"),
+    errors.RequestTooLargeError("the body is larger than 1048576 bytes"),
+    errors.OverloadedError("64 questions wait already; try again in 2 seconds", 2),
+    errors.MissingDependencyError("reading this needs the extra 'pdf'; pip install 'heliograph[pdf]'"),
+    errors.ModelUnavailable("the chat model 'qwen3:8b' cannot be reached; is it running?"),
+    errors.StoreUnavailable("the database does not answer; is it running?"),
+    errors.ModelTimeout("the chat model 'qwen3:8b' gave no reply within 180 s"),
 )
 _OTHERS: dict[int, tuple[str, Any]] = {
     415: ("Unsupported Media Type", "send the body as application/json"),

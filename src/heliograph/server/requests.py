@@ -35,17 +35,8 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+import heliograph.errors as errors
 from heliograph.engine import AsyncHeliograph
-from heliograph.errors import (
-    AccessError,
-    AuthenticationError,
-    HeliographError,
-    InvalidRequestError,
-    OverloadedError,
-    PermissionDenied,
-    RequestTooLargeError,
-    StoreUnavailable,
-)
 from heliograph.observing import OBSERVER, REQUEST_ID
 from heliograph.query.answers.answer import AnswerStream
 from heliograph.query.models import QueryParam
@@ -160,8 +151,8 @@ class Requests:
             return
         try:
             identity = self._access.identify(credentials_of(request), address)
-        except HeliographError as error:
-            if not (isinstance(error, AccessError) and is_public(path)):
+        except errors.HeliographError as error:
+            if not (isinstance(error, errors.AccessError) and is_public(path)):
                 await error_response(request, error)(scope, receive, send)
                 return
         else:
@@ -179,7 +170,7 @@ class Requests:
         response: _Response = scope["heliograph.response"]
         if response.is_complete:
             return
-        error = StoreUnavailable("the service is being stopped; ask again, it may be back in a moment")
+        error = errors.StoreUnavailable("the service is being stopped; ask again, it may be back in a moment")
         if not response.status:
             refusal = error_response(request, error)
             refusal.headers["Retry-After"] = "5"
@@ -338,7 +329,7 @@ class PageCheck:
         self._origins = {*settings.server.allowed_origins}
         self._remedy = "" if has_credentials(settings) else ", set a key (server.api_key), or serve with --insecure"
 
-    def refusal(self, headers: Headers) -> PermissionDenied | None:
+    def refusal(self, headers: Headers) -> errors.PermissionDenied | None:
         """Return why a request is refused: it is addressed to another name, or comes from another page.
 
         What sends neither header is no browser.
@@ -361,8 +352,8 @@ class PageCheck:
             for host in self._hosts
         )
 
-    def _refusal(self, what: str, setting: str) -> PermissionDenied:
-        return PermissionDenied(
+    def _refusal(self, what: str, setting: str) -> errors.PermissionDenied:
+        return errors.PermissionDenied(
             f"{what}, only those of this machine and of the settings; name it in {setting}{self._remedy}"
         )
 
@@ -481,25 +472,25 @@ def check_json(body: bytes, max_depth: int, max_values: int) -> None:
         RequestTooLargeError: It is nested deeper than `max_depth`, or holds more than `max_values`.
     """
     if b"\0" in body:
-        raise InvalidRequestError("the body is not JSON in UTF-8: it holds NUL; send UTF-8")
+        raise errors.InvalidRequestError("the body is not JSON in UTF-8: it holds NUL; send UTF-8")
     try:
         body.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InvalidRequestError(f"the body is not UTF-8 at byte {error.start}; send UTF-8") from None
+        raise errors.InvalidRequestError(f"the body is not UTF-8 at byte {error.start}; send UTF-8") from None
     frame = _frame(body, max_values)
     if b"NaN" in frame or b"Infinity" in frame:
-        raise InvalidRequestError(
+        raise errors.InvalidRequestError(
             "the body holds NaN or Infinity, which JSON has not; leave the field out, or send null"
         )
     if _LONG_NUMBER.search(frame):
-        raise InvalidRequestError("the body holds a number of more than a thousand digits; send a shorter one")
+        raise errors.InvalidRequestError("the body holds a number of more than a thousand digits; send a shorter one")
     if sum(frame.count(mark) for mark in (b",", b"[", b"{")) > max_values:
         raise _too_many(max_values)
     depth = 0
     for bracket in _BRACKETS.finditer(frame) if frame.count(b"[") + frame.count(b"{") > max_depth else ():
         depth += 1 if bracket[0] in _OPENING else -1
         if depth > max_depth:
-            raise RequestTooLargeError(f"the body is nested deeper than {max_depth} levels; send a flatter one")
+            raise errors.RequestTooLargeError(f"the body is nested deeper than {max_depth} levels; send a flatter one")
     if _SURROGATE.search(body):
         _check_surrogates(body)
 
@@ -521,8 +512,8 @@ def _frame(body: bytes, max_values: int) -> bytes:
     return b"".join((*parts, body[end:]))
 
 
-def _too_many(max_values: int) -> RequestTooLargeError:
-    return RequestTooLargeError(f"the body holds more than {max_values:,} values; send several smaller ones")
+def _too_many(max_values: int) -> errors.RequestTooLargeError:
+    return errors.RequestTooLargeError(f"the body holds more than {max_values:,} values; send several smaller ones")
 
 
 def _check_surrogates(body: bytes) -> None:
@@ -533,7 +524,9 @@ def _check_surrogates(body: bytes) -> None:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        raise InvalidRequestError("a text in the body holds half of a surrogate pair; send whole characters") from None
+        raise errors.InvalidRequestError(
+            "a text in the body holds half of a surrogate pair; send whole characters"
+        ) from None
 
 
 class Limits:
@@ -572,7 +565,7 @@ class Limits:
                     await self._pass_form(most, setting, scope, receive, send)
                 return
             body = await self._read(client, receive, most, setting)
-        except HeliographError as error:
+        except errors.HeliographError as error:
             await error_response(Request(scope), error)(scope, receive, send)
         except ClientDisconnect:
             return
@@ -641,7 +634,7 @@ class Limits:
         """Count a long body of a client while it comes."""
         most = self._settings.max_client_uploads
         if self._sending[client] >= most:
-            raise OverloadedError(
+            raise errors.OverloadedError(
                 f"{most} uploads or long bodies of yours are coming in already; try again when one is done, or raise "
                 "server.max_client_uploads",
                 _RETRY_AFTER_SECONDS,
@@ -657,7 +650,7 @@ class Limits:
 
 def _check_body_length(length: int, most: int, setting: str) -> None:
     if length > most:
-        raise RequestTooLargeError(
+        raise errors.RequestTooLargeError(
             f"the body has {length:,} bytes or more, and at most {most:,} are taken here; send less at once, or raise "
             f"server.{setting}"
         )
@@ -687,7 +680,7 @@ def _principal_of(request: Request) -> Principal:
     principal = getattr(request.state, "principal", None)
     if principal is None:
         # On a path that everybody may reach.
-        raise AuthenticationError("No credentials provided. Please login.")
+        raise errors.AuthenticationError("No credentials provided. Please login.")
     return cast("Principal", principal)
 
 

@@ -26,6 +26,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
+import heliograph.wire.chat_clients as wire
 from heliograph.errors import InvalidRequestError, NotFoundError, RequestTooLargeError
 from heliograph.models import DEFAULT_MODE
 from heliograph.query.answers.models import Answer
@@ -35,20 +36,6 @@ from heliograph.server.openapi import never
 from heliograph.server.requests import FAILURES, Asker, CurrentAsker, Reader
 from heliograph.server.responses import JsonBody, LineResponse, Write, failure_body, json_line
 from heliograph.text.tokens import count_tokens
-from heliograph.wire.chat_clients import (
-    ChatCompletion,
-    CompletionFailure,
-    CompletionRequest,
-    ModelCard,
-    ModelList,
-    OllamaChatReply,
-    OllamaChatRequest,
-    OllamaFailure,
-    OllamaGenerateReply,
-    OllamaGenerateRequest,
-    OllamaModels,
-    OllamaVersion,
-)
 from heliograph.wire.query import LIGHTRAG_MODE, SPEAKERS, QueryFields, answer_details, answer_text
 
 _MODES = "|".join(mode.value for mode in Mode)
@@ -168,7 +155,7 @@ def render_ollama_problem(problem: dict[str, Any]) -> dict[str, Any]:
 
 
 _OLLAMA_FAILURES: dict[int | str, dict[str, Any]] = {
-    status: response | {"model": OllamaFailure} for status, response in FAILURES.items()
+    status: response | {"model": wire.OllamaFailure} for status, response in FAILURES.items()
 } | never(422)
 _OLLAMA_STREAMED: dict[int | str, dict[str, Any]] = {
     200: {"description": "A whole reply, or one by pieces.", "content": {_NDJSON: {"schema": {"type": "string"}}}}
@@ -200,20 +187,22 @@ _Content = Callable[[str], dict[str, Any]]
 
 
 @ollama_router.get(
-    "/version", summary="Version of the emulated API", response_model=OllamaVersion, responses=_OLLAMA_FAILURES
+    "/version", summary="Version of the emulated API", response_model=wire.OllamaVersion, responses=_OLLAMA_FAILURES
 )
 async def version(_: Reader) -> dict[str, str]:
     """Return the version of Ollama whose API this is."""
     return {"version": _OLLAMA_VERSION}
 
 
-@ollama_router.get("/tags", summary="List the models", response_model=OllamaModels, responses=_OLLAMA_FAILURES)
+@ollama_router.get("/tags", summary="List the models", response_model=wire.OllamaModels, responses=_OLLAMA_FAILURES)
 async def tags(_: Reader) -> dict[str, Any]:
     """Return the models: one a mode."""
     return {"models": [_tag_card(name) | {"modified_at": _MODIFIED} for name in _NAMES]}
 
 
-@ollama_router.get("/ps", summary="List the running models", response_model=OllamaModels, responses=_OLLAMA_FAILURES)
+@ollama_router.get(
+    "/ps", summary="List the running models", response_model=wire.OllamaModels, responses=_OLLAMA_FAILURES
+)
 async def running(_: Reader) -> dict[str, Any]:
     """Return the same models: all of them always run."""
     forever = {"expires_at": "2050-12-31T14:38:31Z", "size_vram": 0}
@@ -223,10 +212,10 @@ async def running(_: Reader) -> dict[str, Any]:
 @ollama_router.post(
     "/chat",
     summary="Answer a conversation",
-    response_model=OllamaChatReply,
+    response_model=wire.OllamaChatReply,
     responses=_OLLAMA_STREAMED | _OLLAMA_FAILURES,
 )
-async def chat(body: OllamaChatRequest, asker: CurrentAsker, request: Request) -> Response:
+async def chat(body: wire.OllamaChatRequest, asker: CurrentAsker, request: Request) -> Response:
     """Answer the last message from the documents, by lines unless `stream` is false.
 
     Without a chat model the answer is quoted from the documents, and `/bypass` is refused.
@@ -243,10 +232,10 @@ async def chat(body: OllamaChatRequest, asker: CurrentAsker, request: Request) -
 @ollama_router.post(
     "/generate",
     summary="Complete a prompt",
-    response_model=OllamaGenerateReply,
+    response_model=wire.OllamaGenerateReply,
     responses=_OLLAMA_STREAMED | _OLLAMA_FAILURES,
 )
-async def generate(body: OllamaGenerateRequest, asker: CurrentAsker, request: Request) -> Response:
+async def generate(body: wire.OllamaGenerateRequest, asker: CurrentAsker, request: Request) -> Response:
     """Give a prompt to the chat model itself; nothing is searched."""
     turn = Turn(body.prompt, QueryParam(mode=Mode.BYPASS, system_prompt=body.system))
     return await _respond(body.model, turn, lambda text: {"response": text}, asker, request if body.stream else None)
@@ -351,7 +340,7 @@ def render_openai_problem(problem: dict[str, Any]) -> dict[str, Any]:
 
 
 _OPENAI_FAILURES: dict[int | str, dict[str, Any]] = {
-    status: response | {"model": CompletionFailure} for status, response in FAILURES.items()
+    status: response | {"model": wire.CompletionFailure} for status, response in FAILURES.items()
 }
 _ABOUT_MODELS = _OPENAI_FAILURES | never(422)
 # The schema of one event, of a media type that is a sequence of them (OpenAPI 3.2).
@@ -371,14 +360,14 @@ _OPENAI_STREAMED: dict[int | str, dict[str, Any]] = {
 openai_router = APIRouter(prefix="/v1", tags=["openai"])
 
 
-@openai_router.get("/models", summary="List the models", response_model=ModelList, responses=_ABOUT_MODELS)
-async def models(_: Reader) -> ModelList:
+@openai_router.get("/models", summary="List the models", response_model=wire.ModelList, responses=_ABOUT_MODELS)
+async def models(_: Reader) -> wire.ModelList:
     """Return the models: one a mode."""
-    return ModelList(data=[_model_card(name) for name in _MODELS])
+    return wire.ModelList(data=[_model_card(name) for name in _MODELS])
 
 
-@openai_router.get("/models/{name}", summary="Show a model", response_model=ModelCard, responses=_ABOUT_MODELS)
-async def model(name: str, _: Reader) -> ModelCard:
+@openai_router.get("/models/{name}", summary="Show a model", response_model=wire.ModelCard, responses=_ABOUT_MODELS)
+async def model(name: str, _: Reader) -> wire.ModelCard:
     """Return one model."""
     _known_mode(name)
     return _model_card(name)
@@ -387,10 +376,10 @@ async def model(name: str, _: Reader) -> ModelCard:
 @openai_router.post(
     "/chat/completions",
     summary="Answer a conversation",
-    response_model=ChatCompletion,
+    response_model=wire.ChatCompletion,
     responses=_OPENAI_STREAMED | _OPENAI_FAILURES,
 )
-async def complete(body: CompletionRequest, asker: CurrentAsker, request: Request) -> Response:
+async def complete(body: wire.CompletionRequest, asker: CurrentAsker, request: Request) -> Response:
     """Answer the last message from the documents; with `stream` by server-sent events, `[DONE]` last."""
     messages = [
         TurnMessage("system" if message.role == "developer" else message.role, message.text)
@@ -407,7 +396,7 @@ async def complete(body: CompletionRequest, asker: CurrentAsker, request: Reques
 class _Completion:
     """Renders one answer."""
 
-    def __init__(self, body: CompletionRequest, turn: Turn) -> None:
+    def __init__(self, body: wire.CompletionRequest, turn: Turn) -> None:
         self.turn = turn
         self.includes_usage = bool(body.stream_options and body.stream_options.include_usage)
         self._head = {"id": f"chatcmpl-{uuid4().hex}", "created": int(time.time()), "model": body.model}
@@ -504,5 +493,5 @@ def _known_mode(name: str) -> Mode:
     return _MODELS[name]
 
 
-def _model_card(name: str) -> ModelCard:
-    return ModelCard(id=name, created=_CREATED, owned_by="heliograph")
+def _model_card(name: str) -> wire.ModelCard:
+    return wire.ModelCard(id=name, created=_CREATED, owned_by="heliograph")

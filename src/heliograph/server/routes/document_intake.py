@@ -18,6 +18,7 @@ from fastapi.exceptions import RequestValidationError
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
+import heliograph.wire.documents as wire
 from heliograph.documents.fetching import check_url
 from heliograph.documents.registry import known_suffixes
 from heliograph.engine import AsyncHeliograph
@@ -33,26 +34,6 @@ from heliograph.service.jobs.input_folder import InputFolder, checked_name
 from heliograph.service.jobs.models import JobKind, JobRequest, JobState
 from heliograph.service.principal import without_folders
 from heliograph.settings import ServerSettings
-from heliograph.wire.documents import (
-    ClearResponse,
-    DeleteRequest,
-    DeleteResponse,
-    InsertResponse,
-    JobListResponse,
-    JobResponse,
-    MessageResponse,
-    PipelineResponse,
-    RecoveryRequest,
-    RecoveryResponse,
-    RepairRequest,
-    RetryRequest,
-    ScanResponse,
-    SupportedTypesResponse,
-    TextRequest,
-    TextsRequest,
-    UrlRequest,
-    pipeline_response,
-)
 
 router = APIRouter(prefix="/documents", tags=["documents"])
 
@@ -77,8 +58,8 @@ _UPLOAD_FORM: dict[str, Any] = {
 
 @router.post("/text", summary="Take in a text", responses=responses(409))
 async def insert_text(
-    body: TextRequest, kb: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
-) -> InsertResponse:
+    body: wire.TextRequest, kb: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
+) -> wire.InsertResponse:
     """Store a text, to be processed in the background; one with a known source replaces that document.
 
     The same text again is `duplicated` and changes nothing, so that a request may be repeated.
@@ -90,8 +71,8 @@ async def insert_text(
 
 @router.post("/texts", summary="Take in several texts", responses=responses(400, 409))
 async def insert_texts(
-    body: TextsRequest, kb: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
-) -> InsertResponse:
+    body: wire.TextsRequest, kb: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
+) -> wire.InsertResponse:
     """Store texts, to be processed in the background; see `POST /documents/text`."""
     track_id = new_track_id("insert")
     report = await service.jobs.enqueue(workspace, kb, body.documents(), track_id, principal.name)
@@ -101,7 +82,7 @@ async def insert_texts(
 @router.post("/samples", summary="Take in the sample documents", responses=responses(409))
 async def insert_samples(
     kb: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
-) -> InsertResponse:
+) -> wire.InsertResponse:
     """Store the documents that come with the package, a handbook and a story in English and Chinese, to try."""
     track_id = new_track_id("samples")
     documents = await asyncio.to_thread(find_samples)
@@ -112,7 +93,7 @@ async def insert_samples(
 @router.post("/upload", summary="Upload a file", responses=responses(409, 422), openapi_extra=_UPLOAD_FORM)
 async def upload(
     request: Request, kb: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
-) -> InsertResponse:
+) -> wire.InsertResponse:
     """Keep a file in the input folder and have it read in the background. The form is `multipart/form-data`.
 
     A file of a known name is an update: it takes the place of the file, and its document is read anew. The same file
@@ -129,20 +110,20 @@ async def upload(
     known = await kb.document(id_)
     if known is not None and known.status in COMMITTED_STATUSES and not is_new and metadata is None:
         message = f"The file '{name}' was known already and is unchanged."
-        return InsertResponse(status="duplicated", message=message, track_id=known.track_id, document_ids=(id_,))
+        return wire.InsertResponse(status="duplicated", message=message, track_id=known.track_id, document_ids=(id_,))
     track_id = new_track_id("upload")
     # If this fails, the file stays: the next scan reads it, and uploading it again is safe.
     await service.jobs.submit(
         workspace, JobRequest(JobKind.FILES, track_id, principal.name, (name,), metadata=metadata)
     )
     message = f"File '{name}' uploaded successfully. Processing will continue in background."
-    return InsertResponse(status="success", message=message, track_id=track_id, document_ids=(id_,))
+    return wire.InsertResponse(status="success", message=message, track_id=track_id, document_ids=(id_,))
 
 
 @router.post("/url", summary="Take in a web page or file by its URL", responses=responses(409))
 async def insert_url(
-    body: UrlRequest, kb: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
-) -> InsertResponse:
+    body: wire.UrlRequest, kb: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
+) -> wire.InsertResponse:
     """Fetch a URL in the background; a known one is updated. Private addresses are refused unless settings allow."""
     try:
         check_url(body.url)
@@ -154,30 +135,30 @@ async def insert_url(
     await service.jobs.submit(workspace, asked)
     message = "The URL was accepted and is read in the background."
     ids = tuple(await identify_files(kb.store.records, [body.url]))
-    return InsertResponse(status="success", message=message, track_id=track_id, document_ids=ids)
+    return wire.InsertResponse(status="success", message=message, track_id=track_id, document_ids=ids)
 
 
 @router.post("/scan", summary="Read what is new in the input folder", responses=responses(409))
-async def scan(_: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService) -> ScanResponse:
+async def scan(_: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService) -> wire.ScanResponse:
     """Read new and changed files of the input folder in the background; unchanged ones are not opened."""
     for job in (await service.jobs.state(workspace, most_messages=0)).jobs:
         if job.kind is JobKind.SCAN:
             message = "A scan is under way already."
             status = "scanning_skipped_pipeline_busy"
-            return ScanResponse(status=status, message=message, track_id=job.request.track_id)
+            return wire.ScanResponse(status=status, message=message, track_id=job.request.track_id)
     job = await service.jobs.submit(workspace, JobRequest(JobKind.SCAN, new_track_id("scan"), principal.name))
     message = "Scanning process has been initiated in the background"
-    return ScanResponse(status="scanning_started", message=message, track_id=job.request.track_id)
+    return wire.ScanResponse(status="scanning_started", message=message, track_id=job.request.track_id)
 
 
 @router.get("/supported_file_types", summary="List the kinds of files that are read")
-async def supported_file_types(_: ReadEngine) -> SupportedTypesResponse:
+async def supported_file_types(_: ReadEngine) -> wire.SupportedTypesResponse:
     """Return the endings of file names that can be uploaded and scanned."""
     endings = sorted(known_suffixes())
-    return SupportedTypesResponse(supported_extensions=endings, engines={"heliograph": endings})
+    return wire.SupportedTypesResponse(supported_extensions=endings, engines={"heliograph": endings})
 
 
-async def _inserted(kb: AsyncHeliograph, report: IngestReport, *, has_chunking: bool) -> InsertResponse:
+async def _inserted(kb: AsyncHeliograph, report: IngestReport, *, has_chunking: bool) -> wire.InsertResponse:
     """Return what became of texts; a failure of all of them is raised."""
     failures = report.failures
     if len(failures) == len(report.results) and failures[0].error is not None:
@@ -187,16 +168,16 @@ async def _inserted(kb: AsyncHeliograph, report: IngestReport, *, has_chunking: 
     if failures:
         reasons = "; ".join(without_folders(str(result.error)) for result in failures[:3])
         message = f"{len(failures)} of {len(report.results)} texts were refused: {reasons}"
-        return InsertResponse(
+        return wire.InsertResponse(
             status="partial_success", message=message + note, track_id=report.track_id, document_ids=ids
         )
     if not waiting:
         known = await kb.document(ids[0])
         track_id = known.track_id if known is not None and known.track_id else report.track_id
         message = "Everything was known already and is unchanged."
-        return InsertResponse(status="duplicated", message=message, track_id=track_id, document_ids=ids)
+        return wire.InsertResponse(status="duplicated", message=message, track_id=track_id, document_ids=ids)
     message = f"{waiting} of {len(ids)} texts accepted. Processing will continue in background.{note}"
-    return InsertResponse(status="success", message=message, track_id=report.track_id, document_ids=ids)
+    return wire.InsertResponse(status="success", message=message, track_id=report.track_id, document_ids=ids)
 
 
 # Receiving one uploaded file.
@@ -354,20 +335,22 @@ _CLEAR_SECONDS = 300.0
 
 
 @router.get("/pipeline_status", summary="See what is under way")
-async def pipeline_status(_: ReadEngine, workspace: Workspace, service: CurrentService) -> PipelineResponse:
+async def pipeline_status(_: ReadEngine, workspace: Workspace, service: CurrentService) -> wire.PipelineResponse:
     """Return what runs and waits in the workspace, and what happened last."""
-    return pipeline_response(await service.jobs.state(workspace))
+    return wire.pipeline_response(await service.jobs.state(workspace))
 
 
 @router.post("/cancel_pipeline", summary="Cancel what is under way")
 async def cancel_pipeline(
     _: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
-) -> MessageResponse:
+) -> wire.MessageResponse:
     """Cancel all jobs but deletions. Documents that were not finished are kept as failed, for `reprocess_failed`."""
     if not await service.jobs.cancel_all(workspace, principal.name):
-        return MessageResponse(status="not_busy", message="Pipeline is not currently running. No cancellation needed.")
+        return wire.MessageResponse(
+            status="not_busy", message="Pipeline is not currently running. No cancellation needed."
+        )
     message = "Pipeline cancellation has been requested. Documents will be marked as FAILED."
-    return MessageResponse(status="cancellation_requested", message=message)
+    return wire.MessageResponse(status="cancellation_requested", message=message)
 
 
 @router.post(
@@ -380,8 +363,8 @@ async def reprocess_failed(
     principal: Writer,
     workspace: Workspace,
     service: CurrentService,
-    body: RetryRequest | None = None,
-) -> MessageResponse:
+    body: wire.RetryRequest | None = None,
+) -> wire.MessageResponse:
     """Process failed documents, failed chunks of partial ones, and whatever waits; unreadable files are read anew.
 
     With `doc_ids`, only these of them.
@@ -391,13 +374,13 @@ async def reprocess_failed(
     asked = JobRequest(JobKind.RETRY, new_track_id("retry"), principal.name, document_ids=ids)
     await service.jobs.submit(workspace, asked)
     message = "Reprocessing of failed documents has been initiated in background"
-    return MessageResponse(status="reprocessing_started", message=message)
+    return wire.MessageResponse(status="reprocessing_started", message=message)
 
 
 @router.delete("/delete_document", summary="Delete documents by id", responses=responses(404, 409))
 async def delete_document(
-    body: DeleteRequest, kb: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
-) -> DeleteResponse:
+    body: wire.DeleteRequest, kb: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
+) -> wire.DeleteResponse:
     """Delete documents and all that only they said, in the background; nothing is deleted if an id is unknown."""
     await _check_known(kb, body.doc_ids)
     asked = JobRequest(
@@ -410,7 +393,7 @@ async def delete_document(
     job = await service.jobs.submit(workspace, asked)
     message = f"Deletion of {len(body.doc_ids)} documents has been initiated in the background."
     doc_id = ", ".join(body.doc_ids)
-    return DeleteResponse(status="deletion_started", message=message, doc_id=doc_id, job_id=job.id)
+    return wire.DeleteResponse(status="deletion_started", message=message, doc_id=doc_id, job_id=job.id)
 
 
 async def _check_known(kb: AsyncHeliograph, ids: Sequence[str]) -> None:
@@ -422,38 +405,42 @@ async def _check_known(kb: AsyncHeliograph, ids: Sequence[str]) -> None:
 @router.delete("", summary="Delete all documents and the files of the input folder", responses=responses(409))
 async def clear_documents(
     _: WriteEngine, principal: Admin, workspace: Workspace, service: CurrentService
-) -> ClearResponse:
+) -> wire.ClearResponse:
     """Delete everything in the workspace, files of the input folder included; refused while anything is under way."""
     if await service.jobs.count_unfinished(workspace):
         message = "Other work is under way; wait for it, or cancel it, and try again."
-        return ClearResponse(status="busy", message=message)
+        return wire.ClearResponse(status="busy", message=message)
     job = await service.jobs.submit(workspace, JobRequest(JobKind.CLEAR, new_track_id("clear"), principal.name))
     job = await service.jobs.wait(workspace, job.id, _CLEAR_SECONDS)
     if job.state is JobState.DONE:
         files = job.progress.counts.get("files", 0)
-        return ClearResponse(status="success", message=f"All documents cleared successfully. Deleted {files} files.")
-    return ClearResponse(status="fail", message=job.error or "The deletion takes long and goes on in the background.")
+        return wire.ClearResponse(
+            status="success", message=f"All documents cleared successfully. Deleted {files} files."
+        )
+    return wire.ClearResponse(
+        status="fail", message=job.error or "The deletion takes long and goes on in the background."
+    )
 
 
 @router.post("/clear_cache", summary="Drop cached replies of models")
-async def clear_cache(kb: WriteEngine, _: Admin) -> MessageResponse:
+async def clear_cache(kb: WriteEngine, _: Admin) -> wire.MessageResponse:
     """Drop all cached replies of chat models; documents and graph stay as they are."""
     count = await kb.clear_cache()
-    return MessageResponse(status="success", message=f"Successfully cleared all cache ({count} replies)")
+    return wire.MessageResponse(status="success", message=f"Successfully cleared all cache ({count} replies)")
 
 
 @router.post("/source_conflicts/repair", summary="Settle a conflict of sources", responses=responses(409))
-async def repair_source_conflict(body: RepairRequest, _: WriteEngine) -> MessageResponse:
+async def repair_source_conflict(body: wire.RepairRequest, _: WriteEngine) -> wire.MessageResponse:
     """Always a conflict of its own: there is none to settle, see `GET /documents/source_conflicts`."""
     raise ConflictError(f"no two documents claim {body.canonical_source_key!r:.200}; nothing has to be repaired")
 
 
 @router.post("/recovery/force_reset", summary="Reset after a crash")
-async def force_reset(body: RecoveryRequest, _: Admin) -> RecoveryResponse:
+async def force_reset(body: wire.RecoveryRequest, _: Admin) -> wire.RecoveryResponse:
     """Do nothing: every change is one transaction, so that a crash leaves nothing to reset."""
     if not body.confirm:
         raise InvalidRequestError("confirm is false; set it to true to reset")
-    return RecoveryResponse(status="no_recovery_required", message="Nothing has to be reset.")
+    return wire.RecoveryResponse(status="no_recovery_required", message="Nothing has to be reset.")
 
 
 @router.get("/jobs", summary="List background jobs")
@@ -463,21 +450,21 @@ async def list_jobs(
     service: CurrentService,
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
-) -> JobListResponse:
+) -> wire.JobListResponse:
     """Return jobs, the latest first; those long finished are dropped."""
     jobs, total = await service.jobs.page(workspace, offset, limit)
-    return JobListResponse(jobs=tuple(map(JobResponse.model_validate, jobs)), total=total)
+    return wire.JobListResponse(jobs=tuple(map(wire.JobResponse.model_validate, jobs)), total=total)
 
 
 @router.get("/jobs/{job_id}", summary="See one background job", responses=responses(404))
-async def get_job(job_id: str, _: ReadEngine, workspace: Workspace, service: CurrentService) -> JobResponse:
+async def get_job(job_id: str, _: ReadEngine, workspace: Workspace, service: CurrentService) -> wire.JobResponse:
     """Return how far a job is, or what came of it."""
-    return JobResponse.model_validate(await service.jobs.get(workspace, job_id))
+    return wire.JobResponse.model_validate(await service.jobs.get(workspace, job_id))
 
 
 @router.post("/jobs/{job_id}/cancel", summary="Cancel one background job", responses=responses(404))
 async def cancel_job(
     job_id: str, _: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
-) -> JobResponse:
+) -> wire.JobResponse:
     """Cancel a job; one that is finished stays as it is. Documents it leaves unfinished are kept as failed."""
-    return JobResponse.model_validate(await service.jobs.cancel(workspace, job_id, principal.name))
+    return wire.JobResponse.model_validate(await service.jobs.cancel(workspace, job_id, principal.name))

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Form, Path, Request, Response
 
+import heliograph.wire.service as wire
 from heliograph._version import __version__
 from heliograph.errors import AuthenticationError, ConflictError, HeliographError, InvalidRequestError, NotFoundError
 from heliograph.monitoring.monitoring import render_metrics
@@ -35,26 +36,6 @@ from heliograph.service.jobs.models import JobState
 from heliograph.service.principal import Principal, Role
 from heliograph.settings import Settings
 from heliograph.wire.documents import pipeline_response
-from heliograph.wire.service import (
-    AlertState,
-    AuthStatus,
-    Configuration,
-    Figures,
-    FollowerState,
-    Health,
-    LatencyFigures,
-    LoginReply,
-    LogoutReply,
-    ModelFigures,
-    NewWorkspace,
-    Queues,
-    Ready,
-    VerifyReply,
-    WorkspaceList,
-    WorkspaceReply,
-    WorkspaceRow,
-    WorkspaceStats,
-)
 
 _LOG = logging.getLogger(__name__)
 
@@ -69,12 +50,12 @@ API_VERSION = "0344"
 
 
 @router.get("/health", tags=["state"], response_model_exclude_none=True, summary="Whether the service lives")
-async def health(request: Request, service: CurrentService, workspace: Workspace) -> Health:
+async def health(request: Request, service: CurrentService, workspace: Workspace) -> wire.Health:
     """Say that the process lives and whether jobs run; with credentials, also how it is configured and how it fares.
 
     Folders are told only to an admin of all workspaces. Never contains a secret.
     """
-    known = Health(
+    known = wire.Health(
         core_version=__version__,
         api_version=API_VERSION,
         auth_mode="enabled" if service.access.has_accounts else "disabled",
@@ -100,11 +81,11 @@ async def health(request: Request, service: CurrentService, workspace: Workspace
     freshness, engines = await asyncio.gather(
         _soon(states.freshness_seconds(principal.may_enter)), _soon(states.engines(workspace))
     )
-    alerts = [AlertState(**asdict(alert)) for alert in service.monitoring.alerts(freshness)]
+    alerts = [wire.AlertState(**asdict(alert)) for alert in service.monitoring.alerts(freshness)]
     is_degraded = any(alert.state == "firing" for alert in alerts) or any(item.trouble for item in engines or ())
     details = {
         "configuration": _configuration(service.settings, workspace),
-        "queues": Queues(
+        "queues": wire.Queues(
             queries_running=service.admission.running,
             queries_waiting=service.admission.waiting,
             open_workspaces=service.workspaces.open_count,
@@ -113,7 +94,7 @@ async def health(request: Request, service: CurrentService, workspace: Workspace
         "workers": service.settings.server.workers,
         "condition": "degraded" if is_degraded else "ok",
         "alerts": alerts,
-        "engines": None if engines is None else [FollowerState(**asdict(item)) for item in engines],
+        "engines": None if engines is None else [wire.FollowerState(**asdict(item)) for item in engines],
     }
     if principal.is_operator:
         inputs = service.settings.server.input_dir
@@ -125,26 +106,26 @@ async def health(request: Request, service: CurrentService, workspace: Workspace
 
 
 @router.get("/ready", tags=["state"], summary="Whether the service can serve", responses=responses(503))
-async def ready(engine: ReadEngine, workspace: Workspace) -> Ready:
+async def ready(engine: ReadEngine, workspace: Workspace) -> wire.Ready:
     """Read from the store of the workspace, models being open; 503 says what is not there yet."""
     stats = await engine.stats()
-    return Ready(workspace=workspace, data_version=stats.data_version)
+    return wire.Ready(workspace=workspace, data_version=stats.data_version)
 
 
 @router.get("/api/v1/figures", tags=["state"], summary="What was asked and spent since the start")
-async def figures(principal: Reader, service: CurrentService) -> Figures:
+async def figures(principal: Reader, service: CurrentService) -> wire.Figures:
     """Return how long questions took by mode, and what models cost, since the process was started.
 
     Of the process as a whole, so only for credentials that may enter every workspace; others get empty lists. Times are
     those of the worker that answers, costs those of all workers.
     """
     if principal.workspaces is not None:
-        return Figures(latencies=[], models=[])
+        return wire.Figures(latencies=[], models=[])
     spent = await asyncio.to_thread(service.monitoring.metrics.spent)
-    return Figures(
-        latencies=[LatencyFigures(**asdict(item)) for item in service.monitoring.latencies()],
+    return wire.Figures(
+        latencies=[wire.LatencyFigures(**asdict(item)) for item in service.monitoring.latencies()],
         models=[
-            ModelFigures(
+            wire.ModelFigures(
                 **{name: getattr(item, name) for name in ("model", "purpose", "calls", "failures")},
                 input_tokens=item.usage.input_tokens,
                 output_tokens=item.usage.output_tokens,
@@ -164,11 +145,11 @@ async def _soon(reading: Awaitable[_T]) -> _T | None:
         return None
 
 
-def _configuration(settings: Settings, workspace: str) -> Configuration:
+def _configuration(settings: Settings, workspace: str) -> wire.Configuration:
     chat, embedding, rerank = settings.chat, settings.embedding, settings.rerank
     has_reranker = bool(rerank.provider or rerank.base_url)
     scheme = settings.store.url.partition(":")[0]
-    return Configuration(
+    return wire.Configuration(
         llm_binding="openai" if chat.model else "",
         llm_binding_host=_host(chat.base_url),
         llm_model=chat.model,
@@ -222,11 +203,13 @@ _MAX_PASSWORD = 1024
 
 
 @router.get("/auth-status", tags=["access"], response_model_exclude_none=True, summary="Whether people log in")
-async def auth_status(service: CurrentService) -> AuthStatus:
+async def auth_status(service: CurrentService) -> wire.AuthStatus:
     """Say whether there are accounts; where there are none, with a guest's token for pages that want one."""
     if service.access.has_accounts:
-        return AuthStatus(core_version=__version__, api_version=API_VERSION, auth_configured=True, auth_mode="enabled")
-    return AuthStatus(
+        return wire.AuthStatus(
+            core_version=__version__, api_version=API_VERSION, auth_configured=True, auth_mode="enabled"
+        )
+    return wire.AuthStatus(
         core_version=__version__,
         api_version=API_VERSION,
         auth_configured=False,
@@ -244,7 +227,7 @@ async def log_in(
     username: Annotated[str, Form(max_length=_MAX_NAME, description="Name of the account.")],
     password: Annotated[str, Form(max_length=_MAX_PASSWORD, description="Its password.")],
     grant_type: Annotated[str, Form(pattern="^password$", description="Always `password`.")] = "password",  # noqa: ARG001
-) -> LoginReply:
+) -> wire.LoginReply:
     """Return a token for a name and its password; a guest's token where there are no accounts."""
     if service.access.has_accounts:
         token = await service.access.log_in(username, password, address_of(request))
@@ -252,7 +235,7 @@ async def log_in(
     else:
         token = service.access.guest_token()
         message = _OPEN if service.access.is_open else _KEY_ONLY
-    return LoginReply(
+    return wire.LoginReply(
         core_version=__version__,
         api_version=API_VERSION,
         access_token=token,
@@ -262,14 +245,14 @@ async def log_in(
 
 
 @router.get("/auth/verify", tags=["access"], summary="Whose credentials these are")
-async def verify(principal: CurrentPrincipal) -> VerifyReply:
+async def verify(principal: CurrentPrincipal) -> wire.VerifyReply:
     """Say who the credentials of this request stand for, and what they allow."""
     workspaces = None if principal.workspaces is None else sorted(principal.workspaces)
-    return VerifyReply(username=principal.name, role=principal.role.value, workspaces=workspaces)
+    return wire.VerifyReply(username=principal.name, role=principal.role.value, workspaces=workspaces)
 
 
 @router.post("/logout", tags=["access"], summary="Log out", responses=responses(400, 401))
-async def log_out(request: Request, service: CurrentService, _: CurrentPrincipal) -> LogoutReply:
+async def log_out(request: Request, service: CurrentService, _: CurrentPrincipal) -> wire.LogoutReply:
     """End the session of the token in `Authorization`, with every token renewed from it, for good."""
     bearer = credentials_of(request).bearer
     if not looks_like_token(bearer):
@@ -279,7 +262,7 @@ async def log_out(request: Request, service: CurrentService, _: CurrentPrincipal
     except AuthenticationError:
         if not service.access.is_open:
             raise
-    return LogoutReply(message="logged out")
+    return wire.LogoutReply(message="logged out")
 
 
 # Workspaces: list, make, count, delete.
@@ -288,31 +271,33 @@ _Name = Annotated[str, Path(pattern=r"^[\w][\w.\-]{0,63}$", description="Name of
 
 
 @router.get("/workspaces", tags=["workspaces"], summary="List workspaces")
-async def list_workspaces(principal: CurrentPrincipal, service: CurrentService) -> WorkspaceList:
+async def list_workspaces(principal: CurrentPrincipal, service: CurrentService) -> wire.WorkspaceList:
     """Return the workspaces that the credentials may enter, by name."""
     default = service.workspaces.default
     names = [name for name in await service.workspaces.names() if principal.may_enter(name)]
-    rows = tuple(WorkspaceRow(name=name, is_default=name == default) for name in names)
-    return WorkspaceList(workspaces=rows, default=default)
+    rows = tuple(wire.WorkspaceRow(name=name, is_default=name == default) for name in names)
+    return wire.WorkspaceList(workspaces=rows, default=default)
 
 
 @router.post("/workspaces", tags=["workspaces"], status_code=201, summary="Make a workspace", responses=responses(409))
-async def create_workspace(new: NewWorkspace, principal: CurrentPrincipal, service: CurrentService) -> WorkspaceReply:
+async def create_workspace(
+    new: wire.NewWorkspace, principal: CurrentPrincipal, service: CurrentService
+) -> wire.WorkspaceReply:
     """Make an empty workspace; 409 if there is one of this name."""
     principal.require(Role.ADMIN, new.name)
     await service.workspaces.create(new.name)
-    return WorkspaceReply(message="created", name=new.name)
+    return wire.WorkspaceReply(message="created", name=new.name)
 
 
 @router.put(
     "/workspaces/{name}",
     tags=["workspaces"],
     summary="Make sure that there is a workspace",
-    responses={201: {"model": WorkspaceReply, "description": "It was made."}, **responses(409)},
+    responses={201: {"model": wire.WorkspaceReply, "description": "It was made."}, **responses(409)},
 )
 async def ensure_workspace(
     name: _Name, principal: CurrentPrincipal, service: CurrentService, response: Response
-) -> WorkspaceReply:
+) -> wire.WorkspaceReply:
     """Make a workspace if there is none of this name: 201 if it was made, 200 if it was there."""
     principal.require(Role.ADMIN, name)
     try:
@@ -320,18 +305,18 @@ async def ensure_workspace(
     except ConflictError:
         if not await service.workspaces.exists(name):
             raise
-        return WorkspaceReply(message="was there", name=name)
+        return wire.WorkspaceReply(message="was there", name=name)
     response.status_code = 201
-    return WorkspaceReply(message="created", name=name)
+    return wire.WorkspaceReply(message="created", name=name)
 
 
 @router.get("/workspaces/{name}", tags=["workspaces"], summary="Count what a workspace holds", responses=responses(404))
-async def workspace_stats(name: _Name, principal: CurrentPrincipal, service: CurrentService) -> WorkspaceStats:
+async def workspace_stats(name: _Name, principal: CurrentPrincipal, service: CurrentService) -> wire.WorkspaceStats:
     """Return how many documents, chunks, entities and relations a workspace holds."""
     principal.require(Role.READ, name)
     async with service.workspaces.use(name) as engine:
         stats = await engine.stats()
-    return WorkspaceStats(
+    return wire.WorkspaceStats(
         name=name,
         documents={status.value: count for status, count in stats.documents.items() if count},
         chunks=stats.chunks,
@@ -344,13 +329,13 @@ async def workspace_stats(name: _Name, principal: CurrentPrincipal, service: Cur
 
 
 @router.delete("/workspaces/{name}", tags=["workspaces"], summary="Delete a workspace", responses=responses(404, 409))
-async def delete_workspace(name: _Name, principal: CurrentPrincipal, service: CurrentService) -> WorkspaceReply:
+async def delete_workspace(name: _Name, principal: CurrentPrincipal, service: CurrentService) -> wire.WorkspaceReply:
     """Delete a workspace with everything in it, once requests under way in it are done; never the default one."""
     principal.require(Role.ADMIN, name)
     if not await service.workspaces.exists(name):
         raise NotFoundError(f"there is no workspace {name!r}")
     await service.workspaces.remove(name)
-    return WorkspaceReply(message="deleted", name=name)
+    return wire.WorkspaceReply(message="deleted", name=name)
 
 
 # Metrics for Prometheus.
