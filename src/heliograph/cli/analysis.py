@@ -24,27 +24,10 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from heliograph.analysis.benchmarking import (
-    DEFAULT_RECALL,
-    AskedQuestion,
-    AssertionReport,
-    BenchmarkReport,
-    check_expectations,
-    read_questions,
-    run_benchmark,
-)
+import heliograph.analysis.benchmarking as benchmarking
+import heliograph.analysis.inspection as inspection
+import heliograph.evaluation.reports as reports
 from heliograph.analysis.graph_page import draw_neighbourhood, draw_retrieval, to_html
-from heliograph.analysis.inspection import (
-    SEARCHING_MODES,
-    Comparison,
-    CoverageReport,
-    KeywordReport,
-    TokenReport,
-    compare_modes,
-    inspect_coverage,
-    inspect_keywords,
-    inspect_tokens,
-)
 from heliograph.cli.options import ChunkTopK, MaxEntityTokens, MaxRelationTokens, MaxTotalTokens, TopK, combine_filters
 from heliograph.cli.output import BriefText, FlowText, Output, one_line
 from heliograph.cli.rendering import FIGURE, KEY, WIDE, ProgressView, make_table, seconds, status_text, to_plain
@@ -53,15 +36,6 @@ from heliograph.embedding.base import EmbeddingModel
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
 from heliograph.evaluation.harness import EvaluationPlan, Watcher, evaluate
-from heliograph.evaluation.reports import (
-    diff_runs,
-    diff_to_markdown,
-    ragas_lines,
-    read_run,
-    to_json,
-    to_markdown,
-    to_svg,
-)
 from heliograph.evaluation.results import Configuration, EvaluationRun, IndexInfo
 from heliograph.evaluation.sets import EvaluationSet, find_sets, read_set
 from heliograph.extraction.base import Extractor
@@ -75,7 +49,7 @@ _LIST_CELLS = 160
 _SHOWN_CHUNKS = 20
 
 
-def render_coverage(report: CoverageReport) -> RenderableType:
+def render_coverage(report: inspection.CoverageReport) -> RenderableType:
     """Return a row a mode: shown of found, and the share of what all modes show."""
     shares = {name: {"justify": "right"} for name in ("entities", "relations", "chunks", "documents")}
     table = make_table(
@@ -92,7 +66,7 @@ def render_coverage(report: CoverageReport) -> RenderableType:
     return Group(table, Text(said, "dim"))
 
 
-def render_keywords(report: KeywordReport) -> RenderableType:
+def render_keywords(report: inspection.KeywordReport) -> RenderableType:
     """Return a row a keyword: what it finds alone, and how much of that the question shows."""
     table = make_table(
         {"level": KEY, "in result": FIGURE, "chunks": FIGURE, "keyword": {}, "finds": WIDE},
@@ -106,7 +80,7 @@ def render_keywords(report: KeywordReport) -> RenderableType:
     return Group(table, *_warnings(report.warnings))
 
 
-def render_tokens(report: TokenReport) -> RenderableType:
+def render_tokens(report: inspection.TokenReport) -> RenderableType:
     """Return one row per section: the tokens of its budget, and how much was cut."""
     figures = dict.fromkeys(("tokens", "budget", "shown", "found", "cut"), FIGURE)
     table = make_table({"section": KEY, **figures, "first cut": WIDE}, f"Tokens, mode {report.mode.value}")
@@ -122,7 +96,7 @@ def render_tokens(report: TokenReport) -> RenderableType:
     return Group(table, Text(said, "dim"), *_warnings(report.advice))
 
 
-def render_comparison(report: Comparison) -> RenderableType:
+def render_comparison(report: inspection.Comparison) -> RenderableType:
     """Return modes side by side, how alike they are, and the chunks that they show."""
     figures = ("entities", "relations", "chunks", "documents", "only here", "tokens", "time")
     title = f"Modes: {one_line(report.question, _LIST_CELLS)}"
@@ -143,7 +117,7 @@ def render_comparison(report: Comparison) -> RenderableType:
     return Group(table, Text(), likeness, Text(), places, *more)
 
 
-def render_benchmark(report: BenchmarkReport) -> RenderableType:
+def render_benchmark(report: benchmarking.BenchmarkReport) -> RenderableType:
     """Return a row a mode: latency and mean counts."""
     figures = ("p50 ms", "p99 ms", "entities", "relations", "chunks", "docs", "empty")
     title = f"{report.questions:,} questions, {report.repeats:,} times each, {report.concurrency:,} at once"
@@ -160,7 +134,7 @@ def render_benchmark(report: BenchmarkReport) -> RenderableType:
     return table
 
 
-def render_assertions(report: AssertionReport) -> RenderableType:
+def render_assertions(report: benchmarking.AssertionReport) -> RenderableType:
     """Return a row a question: whether it passed, its recall and what it missed."""
     table = make_table({"": KEY, "recall": FIGURE, "of": FIGURE, "question": WIDE, "missed": WIDE})
     for item in report.questions:
@@ -180,7 +154,7 @@ def _warnings(lines: Iterable[str]) -> list[Text]:
     return [Text(f"! {line}", "yellow") for line in lines]
 
 
-_ALL_MODES = ", ".join(mode.value for mode in SEARCHING_MODES)
+_ALL_MODES = ", ".join(mode.value for mode in inspection.SEARCHING_MODES)
 
 Question = Annotated[str, typer.Argument(help="The question.", show_default=False)]
 Modes = Annotated[
@@ -240,13 +214,13 @@ def inspect(
     with session.engine() as engine, session.output.waiting("searching"):
         match part:
             case Part.COVERAGE:
-                report = inspect_coverage(engine, question, mode or SEARCHING_MODES, param)
+                report = inspection.inspect_coverage(engine, question, mode or inspection.SEARCHING_MODES, param)
                 table = render_coverage(report)
             case Part.KEYWORDS:
-                report = inspect_keywords(engine, question, param)
+                report = inspection.inspect_keywords(engine, question, param)
                 table = render_keywords(report)
             case Part.TOKENS:
-                report = inspect_tokens(engine, question, param)
+                report = inspection.inspect_tokens(engine, question, param)
                 table = render_tokens(report)
     session.output.result(to_plain(report), lambda: table)
 
@@ -263,7 +237,7 @@ def compare(
     session = current_session(ctx)
     param = QueryParam(top_k=top_k, chunk_top_k=chunk_top_k, filter=combine_filters(filter_))
     with session.engine() as engine, session.output.waiting("searching"):
-        found = compare_modes(engine, question, mode or SEARCHING_MODES, param)
+        found = inspection.compare_modes(engine, question, mode or inspection.SEARCHING_MODES, param)
     session.output.result(to_plain(found), lambda: render_comparison(found))
 
 
@@ -316,13 +290,13 @@ def benchmark(
 ) -> None:
     """Time questions in each mode: latency at the median and the 99th percentile, and how much is found."""
     session = current_session(ctx)
-    questions = [item.question for item in read_questions(file)]
+    questions = [item.question for item in benchmarking.read_questions(file)]
     param = QueryParam(top_k=top_k, chunk_top_k=chunk_top_k, filter=combine_filters(filter_))
     with session.engine() as engine, session.output.counting("asking") as told:
-        report = run_benchmark(
+        report = benchmarking.run_benchmark(
             engine,
             questions,
-            mode or SEARCHING_MODES,
+            mode or inspection.SEARCHING_MODES,
             param,
             repeats=repeats,
             concurrency=concurrency,
@@ -345,7 +319,9 @@ def assert_(
         list[str] | None,
         typer.Option(metavar="TEXT", help="Document that must be quoted; may be repeated.", show_default=False),
     ] = None,
-    min_recall: Annotated[float, typer.Option(min=0.0, max=1.0, help="Least share that passes.")] = DEFAULT_RECALL,
+    min_recall: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Least share that passes.")
+    ] = benchmarking.DEFAULT_RECALL,
     mode: OneMode = DEFAULT_MODE,
     top_k: TopK = None,
     chunk_top_k: ChunkTopK = None,
@@ -354,12 +330,12 @@ def assert_(
     """Check that questions find the entities and documents they should; ends with 1 if one does not."""
     session = current_session(ctx)
     if entity or source:
-        questions = [AskedQuestion(target, entities=tuple(entity or ()), sources=tuple(source or ()))]
+        questions = [benchmarking.AskedQuestion(target, entities=tuple(entity or ()), sources=tuple(source or ()))]
     else:
-        questions = read_questions(Path(target))
+        questions = benchmarking.read_questions(Path(target))
     param = QueryParam(mode=mode, top_k=top_k, chunk_top_k=chunk_top_k, filter=combine_filters(filter_))
     with session.engine() as engine, session.output.waiting("searching"):
-        report = check_expectations(engine, questions, param, min_recall)
+        report = benchmarking.check_expectations(engine, questions, param, min_recall)
     session.output.result(to_plain(report), lambda: render_assertions(report))
     if not report.passed:
         raise typer.Exit(EXIT_FAILED)
@@ -367,7 +343,7 @@ def assert_(
 
 # The files that `eval` writes: checked before anything is measured, written after it was shown.
 
-_FORMS = {"output": to_json, "markdown": to_markdown, "plot": to_svg}
+_FORMS = {"output": reports.to_json, "markdown": reports.to_markdown, "plot": reports.to_svg}
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,7 +391,7 @@ class EvaluationFiles:
                 name = "".join(
                     letter if letter.isalnum() or letter in "-_" else "-" for letter in ran.configuration.name
                 )
-                text = "".join(f"{line}\n" for line in ragas_lines(ran))
+                text = "".join(f"{line}\n" for line in reports.ragas_lines(ran))
                 (self.ragas / f"{report.name}.{name}.jsonl").write_text(text, "utf-8")
 
     def _named(self) -> Iterator[tuple[str, Path]]:
@@ -496,11 +472,11 @@ def eval_(
     if paths[0] == _DIFF:
         if len(paths) != 3:
             raise InvalidRequestError(f"'eval diff' compares two files that --output wrote, got {len(paths) - 1}")
-        diffs = diff_runs(*(read_run(Path(path)) for path in paths[1:]))
+        diffs = reports.diff_runs(*(reports.read_run(Path(path)) for path in paths[1:]))
         if session.output.is_json:
             session.output.json(to_plain(diffs))
         else:
-            session.output.piece(diff_to_markdown(diffs))
+            session.output.piece(reports.diff_to_markdown(diffs))
         return
     files = EvaluationFiles(output, markdown, plot, ragas)
     plan = EvaluationPlan(
@@ -523,9 +499,9 @@ def eval_(
         if session.output.is_json:
             # Without single questions, of which there are thousands.
             brief = [replace(item, runs=tuple(replace(ran, questions=()) for ran in item.runs)) for item in run.sets]
-            session.output.json(json_library.loads(to_json(replace(run, sets=tuple(brief)))))
+            session.output.json(json_library.loads(reports.to_json(replace(run, sets=tuple(brief)))))
         else:
-            session.output.piece(to_markdown(run))
+            session.output.piece(reports.to_markdown(run))
     finally:
         # Also where whoever reads has seen enough.
         files.write(run)

@@ -30,10 +30,10 @@ from heliograph.cli.rendering import (
     to_plain,
 )
 from heliograph.cli.session import Session, current_session
-from heliograph.curation.graph_curation import DuplicatePair, History
+from heliograph.curation.graph_curation import History
 from heliograph.errors import InvalidRequestError, NotFoundError
 from heliograph.ingest.given import parse_given_graph
-from heliograph.models import FIELD_SEPARATOR, Curation, Entity, GraphPath, Relation, Subgraph
+from heliograph.models import FIELD_SEPARATOR, Curation, Entity, GraphPath, Relation
 from heliograph.stores.base import CurationQuery
 from heliograph.sync import Heliograph
 
@@ -42,31 +42,9 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the entity, b
 # Entities, relations, neighbourhoods and paths, as tables.
 
 
-def render_entity(entity: Entity) -> RenderableType:
-    """Return one entity whole."""
-    rows: list[tuple[str, RenderableType]] = [
-        ("name", FlowText(entity.name, "bold")),
-        ("type", entity.type),
-        ("relations", f"{entity.degree:,}"),
-        ("chunks", f"{len(entity.chunk_ids):,}"),
-    ]
-    rows += [("also called", ", ".join(entity.aliases))] if entity.aliases else []
-    return Group(fields_table(rows), Text(), *_fragments(entity.description))
-
-
-def render_relation(relation: Relation) -> RenderableType:
-    """Return one relation whole."""
-    rows: list[tuple[str, RenderableType]] = [
-        ("between", FlowText(f"{relation.source} - {relation.target}", "bold")),
-        ("keywords", ", ".join(relation.keywords)),
-        ("weight", f"{relation.weight:g}"),
-        ("chunks", f"{len(relation.chunk_ids):,}"),
-    ]
-    return Group(fields_table(rows), Text(), *_fragments(relation.description))
-
-
-def _fragments(description: str) -> list[RenderableType]:
-    return [FlowText(fragment.strip()) for fragment in description.split(FIELD_SEPARATOR)]
+def _described(rows: list[tuple[str, RenderableType]], description: str) -> RenderableType:
+    fragments = (FlowText(fragment.strip()) for fragment in description.split(FIELD_SEPARATOR))
+    return Group(fields_table(rows), Text(), *fragments)
 
 
 def render_entities(entities: Sequence[Entity], title: str | None = None) -> RenderableType:
@@ -89,16 +67,6 @@ def render_relations(relations: Sequence[Relation], title: str | None = None) ->
         description = description_cell(item.description)
         table.add_row(pair, f"{item.weight:g}", Group(about, description) if item.keywords else description)
     return table
-
-
-def render_neighbourhood(subgraph: Subgraph) -> RenderableType:
-    """Return what lies around an entity."""
-    parts: list[RenderableType] = [render_entities(subgraph.entities)]
-    if subgraph.relations:
-        parts += [Text(), render_relations(subgraph.relations)]
-    counts = f"\n{len(subgraph.entities):,} entities, {len(subgraph.relations):,} relations"
-    parts.append(Text(counts + (" (cut at --max-entities)" if subgraph.is_truncated else ""), "dim"))
-    return Group(*parts)
 
 
 def render_paths(paths: Sequence[GraphPath]) -> RenderableType:
@@ -137,7 +105,14 @@ def entity(ctx: typer.Context, name: Name) -> None:
     session = current_session(ctx)
     with session.engine() as engine:
         found = _require_entity(session, engine, name)
-    session.output.result(to_plain(found), lambda: render_entity(found))
+    rows: list[tuple[str, RenderableType]] = [
+        ("name", FlowText(found.name, "bold")),
+        ("type", found.type),
+        ("relations", f"{found.degree:,}"),
+        ("chunks", f"{len(found.chunk_ids):,}"),
+    ]
+    rows += [("also called", ", ".join(found.aliases))] if found.aliases else []
+    session.output.result(to_plain(found), lambda: _described(rows, found.description))
 
 
 def relation(
@@ -155,7 +130,13 @@ def relation(
             raise NotFoundError(
                 f"there is no relation between {name!r} and {other!r}; 'heliograph paths' finds longer ways"
             )
-    session.output.result(to_plain(found), lambda: render_relation(found))
+    rows: list[tuple[str, RenderableType]] = [
+        ("between", FlowText(f"{found.source} - {found.target}", "bold")),
+        ("keywords", ", ".join(found.keywords)),
+        ("weight", f"{found.weight:g}"),
+        ("chunks", f"{len(found.chunk_ids):,}"),
+    ]
+    session.output.result(to_plain(found), lambda: _described(rows, found.description))
 
 
 def neighbours(
@@ -170,7 +151,12 @@ def neighbours(
         found = engine.neighbours(name, depth=depth, max_entities=max_entities)
         if not found.entities:
             _require_entity(session, engine, name)
-    session.output.result(to_plain(found), lambda: render_neighbourhood(found))
+    parts: list[RenderableType] = [render_entities(found.entities)]
+    if found.relations:
+        parts += [Text(), render_relations(found.relations)]
+    counts = f"\n{len(found.entities):,} entities, {len(found.relations):,} relations"
+    parts.append(Text(counts + (" (cut at --max-entities)" if found.is_truncated else ""), "dim"))
+    session.output.result(to_plain(found), lambda: Group(*parts))
 
 
 def paths(
@@ -206,16 +192,6 @@ def _require_entity(session: Session, engine: Heliograph, name: str) -> Entity:
 # Curations, histories and pairs of duplicates, as tables.
 
 
-def render_curation(item: Curation) -> RenderableType:
-    """Return one curation."""
-    rows: list[tuple[str, RenderableType]] = [
-        ("curation", item.id),
-        ("done" if item.is_active else "undone", FlowText(_what(item), "bold")),
-        ("by", item.author if item.is_active else item.undone_by),
-    ]
-    return fields_table(rows)
-
-
 def render_curations(items: Sequence[Curation], title: str | None = None) -> RenderableType:
     """Return a table of curations."""
     table = make_table({"curation": FAINT, "when": WORD, "by": FOLDED, "what": WIDE}, title)
@@ -237,15 +213,6 @@ def render_history(history: History) -> RenderableType:
     if history.curations:
         parts += [Text(), render_curations(history.curations, "done by hand")]
     return Group(*parts)
-
-
-def render_duplicates(pairs: Sequence[DuplicatePair]) -> RenderableType:
-    """Return a table of pairs."""
-    name = {**FOLDED, "max_width": 28}
-    table = make_table({"score": FIGURE, "entity": name, "other": name, "why": WIDE})
-    for pair in pairs:
-        table.add_row(f"{pair.score:.2f}", FlowText(pair.name), FlowText(pair.other), FlowText(pair.reason))
-    return table
 
 
 def _what(item: Curation) -> str:
@@ -436,9 +403,11 @@ def duplicates(ctx: typer.Context, limit: Limit = 20) -> None:
     session = current_session(ctx)
     with session.engine() as engine, session.output.waiting("comparing entities"):
         found = engine.find_duplicates(limit=limit)
-    session.output.result(
-        {"duplicates": to_plain(found)}, lambda: render_duplicates(found) if found else Text("no duplicates")
-    )
+    name = {**FOLDED, "max_width": 28}
+    table = make_table({"score": FIGURE, "entity": name, "other": name, "why": WIDE})
+    for pair in found:
+        table.add_row(f"{pair.score:.2f}", FlowText(pair.name), FlowText(pair.other), FlowText(pair.reason))
+    session.output.result({"duplicates": to_plain(found)}, lambda: table if found else Text("no duplicates"))
 
 
 def insert_graph(
@@ -465,7 +434,12 @@ def insert_graph(
 
 
 def _show(session: Session, done: Curation) -> None:
-    session.output.result(to_plain(done), lambda: render_curation(done))
+    rows: list[tuple[str, RenderableType]] = [
+        ("curation", done.id),
+        ("done" if done.is_active else "undone", FlowText(_what(done), "bold")),
+        ("by", done.author if done.is_active else done.undone_by),
+    ]
+    session.output.result(to_plain(done), lambda: fields_table(rows))
 
 
 def _refuse_relation_options(keyword: list[str] | None, weight: float | None) -> None:

@@ -501,14 +501,6 @@ def render_settings(values: Sequence[SettingValue], *, is_bounded: bool) -> Rend
     return table
 
 
-def render_checks(checks: Sequence[Check]) -> RenderableType:
-    """Return what `doctor` found."""
-    table = make_table({"state": WORD, "check": WORD, "detail": WIDE}, with_header=False)
-    for check in checks:
-        table.add_row(status_text(check.state), check.name, FlowText(check.detail))
-    return table
-
-
 # The commands about this installation: stats, settings, doctor.
 
 
@@ -544,6 +536,9 @@ def doctor(ctx: typer.Context) -> None:
     with session.output.waiting("looking"):
         checks = asyncio.run(run_checks(session.load_settings, session.given_settings))
     is_sound = all(check.state is not State.FAIL for check in checks)
-    session.output.result({"is_sound": is_sound, "checks": to_plain(checks)}, lambda: render_checks(checks))
+    table = make_table({"state": WORD, "check": WORD, "detail": WIDE}, with_header=False)
+    for check in checks:
+        table.add_row(status_text(check.state), check.name, FlowText(check.detail))
+    session.output.result({"is_sound": is_sound, "checks": to_plain(checks)}, lambda: table)
     if not is_sound:
         raise typer.Exit(EXIT_FAILED)

@@ -65,26 +65,21 @@ def render_references(references: Sequence[Reference], text: str, *, shows_all: 
     return Group(table, Text(said, "dim"))
 
 
-def render_retrieved_entities(context: Context) -> RenderableType:
-    """Return the entities of a context."""
-    entities = [item.entity for item in context.entities]
-    return render_entities(entities, "Entities") if entities else _none("Entities")
-
-
-def render_retrieved_relations(context: Context) -> RenderableType:
-    """Return the relations of a context."""
-    relations = [item.relation for item in context.relations]
-    return render_relations(relations, "Relations") if relations else _none("Relations")
-
-
-def render_chunks(context: Context) -> RenderableType:
-    """Return the chunks of a context, shortened on a terminal, with how each was found."""
-    table = make_table({"ref": {**KEY, "justify": "right"}, "found by": FAINT, "chunk": WIDE}, "Chunks")
+def render_part(context: Context, part: Part) -> RenderableType:
+    """Return the entities, relations or chunks of a context, these shortened on a terminal, with how each was found."""
+    title = part.value.capitalize()
+    if not getattr(context, part.value):
+        return Group(Text(title, "bold"), Text("none", "dim"))
+    if part is Part.ENTITIES:
+        return render_entities([item.entity for item in context.entities], title)
+    if part is Part.RELATIONS:
+        return render_relations([item.relation for item in context.relations], title)
+    table = make_table({"ref": {**KEY, "justify": "right"}, "found by": FAINT, "chunk": WIDE}, title)
     for item in context.chunks:
         place = FlowText(" > ".join((item.source, *item.chunk.headings)), "dim")
         marks = " ".join(str(mark) for mark in item.marks)
         table.add_row(f"[{item.reference_id}]", marks, Group(place, BriefText(item.chunk.text, _CHUNK_CELLS)))
-    return table if context.chunks else _none("Chunks")
+    return table
 
 
 def describe_answer(answer: Answer) -> str:
@@ -104,10 +99,6 @@ def describe_retrieval(retrieval: Retrieval) -> str:
     return f"{''.join(lines)}mode {retrieval.mode.value}, {counts}"
 
 
-def _none(title: str) -> RenderableType:
-    return Group(Text(title, "bold"), Text("none", "dim"))
-
-
 class Part(StrEnum):
     """What of the context can be shown."""
 
@@ -116,13 +107,6 @@ class Part(StrEnum):
     CHUNKS = "chunks"
     REFERENCES = "references"
     ALL = "all"
-
-
-_TABLES = {
-    Part.ENTITIES: render_retrieved_entities,
-    Part.RELATIONS: render_retrieved_relations,
-    Part.CHUNKS: render_chunks,
-}
 
 
 def query(
@@ -243,9 +227,9 @@ def show_answer(output: Output, answer: Answer, *, shows_all_references: bool = 
 
 
 def _show_tables(output: Output, context: Context, show: Sequence[Part]) -> None:
-    for part, render in _TABLES.items():
+    for part in (Part.ENTITIES, Part.RELATIONS, Part.CHUNKS):
         if _wants(show, part):
-            output.show("", render(context))
+            output.show("", render_part(context, part))
 
 
 def _wants(show: Sequence[Part], part: Part) -> bool:

@@ -25,7 +25,7 @@ from heliograph.engine import with_store
 from heliograph.errors import StoreDamaged
 from heliograph.maintenance.archive import ExportFormat, ImportKind, ImportReport
 from heliograph.maintenance.check import CheckReport, forget_follower
-from heliograph.maintenance.migration import MigrationReport, migrate_workspace
+from heliograph.maintenance.migration import migrate_workspace
 from heliograph.maintenance.transfer import detect_import
 from heliograph.maintenance.workspace import ReembedReport, reembed_workspace, restore_workspace
 from heliograph.models import Batch
@@ -221,7 +221,7 @@ def _show_check(session: Session, report: CheckReport) -> None:
         raise typer.Exit(EXIT_FAILED)
 
 
-# What an import and a migration look like on a terminal.
+# What an import looks like on a terminal.
 
 _EXAMPLE_CELLS = 60
 _SHOWN_EXAMPLES = 3
@@ -250,18 +250,6 @@ def render_import(report: ImportReport) -> RenderableType:
         examples = Group(*(BriefText(example, _EXAMPLE_CELLS) for example in note.examples[:_SHOWN_EXAMPLES]))
         table.add_row(note.kind.value, f"{note.count:,}", FlowText(note.text), examples)
     return Group(fields, Text(), table)
-
-
-def render_migration(report: MigrationReport) -> RenderableType:
-    """Return what both stores now hold alike, and what follows the target."""
-    table = make_table({"what": FOLDED, "count": {**FOLDED, "justify": "right"}, "checksum": FOLDED})
-    for item in report.kinds:
-        table.add_row(item.kind, f"{item.count:,}", item.checksum)
-    lines = [f"both stores hold the same; {report.copied:,} things were written by this run"]
-    if report.remade_texts:
-        lines.append(f"the full text of {report.remade_texts:,} was stale in the source and is right in the target")
-    lines += [f"{name} is {lag:,} commits behind" for name, lag in report.lags.items()]
-    return Group(table, Text("\n".join(lines)))
 
 
 # The commands that move knowledge: export, import, and migrate from one store to another.
@@ -335,4 +323,11 @@ def migrate(
     )
     with session.output.counting("looking") as progress:
         report = asyncio.run(migrate_workspace(*places, progress))
-    session.output.result(to_plain(report), lambda: render_migration(report))
+    table = make_table({"what": FOLDED, "count": {**FOLDED, "justify": "right"}, "checksum": FOLDED})
+    for item in report.kinds:
+        table.add_row(item.kind, f"{item.count:,}", item.checksum)
+    lines = [f"both stores hold the same; {report.copied:,} things were written by this run"]
+    if report.remade_texts:
+        lines.append(f"the full text of {report.remade_texts:,} was stale in the source and is right in the target")
+    lines += [f"{name} is {lag:,} commits behind" for name, lag in report.lags.items()]
+    session.output.result(to_plain(report), lambda: Group(table, Text("\n".join(lines))))

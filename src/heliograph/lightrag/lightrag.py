@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, cast
 
+import heliograph.lightrag.storages as storages
 from heliograph.embedding.wrappers import wrap_embedding_model
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import HeliographError, IngestError
@@ -28,16 +29,6 @@ from heliograph.lightrag.models import LightragChatModel, LightragChunker, Light
 from heliograph.lightrag.prompt import PROMPTS
 from heliograph.lightrag.query_validation import validate_query_not_empty, validate_rag_query
 from heliograph.lightrag.rows import DETAILS, UNKNOWN, UNKNOWN_SOURCE, Rows, base_name, is_duplicate
-from heliograph.lightrag.storages import (
-    ChunkView,
-    DocStatusView,
-    FullDocsView,
-    MentionedView,
-    ReplyView,
-    SourcesView,
-    VectorView,
-    all_documents,
-)
 from heliograph.lightrag.utils import (
     TiktokenTokenizer,
     TokenizerInterface,
@@ -262,10 +253,14 @@ class LightRAG(Fields, GraphMethods):
         if found is not None:
             return ("filename", *_told(found))
         if file != UNKNOWN_SOURCE:
-            same = [item for item in await all_documents(self._kb, filter=Sources((file,))) if not is_duplicate(item)]
+            same = [
+                item
+                for item in await storages.all_documents(self._kb, filter=Sources((file,)))
+                if not is_duplicate(item)
+            ]
             if same:
                 return ("filename", *_told(same[0]))
-        same = await all_documents(self._kb, content_hashes=(content_hash(text),))
+        same = await storages.all_documents(self._kb, content_hashes=(content_hash(text),))
         first = next((item for item in same if not is_duplicate(item)), None)
         return first and ("content_hash", *_told(first))
 
@@ -535,62 +530,62 @@ class LightRAG(Fields, GraphMethods):
     # The workspace by the names of LightRAG's storages, to be read
 
     @property
-    def doc_status(self) -> DocStatusView:
+    def doc_status(self) -> storages.DocStatusView:
         """States of documents."""
-        return DocStatusView(self._opened)
+        return storages.DocStatusView(self._opened)
 
     @property
-    def full_docs(self) -> FullDocsView:
+    def full_docs(self) -> storages.FullDocsView:
         """Texts of documents."""
-        return FullDocsView(self._opened)
+        return storages.FullDocsView(self._opened)
 
     @property
-    def text_chunks(self) -> ChunkView:
+    def text_chunks(self) -> storages.ChunkView:
         """Chunks."""
-        return ChunkView(self._opened)
+        return storages.ChunkView(self._opened)
 
     @property
-    def full_entities(self) -> MentionedView:
+    def full_entities(self) -> storages.MentionedView:
         """Names of the entities that each document mentions."""
-        return MentionedView(self._opened, of_relations=False)
+        return storages.MentionedView(self._opened, of_relations=False)
 
     @property
-    def full_relations(self) -> MentionedView:
+    def full_relations(self) -> storages.MentionedView:
         """Pairs of names that each document relates."""
-        return MentionedView(self._opened, of_relations=True)
+        return storages.MentionedView(self._opened, of_relations=True)
 
     @property
-    def entity_chunks(self) -> SourcesView:
+    def entity_chunks(self) -> storages.SourcesView:
         """Chunks that speak of an entity."""
-        return SourcesView(self._opened)
+        return storages.SourcesView(self._opened)
 
     @property
-    def relation_chunks(self) -> SourcesView:
+    def relation_chunks(self) -> storages.SourcesView:
         """Chunks that speak of a relation."""
-        return SourcesView(self._opened)
+        return storages.SourcesView(self._opened)
 
     @property
-    def llm_response_cache(self) -> ReplyView:
+    def llm_response_cache(self) -> storages.ReplyView:
         """Kept replies of models."""
-        return ReplyView(self._opened)
+        return storages.ReplyView(self._opened)
 
     @property
-    def chunks_vdb(self) -> VectorView:
+    def chunks_vdb(self) -> storages.VectorView:
         """Vectors of chunks."""
         return self._vectors(Collection.CHUNKS)
 
     @property
-    def entities_vdb(self) -> VectorView:
+    def entities_vdb(self) -> storages.VectorView:
         """Vectors of entities."""
         return self._vectors(Collection.ENTITIES)
 
     @property
-    def relationships_vdb(self) -> VectorView:
+    def relationships_vdb(self) -> storages.VectorView:
         """Vectors of relations."""
         return self._vectors(Collection.RELATIONS)
 
-    def _vectors(self, collection: Collection) -> VectorView:
-        return VectorView(self._opened, collection, self._embedding, self.least_cosine)
+    def _vectors(self, collection: Collection) -> storages.VectorView:
+        return storages.VectorView(self._opened, collection, self._embedding, self.least_cosine)
 
     # The same for code that is not async
 
