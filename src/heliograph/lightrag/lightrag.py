@@ -513,14 +513,8 @@ class LightRAG(Fields, GraphMethods):
             TypeError: `model_func` cannot be called.
             ValueError: There is no such role, or metadata and neither a function nor a builder.
         """
-        self.update_llm_role_config(
-            role,
-            model_func=model_func,
-            model_kwargs=model_kwargs,
-            max_async=max_async,
-            timeout=timeout,
-            **metadata,
-        )
+        given = {"model_func": model_func, "model_kwargs": model_kwargs, "max_async": max_async, "timeout": timeout}
+        self.update_llm_role_config(role, **given, **metadata)
 
     def update_llm_role_config(self, role: str, **changes: Any) -> None:
         """See `aupdate_llm_role_config`, which takes the same and waits for nothing either."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from threading import Thread
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -261,12 +261,5 @@ def _awaited(found: Any) -> Any:
     async def wait() -> Any:
         return await found
 
-    result: list[Any] = []
-
-    def work() -> None:
-        result.append(asyncio.run(wait()))
-
-    thread = Thread(target=work)
-    thread.start()
-    thread.join()
-    return result[0]
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, wait()).result()

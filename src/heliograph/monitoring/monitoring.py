@@ -95,11 +95,13 @@ class SharedMetrics:
 
     def collect(self) -> Iterable[Metric]:
         """Return the sums over all workers; of requests under way, over living workers only."""
-        files = [path for path in sorted(self._folder.glob("*.db")) if path.stat().st_size and self._counts(path)]
+        files = [
+            path
+            for path in sorted(self._folder.glob("*.db"))
+            if path.stat().st_size
+            and (not path.name.startswith(_LIVE) or self._is_alive(int(path.stem.rpartition("_")[2])))
+        ]
         return MultiProcessCollector.merge([str(path) for path in files], accumulate=True)
-
-    def _counts(self, path: Path) -> bool:
-        return not path.name.startswith(_LIVE) or self._is_alive(int(path.stem.rpartition("_")[2]))
 
     def _is_alive(self, pid: int) -> bool:
         if pid == os.getpid():
@@ -136,20 +138,16 @@ class OwnProcess:
 
     def refresh(self) -> None:
         """Look at the process."""
-        for collector in self._collectors:
-            for family in collector.collect():
-                self._take(family)
-
-    def _take(self, family: Metric) -> None:
-        for sample in family.samples:
-            metric = self._metrics.get(family.name) or self._make(family, tuple(sample.labels))
-            one = metric.labels(**sample.labels) if sample.labels else metric
-            if isinstance(one, Gauge):
-                one.set(sample.value)
-            else:
-                key = (family.name, *sample.labels.values())
-                one.inc(max(0.0, sample.value - self._before.get(key, 0.0)))
-                self._before[key] = sample.value
+        for family in [family for collector in self._collectors for family in collector.collect()]:
+            for sample in family.samples:
+                metric = self._metrics.get(family.name) or self._make(family, tuple(sample.labels))
+                one = metric.labels(**sample.labels) if sample.labels else metric
+                if isinstance(one, Gauge):
+                    one.set(sample.value)
+                else:
+                    key = (family.name, *sample.labels.values())
+                    one.inc(max(0.0, sample.value - self._before.get(key, 0.0)))
+                    self._before[key] = sample.value
 
     def _make(self, family: Metric, labels: tuple[str, ...]) -> Counter | Gauge:
         if family.type == "counter":

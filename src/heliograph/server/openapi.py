@@ -46,6 +46,13 @@ _OTHERS: dict[int, tuple[str, Any]] = {
     ),
     500: ("Internal error", "something failed that should not have; the log has it under the request id"),
 }
+_PROBLEMS = {
+    status: {"type": "about:blank", "title": title, "detail": detail} for status, (title, detail) in _OTHERS.items()
+} | {
+    status: {"type": f"urn:heliograph:error:{type(error).__name__}", "title": title, "detail": str(error)}
+    for error in _ERRORS
+    for status, title in (status_of(error),)
+}
 
 
 def failure_example(status: int) -> dict[str, Any]:
@@ -54,7 +61,7 @@ def failure_example(status: int) -> dict[str, Any]:
     Raises:
         KeyError: No route documents this status.
     """
-    return {**_problems()[status], "status": status, "request_id": "5f0c1c6de0a94a7f"}
+    return {**_PROBLEMS[status], "status": status, "request_id": "5f0c1c6de0a94a7f"}
 
 
 def add_examples(paths: Mapping[str, Any], shapes: Shapes) -> None:
@@ -85,18 +92,6 @@ def _replies() -> dict[str, dict[str, dict[str, Any]]]:
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for path in sorted(_FOLDER.glob("*.json")):
         found |= json.loads(path.read_text("utf-8"))
-    return found
-
-
-@cache
-def _problems() -> dict[int, dict[str, Any]]:
-    found = {
-        status: {"type": "about:blank", "title": title, "detail": detail} for status, (title, detail) in _OTHERS.items()
-    }
-    for error in _ERRORS:
-        status, title = status_of(error)
-        kind = f"urn:heliograph:error:{type(error).__name__}"
-        found[status] = {"type": kind, "title": title, "detail": str(error)}
     return found
 
 

@@ -470,7 +470,8 @@ def run_server(settings: Settings, announce: Callable[[str], None]) -> int:
     listener = _bind(settings.server)
     configure_logging(settings.server)
     with listener:
-        address = _address(listener, settings.server)
+        host, port = listener.getsockname()[:2]
+        address = f"http://{f'[{host}]' if ':' in host else host}:{port}{settings.server.root_path}"
         run = _run_workers if settings.server.workers > 1 else _run_alone
         return run(settings, listener, lambda: announce(address))
 
@@ -654,9 +655,3 @@ def _listening_errors(settings: ServerSettings) -> Generator[None]:
             f"cannot listen on {settings.host!r} port {settings.port} ({error.strerror}); "
             "choose others by --host and --port"
         ) from error
-
-
-def _address(listener: socket.socket, settings: ServerSettings) -> str:
-    host, port = listener.getsockname()[:2]
-    shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{port}{settings.root_path}"

@@ -92,7 +92,11 @@ class PipelineResponse(BaseModel):
 
 def pipeline_response(state: PipelineState) -> PipelineResponse:
     """Return the state of the jobs in LightRAG's shape; the job shown is the one that processes, else the first."""
-    shown = _shown(state.jobs)
+    shown = min(
+        state.jobs,
+        key=lambda job: (job.state is not JobState.RUNNING, job.lane is not Lane.PROCESSING),
+        default=None,
+    )
     messages = [text for _, text in state.messages]
     counts = state.counts
     response = PipelineResponse(
@@ -117,13 +121,6 @@ def pipeline_response(state: PipelineState) -> PipelineResponse:
             "cur_batch": progress.done,
         }
     )
-
-
-def _shown(jobs: tuple[Job, ...]) -> Job | None:
-    def rank(job: Job) -> tuple[bool, bool]:
-        return job.state is not JobState.RUNNING, job.lane is not Lane.PROCESSING
-
-    return min(jobs, key=rank, default=None)
 
 
 class ScanResponse(BaseModel):

@@ -218,15 +218,10 @@ def progressed(job: Job, progress: JobProgress) -> str:
 
 def ended(job: Job, progress: JobProgress) -> str:
     """Return the message for the end of a job."""
-    return f"{describe(job.kind)} is done: {_counted(progress.counts) or 'nothing to do'}" + "".join(
-        f"; {problem}" for problem in progress.problems[:3]
-    )
+    counts = ", ".join(f"{count} {name}" for name, count in progress.counts.items() if count)
+    return "; ".join([f"{describe(job.kind)} is done: {counts or 'nothing to do'}", *progress.problems[:3]])
 
 
 def waits(job: Job, error: Exception, delay_seconds: float) -> str:
     """Return the message for a job that waits for a model or a store."""
     return f"{describe(job.kind)} waits, next try in {delay_seconds:.0f} s: {error}"
-
-
-def _counted(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
