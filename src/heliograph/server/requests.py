@@ -44,6 +44,7 @@ from heliograph.server.openapi import responses
 from heliograph.server.responses import error_response, failure_body, internal_error_response, until_disconnect
 from heliograph.service.access import Credentials, has_credentials
 from heliograph.service.admission import Admission
+from heliograph.service.jobs.jobs import Jobs
 from heliograph.service.principal import Principal, Role
 from heliograph.service.service import Service
 from heliograph.settings import ServerSettings, Settings
@@ -712,17 +713,35 @@ def _with(role: Role) -> Callable[[Request], Awaitable[Principal]]:
     return principal
 
 
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A workspace to read or to change: its engine, its name, who asks, and the service around it."""
+
+    kb: AsyncHeliograph
+    workspace: str
+    author: str
+    service: Service
+
+    @property
+    def jobs(self) -> Jobs:
+        """Background work, of this workspace and others."""
+        return self.service.jobs
+
+
+def _working(role: Role) -> Callable[[Request], AsyncGenerator[Work]]:
+    async def work(request: Request) -> AsyncGenerator[Work]:
+        principal, workspace = _entering(request, role)
+        service = _service_of(request)
+        may_create = principal.may_create(workspace) or workspace == service.workspaces.default
+        async with service.workspaces.use(workspace, creates=role is Role.WRITE and may_create) as kb:
+            yield Work(kb, workspace, principal.name, service)
+
+    return work
+
+
 async def _read_engine(request: Request) -> AsyncGenerator[AsyncHeliograph]:
     _, workspace = _entering(request, Role.READ)
     async with _service_of(request).workspaces.use(workspace) as engine:
-        yield engine
-
-
-async def _write_engine(request: Request) -> AsyncGenerator[AsyncHeliograph]:
-    principal, workspace = _entering(request, Role.WRITE)
-    workspaces = _service_of(request).workspaces
-    creates = principal.may_create(workspace) or workspace == workspaces.default
-    async with workspaces.use(workspace, creates=creates) as engine:
         yield engine
 
 
@@ -730,10 +749,10 @@ CurrentService = Annotated[Service, Depends(_service)]
 Workspace = Annotated[str, Depends(_workspace)]
 CurrentPrincipal = Annotated[Principal, Depends(_principal)]
 Reader = Annotated[Principal, Depends(_with(Role.READ))]
-Writer = Annotated[Principal, Depends(_with(Role.WRITE))]
 Admin = Annotated[Principal, Depends(_with(Role.ADMIN))]
 ReadEngine = Annotated[AsyncHeliograph, Depends(_read_engine)]
-WriteEngine = Annotated[AsyncHeliograph, Depends(_write_engine)]
+ReadWork = Annotated[Work, Depends(_working(Role.READ))]
+WriteWork = Annotated[Work, Depends(_working(Role.WRITE))]
 
 
 # What every route that asks may fail with.

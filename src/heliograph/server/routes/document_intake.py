@@ -29,7 +29,7 @@ from heliograph.ingest.intake import clean_metadata, identify_files
 from heliograph.ingest.models import IngestReport, Outcome
 from heliograph.models import COMMITTED_STATUSES
 from heliograph.server.openapi import responses
-from heliograph.server.requests import Admin, CurrentService, ReadEngine, Workspace, WriteEngine, Writer, check_json
+from heliograph.server.requests import Admin, ReadEngine, ReadWork, WriteWork, check_json
 from heliograph.service.jobs.input_folder import InputFolder, checked_name
 from heliograph.service.jobs.models import JobKind, JobRequest, JobState
 from heliograph.service.principal import without_folders
@@ -57,96 +57,84 @@ _UPLOAD_FORM: dict[str, Any] = {
 
 
 @router.post("/text", summary="Take in a text", responses=responses(409))
-async def insert_text(
-    body: wire.TextRequest, kb: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
-) -> wire.InsertResponse:
+async def insert_text(body: wire.TextRequest, work: WriteWork) -> wire.InsertResponse:
     """Store a text, to be processed in the background; one with a known source replaces that document.
 
     The same text again is `duplicated` and changes nothing, so that a request may be repeated.
     """
     track_id = new_track_id("insert")
-    report = await service.jobs.enqueue(workspace, kb, body.documents(), track_id, principal.name)
-    return await _inserted(kb, report, has_chunking=body.chunking is not None)
+    report = await work.jobs.enqueue(work.workspace, work.kb, body.documents(), track_id, work.author)
+    return await _inserted(work.kb, report, has_chunking=body.chunking is not None)
 
 
 @router.post("/texts", summary="Take in several texts", responses=responses(400, 409))
-async def insert_texts(
-    body: wire.TextsRequest, kb: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
-) -> wire.InsertResponse:
+async def insert_texts(body: wire.TextsRequest, work: WriteWork) -> wire.InsertResponse:
     """Store texts, to be processed in the background; see `POST /documents/text`."""
     track_id = new_track_id("insert")
-    report = await service.jobs.enqueue(workspace, kb, body.documents(), track_id, principal.name)
-    return await _inserted(kb, report, has_chunking=body.chunking is not None)
+    report = await work.jobs.enqueue(work.workspace, work.kb, body.documents(), track_id, work.author)
+    return await _inserted(work.kb, report, has_chunking=body.chunking is not None)
 
 
 @router.post("/samples", summary="Take in the sample documents", responses=responses(409))
-async def insert_samples(
-    kb: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
-) -> wire.InsertResponse:
+async def insert_samples(work: WriteWork) -> wire.InsertResponse:
     """Store the documents that come with the package, a handbook and a story in English and Chinese, to try."""
     track_id = new_track_id("samples")
     documents = await asyncio.to_thread(find_samples)
-    report = await service.jobs.enqueue(workspace, kb, documents, track_id, principal.name)
-    return await _inserted(kb, report, has_chunking=False)
+    report = await work.jobs.enqueue(work.workspace, work.kb, documents, track_id, work.author)
+    return await _inserted(work.kb, report, has_chunking=False)
 
 
 @router.post("/upload", summary="Upload a file", responses=responses(409, 422), openapi_extra=_UPLOAD_FORM)
-async def upload(
-    request: Request, kb: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
-) -> wire.InsertResponse:
+async def upload(request: Request, work: WriteWork) -> wire.InsertResponse:
     """Keep a file in the input folder and have it read in the background. The form is `multipart/form-data`.
 
     A file of a known name is an update: it takes the place of the file, and its document is read anew. The same file
     again is `duplicated` and changes nothing.
     """
-    await service.jobs.check_room(workspace, kb)
-    folder = service.jobs.input_folder(workspace)
-    name, part, metadata = await receive_upload(request, folder, service.settings.server)
+    await work.jobs.check_room(work.workspace, work.kb)
+    folder = work.jobs.input_folder(work.workspace)
+    name, part, metadata = await receive_upload(request, folder, work.service.settings.server)
     try:
         is_new = await asyncio.to_thread(folder.finish, part, name)
     finally:
         part.unlink(missing_ok=True)
-    (id_,) = await identify_files(kb.store.records, [name])
-    known = await kb.document(id_)
+    (id_,) = await identify_files(work.kb.store.records, [name])
+    known = await work.kb.document(id_)
     if known is not None and known.status in COMMITTED_STATUSES and not is_new and metadata is None:
         message = f"The file '{name}' was known already and is unchanged."
         return wire.InsertResponse(status="duplicated", message=message, track_id=known.track_id, document_ids=(id_,))
     track_id = new_track_id("upload")
     # If this fails, the file stays: the next scan reads it, and uploading it again is safe.
-    await service.jobs.submit(
-        workspace, JobRequest(JobKind.FILES, track_id, principal.name, (name,), metadata=metadata)
-    )
+    await work.jobs.submit(work.workspace, JobRequest(JobKind.FILES, track_id, work.author, (name,), metadata=metadata))
     message = f"File '{name}' uploaded successfully. Processing will continue in background."
     return wire.InsertResponse(status="success", message=message, track_id=track_id, document_ids=(id_,))
 
 
 @router.post("/url", summary="Take in a web page or file by its URL", responses=responses(409))
-async def insert_url(
-    body: wire.UrlRequest, kb: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
-) -> wire.InsertResponse:
+async def insert_url(body: wire.UrlRequest, work: WriteWork) -> wire.InsertResponse:
     """Fetch a URL in the background; a known one is updated. Private addresses are refused unless settings allow."""
     try:
         check_url(body.url)
     except IngestError as error:
         raise InvalidRequestError(str(error)) from error
-    await service.jobs.check_room(workspace, kb)
+    await work.jobs.check_room(work.workspace, work.kb)
     track_id = new_track_id("url")
-    asked = JobRequest(JobKind.URL, track_id, principal.name, (body.url,), metadata=body.metadata)
-    await service.jobs.submit(workspace, asked)
+    asked = JobRequest(JobKind.URL, track_id, work.author, (body.url,), metadata=body.metadata)
+    await work.jobs.submit(work.workspace, asked)
     message = "The URL was accepted and is read in the background."
-    ids = tuple(await identify_files(kb.store.records, [body.url]))
+    ids = tuple(await identify_files(work.kb.store.records, [body.url]))
     return wire.InsertResponse(status="success", message=message, track_id=track_id, document_ids=ids)
 
 
 @router.post("/scan", summary="Read what is new in the input folder", responses=responses(409))
-async def scan(_: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService) -> wire.ScanResponse:
+async def scan(work: WriteWork) -> wire.ScanResponse:
     """Read new and changed files of the input folder in the background; unchanged ones are not opened."""
-    for job in (await service.jobs.state(workspace, most_messages=0)).jobs:
+    for job in (await work.jobs.state(work.workspace, most_messages=0)).jobs:
         if job.kind is JobKind.SCAN:
             message = "A scan is under way already."
             status = "scanning_skipped_pipeline_busy"
             return wire.ScanResponse(status=status, message=message, track_id=job.request.track_id)
-    job = await service.jobs.submit(workspace, JobRequest(JobKind.SCAN, new_track_id("scan"), principal.name))
+    job = await work.jobs.submit(work.workspace, JobRequest(JobKind.SCAN, new_track_id("scan"), work.author))
     message = "Scanning process has been initiated in the background"
     return wire.ScanResponse(status="scanning_started", message=message, track_id=job.request.track_id)
 
@@ -335,17 +323,15 @@ _CLEAR_SECONDS = 300.0
 
 
 @router.get("/pipeline_status", summary="See what is under way")
-async def pipeline_status(_: ReadEngine, workspace: Workspace, service: CurrentService) -> wire.PipelineResponse:
+async def pipeline_status(work: ReadWork) -> wire.PipelineResponse:
     """Return what runs and waits in the workspace, and what happened last."""
-    return wire.pipeline_response(await service.jobs.state(workspace))
+    return wire.pipeline_response(await work.jobs.state(work.workspace))
 
 
 @router.post("/cancel_pipeline", summary="Cancel what is under way")
-async def cancel_pipeline(
-    _: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
-) -> wire.MessageResponse:
+async def cancel_pipeline(work: WriteWork) -> wire.MessageResponse:
     """Cancel all jobs but deletions. Documents that were not finished are kept as failed, for `reprocess_failed`."""
-    if not await service.jobs.cancel_all(workspace, principal.name):
+    if not await work.jobs.cancel_all(work.workspace, work.author):
         return wire.MessageResponse(
             status="not_busy", message="Pipeline is not currently running. No cancellation needed."
         )
@@ -359,10 +345,7 @@ async def cancel_pipeline(
     responses=responses(404, 409),
 )
 async def reprocess_failed(
-    kb: WriteEngine,
-    principal: Writer,
-    workspace: Workspace,
-    service: CurrentService,
+    work: WriteWork,
     body: wire.RetryRequest | None = None,
 ) -> wire.MessageResponse:
     """Process failed documents, failed chunks of partial ones, and whatever waits; unreadable files are read anew.
@@ -370,27 +353,25 @@ async def reprocess_failed(
     With `doc_ids`, only these of them.
     """
     ids = tuple(body.doc_ids) if body else ()
-    await _check_known(kb, ids)
-    asked = JobRequest(JobKind.RETRY, new_track_id("retry"), principal.name, document_ids=ids)
-    await service.jobs.submit(workspace, asked)
+    await _check_known(work.kb, ids)
+    asked = JobRequest(JobKind.RETRY, new_track_id("retry"), work.author, document_ids=ids)
+    await work.jobs.submit(work.workspace, asked)
     message = "Reprocessing of failed documents has been initiated in background"
     return wire.MessageResponse(status="reprocessing_started", message=message)
 
 
 @router.delete("/delete_document", summary="Delete documents by id", responses=responses(404, 409))
-async def delete_document(
-    body: wire.DeleteRequest, kb: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
-) -> wire.DeleteResponse:
+async def delete_document(body: wire.DeleteRequest, work: WriteWork) -> wire.DeleteResponse:
     """Delete documents and all that only they said, in the background; nothing is deleted if an id is unknown."""
-    await _check_known(kb, body.doc_ids)
+    await _check_known(work.kb, body.doc_ids)
     asked = JobRequest(
         JobKind.DELETE,
         new_track_id("delete"),
-        principal.name,
+        work.author,
         document_ids=tuple(body.doc_ids),
         deletes_files=body.delete_file,
     )
-    job = await service.jobs.submit(workspace, asked)
+    job = await work.jobs.submit(work.workspace, asked)
     message = f"Deletion of {len(body.doc_ids)} documents has been initiated in the background."
     doc_id = ", ".join(body.doc_ids)
     return wire.DeleteResponse(status="deletion_started", message=message, doc_id=doc_id, job_id=job.id)
@@ -403,15 +384,13 @@ async def _check_known(kb: AsyncHeliograph, ids: Sequence[str]) -> None:
 
 
 @router.delete("", summary="Delete all documents and the files of the input folder", responses=responses(409))
-async def clear_documents(
-    _: WriteEngine, principal: Admin, workspace: Workspace, service: CurrentService
-) -> wire.ClearResponse:
+async def clear_documents(work: WriteWork, _: Admin) -> wire.ClearResponse:
     """Delete everything in the workspace, files of the input folder included; refused while anything is under way."""
-    if await service.jobs.count_unfinished(workspace):
+    if await work.jobs.count_unfinished(work.workspace):
         message = "Other work is under way; wait for it, or cancel it, and try again."
         return wire.ClearResponse(status="busy", message=message)
-    job = await service.jobs.submit(workspace, JobRequest(JobKind.CLEAR, new_track_id("clear"), principal.name))
-    job = await service.jobs.wait(workspace, job.id, _CLEAR_SECONDS)
+    job = await work.jobs.submit(work.workspace, JobRequest(JobKind.CLEAR, new_track_id("clear"), work.author))
+    job = await work.jobs.wait(work.workspace, job.id, _CLEAR_SECONDS)
     if job.state is JobState.DONE:
         files = job.progress.counts.get("files", 0)
         return wire.ClearResponse(
@@ -423,14 +402,14 @@ async def clear_documents(
 
 
 @router.post("/clear_cache", summary="Drop cached replies of models")
-async def clear_cache(kb: WriteEngine, _: Admin) -> wire.MessageResponse:
+async def clear_cache(work: WriteWork, _: Admin) -> wire.MessageResponse:
     """Drop all cached replies of chat models; documents and graph stay as they are."""
-    count = await kb.clear_cache()
+    count = await work.kb.clear_cache()
     return wire.MessageResponse(status="success", message=f"Successfully cleared all cache ({count} replies)")
 
 
 @router.post("/source_conflicts/repair", summary="Settle a conflict of sources", responses=responses(409))
-async def repair_source_conflict(body: wire.RepairRequest, _: WriteEngine) -> wire.MessageResponse:
+async def repair_source_conflict(body: wire.RepairRequest, _: WriteWork) -> wire.MessageResponse:
     """Always a conflict of its own: there is none to settle, see `GET /documents/source_conflicts`."""
     raise ConflictError(f"no two documents claim {body.canonical_source_key!r:.200}; nothing has to be repaired")
 
@@ -445,26 +424,22 @@ async def force_reset(body: wire.RecoveryRequest, _: Admin) -> wire.RecoveryResp
 
 @router.get("/jobs", summary="List background jobs")
 async def list_jobs(
-    _: ReadEngine,
-    workspace: Workspace,
-    service: CurrentService,
+    work: ReadWork,
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> wire.JobListResponse:
     """Return jobs, the latest first; those long finished are dropped."""
-    jobs, total = await service.jobs.page(workspace, offset, limit)
+    jobs, total = await work.jobs.page(work.workspace, offset, limit)
     return wire.JobListResponse(jobs=tuple(map(wire.JobResponse.model_validate, jobs)), total=total)
 
 
 @router.get("/jobs/{job_id}", summary="See one background job", responses=responses(404))
-async def get_job(job_id: str, _: ReadEngine, workspace: Workspace, service: CurrentService) -> wire.JobResponse:
+async def get_job(job_id: str, work: ReadWork) -> wire.JobResponse:
     """Return how far a job is, or what came of it."""
-    return wire.JobResponse.model_validate(await service.jobs.get(workspace, job_id))
+    return wire.JobResponse.model_validate(await work.jobs.get(work.workspace, job_id))
 
 
 @router.post("/jobs/{job_id}/cancel", summary="Cancel one background job", responses=responses(404))
-async def cancel_job(
-    job_id: str, _: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
-) -> wire.JobResponse:
+async def cancel_job(job_id: str, work: WriteWork) -> wire.JobResponse:
     """Cancel a job; one that is finished stays as it is. Documents it leaves unfinished are kept as failed."""
-    return wire.JobResponse.model_validate(await service.jobs.cancel(workspace, job_id, principal.name))
+    return wire.JobResponse.model_validate(await work.jobs.cancel(work.workspace, job_id, work.author))

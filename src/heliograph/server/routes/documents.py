@@ -25,9 +25,8 @@ from heliograph.ingest.intake import changed_document, identify_files
 from heliograph.ingest.models import NewDocument, Outcome
 from heliograph.models import Document, DocumentStatus
 from heliograph.server.openapi import responses
-from heliograph.server.requests import CurrentService, ReadEngine, Workspace, WriteEngine, Writer
+from heliograph.server.requests import ReadEngine, ReadWork, Work, WriteWork
 from heliograph.service.jobs.models import Job, JobKind, JobRequest, JobState
-from heliograph.service.service import Service
 from heliograph.stores.base import DocumentPage, DocumentQuery, DocumentSort
 from heliograph.text.names import mention_entity_id
 
@@ -80,14 +79,14 @@ async def status_counts(kb: ReadEngine) -> wire.StatusCountsResponse:
 
 
 @router.get("/track_status/{track_id}", summary="Follow a batch")
-async def track_status(
-    track_id: TrackId, kb: ReadEngine, workspace: Workspace, service: CurrentService
-) -> wire.TrackResponse:
+async def track_status(track_id: TrackId, work: ReadWork) -> wire.TrackResponse:
     """Return the documents of a batch, those that are still to be read included; none for an unknown batch."""
     track_id = track_id.strip()
-    jobs = await service.jobs.of_track(workspace, track_id)
-    page = await kb.documents(DocumentQuery(track_id=track_id, limit=_MOST_OF_TRACK))
-    documents = await _told(kb, page.documents) + await _unread(kb, jobs, {item.source for item in page.documents})
+    jobs = await work.jobs.of_track(work.workspace, track_id)
+    page = await work.kb.documents(DocumentQuery(track_id=track_id, limit=_MOST_OF_TRACK))
+    documents = await _told(work.kb, page.documents) + await _unread(
+        work.kb, jobs, {item.source for item in page.documents}
+    )
     summary: dict[str, int] = {}
     for document in documents:
         summary[document.status] = summary.get(document.status, 0) + 1
@@ -97,11 +96,9 @@ async def track_status(
 
 
 @router.get("/scan/status/{track_id}", summary="Follow a scan", responses=responses(404))
-async def scan_status(
-    track_id: TrackId, _: ReadEngine, workspace: Workspace, service: CurrentService
-) -> wire.ScanStatusResponse:
+async def scan_status(track_id: TrackId, work: ReadWork) -> wire.ScanStatusResponse:
     """Return how far a scan of the input folder is, and what it found."""
-    for job in await service.jobs.of_track(workspace, track_id.strip()):
+    for job in await work.jobs.of_track(work.workspace, track_id.strip()):
         if job.kind is JobKind.SCAN:
             return wire.scan_status_response(job)
     raise NotFoundError(f"there is no scan {track_id!r:.100}; it may be long finished")
@@ -198,9 +195,7 @@ async def list_documents(
 
 
 @router.post("/delete_matching", summary="Delete documents that match", responses=responses(409))
-async def delete_matching(
-    body: wire.DeleteMatchingRequest, kb: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
-) -> wire.RemovalResponse:
+async def delete_matching(body: wire.DeleteMatchingRequest, work: WriteWork) -> wire.RemovalResponse:
     """Delete all documents that match now, in the background. Without any condition nothing is deleted."""
     if body.source_prefix is None and body.filter is None:
         raise InvalidRequestError("give source_prefix or filter; DELETE /documents deletes everything")
@@ -210,13 +205,13 @@ async def delete_matching(
         query = DocumentQuery(
             source_prefix=body.source_prefix, filter=condition, sort="id", offset=len(ids), limit=_PAGE
         )
-        page = await kb.documents(query)
+        page = await work.kb.documents(query)
         if not page.documents:
             break
         ids += [document.id for document in page.documents]
     if not ids:
         return wire.RemovalResponse(status="deleted", message="No document matches.", job_id="", count=0)
-    return await _remove(service, workspace, principal.name, ids, deletes_files=body.delete_file)
+    return await _remove(work, ids, deletes_files=body.delete_file)
 
 
 @router.get("/{document_id:path}/text", summary="Read a document's text", responses=responses(404))
@@ -249,19 +244,17 @@ async def get_text(
 async def draw_page(
     document_id: DocumentId,
     page: Annotated[int, Path(ge=1, le=1_000_000)],
-    kb: ReadEngine,
-    workspace: Workspace,
-    service: CurrentService,
+    work: ReadWork,
     width: Annotated[int, Query(ge=100, le=2_000, description="Of the picture, in pixels.")] = 1_000,
 ) -> Response:
     """Return a page as PNG, where the file that was uploaded lies in the input folder still; 404 otherwise."""
-    document = await _find(kb, document_id)
-    path = await asyncio.to_thread(service.jobs.input_folder(workspace).find, document.source)
+    document = await _find(work.kb, document_id)
+    path = await asyncio.to_thread(work.jobs.input_folder(work.workspace).find, document.source)
     if path is None or path.suffix.lower() != ".pdf":
         raise NotFoundError(
             f"the file of the document {document.source!r} is no PDF in the input folder of the service"
         )
-    picture = await asyncio.to_thread(service.page_reader.draw_page, path, document.source, page, width)
+    picture = await asyncio.to_thread(work.service.page_reader.draw_page, path, document.source, page, width)
     return Response(picture, media_type="image/png", headers={"Cache-Control": "private, max-age=300"})
 
 
@@ -292,18 +285,16 @@ async def get_entities(
 @router.get("/{document_id:path}", summary="Read a document with its chunks", responses=responses(404))
 async def get_document(
     document_id: DocumentId,
-    kb: ReadEngine,
-    workspace: Workspace,
-    service: CurrentService,
+    work: ReadWork,
     chunk_offset: Annotated[int, Query(ge=0, le=1_000_000_000)] = 0,
     chunk_limit: Annotated[int, Query(ge=0, le=500)] = 50,
 ) -> wire.DetailResponse:
     """Return a document and a page of its chunks in order."""
-    document = await _find(kb, document_id)
-    chunks = await kb.chunks(document.id) if chunk_limit else []
+    document = await _find(work.kb, document_id)
+    chunks = await work.kb.chunks(document.id) if chunk_limit else []
     shown = tuple(map(wire.ChunkResponse.model_validate, chunks[chunk_offset : chunk_offset + chunk_limit]))
     known = wire.DocumentResponse.of(document).model_dump()
-    versions = tuple(map(wire.VersionItem.model_validate, await service.jobs.versions(workspace, document.id)))
+    versions = tuple(map(wire.VersionItem.model_validate, await work.jobs.versions(work.workspace, document.id)))
     return wire.DetailResponse(**known, chunks=shown, chunk_offset=chunk_offset, versions=versions)
 
 
@@ -311,48 +302,39 @@ async def get_document(
 async def update_document(
     document_id: DocumentId,
     body: wire.UpdateRequest,
-    kb: WriteEngine,
-    principal: Writer,
-    workspace: Workspace,
-    service: CurrentService,
+    work: WriteWork,
 ) -> wire.ChangeResponse:
     """Replace text, title or metadata; what is not given stays. The old text answers until the new one is processed.
 
     Chunks that stay the same keep what was read in them.
     """
-    document = await _find(kb, document_id)
-    new = await changed_document(kb.store.records, document, body.text, body.metadata, body)
-    return await _update(service, workspace, kb, new, principal.name)
+    document = await _find(work.kb, document_id)
+    new = await changed_document(work.kb.store.records, document, body.text, body.metadata, body)
+    return await _update(work, new)
 
 
 @router.patch("/{document_id:path}", summary="Change metadata or title", responses=responses(404, 409))
 async def change_document(
     document_id: DocumentId,
     body: wire.ChangeRequest,
-    kb: WriteEngine,
-    principal: Writer,
-    workspace: Workspace,
-    service: CurrentService,
+    work: WriteWork,
 ) -> wire.ChangeResponse:
     """Merge metadata into a document's, or give it another title. Metadata alone takes effect at once."""
-    document = await _find(kb, document_id)
+    document = await _find(work.kb, document_id)
     metadata = None if body.metadata is None else _merged(document.metadata, body.metadata)
-    new = await changed_document(kb.store.records, document, None, metadata, body)
-    return await _update(service, workspace, kb, new, principal.name)
+    new = await changed_document(work.kb.store.records, document, None, metadata, body)
+    return await _update(work, new)
 
 
 @router.delete("/{document_id:path}", summary="Delete a document", responses=responses(404, 409))
 async def delete_one(
     document_id: DocumentId,
-    kb: WriteEngine,
-    principal: Writer,
-    workspace: Workspace,
-    service: CurrentService,
+    work: WriteWork,
     delete_file: bool = False,
 ) -> wire.RemovalResponse:
     """Delete a document and all that only it said; `deletion_started` if that takes longer than a moment."""
-    document = await _find(kb, document_id)
-    return await _remove(service, workspace, principal.name, [document.id], deletes_files=delete_file)
+    document = await _find(work.kb, document_id)
+    return await _remove(work, [document.id], deletes_files=delete_file)
 
 
 async def _find(kb: AsyncHeliograph, id_: str) -> Document:
@@ -361,14 +343,12 @@ async def _find(kb: AsyncHeliograph, id_: str) -> Document:
     return document
 
 
-async def _update(
-    service: Service, workspace: str, kb: AsyncHeliograph, new: NewDocument, author: str
-) -> wire.ChangeResponse:
-    report = await service.jobs.enqueue(workspace, kb, [new], new_track_id("update"), author)
+async def _update(work: Work, new: NewDocument) -> wire.ChangeResponse:
+    report = await work.jobs.enqueue(work.workspace, work.kb, [new], new_track_id("update"), work.author)
     (result,) = report.results
     if result.error is not None:
         raise result.error
-    document = await _find(kb, result.id)
+    document = await _find(work.kb, result.id)
     if result.outcome is Outcome.PENDING:
         status, message = "success", "The update was accepted and is processed in the background."
     else:
@@ -392,14 +372,12 @@ def _merged(known: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
     return merged
 
 
-async def _remove(
-    service: Service, workspace: str, author: str, ids: list[str], *, deletes_files: bool
-) -> wire.RemovalResponse:
+async def _remove(work: Work, ids: list[str], *, deletes_files: bool) -> wire.RemovalResponse:
     asked = JobRequest(
-        JobKind.DELETE, new_track_id("delete"), author, document_ids=tuple(ids), deletes_files=deletes_files
+        JobKind.DELETE, new_track_id("delete"), work.author, document_ids=tuple(ids), deletes_files=deletes_files
     )
-    job = await service.jobs.submit(workspace, asked)
-    job = await service.jobs.wait(workspace, job.id, _DELETE_SECONDS)
+    job = await work.jobs.submit(work.workspace, asked)
+    job = await work.jobs.wait(work.workspace, job.id, _DELETE_SECONDS)
     if job.state is JobState.DONE:
         return wire.RemovalResponse(status="deleted", message=f"{len(ids)} deleted.", job_id=job.id, count=len(ids))
     message = job.error or "The deletion goes on in the background."

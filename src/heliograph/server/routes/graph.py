@@ -21,7 +21,7 @@ from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
 from heliograph.filters import Exists
 from heliograph.models import Curation, CurationKind, Entity, NameRules, Relation
 from heliograph.server.openapi import responses
-from heliograph.server.requests import ReadEngine, WriteEngine, Writer
+from heliograph.server.requests import ReadEngine, WriteWork
 from heliograph.server.responses import JsonBody
 from heliograph.stores.base import CurationQuery, DocumentQuery, ScanKind
 from heliograph.text.names import name_to_entity_id
@@ -251,52 +251,48 @@ async def _require(engine: AsyncHeliograph, name: str) -> Entity:
 
 
 @router.post("/graph/entity/create", summary="Make an entity", responses=responses(400))
-async def create_entity(body: wire.EntityCreateRequest, engine: WriteEngine, principal: Writer) -> wire.EditResponse:
+async def create_entity(body: wire.EntityCreateRequest, work: WriteWork) -> wire.EditResponse:
     """Make an entity that stays without any document."""
     description = wire.read_text(body.entity_data, "description", is_needed=True) or ""
     kind = wire.read_text(body.entity_data, "entity_type") or ""
     async with _refusals():
-        done = await engine.create_entity(
+        done = await work.kb.create_entity(
             body.entity_name,
             type=kind,
             description=description,
-            author=principal.name,
+            author=work.author,
             origin=wire.read_origin(body.entity_data),
         )
-    data = await _entity_data(engine, done.names[0])
+    data = await _entity_data(work.kb, done.names[0])
     return wire.EditResponse(
         message=f"Entity '{data['entity_name']}' created successfully", data=data, curation_ids=[done.id]
     )
 
 
 @router.post("/graph/relation/create", summary="Make a relation", responses=responses(400))
-async def create_relation(
-    body: wire.RelationCreateRequest, engine: WriteEngine, principal: Writer
-) -> wire.EditResponse:
+async def create_relation(body: wire.RelationCreateRequest, work: WriteWork) -> wire.EditResponse:
     """Make a relation that stays without any document; both entities must exist."""
     description = wire.read_text(body.relation_data, "description", is_needed=True) or ""
     weight = wire.read_weight(body.relation_data)
     async with _refusals():
-        done = await engine.create_relation(
+        done = await work.kb.create_relation(
             body.source_entity,
             body.target_entity,
             keywords=wire.read_keywords(body.relation_data) or (),
             description=description,
             weight=1.0 if weight is None else weight,
-            author=principal.name,
+            author=work.author,
             origin=wire.read_origin(body.relation_data),
         )
     return wire.EditResponse(
         message=f"Relation created successfully between '{body.source_entity}' and '{body.target_entity}'",
-        data=await _relation_data(engine, *done.names),
+        data=await _relation_data(work.kb, *done.names),
         curation_ids=[done.id],
     )
 
 
 @router.post("/graph/entity/edit", summary="Change or rename an entity", responses=responses(400))
-async def edit_entity(
-    body: wire.EntityUpdateRequest, engine: WriteEngine, principal: Writer
-) -> wire.EntityEditResponse:
+async def edit_entity(body: wire.EntityUpdateRequest, work: WriteWork) -> wire.EntityEditResponse:
     """Put a type, description or name in place of what documents say.
 
     A new name that another entity has is refused, or with `allow_merge` merges the two. All of it is done, or nothing.
@@ -307,25 +303,25 @@ async def edit_entity(
     )
     done: list[Curation] = []
     async with _refusals():
-        entity = await _require(engine, body.entity_name)
+        entity = await _require(work.kb, body.entity_name)
         final = entity.name
         is_renamed = new_name is not None and new_name.strip() != entity.name
         if new_name is not None and is_renamed:
             if not body.allow_rename:
                 raise InvalidRequestError("renaming is not allowed by this request; set allow_rename to true")
-            done = await engine.revise_entity(
+            done = await work.kb.revise_entity(
                 entity.name,
                 new_name,
                 type=kind,
                 description=said,
                 allow_merge=body.allow_merge,
-                author=principal.name,
+                author=work.author,
             )
             final = done[-1].names[-1]
-            if (found := await engine.entity(final)) is not None:
+            if (found := await work.kb.entity(final)) is not None:
                 final = found.name
         elif new_name is None or kind is not None or said is not None:
-            done = [await engine.edit_entity(entity.name, type=kind, description=said, author=principal.name)]
+            done = [await work.kb.edit_entity(entity.name, type=kind, description=said, author=work.author)]
     is_merged = is_renamed and done[-1].kind is CurationKind.MERGE_ENTITIES
     summary = wire.OperationSummary(
         merged=is_merged,
@@ -337,38 +333,38 @@ async def edit_entity(
     )
     return wire.EntityEditResponse(
         message=f"Entity merged successfully into '{final}'" if is_merged else "Entity updated successfully",
-        data=await _entity_data(engine, final),
+        data=await _entity_data(work.kb, final),
         curation_ids=[item.id for item in done],
         operation_summary=summary,
     )
 
 
 @router.post("/graph/relation/edit", summary="Change a relation", responses=responses(400))
-async def edit_relation(body: wire.RelationUpdateRequest, engine: WriteEngine, principal: Writer) -> wire.EditResponse:
+async def edit_relation(body: wire.RelationUpdateRequest, work: WriteWork) -> wire.EditResponse:
     """Put keywords, a description or a weight in place of what documents say."""
     data = body.known_data()
     async with _refusals():
-        done = await engine.edit_relation(
+        done = await work.kb.edit_relation(
             body.source_id,
             body.target_id,
             keywords=wire.read_keywords(data),
             description=wire.read_text(data, "description", is_needed="description" in data),
             weight=wire.read_weight(data),
-            author=principal.name,
+            author=work.author,
         )
     return wire.EditResponse(
         message="Relation updated successfully",
-        data=await _relation_data(engine, *done.names),
+        data=await _relation_data(work.kb, *done.names),
         curation_ids=[done.id],
     )
 
 
 @router.post("/graph/entities/merge", summary="Make several entities one", responses=responses(400))
-async def merge_entities(body: wire.EntityMergeRequest, engine: WriteEngine, principal: Writer) -> wire.EditResponse:
+async def merge_entities(body: wire.EntityMergeRequest, work: WriteWork) -> wire.EditResponse:
     """Merge entities into one that exists, or under a new name; their relations are united."""
     async with _refusals():
-        done = await engine.merge_entities(body.entities_to_change, body.entity_to_change_into, author=principal.name)
-    data = await _entity_data(engine, done.names[-1])
+        done = await work.kb.merge_entities(body.entities_to_change, body.entity_to_change_into, author=work.author)
+    data = await _entity_data(work.kb, done.names[-1])
     count = len(body.entities_to_change)
     message = f"Successfully merged {count} entities into '{data['entity_name']}'"
     return wire.EditResponse(message=message, data=data, curation_ids=[done.id])
@@ -376,20 +372,18 @@ async def merge_entities(body: wire.EntityMergeRequest, engine: WriteEngine, pri
 
 @router.delete("/graph/entity/delete", summary="Hide an entity", responses=responses(404))
 @router.delete("/documents/delete_entity", summary="Hide an entity (earlier path)", include_in_schema=False)
-async def delete_entity(body: wire.DeleteEntityRequest, engine: WriteEngine, principal: Writer) -> wire.DeletionResult:
+async def delete_entity(body: wire.DeleteEntityRequest, work: WriteWork) -> wire.DeletionResult:
     """Hide an entity and its relations, whatever documents say, until this is undone."""
-    done = await engine.delete_entity(body.entity_name, author=principal.name)
+    done = await work.kb.delete_entity(body.entity_name, author=work.author)
     message = f"Entity '{done.names[0]}' and its relationships have been deleted."
     return wire.DeletionResult(message=message, curation_ids=[done.id])
 
 
 @router.delete("/graph/relation/delete", summary="Hide a relation", responses=responses(404))
 @router.delete("/documents/delete_relation", summary="Hide a relation (earlier path)", include_in_schema=False)
-async def delete_relation(
-    body: wire.DeleteRelationRequest, engine: WriteEngine, principal: Writer
-) -> wire.DeletionResult:
+async def delete_relation(body: wire.DeleteRelationRequest, work: WriteWork) -> wire.DeletionResult:
     """Hide a relation, whatever documents say, until this is undone."""
-    done = await engine.delete_relation(body.source_entity, body.target_entity, author=principal.name)
+    done = await work.kb.delete_relation(body.source_entity, body.target_entity, author=work.author)
     message = f"Relation between '{done.names[0]}' and '{done.names[1]}' deleted successfully"
     return wire.DeletionResult(message=message, curation_ids=[done.id])
 
@@ -430,14 +424,14 @@ async def _relation_data(engine: AsyncHeliograph, name: str, other: str) -> dict
 
 
 @router.post("/graph/entity/split", summary="Split an entity in two", responses=responses(400, 404, 409))
-async def split_entity(body: wire.SplitRequest, engine: WriteEngine, principal: Writer) -> wire.CurationItem:
+async def split_entity(body: wire.SplitRequest, work: WriteWork) -> wire.CurationItem:
     """Make what some documents or chunks call by a name an entity of its own."""
-    done = await engine.split_entity(
+    done = await work.kb.split_entity(
         body.entity_name,
         body.new_name,
         document_ids=body.document_ids,
         chunk_ids=body.chunk_ids,
-        author=principal.name,
+        author=work.author,
     )
     return wire.CurationItem.model_validate(done)
 
@@ -479,11 +473,9 @@ async def list_curations(
 
 
 @router.post("/graph/curations/{curation_id}/undo", summary="Undo a correction", responses=responses(404, 409))
-async def undo_curation(
-    curation_id: Annotated[str, Path(max_length=200)], engine: WriteEngine, principal: Writer
-) -> wire.CurationItem:
+async def undo_curation(curation_id: Annotated[str, Path(max_length=200)], work: WriteWork) -> wire.CurationItem:
     """Take a correction back: the graph becomes what it would be without it."""
-    return wire.CurationItem.model_validate(await engine.undo(curation_id, author=principal.name))
+    return wire.CurationItem.model_validate(await work.kb.undo(curation_id, author=work.author))
 
 
 @router.get("/graph/duplicates", summary="Find entities that may be one", responses=responses(400))
