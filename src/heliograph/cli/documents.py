@@ -18,6 +18,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+import heliograph.errors as errors
 from heliograph.cli.options import (
     MAX_OFFSET,
     AddressOption,
@@ -45,14 +46,6 @@ from heliograph.cli.rendering import (
 )
 from heliograph.cli.session import EXIT_FAILED, EXIT_INTERRUPTED, Session, current_session
 from heliograph.documents.encoding import decode_text
-from heliograph.errors import (
-    CancelledIngestError,
-    ClusterUnavailable,
-    InvalidRequestError,
-    ModelError,
-    NotFoundError,
-    StoreError,
-)
 from heliograph.filters import And, Sources, parse_expression
 from heliograph.ids import is_storable
 from heliograph.ingest.files import FolderChange
@@ -318,7 +311,7 @@ def document(
     with session.engine() as engine:
         found = _find_document(engine, name)
         if found is None:
-            raise NotFoundError(f"there is no document {name!r}; 'heliograph documents' lists them")
+            raise errors.NotFoundError(f"there is no document {name!r}; 'heliograph documents' lists them")
         chunks = engine.chunks(found.id)
     session.output.result(to_plain(found) | {"chunks": to_plain(chunks)}, lambda: render_document(found, chunks))
 
@@ -375,10 +368,10 @@ def run_ingest(session: Session, engine: Heliograph, work: Ingest) -> tuple[Inge
     try:
         with ProgressView(output) as view, session.interrupts.cancelling(engine.cancel):
             report = work(view)
-    except CancelledIngestError:
+    except errors.CancelledIngestError:
         output.warn("interrupted; finished documents are kept, 'heliograph resume' goes on with the others")
         raise typer.Exit(EXIT_INTERRUPTED) from None
-    except (ModelError, StoreError, ClusterUnavailable):
+    except (errors.ModelError, errors.StoreError, errors.ClusterUnavailable):
         output.note("finished documents are kept; when this is mended, 'heliograph resume' goes on with the others")
         raise
     return report, view.last
@@ -407,11 +400,7 @@ def _ingest(session: Session, engine: Heliograph, *runs: Ingest) -> None:
 
 
 def _find_document(engine: Heliograph, name: str) -> Document | None:
-    """Return the document with an id, or the one that a source names.
-
-    Raises:
-        InvalidRequestError: Several documents have this source.
-    """
+    """Return the document with an id, or the one that a source names; refuse a source of several."""
     if (found := engine.document(name)) is not None:
         return found
     if not is_storable(name):
@@ -419,7 +408,7 @@ def _find_document(engine: Heliograph, name: str) -> Document | None:
     page = engine.documents(DocumentQuery(filter=Sources((name,)), sort="id", limit=_NAMED))
     if page.total > 1:
         ids = ", ".join(item.id for item in page.documents[:3])
-        raise InvalidRequestError(
+        raise errors.InvalidRequestError(
             f"{page.total:,} documents come from {name!r} ({ids}{', ...' * (page.total > 3)}); name one by its id, or "
             "give --source-prefix for all"
         )

@@ -204,11 +204,7 @@ class Fields:
         )
 
     def _urls(self) -> dict[str, str]:
-        """Return the URLs of the stores that the fields name, with what LightRAG's environment says of each.
-
-        Raises:
-            ValueError: A store is named and its address is not set.
-        """
+        """Return the URLs of the stores that the fields name, with what LightRAG's environment says of each."""
         urls: dict[str, str] = {}
         given = {self.kv_storage, self.vector_storage, self.graph_storage, self.doc_status_storage} - _EMBEDDED
         if any(name.startswith("PG") for name in given):

@@ -141,11 +141,7 @@ async def serve_lines(
 
 
 class _Client:
-    """The other side: what it sends is handed to the server, and what it is owed is counted.
-
-    Args:
-        output_fd: Where it reads.
-    """
+    """The other side: what it sends is handed to the server, and what it is owed is counted."""
 
     def __init__(self, output_fd: int) -> None:
         self._output_fd = output_fd
@@ -179,11 +175,7 @@ class _Client:
                     await self._owed_none.wait()
 
     async def write_all(self, from_server: MemoryObjectReceiveStream[SessionMessage]) -> None:
-        """Write every message of the server.
-
-        Raises:
-            BrokenPipeError: Nobody reads any more.
-        """
+        """Write every message of the server; a `BrokenPipeError` when nobody reads any more."""
         async with from_server:
             async for item in from_server:
                 try:

@@ -22,17 +22,10 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from mcp.types import Tool as ToolDescription
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, create_model
 
+import heliograph.errors as errors
 import heliograph.mcp.results as shapes
 from heliograph.documents.markdown import clean_text
 from heliograph.engine import AsyncHeliograph
-from heliograph.errors import (
-    ConflictError,
-    HeliographError,
-    InvalidRequestError,
-    ModelError,
-    NotFoundError,
-    StoreUnavailable,
-)
 from heliograph.filters import parse_filter
 from heliograph.ids import content_hash
 from heliograph.ids import track_id as new_track_id
@@ -474,7 +467,7 @@ async def get_entities(
         more = offset + limit if len(found) > limit else None
         return _entities(found[:limit], more)
     if offset:
-        raise InvalidRequestError("offset goes without query; raise limit instead")
+        raise errors.InvalidRequestError("offset goes without query; raise limit instead")
     async with call.question() as engine:
         named: list[Entity] = []
         if not filters:
@@ -563,11 +556,11 @@ async def require_entity(engine: AsyncHeliograph, name: str, view: StoreView | N
     raise _no_entity(name, alike[:_SUGGESTIONS], is_filtered=view is not None)
 
 
-def _no_entity(name: str, alike: Sequence[str], *, is_filtered: bool) -> NotFoundError:
+def _no_entity(name: str, alike: Sequence[str], *, is_filtered: bool) -> errors.NotFoundError:
     """Return one error for what there is not and for what a filter leaves out, which says nothing of the latter."""
     where = "the documents that match the filter" if is_filtered else "this workspace"
     advice = f"did you mean {', '.join(map(repr, alike))}?" if alike else "look for it with the tool for entities"
-    return NotFoundError(f"there is no entity {name!r:.200} in {where}; {advice}")
+    return errors.NotFoundError(f"there is no entity {name!r:.200} in {where}; {advice}")
 
 
 # The tools that change documents, and the one that makes the index anew.
@@ -656,7 +649,7 @@ async def update(
     given = _Details(title=title)
     if content is None and metadata is None and given == _Details():
         details = ", ".join(DOCUMENT_DETAILS)
-        raise InvalidRequestError(f"nothing is to be changed; give content, {details} or metadata")
+        raise errors.InvalidRequestError(f"nothing is to be changed; give content, {details} or metadata")
     async with call.engine(Role.WRITE) as engine:
         document = await require_document(engine, document_id)
         new = await changed_document(engine.store.records, document, content, metadata, given)
@@ -687,7 +680,9 @@ async def delete(
     async with call.engine(Role.WRITE) as engine:
         report = await engine.delete(document_ids)
     if not report.deleted:
-        raise NotFoundError(f"there is no document {', '.join(map(repr, report.missing))!s:.500} in this workspace")
+        raise errors.NotFoundError(
+            f"there is no document {', '.join(map(repr, report.missing))!s:.500} in this workspace"
+        )
     return shapes.DeleteResult.model_validate(report)
 
 
@@ -715,7 +710,7 @@ async def require_document(engine: AsyncHeliograph, id_: str) -> Document:
         NotFoundError: There is none of this id.
     """
     if (document := await engine.document(id_)) is None:
-        raise NotFoundError(f"there is no document {id_!r:.200} in this workspace; query and insert return ids")
+        raise errors.NotFoundError(f"there is no document {id_!r:.200} in this workspace; query and insert return ids")
     return document
 
 
@@ -734,7 +729,7 @@ async def _insert(call: Call, given: Sequence[GivenDocument]) -> list[DocumentRe
 
 async def _check_known(
     engine: AsyncHeliograph, given: Sequence[GivenDocument]
-) -> list[tuple[NewDocument, HeliographError | None]]:
+) -> list[tuple[NewDocument, errors.HeliographError | None]]:
     """Return the documents, with ids, each with why it is refused."""
     records = engine.store.records
     named = [(clean_text(item.source or ""), clean_text(item.content)) for item in given]
@@ -749,25 +744,25 @@ async def _check_known(
     claims = await find_by_source(records, (source for source, _ in named))
     known = {item.id: item for item in await records.get_documents([item.id for item in new])}
     taken: dict[str, str] = {}
-    checked: list[tuple[NewDocument, HeliographError | None]] = []
+    checked: list[tuple[NewDocument, errors.HeliographError | None]] = []
     for item, (source, _) in zip(new, named, strict=True):
         other = claims.get(source) if source not in PLACEHOLDER_SOURCES else None
         is_first = source in PLACEHOLDER_SOURCES or taken.setdefault(source or item.id, item.id) == item.id
-        refusal: HeliographError | None = None
+        refusal: errors.HeliographError | None = None
         if (same := known.get(item.id)) is not None:
             is_other_text = same.content_hash != content_hash(clean_text(item.text))
             if is_other_text and same.status is not DocumentStatus.FAILED:
-                refusal = ConflictError(
+                refusal = errors.ConflictError(
                     f"there is a document {same.id!r} from {same.source!r} with another text; update it, or give "
                     "another source"
                 )
         elif other is not None and other.count == 1:
             one = other.first[0]
-            refusal = ConflictError(
+            refusal = errors.ConflictError(
                 f"there is a document {one.id!r} from {one.source!r}; update it, or give another source"
             )
         elif other is None and not is_first:
-            refusal = ConflictError(f"two documents come from {source!r}; give each its own source")
+            refusal = errors.ConflictError(f"two documents come from {source!r}; give each its own source")
         checked.append((item, refusal))
     return checked
 
@@ -778,8 +773,8 @@ async def _take_in(call: Call, engine: AsyncHeliograph, new: Sequence[NewDocumen
     track_id = new_track_id("insert")
     try:
         report = await engine.insert(new, track_id=track_id, progress=call.progress.tell_ingest)
-    except (ModelError, StoreUnavailable) as error:
-        with suppress(HeliographError):
+    except (errors.ModelError, errors.StoreUnavailable) as error:
+        with suppress(errors.HeliographError):
             # What is stored is processed after the outage where jobs run.
             waiting = (await engine.documents(DocumentQuery(WAITING_STATUSES, track_id=track_id, limit=0))).total
             if waiting:

@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -187,45 +188,34 @@ class Metrics:
     def __init__(self, shared: SharedMetrics | None = None) -> None:
         self._registry = registry = CollectorRegistry()
         self._shared = shared
-        self._latency = Histogram(
+        histogram, counter = partial(Histogram, registry=registry), partial(Counter, registry=registry)
+        self._latency = histogram(
             "heliograph_query_latency_seconds",
             "Seconds that questions took, per stage; `total` is all of it.",
             ("mode", "stage"),
             buckets=_QUERY_BUCKETS,
-            registry=registry,
         )
-        self._rerank = Histogram(
-            "heliograph_rerank_latency_seconds",
-            "Seconds that reranking took, over all modes.",
-            buckets=_RERANK_BUCKETS,
-            registry=registry,
+        self._rerank = histogram(
+            "heliograph_rerank_latency_seconds", "Seconds that reranking took, over all modes.", buckets=_RERANK_BUCKETS
         )
-        self._questions = Counter(
-            "heliograph_queries", "Questions by how they went.", ("mode", "outcome"), registry=registry
-        )
-        self._ingest = Histogram(
+        self._questions = counter("heliograph_queries", "Questions by how they went.", ("mode", "outcome"))
+        self._ingest = histogram(
             "heliograph_ingest_stage_seconds",
             "Seconds that stages of taking documents in took.",
             ("stage",),
             buckets=_INGEST_BUCKETS,
-            registry=registry,
         )
         labels = ("model", "purpose")
-        self._calls = Counter(_CALLS, "Calls, failed ones too.", labels, registry=registry)
-        self._failures = Counter(_FAILURES, "Calls that failed.", labels, registry=registry)
-        self._tokens = Counter(_TOKENS, "Tokens read and written.", (*labels, "direction"), registry=registry)
-        self._lookups = Counter(
-            "heliograph_cache_lookups", "Lookups in caches.", ("cache", "result"), registry=registry
-        )
-        self._requests = Counter(
-            "heliograph_http_requests", "Requests.", ("route", "method", "status"), registry=registry
-        )
-        self._durations = Histogram(
+        self._calls = counter(_CALLS, "Calls, failed ones too.", labels)
+        self._failures = counter(_FAILURES, "Calls that failed.", labels)
+        self._tokens = counter(_TOKENS, "Tokens read and written.", (*labels, "direction"))
+        self._lookups = counter("heliograph_cache_lookups", "Lookups in caches.", ("cache", "result"))
+        self._requests = counter("heliograph_http_requests", "Requests.", ("route", "method", "status"))
+        self._durations = histogram(
             "heliograph_http_request_duration_seconds",
             "Seconds from the head of a request to the end of its response.",
             ("route", "method"),
             buckets=_HTTP_BUCKETS,
-            registry=registry,
         )
         self.http_requests_running = _gauge("heliograph_http_requests_running", "Requests being served.", registry)
         self.queries_running = _gauge("heliograph_queries_running", "Questions being answered.", registry)

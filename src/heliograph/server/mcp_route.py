@@ -147,13 +147,7 @@ class McpRoute:
 
 
 class _Sessions(StreamableHTTPSessionManager):
-    """All sessions of a process.
-
-    Args:
-        most_of_one: Sessions that one owner may have.
-        app: The server.
-        options: As of the SDK's manager.
-    """
+    """All sessions of a process, of which one owner may have so many."""
 
     def __init__(self, most_of_one: int, app: Server[Any], **options: Any) -> None:
         super().__init__(app, **options)

@@ -188,15 +188,7 @@ class Requests:
 
 
 class _Response:
-    """The state of the response so far.
-
-    Attributes:
-        status: Of the response; 0 before it has begun.
-        kind: Its media type.
-        bytes: How long its body is as yet.
-        is_complete: Whether its body has ended.
-        new_token: What renews the token that the request came with, if it is to be.
-    """
+    """The state of the response so far; its status is 0 before it has begun."""
 
     def __init__(self, send: Send, request_id: str, *, is_head: bool) -> None:
         self.status = 0
@@ -204,6 +196,7 @@ class _Response:
         self.bytes = 0
         self.is_complete = False
         self.is_head = is_head
+        # What renews the token that the request came with, if it is to be.
         self.new_token: str | None = None
         self._send = send
         self._request_id = request_id

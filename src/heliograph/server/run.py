@@ -82,11 +82,7 @@ class _StrictConnection(h11.Connection):
 
 
 def _check_head(head: bytes, request: h11.Request) -> None:
-    """Check a head as it came, which is ambiguous or larger than it looks once it is parsed.
-
-    Raises:
-        h11.RemoteProtocolError: It is not to be served.
-    """
+    """Refuse a head that is ambiguous as it came, or larger than it looks once it is parsed."""
     # What comes at once is parsed before h11 looks at its length.
     if len(head) > HEADER_BYTES or len(request.headers) > _MOST_HEADERS:
         raise h11.RemoteProtocolError("the head is too long", error_status_hint=431)
@@ -522,10 +518,7 @@ class _Server(uvicorn.Server):
 
 
 def _run_until_told(server: uvicorn.Server, listener: socket.socket) -> None:
-    """Serve until a signal, also one that comes before uvicorn listens to them.
-
-    The signal that ends it, which uvicorn raises again when all is closed, then has nothing left to end.
-    """
+    """Serve until a signal, also one before uvicorn listens to them; raised again at the end, it has nothing to end."""
 
     def stop(received: int, frame: FrameType | None) -> None:  # noqa: ARG001
         server.should_exit = True

@@ -24,14 +24,7 @@ from pwdlib import PasswordHash
 from pwdlib.hashers.argon2 import Argon2Hasher
 from pwdlib.hashers.bcrypt import BcryptHasher
 
-from heliograph.errors import (
-    AuthenticationError,
-    InvalidRequestError,
-    OverloadedError,
-    PermissionDenied,
-    SettingsError,
-    StoreUnavailable,
-)
+import heliograph.errors as errors
 from heliograph.service.principal import ANYONE, Principal, Role
 from heliograph.settings import AccountSettings, KeySettings, ServerSettings, Settings
 from heliograph.stores.wal import DAMAGE, transaction, use_wal
@@ -55,7 +48,7 @@ def signing_key(given: str, folder: Path) -> bytes:
         StoreUnavailable: The one kept cannot be read or made.
     """
     if given and len(given) < _LEAST_CHARACTERS:
-        raise SettingsError(f"server.token_secret is too short; give it {_LEAST_CHARACTERS} characters or more")
+        raise errors.SettingsError(f"server.token_secret is too short; give it {_LEAST_CHARACTERS} characters or more")
     secret = given.encode() if given else _kept_secret(folder / _SIGNING_FILE)
     # One step from the secret, so that its length and form do not matter.
     return hmac.new(secret, b"heliograph access token", hashlib.sha256).digest()
@@ -67,9 +60,11 @@ def _kept_secret(path: Path) -> bytes:
             _make(path)
         secret = path.read_bytes()
     except OSError as error:
-        raise StoreUnavailable(f"the secret in {str(path)!r} cannot be read or made: {error.strerror}") from error
+        raise errors.StoreUnavailable(
+            f"the secret in {str(path)!r} cannot be read or made: {error.strerror}"
+        ) from error
     if len(secret) < _BYTES:
-        raise StoreUnavailable(f"the secret in {str(path)!r} is damaged; delete it, and everybody logs in again")
+        raise errors.StoreUnavailable(f"the secret in {str(path)!r} is damaged; delete it, and everybody logs in again")
     return secret
 
 
@@ -105,7 +100,7 @@ def hash_password(password: str) -> str:
         InvalidRequestError: The password is empty or longer than 1024 bytes.
     """
     if not 0 < len(password.encode("utf-8", "surrogatepass")) <= MAX_PASSWORD_BYTES:
-        raise InvalidRequestError(f"a password has 1 to {MAX_PASSWORD_BYTES} bytes; choose another")
+        raise errors.InvalidRequestError(f"a password has 1 to {MAX_PASSWORD_BYTES} bytes; choose another")
     return _hashers().hash(password)
 
 
@@ -244,9 +239,9 @@ class TokenSigner:
             times = float(said["iat"]), float(said["exp"])
             claims = TokenContent(str(said["sub"]), str(said["sid"]), str(said["pwd"]), *times)
         except (jwt.InvalidTokenError, TypeError, ValueError) as error:
-            raise AuthenticationError(_REFUSED) from error
+            raise errors.AuthenticationError(_REFUSED) from error
         if claims.expires_at <= self._clock():
-            raise AuthenticationError(_REFUSED)
+            raise errors.AuthenticationError(_REFUSED)
         return claims
 
     def password_mark(self, password_hash: str) -> str:
@@ -281,7 +276,7 @@ class KeyRing:
         for key in settings.keys:
             plain = key.key.get_secret_value()
             if bool(plain) == bool(key.key_sha256):
-                raise SettingsError(
+                raise errors.SettingsError(
                     f"the key {key.name!r} (server.keys) needs either key or key_sha256; `make-key` prints both"
                 )
             digest = _key_digest(plain.encode()) if plain else bytes.fromhex(key.key_sha256)
@@ -314,7 +309,7 @@ def _check_unique(values: Sequence[str], kind: str) -> None:
     twice = [value for value in values if values.count(value) > 1]
     if twice:
         shown = f": {twice[0]!r}" if kind == "name" else ""
-        raise SettingsError(f"two keys of the service (server.api_key, server.keys) have the same {kind}{shown}")
+        raise errors.SettingsError(f"two keys of the service (server.api_key, server.keys) have the same {kind}{shown}")
 
 
 # The people who log in with a password, and what each may do now.
@@ -331,11 +326,11 @@ class Accounts:
         self._accounts: dict[str, tuple[Principal, str]] = {}
         for account in accounts:
             if account.name in self._accounts:
-                raise SettingsError(f"two accounts (server.accounts) have the name {account.name!r}")
+                raise errors.SettingsError(f"two accounts (server.accounts) have the name {account.name!r}")
             # LightRAG puts `{bcrypt}` before a hash.
             password_hash = account.password_hash.get_secret_value().strip().removeprefix("{bcrypt}")
             if not any(hasher.identify(password_hash) for hasher in (Argon2Hasher, BcryptHasher)):
-                raise SettingsError(
+                raise errors.SettingsError(
                     f"the password_hash of the account {account.name!r} is neither argon2 nor bcrypt; "
                     "make one with 'heliograph hash-password'"
                 )
@@ -499,13 +494,13 @@ class Ledger:
         try:
             yield
         except DAMAGE as error:
-            raise StoreUnavailable(
+            raise errors.StoreUnavailable(
                 f"the file of sessions {str(self._path)!r} is damaged ({error}); stop the service, delete the file and "
                 "start again: people stay logged in, but sessions that were ended are good again until they expire, "
                 "unless 'token_secret' beside it, or server.token_secret where that is set, goes, too"
             ) from error
         except (apsw.Error, OSError) as error:
-            raise StoreUnavailable(
+            raise errors.StoreUnavailable(
                 f"the file of sessions {str(self._path)!r} failed ({error}); check the disk and permissions of its "
                 "folder"
             ) from error
@@ -618,7 +613,7 @@ class Access:
         if credentials.bearer:
             try:
                 return self._identify_token(credentials.bearer)
-            except AuthenticationError:
+            except errors.AuthenticationError:
                 if self.has_accounts:
                     raise
         raise self._refusal(credentials)
@@ -639,10 +634,10 @@ class Access:
         subjects = {f"login name {name.casefold()}": most * _ADDRESSES_OF_A_NAME, f"login address {address}": most}
         wait = await self._ledger.attempt(subjects, self._settings.login_window_seconds)
         if wait > 0:
-            raise OverloadedError("too many failed logins; try again later", wait)
+            raise errors.OverloadedError("too many failed logins; try again later", wait)
         found = await self._accounts.check(name, password)
         if found is None:
-            raise AuthenticationError("the name or the password is wrong")
+            raise errors.AuthenticationError("the name or the password is wrong")
         await self._ledger.forget(subjects)
         return self._tokens.issue(name, found[1])
 
@@ -669,7 +664,7 @@ class Access:
         if most:
             wait = await self._ledger.attempt({f"query {principal.client}": most}, _MINUTE_SECONDS)
             if wait > 0:
-                raise OverloadedError(f"more than {most} questions in a minute; try again later", wait)
+                raise errors.OverloadedError(f"more than {most} questions in a minute; try again later", wait)
 
     @property
     def _tokens(self) -> TokenSigner:
@@ -681,14 +676,16 @@ class Access:
 
     def _open_or_fail(self) -> tuple[TokenSigner, Ledger]:
         if self._opened is None:
-            raise StoreUnavailable("the service is closed; it takes no requests any more")
+            raise errors.StoreUnavailable("the service is closed; it takes no requests any more")
         return self._opened
 
     def _open(self) -> tuple[TokenSigner, Ledger]:
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise StoreUnavailable(f"the folder {str(self._folder)!r} cannot be made: {error.strerror}") from error
+            raise errors.StoreUnavailable(
+                f"the folder {str(self._folder)!r} cannot be made: {error.strerror}"
+            ) from error
         key = signing_key(self._settings.token_secret.get_secret_value(), self._folder)
         return TokenSigner(key, self._settings.token_hours, self._clock), Ledger(self._folder / _FILE, self._clock)
 
@@ -697,14 +694,14 @@ class Access:
         principal, password_hash = self._accounts.find(claims.name) or (None, "")
         is_good = claims.password_mark == self._tokens.password_mark(password_hash)
         if principal is None or not is_good or self._ledger.is_ended(claims.session):
-            raise AuthenticationError(_REFUSED)
+            raise errors.AuthenticationError(_REFUSED)
         is_old = claims.is_past_half(self._clock())
         return Identity(principal, self._tokens.issue(claims.name, password_hash, claims.session) if is_old else None)
 
-    def _refusal(self, credentials: Credentials) -> AuthenticationError | PermissionDenied:
+    def _refusal(self, credentials: Credentials) -> errors.AuthenticationError | errors.PermissionDenied:
         # These words are what LightRAG's page looks for; a token of a guest is no try at a key.
         if credentials.key or (credentials.bearer and not looks_like_token(credentials.bearer)):
-            return PermissionDenied("Invalid API Key")
+            return errors.PermissionDenied("Invalid API Key")
         if self.has_accounts:
-            return AuthenticationError("No credentials provided. Please login.")
-        return PermissionDenied("API Key required")
+            return errors.AuthenticationError("No credentials provided. Please login.")
+        return errors.PermissionDenied("API Key required")

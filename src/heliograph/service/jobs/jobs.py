@@ -16,15 +16,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+import heliograph.errors as errors
 from heliograph.engine import AsyncHeliograph, with_store
-from heliograph.errors import (
-    CancelledIngestError,
-    ConflictError,
-    HeliographError,
-    NotFoundError,
-    OverloadedError,
-    RateLimited,
-)
 from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.intake import find_by_source, identify_files
 from heliograph.ingest.models import IngestReport, NewDocument, Outcome, Progress
@@ -295,10 +288,10 @@ class WorkspaceRunner:
                 try:
                     await self._work_while_owner()
                     failures = 0
-                except NotFoundError:
+                except errors.NotFoundError:
                     # The workspace was removed, and its jobs with it.
                     return
-                except HeliographError as error:
+                except errors.HeliographError as error:
                     failures += 1
                     delay = _delay_seconds(failures)
                     _LOG.warning("jobs of the workspace cannot be run: %s; trying again in %g s", error, delay)
@@ -387,7 +380,7 @@ class WorkspaceRunner:
             with working_for(job.request.origin, "job", kind=job.kind.value):
                 await self._attempt(kb, job)
             del self._failures[job.id]
-        except HeliographError as error:
+        except errors.HeliographError as error:
             # What became of the job could not be written; it counts as running, and is begun again.
             self._failures[job.id] += 1
             delay = _delay_seconds(self._failures[job.id])
@@ -408,7 +401,7 @@ class WorkspaceRunner:
             bench = Bench(kb, self._folder, self._store, partial(self._progress.__setitem__, job.id))
             progress = await work_on(job, bench)
             await self._finish(job, progress)
-        except (asyncio.CancelledError, CancelledIngestError):
+        except (asyncio.CancelledError, errors.CancelledIngestError):
             now = await asyncio.to_thread(self._store.get, job.id)
             if now.cancelled_by:
                 await self._end_cancelled(kb, now)
@@ -418,11 +411,11 @@ class WorkspaceRunner:
             has_moved = self._progress.get(job.id, job.progress).done > 0
             attempts = 1 if has_moved else job.attempts + 1
             delay = _delay_seconds(attempts)
-            if isinstance(error, RateLimited) and error.retry_after_seconds:
+            if isinstance(error, errors.RateLimited) and error.retry_after_seconds:
                 delay = min(max(delay, error.retry_after_seconds), _LONGEST_DELAY_SECONDS)
             await asyncio.to_thread(self._store.park, job.id, str(error), attempts, delay)
             await self._tell(waits(job, error, delay))
-        except HeliographError as error:
+        except errors.HeliographError as error:
             await self._end(job, JobState.FAILED, str(error))
         except Exception as error:  # noqa: BLE001 (the edge of the process: the job must not vanish)
             _LOG.exception("the job %s (%s) failed unexpectedly", job.id, job.kind)
@@ -573,10 +566,10 @@ class Jobs:
             OverloadedError: Too many documents wait already.
         """
         if JobKind.CLEAR in await self.count_unfinished(workspace):
-            raise ConflictError("all documents are being deleted; try again when that is done")
+            raise errors.ConflictError("all documents are being deleted; try again when that is done")
         waiting = (await kb.documents(DocumentQuery(WAITING_STATUSES, limit=0))).total
         if waiting >= self._settings.server.max_waiting_jobs:
-            raise OverloadedError(
+            raise errors.OverloadedError(
                 f"{waiting:,} documents wait already; try again later, or raise server.max_waiting_jobs",
                 _RETRY_AFTER_SECONDS,
             )
@@ -687,13 +680,13 @@ class Jobs:
     async def _resume_all(self) -> None:
         try:
             names = await self._workspaces.names()
-        except HeliographError as error:
+        except errors.HeliographError as error:
             _LOG.warning("the workspaces cannot be looked through for work that was left: %s", error)
             return
         for workspace in names:
             try:
                 await self._resume(workspace)
-            except HeliographError as error:
+            except errors.HeliographError as error:
                 _LOG.warning("the workspace %r cannot be looked through for documents that wait: %s", workspace, error)
             except Exception:  # noqa: BLE001 (nobody awaits this; a defect in one must not leave the others as they are)
                 _LOG.exception("the workspace %r cannot be looked through for documents that wait", workspace)

@@ -19,14 +19,7 @@ from typing import Any
 import apsw
 from pydantic import TypeAdapter
 
-from heliograph.errors import (
-    ConflictError,
-    HeliographError,
-    NotFoundError,
-    OverloadedError,
-    SchemaMismatch,
-    StoreUnavailable,
-)
+import heliograph.errors as errors
 from heliograph.service.jobs.models import (
     UNFINISHED,
     DocumentVersion,
@@ -62,16 +55,18 @@ class Ownership:
         try:
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except FileNotFoundError as error:
-            raise NotFoundError(f"there is no workspace {self._path.parent.name!r}; it was removed") from error
+            raise errors.NotFoundError(f"there is no workspace {self._path.parent.name!r}; it was removed") from error
         except OSError as error:
-            raise StoreUnavailable(f"the lock {str(self._path)!r} cannot be made: {error.strerror}") from error
+            raise errors.StoreUnavailable(f"the lock {str(self._path)!r} cannot be made: {error.strerror}") from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(descriptor)
             if error.errno in (errno.EAGAIN, errno.EACCES):
                 return False
-            raise StoreUnavailable(f"the file system refuses locks ({error.strerror}); use a local disk") from error
+            raise errors.StoreUnavailable(
+                f"the file system refuses locks ({error.strerror}); use a local disk"
+            ) from error
         self._descriptor = descriptor
         return True
 
@@ -169,19 +164,21 @@ class JobFile:
     def _translated(self) -> Generator[None]:
         try:
             yield
-        except HeliographError:
+        except errors.HeliographError:
             raise
         except (apsw.Error, OSError, *DAMAGE) as error:
             self._disconnect()
             if not self.path.parent.is_dir():
-                raise NotFoundError(f"there is no workspace {self.path.parent.name!r}; it was removed") from error
+                raise errors.NotFoundError(
+                    f"there is no workspace {self.path.parent.name!r}; it was removed"
+                ) from error
             if isinstance(error, DAMAGE):
-                raise StoreUnavailable(
+                raise errors.StoreUnavailable(
                     f"the list of jobs {str(self.path)!r} is damaged ({type(error).__name__}: {error}); stop the "
                     "service, move the file away and start again: documents and uploads are kept elsewhere, those that "
                     "wait are processed, and a scan reads the uploads that were not read yet"
                 ) from error
-            raise StoreUnavailable(
+            raise errors.StoreUnavailable(
                 f"the list of jobs {str(self.path)!r} failed ({error}); check the disk and permissions of its folder"
             ) from error
 
@@ -229,7 +226,7 @@ def _prepare(connection: apsw.Connection, name: str) -> None:
             connection.execute(migration)
         connection.pragma("user_version", max(version, len(_MIGRATIONS)))
     if version > len(_MIGRATIONS):
-        raise SchemaMismatch(f"the list of jobs {name!r} was made by a newer version; update Heliograph")
+        raise errors.SchemaMismatch(f"the list of jobs {name!r} was made by a newer version; update Heliograph")
 
 
 # The jobs of one workspace, kept durably: accepting, beginning, ending, cancelling, and looking at them.
@@ -470,16 +467,16 @@ def _count_unfinished(connection: apsw.Connection) -> dict[JobKind, int]:
 def _get(connection: apsw.Connection, id_: str) -> Job:
     found = _select(connection, "WHERE id = ?", values=(id_,))
     if not found:
-        raise NotFoundError(f"there is no job {id_!r} in this workspace; it may be long finished")
+        raise errors.NotFoundError(f"there is no job {id_!r} in this workspace; it may be long finished")
     return found[0]
 
 
 def _check_room(connection: apsw.Connection, max_waiting: int) -> None:
     if JobKind.CLEAR in _count_unfinished(connection):
-        raise ConflictError("all documents are being deleted; try again when that is done")
+        raise errors.ConflictError("all documents are being deleted; try again when that is done")
     waiting: Any = connection.execute("SELECT count(*) FROM job WHERE state = 'waiting'").get
     if waiting >= max_waiting:
-        raise OverloadedError(
+        raise errors.OverloadedError(
             f"{waiting:,} jobs wait already; try again later, or raise server.max_waiting_jobs",
             _RETRY_AFTER_SECONDS,
         )
