@@ -31,7 +31,7 @@ from heliograph.analysis.graph_page import draw_neighbourhood, draw_retrieval, t
 from heliograph.cli.options import ChunkTopK, MaxEntityTokens, MaxRelationTokens, MaxTotalTokens, TopK, combine_filters
 from heliograph.cli.output import BriefText, FlowText, Output, one_line
 from heliograph.cli.rendering import FIGURE, KEY, WIDE, ProgressView, make_table, seconds, status_text, to_plain
-from heliograph.cli.session import EXIT_FAILED, current_session
+from heliograph.cli.session import EXIT_FAILED, Session
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
@@ -178,7 +178,7 @@ class Part(StrEnum):
 
 
 def inspect(
-    ctx: typer.Context,
+    session: Session,
     part: Annotated[Part, typer.Argument(help="What to look at.", show_default=False)],
     question: Question,
     mode: Annotated[
@@ -198,7 +198,6 @@ def inspect(
     filter_: Filters = None,
 ) -> None:
     """Look into a question: what it covers, what its keywords find, or what the token budgets cut."""
-    session = current_session(ctx)
     if part is not Part.COVERAGE and mode and len(mode) > 1:
         raise typer.BadParameter(f"inspect {part.value} takes one --mode, got {len(mode)}")
     single = mode[0] if mode else Mode.HYBRID if part is Part.KEYWORDS else DEFAULT_MODE
@@ -226,7 +225,7 @@ def inspect(
 
 
 def compare(
-    ctx: typer.Context,
+    session: Session,
     question: Question,
     mode: Modes = None,
     top_k: TopK = None,
@@ -234,7 +233,6 @@ def compare(
     filter_: Filters = None,
 ) -> None:
     """Set modes side by side for one question: what they find, how alike it is, time and tokens."""
-    session = current_session(ctx)
     param = QueryParam(top_k=top_k, chunk_top_k=chunk_top_k, filter=combine_filters(filter_))
     with session.engine() as engine, session.output.waiting("searching"):
         found = inspection.compare_modes(engine, question, mode or inspection.SEARCHING_MODES, param)
@@ -242,7 +240,7 @@ def compare(
 
 
 def visualize(
-    ctx: typer.Context,
+    session: Session,
     question: Annotated[str, typer.Argument(help="The question whose result is drawn.", show_default=False)] = "",
     entity: Annotated[
         str, typer.Option(metavar="NAME", help="Draw what lies around this entity instead.", show_default=False)
@@ -256,7 +254,6 @@ def visualize(
     filter_: Filters = None,
 ) -> None:
     """Draw the graph of a question's result, or around an entity, as one HTML file that loads nothing."""
-    session = current_session(ctx)
     if bool(question) == bool(entity):
         raise typer.BadParameter("give either a question or --entity NAME")
     if output.exists() and not force:
@@ -278,7 +275,7 @@ def visualize(
 
 
 def benchmark(
-    ctx: typer.Context,
+    session: Session,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Questions: a line each, or JSON.", show_default=False)],
     mode: Modes = None,
     repeats: Annotated[int, typer.Option(min=1, max=10_000, help="Times each question is asked in each mode.")] = 1,
@@ -289,7 +286,6 @@ def benchmark(
     filter_: Filters = None,
 ) -> None:
     """Time questions in each mode: latency at the median and the 99th percentile, and how much is found."""
-    session = current_session(ctx)
     questions = [item.question for item in benchmarking.read_questions(file)]
     param = QueryParam(top_k=top_k, chunk_top_k=chunk_top_k, filter=combine_filters(filter_))
     with session.engine() as engine, session.output.counting("asking") as told:
@@ -307,7 +303,7 @@ def benchmark(
 
 
 def assert_(
-    ctx: typer.Context,
+    session: Session,
     target: Annotated[
         str, typer.Argument(metavar="QUESTION|FILE", help="A question, or a .json or .jsonl file.", show_default=False)
     ],
@@ -328,7 +324,6 @@ def assert_(
     filter_: Filters = None,
 ) -> None:
     """Check that questions find the entities and documents they should; ends with 1 if one does not."""
-    session = current_session(ctx)
     if entity or source:
         questions = [benchmarking.AskedQuestion(target, entities=tuple(entity or ()), sources=tuple(source or ()))]
     else:
@@ -416,7 +411,7 @@ _LINE_EVERY_SECONDS = 5.0
 
 
 def eval_(
-    ctx: typer.Context,
+    session: Session,
     paths: Annotated[
         list[str],
         typer.Argument(help="Folders of sets, or: diff RUN1.json RUN2.json.", show_default=False),
@@ -468,7 +463,6 @@ def eval_(
 
     Indexes each set in a workspace of its own, asks every question, and prints recall, nDCG and more.
     """
-    session = current_session(ctx)
     if paths[0] == _DIFF:
         if len(paths) != 3:
             raise InvalidRequestError(f"'eval diff' compares two files that --output wrote, got {len(paths) - 1}")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-import typer
 from rich.rule import Rule
 from rich.text import Text
 
@@ -19,7 +18,7 @@ from heliograph.cli.installation import render_stats
 from heliograph.cli.output import FlowText, has_bounds
 from heliograph.cli.query import describe_answer, show_answer
 from heliograph.cli.rendering import seconds, to_plain
-from heliograph.cli.session import Session, current_session
+from heliograph.cli.session import Session
 from heliograph.ingest.files import find_samples
 from heliograph.query.models import Mode, QueryParam
 from heliograph.sync import Heliograph
@@ -47,12 +46,11 @@ QUESTIONS = (
 )
 
 
-def demo(ctx: typer.Context) -> None:
+def demo(session: Session) -> None:
     """Index the sample documents, English and Chinese, and ask them four questions; offline.
 
     Takes well under a minute at first and seconds after that, as nothing has changed. The workspace is called demo.
     """
-    session = current_session(ctx)
     settings = session.load_settings(store={"workspace": _WORKSPACE}, embedding={"provider": "e5"})
     started = time.perf_counter()
     with session.engine(settings, creates=True) as engine:

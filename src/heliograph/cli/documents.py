@@ -44,7 +44,7 @@ from heliograph.cli.rendering import (
     status_text,
     to_plain,
 )
-from heliograph.cli.session import EXIT_FAILED, EXIT_INTERRUPTED, Session, current_session
+from heliograph.cli.session import EXIT_FAILED, EXIT_INTERRUPTED, Session
 from heliograph.documents.encoding import decode_text
 from heliograph.filters import And, Sources, parse_expression
 from heliograph.ids import is_storable
@@ -198,7 +198,7 @@ class SortField(StrEnum):
 
 
 def index(
-    ctx: typer.Context,
+    session: Session,
     paths: Annotated[
         list[str], typer.Argument(help="Files, folders, URLs, or - for standard input.", show_default=False)
     ],
@@ -223,7 +223,6 @@ def index(
 
     A path that is known is an update; an unchanged document costs nothing.
     """
-    session = current_session(ctx)
     kept = parse_metadata(metadata or [])
     files = [path for path in paths if path != _STDIN]
     piped = None
@@ -249,25 +248,23 @@ def index(
 
 
 def retry(
-    ctx: typer.Context, engine: EngineOption = None, workers: WorkersOption = None, address: AddressOption = None
+    session: Session, engine: EngineOption = None, workers: WorkersOption = None, address: AddressOption = None
 ) -> None:
     """Try failed documents once more, and the chunks of partial ones that could not be read."""
-    session = current_session(ctx)
     with session.engine(engine_settings(session, engine, workers, address)) as opened:
         _ingest(session, opened, lambda progress: opened.retry(progress=progress))
 
 
 def resume(
-    ctx: typer.Context, engine: EngineOption = None, workers: WorkersOption = None, address: AddressOption = None
+    session: Session, engine: EngineOption = None, workers: WorkersOption = None, address: AddressOption = None
 ) -> None:
     """Finish what an interrupted run left behind; no finished model call is repeated."""
-    session = current_session(ctx)
     with session.engine(engine_settings(session, engine, workers, address)) as opened:
         _ingest(session, opened, lambda progress: opened.resume(progress=progress))
 
 
 def documents(
-    ctx: typer.Context,
+    session: Session,
     status: Annotated[
         list[DocumentStatus] | None, typer.Option(help="Only of this status; may be repeated.", show_default=False)
     ] = None,
@@ -286,7 +283,6 @@ def documents(
     offset: Annotated[int, typer.Option(min=0, max=MAX_OFFSET, help="Documents passed over.")] = 0,
 ) -> None:
     """List the documents."""
-    session = current_session(ctx)
     query = DocumentQuery(
         statuses=tuple(status or ()),
         track_id=track or None,
@@ -303,11 +299,10 @@ def documents(
 
 
 def document(
-    ctx: typer.Context,
+    session: Session,
     name: Annotated[str, typer.Argument(metavar="ID", help="Id or source of the document.")],
 ) -> None:
     """Show one document and its chunks."""
-    session = current_session(ctx)
     with session.engine() as engine:
         found = _find_document(engine, name)
         if found is None:
@@ -317,7 +312,7 @@ def document(
 
 
 def delete(
-    ctx: typer.Context,
+    session: Session,
     names: Annotated[
         list[str] | None, typer.Argument(metavar="IDS...", help="Ids or sources of documents.", show_default=False)
     ] = None,
@@ -329,7 +324,6 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Delete documents and all that only they said: those named, and those that match; calls no chat model."""
-    session = current_session(ctx)
     if not (names or source_prefix or filter_):
         raise typer.BadParameter("name documents, or give --source-prefix or --filter")
     with session.engine() as engine:
@@ -445,7 +439,7 @@ def parse_metadata(pairs: list[str]) -> dict[str, str]:
 
 
 def watch(
-    ctx: typer.Context,
+    session: Session,
     folder: Annotated[str, typer.Argument(help="The folder.", show_default=False)],
     include: Annotated[
         list[str] | None,
@@ -463,7 +457,6 @@ def watch(
 
     Starts by comparing the folder with what is stored below its path; ends with Ctrl-C, which loses nothing.
     """
-    session = current_session(ctx)
     kept = parse_metadata(metadata or [])
     has_failed = False
     with session.engine(creates=True) as engine:

@@ -29,7 +29,7 @@ from heliograph.cli.rendering import (
     make_table,
     to_plain,
 )
-from heliograph.cli.session import Session, current_session
+from heliograph.cli.session import Session
 from heliograph.curation.graph_curation import History
 from heliograph.errors import InvalidRequestError, NotFoundError
 from heliograph.ingest.given import parse_given_graph
@@ -87,12 +87,11 @@ def render_paths(paths: Sequence[GraphPath]) -> RenderableType:
 
 
 def entities(
-    ctx: typer.Context,
+    session: Session,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Entities shown at the most.")] = 20,
     offset: Annotated[int, typer.Option(min=0, max=MAX_OFFSET, help="Entities passed over.")] = 0,
 ) -> None:
     """List the entities, best connected first."""
-    session = current_session(ctx)
     with session.engine() as engine:
         found = engine.entities(offset=offset, limit=limit)
     session.output.result(
@@ -100,9 +99,8 @@ def entities(
     )
 
 
-def entity(ctx: typer.Context, name: Name) -> None:
+def entity(session: Session, name: Name) -> None:
     """Show one entity whole."""
-    session = current_session(ctx)
     with session.engine() as engine:
         found = _require_entity(session, engine, name)
     rows: list[tuple[str, RenderableType]] = [
@@ -116,12 +114,11 @@ def entity(ctx: typer.Context, name: Name) -> None:
 
 
 def relation(
-    ctx: typer.Context,
+    session: Session,
     name: Annotated[str, typer.Argument(metavar="A", help="Name of one entity.")],
     other: Annotated[str, typer.Argument(metavar="B", help="Name of the other; the order does not matter.")],
 ) -> None:
     """Show the relation between two entities whole."""
-    session = current_session(ctx)
     with session.engine() as engine:
         found = engine.relation(name, other)
         if found is None:
@@ -140,13 +137,12 @@ def relation(
 
 
 def neighbours(
-    ctx: typer.Context,
+    session: Session,
     name: Name,
     depth: Annotated[int, typer.Option(min=1, max=10, help="Relations between it and the farthest.")] = 1,
     max_entities: Annotated[int, typer.Option(min=1, max=10_000, help="Entities shown at the most.")] = 50,
 ) -> None:
     """Show what lies around an entity, nearest first."""
-    session = current_session(ctx)
     with session.engine() as engine:
         found = engine.neighbours(name, depth=depth, max_entities=max_entities)
         if not found.entities:
@@ -160,14 +156,13 @@ def neighbours(
 
 
 def paths(
-    ctx: typer.Context,
+    session: Session,
     name: Annotated[str, typer.Argument(metavar="A", help="Name of one entity.")],
     other: Annotated[str, typer.Argument(metavar="B", help="Name of the other.")],
     max_length: Annotated[int, typer.Option(min=1, max=10, help="Relations in a path at the most.")] = 6,
     limit: Annotated[int, typer.Option(min=1, max=100, help="Paths shown at the most.")] = 5,
 ) -> None:
     """Show the shortest paths between two entities, strongest first."""
-    session = current_session(ctx)
     with session.engine() as engine:
         found = engine.paths(name, other, max_length=max_length, limit=limit)
         if not found:
@@ -246,7 +241,7 @@ _AUTHOR = "cli"
 
 
 def create(
-    ctx: typer.Context,
+    session: Session,
     name: Name,
     other: Other = None,
     type_: Type = None,
@@ -256,7 +251,6 @@ def create(
     author: Author = _AUTHOR,
 ) -> None:
     """Make an entity, or with --with a relation, that stays without any document."""
-    session = current_session(ctx)
     with session.engine() as engine:
         if other is None:
             _refuse_relation_options(keyword, weight)
@@ -274,7 +268,7 @@ def create(
 
 
 def edit(
-    ctx: typer.Context,
+    session: Session,
     name: Name,
     other: Other = None,
     type_: Type = None,
@@ -284,7 +278,6 @@ def edit(
     author: Author = _AUTHOR,
 ) -> None:
     """Put what you say of an entity, or with --with of a relation, in place of what documents say."""
-    session = current_session(ctx)
     with session.engine() as engine:
         if other is None:
             _refuse_relation_options(keyword, weight)
@@ -297,9 +290,8 @@ def edit(
     _show(session, done)
 
 
-def hide(ctx: typer.Context, name: Name, other: Other = None, author: Author = _AUTHOR) -> None:
+def hide(session: Session, name: Name, other: Other = None, author: Author = _AUTHOR) -> None:
     """Take an entity, or with --with a relation, out of the graph whatever documents say."""
-    session = current_session(ctx)
     with session.engine() as engine:
         if other is None:
             done = engine.delete_entity(name, author=author)
@@ -309,7 +301,7 @@ def hide(ctx: typer.Context, name: Name, other: Other = None, author: Author = _
 
 
 def rename(
-    ctx: typer.Context,
+    session: Session,
     name: Name,
     new_name: Annotated[str, typer.Argument(metavar="NEW", help="Its new name.")],
     allow_merge: Annotated[
@@ -318,27 +310,25 @@ def rename(
     author: Author = _AUTHOR,
 ) -> None:
     """Give an entity another name; the old one stays its alias."""
-    session = current_session(ctx)
     with session.engine() as engine:
         done = engine.rename_entity(name, new_name, allow_merge=allow_merge, author=author)
     _show(session, done)
 
 
 def merge(
-    ctx: typer.Context,
+    session: Session,
     names: Annotated[list[str], typer.Argument(metavar="NAMES", help="Names of the entities to merge.")],
     into: Annotated[str, typer.Option(metavar="NAME", help="What they become: an entity, or a new name.")],
     author: Author = _AUTHOR,
 ) -> None:
     """Make several entities one."""
-    session = current_session(ctx)
     with session.engine() as engine:
         done = engine.merge_entities(names, into, author=author)
     _show(session, done)
 
 
 def split(
-    ctx: typer.Context,
+    session: Session,
     name: Name,
     new_name: Annotated[str, typer.Argument(metavar="NEW", help="Name of the new entity.")],
     document: Annotated[
@@ -352,27 +342,24 @@ def split(
     author: Author = _AUTHOR,
 ) -> None:
     """Make what some documents or chunks call by a name an entity of its own."""
-    session = current_session(ctx)
     with session.engine() as engine:
         done = engine.split_entity(name, new_name, document_ids=document or (), chunk_ids=chunk or (), author=author)
     _show(session, done)
 
 
 def undo(
-    ctx: typer.Context,
+    session: Session,
     curation_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the curation; 'curations' lists them.")],
     author: Author = _AUTHOR,
 ) -> None:
     """Take back what was done by hand: the graph becomes what it would be without it."""
-    session = current_session(ctx)
     with session.engine() as engine:
         done = engine.undo(curation_id, author=author)
     _show(session, done)
 
 
-def curations(ctx: typer.Context, limit: Limit = 20, offset: Offset = 0) -> None:
+def curations(session: Session, limit: Limit = 20, offset: Offset = 0) -> None:
     """List what was done to the graph by hand, the latest first."""
-    session = current_session(ctx)
     with session.engine() as engine:
         page = engine.curations(CurationQuery(descending=True, offset=offset, limit=limit))
     session.output.result(
@@ -382,14 +369,13 @@ def curations(ctx: typer.Context, limit: Limit = 20, offset: Offset = 0) -> None
 
 
 def history(
-    ctx: typer.Context,
+    session: Session,
     name: Name,
     other: Other = None,
     limit: Limit = 20,
     offset: Offset = 0,
 ) -> None:
     """Show which chunk and which person said what of an entity, or with --with of a relation."""
-    session = current_session(ctx)
     with session.engine() as engine:
         found = engine.history(name, other, offset=offset, limit=limit)
     if not found.statement_count and not found.curations:
@@ -398,9 +384,8 @@ def history(
     session.output.result(to_plain(found), lambda: render_history(found))
 
 
-def duplicates(ctx: typer.Context, limit: Limit = 20) -> None:
+def duplicates(session: Session, limit: Limit = 20) -> None:
     """List pairs of entities that may be one, the most alike first."""
-    session = current_session(ctx)
     with session.engine() as engine, session.output.waiting("comparing entities"):
         found = engine.find_duplicates(limit=limit)
     name = {**FOLDED, "max_width": 28}
@@ -411,11 +396,10 @@ def duplicates(ctx: typer.Context, limit: Limit = 20) -> None:
 
 
 def insert_graph(
-    ctx: typer.Context,
+    session: Session,
     path: Annotated[Path, typer.Argument(metavar="FILE", help="JSON with chunks, entities and relationships.")],
 ) -> None:
     """Take in a graph that is made already, as one document whose source is the file."""
-    session = current_session(ctx)
     try:
         data = json.loads(path.read_text("utf-8"))
     except OSError as error:

@@ -32,7 +32,7 @@ from heliograph.chat.base import ChatMessage, ChatModel, ChatRequest, Purpose
 from heliograph.chat.wrappers import build_chat_model
 from heliograph.cli.output import FlowText, has_bounds
 from heliograph.cli.rendering import WIDE, WORD, byte_size, fields_table, make_table, seconds, status_text, to_plain
-from heliograph.cli.session import EXIT_FAILED, current_session, workspace_is_missing
+from heliograph.cli.session import EXIT_FAILED, Session, workspace_is_missing
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.embedding.wrappers import build_embedding_model
 from heliograph.errors import BadModelReply, HeliographError
@@ -504,9 +504,8 @@ def render_settings(values: Sequence[SettingValue], *, is_bounded: bool) -> Rend
 # The commands about this installation: stats, settings, doctor.
 
 
-def stats(ctx: typer.Context) -> None:
+def stats(session: Session) -> None:
     """Count what the workspace holds."""
-    session = current_session(ctx)
     with session.engine() as engine:
         found, lags, troubles = engine.stats(), engine.lags(), engine.troubles()
     session.output.result(
@@ -516,11 +515,10 @@ def stats(ctx: typer.Context) -> None:
 
 
 def settings(
-    ctx: typer.Context,
+    session: Session,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the page docs/settings.md.")] = False,
 ) -> None:
     """Show every setting, its value and where the value comes from."""
-    session = current_session(ctx)
     if markdown:
         session.output.piece(settings_markdown())
         return
@@ -530,9 +528,8 @@ def settings(
     session.output.result({"settings": rows}, lambda: render_settings(values, is_bounded=is_bounded))
 
 
-def doctor(ctx: typer.Context) -> None:
+def doctor(session: Session) -> None:
     """Check versions, settings, store and models; ends with 1 if something is broken."""
-    session = current_session(ctx)
     with session.output.waiting("looking"):
         checks = asyncio.run(run_checks(session.load_settings, session.given_settings))
     is_sound = all(check.state is not State.FAIL for check in checks)

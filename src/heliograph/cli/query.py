@@ -22,7 +22,7 @@ from heliograph.cli.graph import render_entities, render_relations
 from heliograph.cli.options import ChunkTopK, MaxEntityTokens, MaxRelationTokens, MaxTotalTokens, TopK, combine_filters
 from heliograph.cli.output import BriefText, FlowText, Output
 from heliograph.cli.rendering import FAINT, FOLDED, KEY, WIDE, make_table, name_cell, seconds
-from heliograph.cli.session import current_session
+from heliograph.cli.session import Session
 from heliograph.models import DEFAULT_MODE, Usage
 from heliograph.query.answers.models import Answer, AnswerKind
 from heliograph.query.models import Context, Mode, QueryParam, Reference, Retrieval
@@ -110,7 +110,7 @@ class Part(StrEnum):
 
 
 def query(
-    ctx: typer.Context,
+    session: Session,
     question: Annotated[str, typer.Argument(help="The question, or - for standard input.", show_default=False)],
     mode: Annotated[Mode, typer.Option("--mode", "-m", help="How to search.")] = DEFAULT_MODE,
     top_k: TopK = None,
@@ -152,7 +152,6 @@ def query(
     ] = None,
 ) -> None:
     """Ask a question and print the answer with the documents it cites."""
-    session = current_session(ctx)
     if stream and session.output.is_json:
         raise typer.BadParameter("--stream prints text as it comes; leave it out with --json")
     param = QueryParam(

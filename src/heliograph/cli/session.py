@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -196,11 +196,6 @@ def uncollected() -> Generator[None]:
     finally:
         gc.freeze()
         gc.enable()
-
-
-def current_session(context: typer.Context) -> Session:
-    """Return the session of the call that a command belongs to."""
-    return cast("Session", context.obj)
 
 
 def workspace_is_missing(store: StoreSettings) -> bool:

@@ -19,7 +19,7 @@ from rich.text import Text
 from heliograph.cli.options import MAX_OFFSET
 from heliograph.cli.output import BriefText, FlowText
 from heliograph.cli.rendering import FOLDED, fields_table, local_time, make_table, to_plain
-from heliograph.cli.session import EXIT_FAILED, Session, current_session
+from heliograph.cli.session import EXIT_FAILED, Session
 from heliograph.embedding.wrappers import build_embedding_model
 from heliograph.engine import with_store
 from heliograph.errors import StoreDamaged
@@ -81,11 +81,10 @@ class Role(StrEnum):
 
 
 def check(
-    ctx: typer.Context,
+    session: Session,
     repair: Annotated[bool, typer.Option("--repair", help="Put right what follows from the documents.")] = False,
 ) -> None:
     """Compare everything that is derived with what the documents say; ends with 1 if something is wrong."""
-    session = current_session(ctx)
     try:
         report = _check(session, repair=repair)
     except StoreDamaged:
@@ -106,35 +105,32 @@ def _check(session: Session, *, repair: bool) -> CheckReport:
 
 
 def rebuild(
-    ctx: typer.Context,
+    session: Session,
     role: Annotated[
         Role | None,
         typer.Option("--role", help="Fill only the engine that serves this role anew; a cache is emptied."),
     ] = None,
 ) -> None:
     """Make entities, relations, vectors and full text anew from what the documents say; answers stay the same."""
-    session = current_session(ctx)
     with session.engine() as engine, session.output.counting("looking") as progress:
         report = engine.rebuild(role.value if role else None, progress=progress)
     _show_check(session, report)
 
 
 def forget_store(
-    ctx: typer.Context,
+    session: Session,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The engine, as 'heliograph doctor' calls it.")],
 ) -> None:
     """Keep nothing more for an engine that no setting names any more."""
-    session = current_session(ctx)
     asyncio.run(forget_follower(session.settings.store, name))
     session.output.done({"forgotten": name}, f"{name} is forgotten; if a setting names it again, it is filled anew")
 
 
 def backup(
-    ctx: typer.Context,
+    session: Session,
     path: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; it must not be there yet.")],
 ) -> None:
     """Write the whole workspace into one file; others may go on reading and writing."""
-    session = current_session(ctx)
     with session.engine() as engine, session.output.waiting("writing the backup"):
         engine.backup(path)
     size = path.stat().st_size
@@ -145,11 +141,10 @@ def backup(
 
 
 def restore(
-    ctx: typer.Context,
+    session: Session,
     path: Annotated[Path, typer.Argument(metavar="FILE", help="A file that 'heliograph backup' wrote.")],
 ) -> None:
     """Make a workspace from a backup; --workspace names it, and there must be none of that name."""
-    session = current_session(ctx)
     store = session.settings.store
     with session.output.waiting("reading the backup"):
         asyncio.run(restore_workspace(store, path))
@@ -159,9 +154,8 @@ def restore(
     )
 
 
-def vacuum(ctx: typer.Context) -> None:
+def vacuum(session: Session) -> None:
     """Give back the room of what was deleted, to the last byte of it."""
-    session = current_session(ctx)
     with session.engine() as engine, session.output.waiting("writing the store anew"):
         before = engine.stats().bytes_on_disk
         engine.vacuum()
@@ -169,9 +163,8 @@ def vacuum(ctx: typer.Context) -> None:
     session.output.done({"bytes_before": before, "bytes_after": after}, f"{before:,} bytes before, {after:,} after")
 
 
-def clear(ctx: typer.Context, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
+def clear(session: Session, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
     """Delete everything in the workspace."""
-    session = current_session(ctx)
     name = session.settings.store.workspace
     with session.engine() as engine:
         documents = sum(engine.stats().documents.values())
@@ -182,9 +175,8 @@ def clear(ctx: typer.Context, yes: Annotated[bool, typer.Option("--yes", "-y", h
     session.output.done({"deleted_documents": documents}, f"the workspace {name!r} is empty")
 
 
-def reembed(ctx: typer.Context) -> None:
+def reembed(session: Session) -> None:
     """Embed the workspace anew with the configured embedding; the old vectors answer until all are there."""
-    session = current_session(ctx)
     settings = session.settings
 
     async def work(progress: Callable[[str, int], None]) -> ReembedReport:
@@ -204,12 +196,11 @@ def reembed(ctx: typer.Context) -> None:
 
 
 def batches(
-    ctx: typer.Context,
+    session: Session,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Batches shown at the most.")] = 20,
     offset: Annotated[int, typer.Option(min=0, max=MAX_OFFSET, help="Batches passed over.")] = 0,
 ) -> None:
     """List what was taken in together: documents by status, moments, tokens spent."""
-    session = current_session(ctx)
     with session.engine() as engine:
         found = engine.batches(offset=offset, limit=limit)
     session.output.result(to_plain(found), lambda: render_batches(found))
@@ -256,7 +247,7 @@ def render_import(report: ImportReport) -> RenderableType:
 
 
 def export(
-    ctx: typer.Context,
+    session: Session,
     path: Annotated[Path, typer.Argument(metavar="PATH", help="The file or folder to write; it must not be there.")],
     form: Annotated[
         ExportFormat,
@@ -264,7 +255,6 @@ def export(
     ] = ExportFormat.JSONL,
 ) -> None:
     """Write the workspace as an archive, as CSV, GraphML or Markdown, or as a vault for Obsidian."""
-    session = current_session(ctx)
     with session.engine() as engine, session.output.waiting("writing the export"):
         count = engine.export(path, form)
     told = f"{count:,} {'documents' if form is ExportFormat.JSONL else 'entries'}"
@@ -273,7 +263,7 @@ def export(
 
 
 def import_(
-    ctx: typer.Context,
+    session: Session,
     places: Annotated[
         list[str],
         typer.Argument(
@@ -284,7 +274,6 @@ def import_(
     ],
 ) -> None:
     """Take in an archive, or what LightRAG, nano-graphrag or GraphRAG have written; calls no chat model."""
-    session = current_session(ctx)
     # Before the workspace is made: a wrong path shall leave none behind.
     detect_import(places)
     with session.engine(creates=True) as engine, session.output.counting("reading") as progress:
@@ -295,7 +284,7 @@ def import_(
 
 
 def migrate(
-    ctx: typer.Context,
+    session: Session,
     target: Annotated[str, typer.Option("--to", metavar="URL", help="Where to: sqlite: or postgresql://...")],
     source: Annotated[
         str | None, typer.Option("--from", metavar="URL", help="Where from; store.url if left out.", show_default=False)
@@ -314,7 +303,6 @@ def migrate(
     ] = None,
 ) -> None:
     """Copy a workspace into another store as it is, and compare both; a run that was broken off goes on."""
-    session = current_session(ctx)
     settings = session.settings
     url = settings.store.url if source is None else source
     places = (
