@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from typing import Self
 
 from heliograph.documents.isolation import DocumentReader, limits_of
@@ -34,24 +33,6 @@ _SHARE_OF_TIME = 0.05
 _REFRESH_SECONDS = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Counted:
-    """Counts, when they may be read again (monotonic seconds), and of which engine they are."""
-
-    stats: Stats
-    due: float
-    engine: AsyncHeliograph
-
-
-@dataclass(frozen=True, slots=True)
-class EngineState:
-    """An engine beside the primary store: by how many commits it lags, and why it cannot be reached, if so."""
-
-    name: str
-    lag: int
-    trouble: str
-
-
 class States:
     """Looks at workspaces; used from the event loop's thread only.
 
@@ -63,7 +44,8 @@ class States:
     def __init__(self, workspaces: Workspaces, jobs: Jobs) -> None:
         self._workspaces = workspaces
         self._jobs = jobs
-        self._counted: dict[str, _Counted] = {}
+        # Counts, when they may be read again (monotonic seconds), and of which engine they are.
+        self._counted: dict[str, tuple[Stats, float, AsyncHeliograph]] = {}
 
     async def read(self, may_see: Callable[[str], bool]) -> list[WorkspaceState]:
         """Return the state of every open workspace that may be seen.
@@ -95,8 +77,11 @@ class States:
             return None
         return longest
 
-    async def engines(self, name: str) -> list[EngineState] | None:
-        """Return how other engines follow the store of a workspace; None if it is not open, or cannot be read."""
+    async def engines(self, name: str) -> list[tuple[str, int, str]] | None:
+        """Return how other engines follow the store of a workspace; None if it is not open, or cannot be read.
+
+        Each by its name, how many commits it lags, and why it cannot be reached, if so.
+        """
         if name not in self._workspaces.open_names:
             return None
         try:
@@ -105,7 +90,7 @@ class States:
         except HeliographError as error:
             _LOG.warning("how engines follow a workspace cannot be read: %s", error)
             return None
-        return [EngineState(engine, lag, troubles.get(engine, "")) for engine, lag in lags.items()]
+        return [(engine, lag, troubles.get(engine, "")) for engine, lag in lags.items()]
 
     async def _read(self, name: str, kb: AsyncHeliograph) -> WorkspaceState:
         pipeline = await self._jobs.state(name, 0)
@@ -126,13 +111,14 @@ class States:
 
     async def _count(self, name: str, kb: AsyncHeliograph) -> Stats:
         known, started = self._counted.get(name), time.monotonic()
-        if known is not None and known.engine is kb:
-            if started < known.due or known.stats.data_version == await kb.store.get_data_version():
-                return known.stats
+        if known is not None and known[2] is kb:
+            stats, due, _ = known
+            if started < due or stats.data_version == await kb.store.get_data_version():
+                return stats
             started = time.monotonic()
         stats = await kb.stats()
         now = time.monotonic()
-        self._counted[name] = _Counted(stats, now + (now - started) / _SHARE_OF_TIME, kb)
+        self._counted[name] = (stats, now + (now - started) / _SHARE_OF_TIME, kb)
         return stats
 
 

@@ -82,7 +82,7 @@ async def health(request: Request, service: CurrentService, workspace: Workspace
         _soon(states.freshness_seconds(principal.may_enter)), _soon(states.engines(workspace))
     )
     alerts = [wire.AlertState(**asdict(alert)) for alert in service.monitoring.alerts(freshness)]
-    is_degraded = any(alert.state == "firing" for alert in alerts) or any(item.trouble for item in engines or ())
+    is_degraded = any(alert.state == "firing" for alert in alerts) or any(trouble for *_, trouble in engines or ())
     details = {
         "configuration": _configuration(service.settings, workspace),
         "queues": wire.Queues(
@@ -94,7 +94,8 @@ async def health(request: Request, service: CurrentService, workspace: Workspace
         "workers": service.settings.server.workers,
         "condition": "degraded" if is_degraded else "ok",
         "alerts": alerts,
-        "engines": None if engines is None else [wire.FollowerState(**asdict(item)) for item in engines],
+        "engines": engines
+        and [wire.FollowerState(name=name, lag=lag, trouble=trouble) for name, lag, trouble in engines],
     }
     if principal.is_operator:
         inputs = service.settings.server.input_dir
