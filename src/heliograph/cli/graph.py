@@ -30,7 +30,6 @@ from heliograph.cli.rendering import (
     to_plain,
 )
 from heliograph.cli.session import Session
-from heliograph.curation.graph_curation import History
 from heliograph.errors import InvalidRequestError, NotFoundError
 from heliograph.ingest.given import parse_given_graph
 from heliograph.models import FIELD_SEPARATOR, Curation, Entity, GraphPath, Relation
@@ -194,20 +193,6 @@ def render_curations(items: Sequence[Curation], title: str | None = None) -> Ren
         undone = "" if item.is_active else f" (undone by {item.undone_by or 'somebody'})"
         table.add_row(item.id, local_time(item.created_at), item.author, FlowText(_what(item) + undone))
     return table
-
-
-def render_history(history: History) -> RenderableType:
-    """Return who said what of one thing."""
-    source, name = {**FOLDED, "max_width": 30}, {**FOLDED, "max_width": 24}
-    columns = {"source": source, "chunk": FIGURE, "name": name, "what": WIDE}
-    table = make_table(columns, f"said by {history.statement_count:,} mentions")
-    for item in history.statements:
-        said = " / ".join(part for part in (item.type, ", ".join(item.keywords), item.description) if part)
-        table.add_row(item.source, str(item.position), FlowText(" - ".join(item.names)), description_cell(said))
-    parts: list[RenderableType] = [table] if history.statements else []
-    if history.curations:
-        parts += [Text(), render_curations(history.curations, "done by hand")]
-    return Group(*parts)
 
 
 def _what(item: Curation) -> str:
@@ -381,7 +366,16 @@ def history(
     if not found.statement_count and not found.curations:
         what = repr(name) if other is None else f"{name!r} and {other!r}"
         raise NotFoundError(f"nothing was ever said of {what} in this workspace")
-    session.output.result(to_plain(found), lambda: render_history(found))
+    source, said_name = {**FOLDED, "max_width": 30}, {**FOLDED, "max_width": 24}
+    columns = {"source": source, "chunk": FIGURE, "name": said_name, "what": WIDE}
+    table = make_table(columns, f"said by {found.statement_count:,} mentions")
+    for item in found.statements:
+        said = " / ".join(part for part in (item.type, ", ".join(item.keywords), item.description) if part)
+        table.add_row(item.source, str(item.position), FlowText(" - ".join(item.names)), description_cell(said))
+    parts: list[RenderableType] = [table] if found.statements else []
+    if found.curations:
+        parts += [Text(), render_curations(found.curations, "done by hand")]
+    session.output.result(to_plain(found), lambda: Group(*parts))
 
 
 def duplicates(session: Session, limit: Limit = 20) -> None:

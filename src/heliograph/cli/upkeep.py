@@ -7,7 +7,7 @@ knowledge out, in, and from one store to another.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -28,10 +28,9 @@ from heliograph.maintenance.check import CheckReport, forget_follower
 from heliograph.maintenance.migration import migrate_workspace
 from heliograph.maintenance.transfer import detect_import
 from heliograph.maintenance.workspace import ReembedReport, reembed_workspace, restore_workspace
-from heliograph.models import Batch
 from heliograph.stores.registry import salvage_store
 
-# What checks and batches look like on a terminal.
+# What checks look like on a terminal.
 
 _SHOWN = 40
 
@@ -51,24 +50,6 @@ def render_check(report: CheckReport) -> RenderableType:
     more = f" ({hidden:,} more are not shown)" if hidden else ""
     verdict = f"{looked}: {report.problem_count:,} problems{more}, {report.repaired:,} put right"
     return Group(table, Text(verdict))
-
-
-def render_batches(batches: Sequence[Batch]) -> RenderableType:
-    """Return batches as a table."""
-    if not batches:
-        return Text("nothing was taken in yet")
-    table = make_table(dict.fromkeys(("batch", "documents", "chunks", "tokens", "begun", "last change"), FOLDED))
-    for batch in batches:
-        counts = ", ".join(f"{count:,} {status.value}" for status, count in sorted(batch.documents.items()))
-        table.add_row(
-            batch.track_id,
-            counts,
-            f"{batch.chunks:,}",
-            f"{batch.usage.input_tokens + batch.usage.output_tokens:,}",
-            local_time(batch.created_at),
-            local_time(batch.updated_at),
-        )
-    return table
 
 
 class Role(StrEnum):
@@ -203,7 +184,18 @@ def batches(
     """List what was taken in together: documents by status, moments, tokens spent."""
     with session.engine() as engine:
         found = engine.batches(offset=offset, limit=limit)
-    session.output.result(to_plain(found), lambda: render_batches(found))
+    table = make_table(dict.fromkeys(("batch", "documents", "chunks", "tokens", "begun", "last change"), FOLDED))
+    for batch in found:
+        counts = ", ".join(f"{count:,} {status.value}" for status, count in sorted(batch.documents.items()))
+        table.add_row(
+            batch.track_id,
+            counts,
+            f"{batch.chunks:,}",
+            f"{batch.usage.input_tokens + batch.usage.output_tokens:,}",
+            local_time(batch.created_at),
+            local_time(batch.updated_at),
+        )
+    session.output.result(to_plain(found), lambda: table if found else Text("nothing was taken in yet"))
 
 
 def _show_check(session: Session, report: CheckReport) -> None:

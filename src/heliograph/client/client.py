@@ -25,7 +25,6 @@ from heliograph.client.transport import (
     Call,
     ClientOptions,
     Connection,
-    Secret,
     Transport,
     get,
     path_of,
@@ -494,7 +493,7 @@ class AsyncHeliographClient:
         Raises:
             InvalidRequestError: The address is none, or a name comes without a password.
         """
-        connection = Connection(base_url, Secret(api_key, username, password, token), options or ClientOptions())
+        connection = Connection(base_url, options or ClientOptions(), api_key, username, password, token)
         self._attach(connection, AsyncTransport(base_url, connection.options, transport), workspace)
 
     def _attach(self, connection: Connection, transport: Transport, workspace: str | None) -> None:
@@ -612,8 +611,7 @@ class AsyncHeliographClient:
         attempts = Attempts(self._connection, call)
         while True:
             if attempts.needs_login:
-                secret = self._connection.secret
-                form = {"username": secret.username or "", "password": secret.password or ""}
+                form = {"username": self._connection.username or "", "password": self._connection.password or ""}
                 self._connection.token = await self.send(
                     Call("POST", "/login", lambda reply: read_as(_Login, reply).access_token, form=form, is_login=True)
                 )

@@ -94,44 +94,38 @@ class ClientOptions:
         return httpx.Timeout(self.timeout_seconds, connect=self.connect_timeout_seconds)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Secret:
-    """Credentials: a key, or a name and a password to log in with, or a token; never shown."""
+@dataclass(slots=True, repr=False)
+class Connection:
+    """The state that views of one client share: where the service is, and credentials, which are never shown.
 
+    These are a key, or a name and a password to log in with, or a token, which changes when the service renews it.
+    """
+
+    base_url: str
+    options: ClientOptions
     api_key: str | None = None
     username: str | None = None
     password: str | None = None
     token: str | None = None
-
-
-@dataclass(slots=True, repr=False)
-class Connection:
-    """The state that views of one client share; its token changes when the service renews it."""
-
-    base_url: str
-    secret: Secret
-    options: ClientOptions
-    token: str | None = field(default=None)
 
     def __post_init__(self) -> None:
         if not self.base_url.startswith(("http://", "https://")):
             raise InvalidRequestError(
                 f"{self.base_url!r:.200} is no address of a service; it begins with http:// or https://"
             )
-        if (self.secret.username is None) != (self.secret.password is None):
+        if (self.username is None) != (self.password is None):
             raise InvalidRequestError("username and password belong together; give both or neither")
-        self.token = self.secret.token
 
     @property
     def needs_login(self) -> bool:
         """Whether there is a password and no token yet."""
-        return self.token is None and self.secret.password is not None
+        return self.token is None and self.password is not None
 
     def headers(self, workspace: str | None) -> dict[str, str]:
         """Return what goes with every request; a workspace's name is percent-encoded, as headers are ASCII."""
         found = {"Accept": "application/json"}
-        if self.secret.api_key is not None:
-            found["X-API-Key"] = self.secret.api_key
+        if self.api_key is not None:
+            found["X-API-Key"] = self.api_key
         if self.token is not None:
             found["Authorization"] = f"Bearer {self.token}"
         if workspace is not None:
@@ -176,7 +170,7 @@ class Attempts:
             HeliographError: There is to be none.
         """
         self._tries += 1
-        may_log_in_again = self._connection.secret.password is not None and not self._has_logged_in
+        may_log_in_again = self._connection.password is not None and not self._has_logged_in
         if response is not None and response.status_code == 401 and may_log_in_again:
             self._connection.token = None
             return 0.0

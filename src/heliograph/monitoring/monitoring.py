@@ -522,25 +522,6 @@ _INGEST = "ingest."
 _MOST_TIMES = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class ModeLatency:
-    """How long the latest questions of one mode took in this process.
-
-    Attributes:
-        mode: The mode.
-        count: Questions since the start, cached and failed ones included, those given up not.
-        p50: Seconds that half of the latest 2,000 did not exceed.
-        p95: Likewise 95 of 100.
-        p99: Likewise 99 of 100.
-    """
-
-    mode: str
-    count: int
-    p50: float
-    p95: float
-    p99: float
-
-
 class Monitoring(Observer):
     """Counts and traces.
 
@@ -591,12 +572,16 @@ class Monitoring(Observer):
         if "rerank" in report.seconds:
             self._reranks.add(report.seconds["rerank"])
 
-    def latencies(self) -> list[ModeLatency]:
-        """Return how long questions took in this process, by mode, sorted by it."""
-        found: list[ModeLatency] = []
+    def latencies(self) -> dict[str, tuple[int, float, float, float]]:
+        """Return how long questions took in this process, by mode, sorted by it.
+
+        How many there were since the start, cached and failed ones included, those given up not; and the seconds that
+        50, 95 and 99 of 100 did not exceed, of the latest 2,000.
+        """
+        found: dict[str, tuple[int, float, float, float]] = {}
         for mode, window in sorted(self._times.items()):
             p50, p95, p99 = (window.quantile(share) or 0.0 for share in (0.5, 0.95, 0.99))
-            found.append(ModeLatency(mode, self._counts[mode], p50, p95, p99))
+            found[mode] = (self._counts[mode], p50, p95, p99)
         return found
 
     def tell_model_calls(self, calls: ModelCalls) -> None:

@@ -441,20 +441,14 @@ _LONG_NUMBER = re.compile(rb"\d{1001}")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-@dataclass(frozen=True, slots=True)
-class BodyLimits:
-    """The limits of some settings."""
-
-    settings: ServerSettings
-
-    def most_bytes(self, method: str, path: str) -> tuple[int, str]:
-        """Return how long the body of a request may be, and the setting that says so."""
-        if path in _UPLOAD_PATHS:
-            return self.settings.max_upload_bytes + _FORM_FRAME_BYTES, "max_upload_bytes"
-        brings_text = path in _TEXT_PATHS or path.startswith(_TEXT_PREFIXES)
-        if brings_text or (method == "PUT" and path.startswith("/documents/")):
-            return self.settings.max_text_bytes, "max_text_bytes"
-        return self.settings.max_body_bytes, "max_body_bytes"
+def most_body_bytes(settings: ServerSettings, method: str, path: str) -> tuple[int, str]:
+    """Return how long the body of a request may be, and the setting that says so."""
+    if path in _UPLOAD_PATHS:
+        return settings.max_upload_bytes + _FORM_FRAME_BYTES, "max_upload_bytes"
+    brings_text = path in _TEXT_PATHS or path.startswith(_TEXT_PREFIXES)
+    if brings_text or (method == "PUT" and path.startswith("/documents/")):
+        return settings.max_text_bytes, "max_text_bytes"
+    return settings.max_body_bytes, "max_body_bytes"
 
 
 def check_json(body: bytes, max_depth: int, max_values: int) -> None:
@@ -533,7 +527,6 @@ class Limits:
 
     def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
         self._app = app
-        self._limits = BodyLimits(settings)
         self._settings = settings
         self._sending: Counter[str] = Counter()
 
@@ -548,7 +541,7 @@ class Limits:
             send: Takes the response.
         """
         path = path.rstrip("/")
-        most, setting = self._limits.most_bytes(scope["method"], path)
+        most, setting = most_body_bytes(self._settings, scope["method"], path)
         try:
             declared = Headers(scope=scope).get("content-length", "")
             if declared.isascii() and declared.isdecimal():

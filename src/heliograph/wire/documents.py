@@ -11,7 +11,7 @@ from pydantic import AfterValidator, AliasChoices, AliasPath, BaseModel, BeforeV
 from heliograph.errors import InvalidRequestError
 from heliograph.ingest.models import NewDocument
 from heliograph.models import COMMITTED_STATUSES, Document, DocumentStatus, document_details
-from heliograph.service.jobs.models import Job, JobKind, JobState, Lane, PipelineState, describe
+from heliograph.service.jobs.models import NAMES, Job, JobKind, JobState, Lane, PipelineState
 from heliograph.service.principal import without_folders
 from heliograph.wire.base import ChunkDetails, Moment, Shape
 
@@ -114,7 +114,7 @@ def pipeline_response(state: PipelineState) -> PipelineResponse:
     progress = shown.progress
     return response.model_copy(
         update={
-            "job_name": describe(shown.kind),
+            "job_name": NAMES[shown.kind],
             "job_start": (shown.started_at or shown.created_at).isoformat(),
             "docs": progress.total,
             "batchs": progress.total,

@@ -124,7 +124,10 @@ async def figures(principal: Reader, service: CurrentService) -> wire.Figures:
         return wire.Figures(latencies=[], models=[])
     spent = await asyncio.to_thread(service.monitoring.metrics.spent)
     return wire.Figures(
-        latencies=[wire.LatencyFigures(**asdict(item)) for item in service.monitoring.latencies()],
+        latencies=[
+            wire.LatencyFigures(mode=mode, count=count, p50=p50, p95=p95, p99=p99)
+            for mode, (count, p50, p95, p99) in service.monitoring.latencies().items()
+        ],
         models=[
             wire.ModelFigures(
                 **{name: getattr(item, name) for name in ("model", "purpose", "calls", "failures")},
