@@ -188,7 +188,7 @@ def _ask(output: Output, engine: Heliograph, question: str, param: QueryParam, s
     if output.is_json:
         output.json(answer.payload(param))
         return
-    show_answer(output, answer, shows_all_references=_wants(show, Part.REFERENCES))
+    show_answer(output, answer, shows_all_references=Part.REFERENCES in show or Part.ALL in show)
     _show_tables(output, answer.context, show)
     output.note(f"\n{describe_answer(answer)}, {seconds(elapsed_seconds)}")
 
@@ -207,7 +207,7 @@ def _stream(output: Output, engine: Heliograph, question: str, param: QueryParam
     finally:
         output.piece("\n")
     references = stream.retrieval.context.references
-    shows_all = _wants(show, Part.REFERENCES)
+    shows_all = Part.REFERENCES in show or Part.ALL in show
     # A text that closes with its own list of references needs no second one.
     if references and (shows_all or without_references(text) == text):
         output.show("", render_references(references, text, shows_all=shows_all))
@@ -227,9 +227,5 @@ def show_answer(output: Output, answer: Answer, *, shows_all_references: bool = 
 
 def _show_tables(output: Output, context: Context, show: Sequence[Part]) -> None:
     for part in (Part.ENTITIES, Part.RELATIONS, Part.CHUNKS):
-        if _wants(show, part):
+        if part in show or Part.ALL in show:
             output.show("", render_part(context, part))
-
-
-def _wants(show: Sequence[Part], part: Part) -> bool:
-    return part in show or Part.ALL in show

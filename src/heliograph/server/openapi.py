@@ -21,7 +21,8 @@ from heliograph.wire.service import InvalidProblem, Problem
 # Both are kept in `examples/`, one file a tag: by operation, `request` or the reply's status, and type of content.
 
 # How failures are told below a prefix, by the longest that fits; None is the problem as it is.
-Shapes = Mapping[str, Callable[[dict[str, Any]], dict[str, Any]] | None]
+Shape = Callable[[dict[str, Any]], dict[str, Any]]
+Shapes = Mapping[str, Shape | None]
 
 _FOLDER = Path(__file__).parent / "examples"
 _PROBLEM = "application/problem+json"
@@ -62,29 +63,6 @@ def failure_example(status: int) -> dict[str, Any]:
         KeyError: No route documents this status.
     """
     return {**_PROBLEMS[status], "status": status, "request_id": "5f0c1c6de0a94a7f"}
-
-
-def add_examples(paths: Mapping[str, Any], shapes: Shapes) -> None:
-    """Put an example beside each schema of a body, where there is one.
-
-    Args:
-        paths: Of the OpenAPI document; changed.
-        shapes: How failures are told, by prefix of the path.
-    """
-    replies = _replies()
-    for path, methods in paths.items():
-        shape = shapes.get(max((known for known in shapes if path.startswith(known)), key=len, default=""))
-        for method, operation in methods.items():
-            told = replies.get(f"{method.upper()} {path}", {})
-            for kind, example in told.get("request", {}).items():
-                operation["requestBody"]["content"][kind]["example"] = example
-            for status, response in operation["responses"].items():
-                for kind, media in response.get("content", {}).items():
-                    if kind in told.get(status, {}):
-                        media.setdefault("example", told[status][kind])
-                    elif status not in told and int(status) >= 400:
-                        problem = failure_example(int(status))
-                        media.setdefault("example", problem if kind == _PROBLEM or shape is None else shape(problem))
 
 
 @cache
@@ -153,10 +131,11 @@ def describe_api(app: FastAPI, public: frozenset[str], shapes: Shapes, *, is_ope
             schemas.pop(unused, None)
         components["securitySchemes"] = _SCHEMES
         for path, methods in document.get("paths", {}).items():
+            shape = shapes.get(max((known for known in shapes if path.startswith(known)), key=len, default=""))
             for method in _METHODS:
                 if method in methods:
                     _complete(methods[method], is_public=path in public, is_open=is_open)
-        add_examples(document.get("paths", {}), shapes)
+                    _add_examples(methods[method], _replies().get(f"{method.upper()} {path}", {}), shape)
         app.openapi_schema = document
     return app.openapi_schema
 
@@ -182,6 +161,19 @@ def _complete(operation: dict[str, Any], *, is_public: bool, is_open: bool) -> N
             response["content"] = shape if _is_framework_own(own.get("application/json", {})) else own | shape
             if status in ("429", "503"):
                 response["headers"] = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}}
+
+
+def _add_examples(operation: dict[str, Any], replies: Mapping[str, Any], shape: Shape | None) -> None:
+    """Put an example beside each schema of a body, where there is one."""
+    for kind, example in replies.get("request", {}).items():
+        operation["requestBody"]["content"][kind]["example"] = example
+    for status, response in operation["responses"].items():
+        for kind, media in response.get("content", {}).items():
+            if kind in replies.get(status, {}):
+                media.setdefault("example", replies[status][kind])
+            elif status not in replies and int(status) >= 400:
+                problem = failure_example(int(status))
+                media.setdefault("example", problem if kind == _PROBLEM or shape is None else shape(problem))
 
 
 def _is_framework_own(body: dict[str, Any]) -> bool:
