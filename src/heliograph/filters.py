@@ -533,7 +533,8 @@ def _plain(value: Any) -> Any:
 # difference: so a value that reads as a number, `true` or `false` means both. In quotation marks it means the string.
 #
 # A slip must not become a filter that matches nothing, unnoticed: what looks like another language's filter, or like
-# two of them, is refused with its place. What is refused can be said by quotation marks, or as an object (`parsing`).
+# two of them, is refused with its place. What is refused can be said by quotation marks, or as an object
+# (`parse_filter`).
 
 _COMPARISON = re.compile(r"(?P<path>[^=<>!]*)(?P<sign>!=|>=|<=|==?|>|<)\s*(?P<value>.*)", re.DOTALL)
 _SIGNS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}

@@ -28,7 +28,7 @@ class ModelCalls:
     Attributes:
         model: Which kind of model.
         purpose: What for: a `Purpose` of chat calls, `query` or `document` of embeddings.
-        calls: Calls that reached it, failed ones too.
+        calls: Failed ones too: of a chat model each try, of an embedding what it was asked for, kept vectors included.
         failures: How many of them failed.
         usage: Tokens read and written.
     """

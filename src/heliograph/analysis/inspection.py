@@ -104,7 +104,7 @@ class ComparedMode:
 
 
 @dataclass(frozen=True, slots=True)
-class Overlap:
+class ModeOverlap:
     """How alike the results of two modes are, 0 to 1 per kind."""
 
     mode: Mode
@@ -137,7 +137,7 @@ class Comparison:
 
     question: str
     modes: tuple[ComparedMode, ...]
-    overlaps: tuple[Overlap, ...]
+    overlaps: tuple[ModeOverlap, ...]
     chunks: tuple[ChunkPlaces, ...]
 
 
@@ -181,13 +181,13 @@ def comparison_of(retrievals: Sequence[Retrieval]) -> Comparison:
     )
 
 
-def _overlap(one: Retrieval, other: Retrieval) -> Overlap:
+def _overlap(one: Retrieval, other: Retrieval) -> ModeOverlap:
     # Jaccard's measure; nothing and nothing are the same.
     entities, relations, chunks, documents = (
         len(first & second) / len(first | second) if first | second else 1.0
         for first, second in zip(_shown_ids(one), _shown_ids(other), strict=True)
     )
-    return Overlap(one.mode, other.mode, entities, relations, chunks, documents)
+    return ModeOverlap(one.mode, other.mode, entities, relations, chunks, documents)
 
 
 def _shown_ids(retrieval: Retrieval) -> tuple[set[str], ...]:

@@ -1,7 +1,7 @@
 """What passes between the process that owns the store and its workers, and the contract of what carries workers.
 
 Messages are frozen dataclasses, pickled. A worker sends `Notice`s while it works, some of which ask for an
-`Answer`, and ends each piece of work with an `Outcome`; errors travel as values. A `Launcher` starts a cluster's
+`NoticeAnswer`, and ends each piece of work with a `WorkEnd`; errors travel as values. A `Launcher` starts a cluster's
 workers, a `Worker` calls one of them; `WorkerLostError` stays between a launcher and the pool.
 """
 
@@ -97,7 +97,7 @@ Notice = ChunksBegun | ChunkRead | CallsCounted | TextsEmbedded | ReplyQuestion
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class NoticeAnswer:
     """The answer to a worker's request, by its ticket, or the reason for a refusal."""
 
     ticket: int
@@ -106,7 +106,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class WorkEnd:
     """How a piece of work ended.
 
     Attributes:

@@ -17,15 +17,15 @@ from typing import Any
 
 from heliograph.chat.wrappers import ChatMeter
 from heliograph.distributed.messages import (
-    Answer,
     CallsCounted,
     ChunkRead,
     ChunksBegun,
     Launcher,
     Notice,
-    Outcome,
+    NoticeAnswer,
     ReplyQuestion,
     TextsEmbedded,
+    WorkEnd,
     Worker,
     WorkerLostError,
     WorkerSetup,
@@ -40,7 +40,7 @@ from heliograph.stores.base import ReplyCache
 _log = logging.getLogger(__name__)
 
 
-class DocumentProgress:
+class WatchedDocument:
     """Passes the progress of one document on, each chunk once, however often the document is begun again.
 
     Args:
@@ -87,18 +87,18 @@ class Coordinator:
     def __init__(self, replies: ReplyCache | None, meter: ChatMeter) -> None:
         self._replies = replies
         self._meter = meter
-        self._watched: dict[int, DocumentProgress] = {}
+        self._watched: dict[int, WatchedDocument] = {}
 
     @contextmanager
-    def watching(self, number: int, progress: ChunkProgress) -> Generator[DocumentProgress]:
+    def watching(self, number: int, progress: ChunkProgress) -> Generator[WatchedDocument]:
         """Pass the progress of a document on within the block, and yield its record."""
-        watch = self._watched[number] = DocumentProgress(progress)
+        watch = self._watched[number] = WatchedDocument(progress)
         try:
             yield watch
         finally:
             del self._watched[number]
 
-    async def take(self, notices: Iterable[Notice]) -> list[Answer]:
+    async def take(self, notices: Iterable[Notice]) -> list[NoticeAnswer]:
         """Take notices, and return the answers to those that ask."""
         questions: list[ReplyQuestion] = []
         for notice in notices:
@@ -121,22 +121,22 @@ class Coordinator:
                 _log.exception("what a worker told cannot be told on: %s", type(notice).__name__)
         return await asyncio.gather(*map(self._answer, questions))
 
-    async def _answer(self, question: ReplyQuestion) -> Answer:
+    async def _answer(self, question: ReplyQuestion) -> NoticeAnswer:
         """Return an answer, even on errors: the worker waits for one."""
         try:
             if self._replies is None:
-                return Answer(question.ticket)
+                return NoticeAnswer(question.ticket)
             if question.reply is None:
-                return Answer(question.ticket, await self._replies.get_reply(question.key))
+                return NoticeAnswer(question.ticket, await self._replies.get_reply(question.key))
             await self._replies.put_reply(question.reply)
         except HeliographError as error:
-            return Answer(question.ticket, error=error)
+            return NoticeAnswer(question.ticket, error=error)
         except Exception as error:  # noqa: BLE001 (nobody else would hear of it)
             _log.exception("a worker's question cannot be answered")
             told = f"{type(error).__name__}: {error}"
             failure = HeliographError(f"kept replies cannot be used ({told}), which is a defect; please report it")
-            return Answer(question.ticket, error=failure)
-        return Answer(question.ticket)
+            return NoticeAnswer(question.ticket, error=failure)
+        return NoticeAnswer(question.ticket)
 
 
 # Embeddings that a commit waits for, per worker: one runs while the next is on its way.
@@ -212,7 +212,7 @@ class WorkerPool:
         Args:
             what: What the task is about, for messages.
             kind: Kind of the task.
-            method: A method that gives an `Outcome`.
+            method: A method that gives a `WorkEnd`.
             *arguments: Its arguments.
             number: What the worker knows the task by; it is given up there when the caller is cancelled.
 
@@ -226,7 +226,7 @@ class WorkerPool:
             try:
                 async with self._place(kind, alone=attempt > 0) as member:
                     try:
-                        outcome: Outcome = await member.worker.call(method, *arguments)
+                        outcome: WorkEnd = await member.worker.call(method, *arguments)
                     except asyncio.CancelledError:
                         if number is not None:
                             member.worker.tell("give_up", number)
@@ -371,7 +371,7 @@ class WorkerPool:
 
     async def _attend(self, member: _Member) -> None:
         """Handle the messages of a worker for as long as it lives."""
-        answers: list[Answer] = []
+        answers: list[NoticeAnswer] = []
         try:
             while True:
                 answers = await self._coordinator.take(await member.worker.call("attend", answers))
@@ -411,6 +411,6 @@ class WorkerPool:
 
 
 async def _open(worker: Worker) -> None:
-    outcome: Outcome = await worker.call("open")
+    outcome: WorkEnd = await worker.call("open")
     if outcome.error is not None:
         raise outcome.error

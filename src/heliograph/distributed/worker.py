@@ -2,7 +2,7 @@
 
 A worker knows neither the store nor the cluster. It cannot call the owner of the store, so its notices and
 questions wait in an `Outbox` until the owner comes for them and brings answers. Whatever goes wrong ends as the
-error of an `Outcome`.
+error of a `WorkEnd`.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from heliograph._version import __version__
 from heliograph.chat.base import ChatModel, Purpose
 from heliograph.chat.wrappers import CallCount, ChatMeter, build_chat_model, wrap_chat_model
 from heliograph.distributed.messages import (
-    Answer,
     CallsCounted,
     ChunkRead,
     ChunksBegun,
     Notice,
-    Outcome,
+    NoticeAnswer,
     ReplyQuestion,
     TextsEmbedded,
+    WorkEnd,
     WorkerSetup,
 )
 from heliograph.documents.base import RawDocument
@@ -74,7 +74,7 @@ class Outbox:
         finally:
             del self._asked[ticket]
 
-    async def exchange(self, answers: Sequence[Answer]) -> list[Notice]:
+    async def exchange(self, answers: Sequence[NoticeAnswer]) -> list[Notice]:
         """Hand over answers, then wait a while for notices and take them all; there may be none."""
         for answer in answers:
             asked = self._asked.get(answer.ticket)
@@ -182,7 +182,7 @@ class ReadingWorker:
         self._models: _Models | None = None
         self._reading: dict[int, asyncio.Task[object]] = {}
 
-    async def open(self) -> Outcome:
+    async def open(self) -> WorkEnd:
         """Make the models ready; to be called once, before anything else.
 
         A `ClusterUnavailable` comes out if this process runs another version, a `SettingsError` if the settings do
@@ -190,11 +190,11 @@ class ReadingWorker:
         """
         return await self._end("opening a worker", self._open)
 
-    async def load(self, raw: RawDocument) -> Outcome:
+    async def load(self, raw: RawDocument) -> WorkEnd:
         """Return what the bytes of a source say, a `LoadedDocument`; errors are those of `DocumentReader.load`."""
         return await self._end(repr(raw.name), lambda: asyncio.to_thread(self._opened.documents.load, raw))
 
-    async def read(self, number: int, task: ReadingTask, stored: StoredChunks) -> Outcome:
+    async def read(self, number: int, task: ReadingTask, stored: StoredChunks) -> WorkEnd:
         """Return a `DocumentReading` with the vectors of its passages; errors are those of `Reader.read`.
 
         Args:
@@ -209,16 +209,16 @@ class ReadingWorker:
             what = f"the document {task.document.source!r}"
             return await self._end(what, lambda: self._read(number, task, stored))
         except asyncio.CancelledError:
-            return Outcome(error=CancelledIngestError(f"reading {task.document.source!r} was given up"))
+            return WorkEnd(error=CancelledIngestError(f"reading {task.document.source!r} was given up"))
         finally:
             self._reading.pop(number, None)
 
-    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Outcome:
+    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> WorkEnd:
         """Return `Embeddings`; errors are those of `EmbeddingModel.embed`."""
         what = f"the embedding of {len(texts)} texts"
         return await self._end(what, lambda: self._embed(texts, kind))
 
-    async def attend(self, answers: Sequence[Answer]) -> list[Notice]:
+    async def attend(self, answers: Sequence[NoticeAnswer]) -> list[Notice]:
         """Take answers in; return the messages to send, waiting a while if there are none."""
         return await self._outbox.exchange(answers)
 
@@ -237,14 +237,14 @@ class ReadingWorker:
             if models.chat is not None:
                 await models.chat.close()
 
-    async def _end(self, what: str, work: Callable[[], Awaitable[object]]) -> Outcome:
+    async def _end(self, what: str, work: Callable[[], Awaitable[object]]) -> WorkEnd:
         try:
             value = await work()
         except HeliographError as error:
-            return Outcome(error=error, notices=self._outbox.take_news())
+            return WorkEnd(error=error, notices=self._outbox.take_news())
         except Exception as error:  # noqa: BLE001 (not swallowed: who gave the work logs it)
-            return Outcome(error=IngestError.of_defect(what, error), notices=self._outbox.take_news())
-        return Outcome(value, notices=self._outbox.take_news())
+            return WorkEnd(error=IngestError.of_defect(what, error), notices=self._outbox.take_news())
+        return WorkEnd(value, notices=self._outbox.take_news())
 
     async def _open(self) -> None:
         setup = self._setup

@@ -2,8 +2,8 @@
 
 Clean text comes in; chunks come out in order, each exactly a span of the text without white space at its ends, none
 longer than `max_tokens`. Strategies only find spans; separator, ids, headings and pages are added in one place. Long
-runs are cut at their strongest places (`blocks`), last at sentences, lines, tokens; a chunk repeats whole sentences of
-the one before. Ids depend on the document and the chunk's own text.
+runs are cut at the strongest places between their blocks, last at sentences, lines, tokens; a chunk repeats whole
+sentences of the one before. Ids depend on the document and the chunk's own text.
 """
 
 from __future__ import annotations
@@ -501,7 +501,10 @@ class SpanChunker(Chunker):
 
     @abstractmethod
     def spans(self, text: str) -> Iterator[Span]:
-        """Yield the spans of a text, or of a piece between separators, in order."""
+        """Yield the spans of a text, or of a piece between separators, in order.
+
+        It is asked for what is too long for one chunk only; anything shorter is one span (`whole_span`).
+        """
 
 
 def whole_span(text: str, max_tokens: int) -> Span | None:
@@ -608,11 +611,11 @@ def token_windows(text: str, max_tokens: int, overlap_tokens: int = 0) -> Iterat
 
 # Chunks that follow the structure of a text: cut at the strongest places, packed with what fits beside.
 #
-# The text is a run of blocks (`blocks`). A run that is too long is cut at its strongest places; parts that are still
+# The text is a run of blocks (`_Reader`). A run that is too long is cut at its strongest places; parts that are still
 # too long are cut in turn (last at sentences, then lines, then tokens), the others are packed into groups
-# (`packing`). A group that came out too small joins a neighbour (`joining`). All cuts are made by what is said near
+# (`pack`). A group that came out too small joins a neighbour (`Joining`). All cuts are made by what is said near
 # them, so a change to one paragraph leaves the chunks elsewhere as they were. Groups are packed so that an overlap
-# (`overlap`) has room beside them, but a block of code or a table that fits into a chunk without it is not cut.
+# (`Overlap`) has room beside them, but a block of code or a table that fits into a chunk without it is not cut.
 
 # Longer runs are rare and would fill the memory.
 _LONGEST_REMEMBERED = 4_000

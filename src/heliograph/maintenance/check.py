@@ -102,7 +102,7 @@ class CheckReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class CheckFindings:
     """Problems of one window.
 
     Attributes:
@@ -235,7 +235,7 @@ class Recounter:
 CHUNK_KINDS = (ScanKind.CHUNKS, ScanKind.EXTRACTIONS, ScanKind.CHUNK_VECTORS)
 
 
-async def check_documents(store: Store, document_ids: Iterable[str]) -> Findings:
+async def check_documents(store: Store, document_ids: Iterable[str]) -> CheckFindings:
     """Compare documents with their own chunks, and their mentions with what names count for.
 
     What is wrong with the chunks is truth itself and cannot be computed again.
@@ -260,7 +260,7 @@ async def check_documents(store: Store, document_ids: Iterable[str]) -> Findings
         Problem("chunk", item.chunk_id, "its mentions count for other entities than they should") for item in moved
     ]
     repair = Changeset(extractions=tuple(moved)) if moved else None
-    return Findings(tuple(problems), repair, looked_at={"documents": len(documents)})
+    return CheckFindings(tuple(problems), repair, looked_at={"documents": len(documents)})
 
 
 def _document_faults(document: Document, chunks: Sequence[Chunk], text: str | None) -> Iterable[str]:
@@ -278,7 +278,7 @@ def _document_faults(document: Document, chunks: Sequence[Chunk], text: str | No
             yield f"the chunk {chunk.id!r} is not what stands at its place in {document.source!r}; index it again"
 
 
-async def check_chunks(store: Store, window: Window, texts: Mapping[str, int], *, every: bool) -> Findings:
+async def check_chunks(store: Store, window: Window, texts: Mapping[str, int], *, every: bool) -> CheckFindings:
     """Compare the chunks of a window with their documents, readings, vectors and full text.
 
     Args:
@@ -316,7 +316,7 @@ async def check_chunks(store: Store, window: Window, texts: Mapping[str, int], *
     chosen = sorted(owned) if every else sorted({*stale, *unembedded})
     repair = Changeset(removed_chunks=tuple(orphans), texts={Collection.CHUNKS: tuple(entries[id_] for id_ in chosen)})
     vectors = {Collection.CHUNKS: {id_: IndexEntry.of(passages[id_]) for id_ in chosen}}
-    return Findings(tuple(problems), repair if chosen or orphans else None, vectors, {"chunks": len(owned)})
+    return CheckFindings(tuple(problems), repair if chosen or orphans else None, vectors, {"chunks": len(owned)})
 
 
 # Comparing entities and relations with what the mentions add up to.
@@ -334,7 +334,7 @@ RELATION_KINDS = (
 
 async def check_entities(
     store: Store, recounter: Recounter, window: Window, texts: Mapping[str, int], *, every: bool
-) -> Findings:
+) -> CheckFindings:
     """Compare the entities of a window.
 
     Args:
@@ -366,10 +366,10 @@ async def check_entities(
         expected={id_: stored[id_].version if id_ in stored else 0 for id_ in (*chosen, *gone)},
     )
     vectors = {Collection.ENTITIES: {id_: item.entry for id_, item in chosen.items() if item.entry is not None}}
-    return Findings(tuple(problems), repair if chosen or gone else None, vectors, {"entities": len(wanted)})
+    return CheckFindings(tuple(problems), repair if chosen or gone else None, vectors, {"entities": len(wanted)})
 
 
-async def check_relations(store: Store, recounter: Recounter, window: Window, *, every: bool) -> Findings:
+async def check_relations(store: Store, recounter: Recounter, window: Window, *, every: bool) -> CheckFindings:
     """Compare the relations of a window; as `check_entities`."""
     ids = sorted(set(chain.from_iterable(window.values())))
     wanted = await recounter.relations(ids)
@@ -393,7 +393,7 @@ async def check_relations(store: Store, recounter: Recounter, window: Window, *,
         expected={id_: stored[id_].version if id_ in stored else 0 for id_ in (*chosen, *gone)},
     )
     vectors = {Collection.RELATIONS: {id_: item.entry for id_, item in chosen.items() if item.entry is not None}}
-    return Findings(tuple(problems), repair if chosen or gone else None, vectors, {"relations": len(wanted)})
+    return CheckFindings(tuple(problems), repair if chosen or gone else None, vectors, {"relations": len(wanted)})
 
 
 def _differences(
@@ -447,12 +447,12 @@ def _brief(fold: Entity | Relation) -> str:
 # what it has not seen. `forget_follower` ends that.
 
 
-async def check_follower(follower: Follower) -> Findings:
+async def check_follower(follower: Follower) -> CheckFindings:
     """Compare ids and contents that another engine keeps with those it should; one out of reach is a problem, too."""
     try:
         differences = await follower.find_differences()
     except StoreError as error:
-        return Findings((Problem("store", follower.name, f"it cannot be compared: {error}", is_repairable=False),))
+        return CheckFindings((Problem("store", follower.name, f"it cannot be compared: {error}", is_repairable=False),))
     messages: list[str] = []
     for item in differences:
         counts = {
@@ -462,7 +462,7 @@ async def check_follower(follower: Follower) -> Findings:
         }
         said = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
         messages.append(item.fault or f"of its {item.kind} there are {said}: {', '.join(item.examples)}")
-    return Findings(tuple(Problem("store", follower.name, message) for message in messages))
+    return CheckFindings(tuple(Problem("store", follower.name, message) for message in messages))
 
 
 async def rebuild_role(store: Store, role: str) -> CheckReport:
@@ -524,7 +524,7 @@ CheckProgress = Callable[[str, int], None]
 _MAX_TRIES = 5
 _SHOWN = 1_000
 
-_Look = Callable[[Window, Mapping[str, int]], Awaitable[Findings]]
+_Look = Callable[[Window, Mapping[str, int]], Awaitable[CheckFindings]]
 
 
 class Checker:
@@ -559,7 +559,7 @@ class Checker:
                     await self._check_damage(tally, repair=True, is_certain=True)
                     continue
                 if not is_known:
-                    tally.add(Findings((Problem("store", "", str(error), is_repairable=False),)))
+                    tally.add(CheckFindings((Problem("store", "", str(error), is_repairable=False),)))
             break
         return tally.report()
 
@@ -571,7 +571,7 @@ class Checker:
             Problem("document" if item.document_id else "store", item.document_id, item.message, item.is_repaired)
             for item in found
         )
-        tally.add(Findings(tuple(problems)))
+        tally.add(CheckFindings(tuple(problems)))
         return bool(found) and not repair
 
     async def rebuild(self, *, progress: CheckProgress | None = None) -> CheckReport:
@@ -605,7 +605,7 @@ class Checker:
         if faults and repair:
             await inspection.repair()
             tally.repaired += len(faults) - len(await inspection.find_faults())
-        tally.add(Findings(tuple(Problem("store", "", fault) for fault in faults)))
+        tally.add(CheckFindings(tuple(Problem("store", "", fault) for fault in faults)))
         for follower in self._store.followers:
             findings = await check_follower(follower)
             tally.add(findings)
@@ -615,7 +615,7 @@ class Checker:
 
     async def _settle(self, window: Window, look: _Look, digests: _Digests, tally: _Tally, *, repair: bool) -> None:
         """Look at a window until no commit came in between, or nothing seems wrong; then repair it if wanted."""
-        findings = Findings()
+        findings = CheckFindings()
         for _ in range(_MAX_TRIES):
             findings = await look(window, await digests.read())
             if findings.problems and await digests.forget_if_old():
@@ -673,7 +673,7 @@ class _Tally:
         self._problem_count = 0
         self._counts = {"documents": 0, "chunks": 0, "entities": 0, "relations": 0}
 
-    def add(self, findings: Findings) -> None:
+    def add(self, findings: CheckFindings) -> None:
         self._problem_count += len(findings.problems)
         self._problems += findings.problems[: _SHOWN - len(self._problems)]
         for name, count in findings.looked_at.items():

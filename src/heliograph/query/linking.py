@@ -104,7 +104,7 @@ _AROUND = 100
 _NOT_ABOUT = (1 << 63) - 1
 
 
-class NameSpan(NamedTuple):
+class QuestionSpan(NamedTuple):
     """A run of words that may be a name: its text, where it stands, and the id of the entity of that name.
 
     A tuple, since a question makes hundreds of them.
@@ -129,7 +129,7 @@ class Named:
     all_ids: frozenset[str] = frozenset()
 
 
-def question_spans(question: str) -> list[NameSpan]:
+def question_spans(question: str) -> list[QuestionSpan]:
     """Return every run of words that may be a name, each id once."""
     units = [match.span() for _, match in zip(range(_MOST_UNITS), _UNIT.finditer(question), strict=False)]
     # Who writes capitals, other than at the start and in "I", writes them in long names too.
@@ -142,7 +142,7 @@ def question_spans(question: str) -> list[NameSpan]:
         for last, (_, end) in enumerate(units[first : first + _LONGEST], start=first)
         if last - first < longest or (begins[first] and begins[last])
     ]
-    return [NameSpan(question[start:end], start, end, id_) for id_, (start, end) in _by_id(question, runs).items()]
+    return [QuestionSpan(question[start:end], start, end, id_) for id_, (start, end) in _by_id(question, runs).items()]
 
 
 def passage_runs(text: str, extracted: Iterable[str] = ()) -> dict[str, tuple[int, int]]:
@@ -241,7 +241,7 @@ def _key(run: str) -> str:
     return entity_key(_SPACE.sub(" ", unicodedata.normalize("NFKC", run)))
 
 
-def link_entities(spans: Sequence[NameSpan], places: Mapping[str, EntityPlaces]) -> Named:
+def link_entities(spans: Sequence[QuestionSpan], places: Mapping[str, EntityPlaces]) -> Named:
     """Return the entities among the runs of a question, given where those that exist are mentioned."""
     known = [span for span in spans if span.entity_id in places]
     linked = tuple(
@@ -263,7 +263,7 @@ def named_in_passage(
         places: Where those that exist are mentioned.
     """
     known = [
-        NameSpan(text[start:end], start, end, id_)
+        QuestionSpan(text[start:end], start, end, id_)
         for id_, (start, end) in runs.items()
         if (told := places.get(id_)) is not None and any(about != chunk_id for about in told.chunk_ids[: told.subjects])
     ]
@@ -289,7 +289,7 @@ def is_one_word(name: str) -> bool:
     return len(name) <= 2 if _HAN.search(name) else len(name.split()) == 1
 
 
-def _longest(spans: Sequence[NameSpan]) -> list[NameSpan]:
+def _longest(spans: Sequence[QuestionSpan]) -> list[QuestionSpan]:
     """Return the spans that lie within no longer one."""
     return [
         span
@@ -381,7 +381,7 @@ _MOST_PHRASES = 32
 _PER_PHRASE = 8
 
 
-def alias_spans(question: str, spans: Sequence[NameSpan], named: Named) -> list[NameSpan]:
+def alias_spans(question: str, spans: Sequence[QuestionSpan], named: Named) -> list[QuestionSpan]:
     """Return the runs of a question that may be aliases: like a name, short, and not within a name that was found.
 
     A question without any capital is taken as one whose writer left them out: every run of it may be one.
@@ -399,8 +399,8 @@ def alias_spans(question: str, spans: Sequence[NameSpan], named: Named) -> list[
 
 
 async def find_aliases(
-    store: StoreView, spans: Sequence[NameSpan], mentions: int
-) -> tuple[list[NameSpan], dict[str, EntityPlaces]]:
+    store: StoreView, spans: Sequence[QuestionSpan], mentions: int
+) -> tuple[list[QuestionSpan], dict[str, EntityPlaces]]:
     """Return the runs that are an alias, with the id of the entity whose alias they are, and where these are mentioned.
 
     Args:
@@ -408,7 +408,7 @@ async def find_aliases(
         spans: What `alias_spans` gave.
         mentions: Mentions read of each.
     """
-    phrases: dict[tuple[str, ...], list[NameSpan]] = {}
+    phrases: dict[tuple[str, ...], list[QuestionSpan]] = {}
     for span in spans:
         words = tuple(terms(span.text))
         if words and (words in phrases or len(phrases) < _MOST_PHRASES):

@@ -285,14 +285,14 @@ class Retriever:
 # | aggregate | wider: twice the chunks |
 # | global | broad: twice the chunks, entities and relations; also once for each aspect, and documents take turns |
 #
-# The first hits of the plain search keep their places (`_HEAD`), but for the best hit of a side that is not among them;
-# behind them all take turns. So `auto` finds in its first hits what `fusion` finds, and what is misread costs little. A
+# The first hits of the plain search keep their places (`_KEPT_FIRST`), but for the best hit of a side that is not among
+# them; behind them all take turns. So `auto` finds in its first hits what `fusion` finds, and what is misread costs little. A
 # question of several parts is searched part by part as well, whatever its kind; its parts and the whole take turns from
 # the first place on. An account of a whole subject is spread over documents, those first that its words, its meaning
 # and its aspects agree on. `leaders` names the chunks, one for each side or part, that must outlive every cut.
 
 # First hits that further searches may not push down.
-_HEAD = 5
+_KEPT_FIRST = 5
 # Of a side's or a part's hits the first ones: if one of them is among the first hits already, its evidence is there. Of
 # a part that is not understood on its own ("who goes with him?") the very first ones may be anything.
 _SEEN = 4
@@ -381,16 +381,16 @@ class AutoSearch:
 
 def _merged(whole: FusedHits, pieces: Sequence[FusedHits], limit: int) -> FusedHits:
     """Return the whole question's first hits, then everybody's in turn; the best of each piece gets to the front."""
-    order = dict.fromkeys(whole.chunk_ids[:_HEAD])
+    order = dict.fromkeys(whole.chunk_ids[:_KEPT_FIRST])
     lists = [whole, *pieces]
     for turn in zip_longest(*(hits.chunk_ids for hits in lists)):
         order.update(dict.fromkeys(chunk_id for chunk_id in turn if chunk_id is not None))
     # A piece is led by one of its best that the whole question found too, else by its best.
-    head = whole.chunk_ids[:_HEAD]
+    head = whole.chunk_ids[:_KEPT_FIRST]
     leaders = [
         next((id_ for id_ in hits.chunk_ids[:_SEEN] if id_ in head), hits.chunk_ids[0]) for hits in pieces if hits.hits
     ]
-    hits = _by_place(with_leaders(list(order), leaders, _HEAD)[:limit], lists[::-1])
+    hits = _by_place(with_leaders(list(order), leaders, _KEPT_FIRST)[:limit], lists[::-1])
     entities = round_robin([hits.entities for hits in lists], key=str)
     return replace(whole, hits=hits, leaders=tuple(dict.fromkeys(leaders)), entities=tuple(entities))
 

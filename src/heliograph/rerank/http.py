@@ -31,7 +31,7 @@ from heliograph.settings import RerankSettings
 # `BadModelReply`; the search then keeps its own order. Results may be fewer than texts, and in any order.
 
 
-def read_results(body: object, form: Service, sent: int, service: str) -> list[RerankHit]:
+def read_results(body: object, form: Form, sent: int, service: str) -> list[RerankHit]:
     """Return the hits of a reply, best first, of equals the one that was sent first.
 
     Args:
@@ -82,7 +82,7 @@ _DEFAULT_MODEL = "bge-reranker-v2-m3"
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class Form:
     """How one kind of service is called.
 
     Attributes:
@@ -125,7 +125,7 @@ def _jina_body(model: str, query: str, texts: Sequence[str]) -> Mapping[str, Any
     return {**_plain_body(model, query, texts), "return_documents": False}
 
 
-_DASHSCOPE = Service(
+_DASHSCOPE = Form(
     "https://dashscope.aliyuncs.com/api/v1",
     "/services/rerank/text-rerank/text-rerank",
     "gte-rerank-v2",
@@ -136,22 +136,22 @@ _DASHSCOPE = Service(
     },
     ("output", "results"),
 )
-_SERVICES: Mapping[str, Service] = {
-    "": Service("", "/rerank", _DEFAULT_MODEL, _plain_body),
-    "cohere": Service("https://api.cohere.com/v2", "/rerank", "rerank-v3.5", _plain_body),
-    "jina": Service("https://api.jina.ai/v1", "/rerank", "jina-reranker-v2-base-multilingual", _jina_body),
-    "siliconflow": Service("https://api.siliconflow.cn/v1", "/rerank", f"BAAI/{_DEFAULT_MODEL}", _jina_body),
+_SERVICES: Mapping[str, Form] = {
+    "": Form("", "/rerank", _DEFAULT_MODEL, _plain_body),
+    "cohere": Form("https://api.cohere.com/v2", "/rerank", "rerank-v3.5", _plain_body),
+    "jina": Form("https://api.jina.ai/v1", "/rerank", "jina-reranker-v2-base-multilingual", _jina_body),
+    "siliconflow": Form("https://api.siliconflow.cn/v1", "/rerank", f"BAAI/{_DEFAULT_MODEL}", _jina_body),
     # Without the last a text beyond the window is refused; -1 stands for the window.
-    "vllm": Service(
+    "vllm": Form(
         "",
         "/rerank",
         _DEFAULT_MODEL,
         lambda model, query, texts: {**_plain_body(model, query, texts), "truncate_prompt_tokens": -1},
     ),
-    "xinference": Service("", "/rerank", _DEFAULT_MODEL, _jina_body),
-    "infinity": Service("", "/rerank", _DEFAULT_MODEL, _jina_body),
+    "xinference": Form("", "/rerank", _DEFAULT_MODEL, _jina_body),
+    "infinity": Form("", "/rerank", _DEFAULT_MODEL, _jina_body),
     # It serves one model.
-    "tei": Service(
+    "tei": Form(
         "",
         "/rerank",
         _DEFAULT_MODEL,

@@ -554,7 +554,7 @@ def is_german_noun(
 # A sentence in, `NameSpan`s out. Words that may be names (`heliograph.text.name_spans`) grow into longer ones across
 # particles, initials and numbers ("University of Toronto", "Ludwig van Beethoven", "J. K. Rowling", "TLS 1.3").
 # Titles and roles are taken off, and what is left is judged once more: "Chapter 3", "July 2012" and "Prime Minister"
-# are no names. In German, which gives every noun a capital, a single word needs more than that (`german_names`).
+# are no names. In German, which gives every noun a capital, a single word needs more than that (`is_german_noun`).
 
 # "DD.MM.YY" and the German "TT.MM.JJJJ", but not "J.D.".
 DATE_PATTERN = re.compile(r"(?=.*([DMYTJ])\1)[DMYTJ]{1,4}(?:[./-][DMYTJ]{1,4})+")

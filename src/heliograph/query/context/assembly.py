@@ -66,7 +66,7 @@ Vector = NDArray[np.float32]
 # themselves stay ranked; only the text is ordered. In the modes of LightRAG text and ranking are the same.
 
 # Hits among which a chain counts as what the question needs.
-_HEAD = 5
+_CHAIN_HEAD = 5
 
 
 def evidence_order(chunks: Sequence[Chunk], chains: Mapping[str, Sequence[str]]) -> list[int]:
@@ -105,7 +105,7 @@ def needed_chunks(ranked: Sequence[str], chains: Mapping[str, Sequence[str]]) ->
         ranked: Chunk ids, best first.
         chains: As in `evidence_order`.
     """
-    reached = next((id_ for id_ in ranked[:_HEAD] if chains.get(id_)), None)
+    reached = next((id_ for id_ in ranked[:_CHAIN_HEAD] if chains.get(id_)), None)
     return () if reached is None else tuple(dict.fromkeys((*chains[reached], reached)))
 
 

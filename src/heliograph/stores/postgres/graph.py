@@ -199,9 +199,9 @@ _EXISTING = """SELECT id FROM heliograph_entity
 
 
 _DEGREE = "JOIN heliograph_degree AS degree ON degree.workspace = entity.workspace AND degree.id = entity.id"
-_ENTITIES = f"""SELECT {ENTITY} FROM {WANTED}
+_ENTITIES_BY_ID = f"""SELECT {ENTITY} FROM {WANTED}
   JOIN heliograph_entity AS entity ON entity.workspace = %s AND entity.id = wanted.id {_DEGREE} ORDER BY wanted.place"""
-_RELATIONS = f"""SELECT {RELATION} FROM {WANTED}
+_RELATIONS_BY_ID = f"""SELECT {RELATION} FROM {WANTED}
   JOIN heliograph_relation AS relation ON relation.workspace = %s AND relation.id = wanted.id ORDER BY wanted.place"""
 _RANKED = """
 WITH start AS MATERIALIZED (SELECT DISTINCT id FROM json_array_elements_text(%s) AS given (id)),
@@ -236,11 +236,11 @@ class PostgresGraphStore(GraphStore):
         self._database = database
 
     async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
-        rows = await self._database.fetch(_ENTITIES, (to_json(ids), self._database.workspace)) if ids else []
+        rows = await self._database.fetch(_ENTITIES_BY_ID, (to_json(ids), self._database.workspace)) if ids else []
         return [to_entity(row) for row in rows]
 
     async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
-        rows = await self._database.fetch(_RELATIONS, (to_json(ids), self._database.workspace)) if ids else []
+        rows = await self._database.fetch(_RELATIONS_BY_ID, (to_json(ids), self._database.workspace)) if ids else []
         return [to_relation(row) for row in rows]
 
     async def rank_incident_relations(self, entity_ids: Sequence[str]) -> list[IncidentRelation]:

@@ -214,13 +214,13 @@ class PostgresTextProjection(PostgresProjection, PostgresTextStore, TextProjecti
 _REMOVE = "DELETE FROM {table} WHERE workspace = %s AND id = ANY (ARRAY(SELECT json_array_elements_text(%s)))"
 _NEW = """JOIN ROWS FROM (json_array_elements_text(%s), unnest(%s::vector[])) AS vectors (id, embedding)
   ON vectors.id = new.id"""
-_ENTITIES = f"""
+_PUT_ENTITY_VECTORS = f"""
 INSERT INTO lightrag_entities (workspace, id, entity_name, content, embedding)
 SELECT %s, new.id, new.entity_name, new.content, vectors.embedding
 FROM json_to_recordset(%s) AS new (id text, entity_name text, content text) {_NEW}
 ON CONFLICT (workspace, id) DO UPDATE SET entity_name = excluded.entity_name, content = excluded.content,
   embedding = excluded.embedding"""
-_RELATIONS = f"""
+_PUT_RELATION_VECTORS = f"""
 INSERT INTO lightrag_relationships (workspace, id, src_id, tgt_id, content, embedding)
 SELECT %s, new.id, new.src_id, new.tgt_id, new.content, vectors.embedding
 FROM json_to_recordset(%s) AS new (id text, src_id text, tgt_id text, content text) {_NEW}
@@ -288,9 +288,13 @@ class PostgresVectorProjection(PostgresProjection, PostgresVectorStore, VectorPr
                     case Collection.CHUNKS:
                         yield from chunk_statements(workspace, taken_in, self._database.vector_type)
                     case Collection.ENTITIES:
-                        yield Statement(_ENTITIES, (workspace, to_json(map(_entity, change.entities)), *given))
+                        yield Statement(
+                            _PUT_ENTITY_VECTORS, (workspace, to_json(map(_entity, change.entities)), *given)
+                        )
                     case Collection.RELATIONS:
-                        yield Statement(_RELATIONS, (workspace, to_json(map(_relation, change.relations)), *given))
+                        yield Statement(
+                            _PUT_RELATION_VECTORS, (workspace, to_json(map(_relation, change.relations)), *given)
+                        )
 
     def comparisons(self, expected: ProjectionChange) -> Iterator[Statement]:
         rows = {

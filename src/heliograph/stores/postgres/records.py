@@ -82,11 +82,11 @@ from heliograph.text.names import mention_entity_id, mention_relation_id, name_t
 _LEADING = """(SELECT json_agg(said) FROM (SELECT {mention} AS said FROM heliograph_{kind}_mention AS mention
                 WHERE mention.workspace = evidence.workspace AND mention.{kind}_id = evidence.id
                 ORDER BY mention.rank, mention.chunk_id, mention.ordinal LIMIT %s) AS first)"""
-_ENTITIES = f"""SELECT evidence.id, names, types, mention_count, version,
+_ENTITY_EVIDENCE = f"""SELECT evidence.id, names, types, mention_count, version,
   {_LEADING.format(mention=ENTITY_MENTION, kind="entity")}
   FROM {WANTED} JOIN heliograph_entity_evidence AS evidence
     ON evidence.workspace = %s AND evidence.id = wanted.id ORDER BY wanted.place"""
-_RELATIONS = f"""SELECT evidence.id, source_id, target_id, keywords, weight_millionths, mention_count, version,
+_RELATION_EVIDENCE = f"""SELECT evidence.id, source_id, target_id, keywords, weight_millionths, mention_count, version,
   {_LEADING.format(mention=RELATION_MENTION, kind="relation")}
   FROM {WANTED} JOIN heliograph_relation_evidence AS evidence
     ON evidence.workspace = %s AND evidence.id = wanted.id ORDER BY wanted.place"""
@@ -335,8 +335,8 @@ class PostgresRecordsStore(RecordsStore):
     ) -> tuple[list[EntityEvidence], list[RelationEvidence]]:
         workspace = self._database.workspace
         entities, relations = await self._database.fetch_all(
-            Statement(_ENTITIES, (leading, to_json(entity_ids), workspace)),
-            Statement(_RELATIONS, (leading, to_json(relation_ids), workspace)),
+            Statement(_ENTITY_EVIDENCE, (leading, to_json(entity_ids), workspace)),
+            Statement(_RELATION_EVIDENCE, (leading, to_json(relation_ids), workspace)),
         )
         return (
             [

@@ -48,18 +48,18 @@ VECTOR_TABLES = {
     Collection.RELATIONS: "lightrag_relationships",
 }
 _NEW = "ROWS FROM (json_array_elements_text(%s), unnest(%s::vector[])) AS new (id, embedding)"
-_CHUNKS = f"""UPDATE lightrag_chunks AS known SET embedding = new.embedding FROM {_NEW}
+_PUT_CHUNK_VECTORS = f"""UPDATE lightrag_chunks AS known SET embedding = new.embedding FROM {_NEW}
   WHERE known.workspace = %s AND known.id = new.id"""
 _TEXTS = """ROWS FROM (json_array_elements_text(%s), unnest(%s::vector[]), json_array_elements_text(%s))
   AS new (id, embedding, content)"""
-_ENTITIES = f"""
+_PUT_ENTITY_VECTORS = f"""
 INSERT INTO lightrag_entities (workspace, id, entity_name, content, embedding)
 SELECT %s, new.id, coalesce(entity.name, ''),
   coalesce(new.content, concat_ws(E'\\n', entity.name, entity.description)), new.embedding
 FROM {_TEXTS} LEFT JOIN heliograph_entity AS entity ON entity.workspace = %s AND entity.id = new.id
 ON CONFLICT (workspace, id) DO UPDATE SET entity_name = excluded.entity_name, content = excluded.content,
   embedding = excluded.embedding"""
-_RELATIONS = f"""
+_PUT_RELATION_VECTORS = f"""
 INSERT INTO lightrag_relationships (workspace, id, src_id, tgt_id, content, embedding)
 SELECT %s, new.id, coalesce(relation.source, ''), coalesce(relation.target, ''),
   coalesce(new.content, concat_ws(E'\\t', replace(relation.keywords, E'\\n', ','), relation.source, relation.target,
@@ -102,7 +102,7 @@ def vector_statements(workspace: str, changeset: Changeset, vector_type: int) ->
             yield Statement(_FORGET_NEXT, (workspace, collection.value, to_json(changed)))
         if batch and batch.ids:
             if collection is not Collection.CHUNKS:
-                query = _ENTITIES if collection is Collection.ENTITIES else _RELATIONS
+                query = _PUT_ENTITY_VECTORS if collection is Collection.ENTITIES else _PUT_RELATION_VECTORS
                 vectors = to_json(batch.ids), Vectors(batch.vectors, vector_type), to_json(batch.texts)
                 yield Statement(query, (workspace, *vectors, workspace))
                 continue
@@ -110,7 +110,7 @@ def vector_statements(workspace: str, changeset: Changeset, vector_type: int) ->
             written = {chunk.id for chunk in changeset.chunks}
             if places := [place for place, id_ in enumerate(batch.ids) if id_ not in written]:
                 ids, vectors = [batch.ids[place] for place in places], np.asarray(batch.vectors)[places]
-                yield Statement(_CHUNKS, (to_json(ids), Vectors(vectors, vector_type), workspace))
+                yield Statement(_PUT_CHUNK_VECTORS, (to_json(ids), Vectors(vectors, vector_type), workspace))
 
 
 # HNSW indexes: one per workspace and collection, built when there are enough vectors to be worth one.

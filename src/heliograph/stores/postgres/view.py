@@ -81,11 +81,11 @@ WITH matching AS MATERIALIZED (
 _IN_CHUNKS = "JOIN allowed ON allowed.id = mention.chunk_id"
 _DOCUMENTS = "SELECT id, holder FROM matching ORDER BY id"
 _CHUNKS = "SELECT id FROM allowed"
-_ENTITIES = f"""SELECT entity.id FROM (
+_MATCHING_ENTITIES = f"""SELECT entity.id FROM (
     SELECT DISTINCT mention.entity_id FROM heliograph_entity_mention AS mention {_IN_CHUNKS}
     WHERE mention.workspace = %s
   ) AS said JOIN heliograph_entity AS entity ON entity.workspace = %s AND entity.id = said.entity_id"""
-_RELATIONS = f"""SELECT relation.id, relation.source_id, relation.target_id, said.millionths FROM (
+_MATCHING_RELATIONS = f"""SELECT relation.id, relation.source_id, relation.target_id, said.millionths FROM (
     SELECT mention.relation_id, sum(round(mention.weight * {MILLION}))::bigint AS millionths
     FROM heliograph_relation_mention AS mention {_IN_CHUNKS} WHERE mention.workspace = %s GROUP BY mention.relation_id
   ) AS said JOIN heliograph_relation AS relation ON relation.workspace = %s AND relation.id = said.relation_id"""
@@ -224,8 +224,8 @@ async def _make_scope(session: Session, filter_: Filter, version: int) -> Postgr
     documents, chunks, entities, relations = await session.run(
         _within(workspace, filter_, _DOCUMENTS),
         _within(workspace, filter_, _CHUNKS),
-        _within(workspace, filter_, _ENTITIES, workspace, workspace),
-        _within(workspace, filter_, _RELATIONS, workspace, workspace),
+        _within(workspace, filter_, _MATCHING_ENTITIES, workspace, workspace),
+        _within(workspace, filter_, _MATCHING_RELATIONS, workspace, workspace),
     )
     there = {id_: place for place, id_ in enumerate(sorted(id_ for (id_,) in entities))}
     whole = sorted(row for row in relations if row[1] in there and row[2] in there)
