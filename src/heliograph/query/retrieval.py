@@ -286,10 +286,10 @@ class Retriever:
 # | global | broad: twice the chunks, entities and relations; also once for each aspect, and documents take turns |
 #
 # The first hits of the plain search keep their places (`_KEPT_FIRST`), but for the best hit of a side that is not among
-# them; behind them all take turns. So `auto` finds in its first hits what `fusion` finds, and what is misread costs little. A
-# question of several parts is searched part by part as well, whatever its kind; its parts and the whole take turns from
-# the first place on. An account of a whole subject is spread over documents, those first that its words, its meaning
-# and its aspects agree on. `leaders` names the chunks, one for each side or part, that must outlive every cut.
+# them; behind them all take turns. So `auto` finds in its first hits what `fusion` finds, and what is misread costs
+# little. A question of several parts is searched part by part as well, whatever its kind; its parts and the whole take
+# turns from the first place on. An account of a whole subject is spread over documents, those first that its words, its
+# meaning and its aspects agree on. `leaders` names the chunks, one for each side or part, that must outlive every cut.
 
 # First hits that further searches may not push down.
 _KEPT_FIRST = 5
