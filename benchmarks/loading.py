@@ -3,8 +3,9 @@
 This project's own pages are set as PDF (one and two columns, with running heads and page numbers), as DOCX, and as an
 HTML page amid the navigation of a site, so every word is known. Fidelity is the F1 score of sequences of three words
 against these pages, in percent: it falls with what is missing, with what is out of order and with boilerplate that is
-left in. Structure is the share of headings and table rows that are one Markdown line each, in percent. Time is CPU time
-in this process, the best of three. Libraries that are not installed are left out:
+left in. Scans are the first pages of the PDFs, without tables, as pictures that were laid askew by one degree.
+Structure is the share of headings and table rows that are one Markdown line each, in percent. Time is CPU time in this
+process, the best of three. Libraries that are not installed are left out:
 `pip install pypdf pdfminer.six trafilatura markdownify`. Arguments add documents of one's own: `FILE=TRUTH`, where
 TRUTH is the same text as HTML or plain text.
 """
@@ -20,11 +21,12 @@ from html.parser import HTMLParser
 from importlib import import_module
 from pathlib import Path
 
-from benchmarks.loading_samples import Block, make_docx, make_html, make_pdf, read_blocks, words_of
+from benchmarks.loading_samples import Block, make_docx, make_html, make_pdf, make_scan, read_blocks, words_of
 from benchmarks.registry import Options
 from benchmarks.report import Figure, Findings
 from heliograph.documents.base import Limits, RawDocument
 from heliograph.documents.registry import load_document
+from heliograph.documents.scans import can_read_pictures
 
 __all__ = ["TITLE", "run"]
 
@@ -32,6 +34,8 @@ TITLE = "Loading documents"
 
 _WORD = re.compile(r"\w+")
 _MARKUP = re.compile(r"^(?:#{1,6} |[-*] |> |```.*$|\|(?: --- \|)+$)|[|\\`*]", re.MULTILINE)
+
+_SCANNED_BLOCKS = 60
 
 Reader = Callable[[bytes], str]
 
@@ -50,6 +54,11 @@ def run(options: Options) -> Findings:
     )
     for kind, name, data, others in kinds:
         figures += _compare(kind, name, data, others, words_of(blocks), blocks)
+    if can_read_pictures():
+        scanned = [block for block in blocks if block.kind != "table"][: 10 if options.quick else _SCANNED_BLOCKS]
+        for kind, columns in (("scan", 1), ("scan in two columns", 2)):
+            data = make_scan(make_pdf(scanned, columns), 1.0)
+            figures += _compare(kind, "a.pdf", data, {}, words_of(scanned), scanned)
     for pair in options.arguments:
         path, _, truth = pair.partition("=")
         others = _PDF_READERS if path.endswith(".pdf") else _HTML_READERS if ".htm" in path else {}
@@ -69,7 +78,7 @@ def _compare(
             seconds, text = _timed(read, data)
         except ImportError:
             continue
-        bound = 95.0 if reader == "heliograph" and blocks else None
+        bound = 95.0 if reader == "heliograph" and blocks and not kind.startswith("scan") else None
         figures.append(Figure(f"{kind}: fidelity, {reader}", _fidelity(text, truth), "%", at_least=bound))
         if blocks:
             figures.append(Figure(f"{kind}: structure, {reader}", _structure(text, blocks), "%"))

@@ -10,11 +10,15 @@ from html import escape
 from pathlib import Path
 
 import docx
+import pypdfium2
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from PIL import Image
 from reportlab.lib import colors
 from reportlab.lib.pagesizes import A4
 from reportlab.lib.styles import getSampleStyleSheet
+from reportlab.lib.utils import ImageReader
+from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import (
     BaseDocTemplate,
     Flowable,
@@ -27,7 +31,7 @@ from reportlab.platypus import (
     Table,
 )
 
-__all__ = ["Block", "make_docx", "make_html", "make_pdf", "read_blocks", "words_of"]
+__all__ = ["Block", "make_docx", "make_html", "make_pdf", "make_scan", "read_blocks", "words_of"]
 
 _ROOT = Path(__file__).parent.parent
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
@@ -151,6 +155,21 @@ def make_pdf(blocks: Sequence[Block], columns: int) -> bytes:
         template.build([part for block in blocks for part in _flowables(block, width)])
 
     return _written(save)
+
+
+def make_scan(pdf: bytes, tilt_degrees: float) -> bytes:
+    """Return the pages of a PDF as a scanner gives them: gray pictures of 200 dots an inch, as JPEG, laid askew."""
+    document = pypdfium2.PdfDocument(pdf)
+    canvas = Canvas(buffer := io.BytesIO(), pagesize=A4)
+    for page in document:
+        seen = page.render(scale=200 / 72).to_pil().convert("L")
+        packed = io.BytesIO()
+        seen.rotate(tilt_degrees, fillcolor="white", resample=Image.Resampling.BICUBIC).save(packed, "JPEG", quality=60)
+        canvas.drawImage(ImageReader(packed), 0, 0, *A4)
+        canvas.showPage()
+    document.close()
+    canvas.save()
+    return buffer.getvalue()
 
 
 def _flowables(block: Block, width: float) -> list[Flowable]:

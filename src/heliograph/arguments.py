@@ -93,12 +93,7 @@ def _stated(method: Callable[..., Any]) -> tuple[Signature, Mapping[str, Any]]:
 def _read(
     method: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments with iterators read.
-
-    Raises:
-        InvalidRequestError: One is of another type than stated.
-        TypeError: One is missing or unknown, as for any function.
-    """
+    """Return the arguments with iterators read; refuse one of another type than stated."""
     form, types = _stated(method)
     bound = form.bind(*args, **keywords)
     for name, value in bound.arguments.items():

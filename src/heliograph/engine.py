@@ -43,7 +43,7 @@ from heliograph.functions import (
 )
 from heliograph.ids import is_storable, relation_id
 from heliograph.ingest.chunking import Chunker
-from heliograph.ingest.files import FolderActions, FolderChange, enqueue_files, insert_files, watch_folder
+from heliograph.ingest.files import FolderChange, enqueue_files, insert_files, watch_folder
 from heliograph.ingest.given import GraphInserter
 from heliograph.ingest.merging import EvidenceFold, find_indexing
 from heliograph.ingest.models import DeleteReport, IngestReport, NewDocument, Progress, new_documents
@@ -542,8 +542,8 @@ class AsyncHeliograph(GraphCuration):
             return await insert_files(rooms.ingest, rooms.store.records, paths, rooms.sources.read, progress, metadata)
 
         files = FileFilter(tuple(include), tuple(exclude))
-        actions = FolderActions(insert, rooms.ingest.delete)
-        changes = watch_folder(Path(folder), files, rooms.store.records, actions, self.settings.documents, once=once)
+        documents, delete = self.settings.documents, rooms.ingest.delete
+        changes = watch_folder(Path(folder), files, rooms.store.records, documents, insert, delete, once=once)
         async with aclosing(changes):
             async for change in changes:
                 yield change

@@ -388,18 +388,15 @@ def _check_values(place: str, values: Any, kinds: tuple[type, ...]) -> None:
             names = ", ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
             raise refusal(f"the filter on {place!r}", value, f"give one of: {names}")
         if isinstance(value, str):
-            _check_text(place, value)
+            if len(value) > MOST_CHARACTERS:
+                raise refusal(f"the filter on {place!r}", value, f"give at most {MOST_CHARACTERS:,} characters")
+            if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
+                advice = "leave out NUL and lone surrogates, which no document holds"
+                raise refusal(f"the filter on {place!r}", value, advice)
         elif isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
             raise InvalidRequestError(f"the filter on {place!r} holds a whole number of over 64 bits; use a smaller")
         elif isinstance(value, float) and not math.isfinite(value):
             raise refusal(f"the filter on {place!r}", value, "give a finite number")
-
-
-def _check_text(place: str, text: str) -> None:
-    if len(text) > MOST_CHARACTERS:
-        raise refusal(f"the filter on {place!r}", text, f"give at most {MOST_CHARACTERS:,} characters")
-    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
-        raise refusal(f"the filter on {place!r}", text, "leave out NUL and lone surrogates, which no document holds")
 
 
 _METADATA = "metadata."
@@ -536,7 +533,8 @@ def _plain(value: Any) -> Any:
 # difference: so a value that reads as a number, `true` or `false` means both. In quotation marks it means the string.
 #
 # A slip must not become a filter that matches nothing, unnoticed: what looks like another language's filter, or like
-# two of them, is refused with its place. What is refused can be said by quotation marks, or as an object (`parsing`).
+# two of them, is refused with its place. What is refused can be said by quotation marks, or as an object
+# (`parse_filter`).
 
 _COMPARISON = re.compile(r"(?P<path>[^=<>!]*)(?P<sign>!=|>=|<=|==?|>|<)\s*(?P<value>.*)", re.DOTALL)
 _SIGNS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
@@ -557,10 +555,8 @@ def parse_expression(text: str) -> Filter:
         InvalidRequestError: It is in none of these forms; says at which character.
     """
     found = _COMPARISON.fullmatch(text)
-    return _existence_of(text) if found is None or not found["path"].strip() else _comparison(text, found)
-
-
-def _existence_of(text: str) -> Filter:
+    if found is not None and found["path"].strip():
+        return _comparison(text, found)
     name = text.strip()
     is_not = name.startswith("!")
     path = metadata_path(name.removeprefix("!").strip())

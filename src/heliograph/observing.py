@@ -8,7 +8,6 @@ names or secrets: stages, modes and purposes are words of this program.
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
@@ -29,7 +28,7 @@ class ModelCalls:
     Attributes:
         model: Which kind of model.
         purpose: What for: a `Purpose` of chat calls, `query` or `document` of embeddings.
-        calls: Calls that reached it, failed ones too.
+        calls: Failed ones too: of a chat model each try, of an embedding what it was asked for, kept vectors included.
         failures: How many of them failed.
         usage: Tokens read and written.
     """
@@ -69,12 +68,16 @@ class Origin:
     traceparent: str = ""
 
 
-class Observer(ABC):
-    """Receives the engine's events; must neither fail nor wait. Called from several threads at once."""
+class Observer:
+    """Receives the engine's events, and lets them pass; others must neither fail nor wait. Called from many threads."""
 
-    @abstractmethod
     def stage(
-        self, name: str, attributes: Mapping[str, str | int], *, is_parent: bool = True, traceparent: str | None = None
+        self,
+        name: str,  # noqa: ARG002
+        attributes: Mapping[str, str | int],  # noqa: ARG002
+        *,
+        is_parent: bool = True,  # noqa: ARG002
+        traceparent: str | None = None,  # noqa: ARG002
     ) -> AbstractContextManager[None]:
         """Return what lasts as long as a stage, such as `query.search`; an error passes through it.
 
@@ -86,67 +89,58 @@ class Observer(ABC):
             traceparent: What it belongs to, as `traceparent` named it; None means the stage around, and an empty one
                 that it belongs to nothing.
         """
+        return nullcontext()
 
-    @abstractmethod
     def traceparent(self) -> str:
         """Return a name for the stage around, for work that is done later; empty if it is not traced."""
+        return ""
 
-    @abstractmethod
     def tell_question(self, report: QuestionReport) -> None:
         """Note a question that was answered, or came to nothing."""
 
-    @abstractmethod
     def tell_model_calls(self, calls: ModelCalls) -> None:
         """Note calls to a model."""
 
-    @abstractmethod
     def tell_lookup(self, cache: str, *, is_hit: bool) -> None:
         """Note that something was looked for in a cache."""
 
 
-_OBSERVER: ContextVar[Observer | None] = ContextVar("heliograph_observer", default=None)
+_NOBODY = Observer()
+# Who is told of what the current task does.
+OBSERVER: ContextVar[Observer] = ContextVar("heliograph_observer", default=_NOBODY)
 
 
 def observe(observer: Observer | None) -> None:
     """Set the observer (None for none) of this task and of those that it starts."""
-    _OBSERVER.set(observer)
+    OBSERVER.set(observer or _NOBODY)
 
 
 @contextmanager
 def observing(observer: Observer) -> Generator[None]:
     """Set the observer for the length of a block."""
-    token = _OBSERVER.set(observer)
+    token = OBSERVER.set(observer)
     try:
         yield
     finally:
-        _OBSERVER.reset(token)
+        OBSERVER.reset(token)
 
 
-@contextmanager
-def stage(name: str, *, is_parent: bool = True, **attributes: str | int) -> Generator[None]:
+def stage(name: str, *, is_parent: bool = True, **attributes: str | int) -> AbstractContextManager[None]:
     """Observe a stage that lasts as long as the block; see `Observer.stage`."""
-    observer = _OBSERVER.get()
-    if observer is None:
-        yield
-    else:
-        with observer.stage(name, attributes, is_parent=is_parent):
-            yield
+    return OBSERVER.get().stage(name, attributes, is_parent=is_parent)
 
 
 def origin() -> Origin:
     """Return what the current task works for."""
-    observer = _OBSERVER.get()
-    return Origin(REQUEST_ID.get(), "" if observer is None else observer.traceparent())
+    return Origin(REQUEST_ID.get(), OBSERVER.get().traceparent())
 
 
 @contextmanager
 def working_for(origin: Origin, name: str, **attributes: str | int) -> Generator[None]:
     """Run a block on behalf of an earlier request: as a stage of it, and under its id in the log."""
     token = REQUEST_ID.set(origin.request_id)
-    observer = _OBSERVER.get()
-    stage_ = nullcontext() if observer is None else observer.stage(name, attributes, traceparent=origin.traceparent)
     try:
-        with stage_:
+        with OBSERVER.get().stage(name, attributes, traceparent=origin.traceparent):
             yield
     finally:
         REQUEST_ID.reset(token)
@@ -154,20 +148,17 @@ def working_for(origin: Origin, name: str, **attributes: str | int) -> Generator
 
 def tell_question(report: QuestionReport) -> None:
     """Pass the report of a question on; see `Observer.tell_question`."""
-    if (observer := _OBSERVER.get()) is not None:
-        observer.tell_question(report)
+    OBSERVER.get().tell_question(report)
 
 
 def tell_model_calls(calls: ModelCalls) -> None:
     """Pass counts of calls to a model on."""
-    if (observer := _OBSERVER.get()) is not None:
-        observer.tell_model_calls(calls)
+    OBSERVER.get().tell_model_calls(calls)
 
 
 def tell_lookup(cache: str, *, is_hit: bool) -> None:
     """Pass on whether something was found in a cache."""
-    if (observer := _OBSERVER.get()) is not None:
-        observer.tell_lookup(cache, is_hit=is_hit)
+    OBSERVER.get().tell_lookup(cache, is_hit=is_hit)
 
 
 # How long the stages of a question take, in seconds by the wall clock.
@@ -255,12 +246,9 @@ class QuestionTimer:
 
     def _tell(self, kind: type[BaseException] | None) -> None:
         seconds = {**self._seconds, "total": time.perf_counter() - self._started}
-        if kind is None:
-            tell_question(QuestionReport(self._mode.value, self._outcome, seconds))
-        else:
-            # What is no Exception is how tasks and generators are told to stop.
-            outcome = "error" if issubclass(kind, Exception) else "cancelled"
-            tell_question(QuestionReport(self._mode.value, outcome, seconds))
+        # What is no Exception is how tasks and generators are told to stop.
+        outcome = self._outcome if kind is None else "error" if issubclass(kind, Exception) else "cancelled"
+        tell_question(QuestionReport(self._mode.value, outcome, seconds))
 
 
 def stage_seconds(timings: Mapping[str, float]) -> dict[str, float]:

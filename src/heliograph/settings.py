@@ -470,20 +470,17 @@ class Settings(BaseSettings):
         Raises:
             SettingsError: A value is unknown or out of range, or the file cannot be read; names each one.
         """
+        # Variables such as `HELIOGRAPH_ROOM__NAME` that name no room; their source passes them over.
+        names = (name.lower().partition("heliograph_") for name in os.environ if "__" in name)
+        named = (rest.partition("__")[0] for before, prefix, rest in names if prefix and not before)
+        unknown: dict[str, Any] = {room: None for room in named if room not in cls.model_fields}
         try:
-            return cls(**rooms, **cls._unknown_rooms())
+            return cls(**rooms, **unknown)
         except ValidationError as error:
             lines = (f"  {'.'.join(str(part) for part in item['loc'])}: {cls._tell(item)}" for item in error.errors())
             raise SettingsError("these settings are not valid:\n" + "\n".join(lines)) from None
         except (OSError, ValueError) as error:
             raise SettingsError(f"heliograph.toml cannot be read: {error}") from error
-
-    @classmethod
-    def _unknown_rooms(cls) -> dict[str, Any]:
-        """Return what variables such as `HELIOGRAPH_ROOM__NAME` name that is no room; their source passes them over."""
-        names = (name.lower().partition("heliograph_") for name in os.environ if "__" in name)
-        rooms = (rest.partition("__")[0] for before, prefix, rest in names if prefix and not before)
-        return {room: None for room in rooms if room not in cls.model_fields}
 
     @classmethod
     def _tell(cls, item: Any) -> str:

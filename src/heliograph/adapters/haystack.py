@@ -64,11 +64,7 @@ class HeliographRetriever:
 
     @component.output_types(documents=list[Document])
     def run(
-        self,
-        query: str,
-        filters: dict[str, Any] | None = None,
-        top_k: int | None = None,
-        mode: ModeName | None = None,
+        self, query: str, filters: dict[str, Any] | None = None, top_k: int | None = None, mode: ModeName | None = None
     ) -> dict[str, list[Document]]:
         """Return passages for a question.
 
@@ -88,11 +84,7 @@ class HeliographRetriever:
 
     @component.output_types(documents=list[Document])
     async def run_async(
-        self,
-        query: str,
-        filters: dict[str, Any] | None = None,
-        top_k: int | None = None,
-        mode: ModeName | None = None,
+        self, query: str, filters: dict[str, Any] | None = None, top_k: int | None = None, mode: ModeName | None = None
     ) -> dict[str, list[Document]]:
         """Return passages for a question; see `run`."""
         return await asyncio.to_thread(self.run, query, filters, top_k, mode)

@@ -123,7 +123,8 @@ class PassageSource:
             StoreError: The store failed.
         """
         options = self.options.with_given(given)
-        kb = self._opened()
+        with self._lock:
+            kb = self._kb = self._kb or Heliograph(options.data_dir, workspace=options.workspace).open()
         param = QueryParam(
             mode=options.mode, top_k=options.top_k, chunk_top_k=options.chunk_top_k, filter=options.filter
         )
@@ -151,12 +152,6 @@ class PassageSource:
             raise InvalidRequestError(
                 "a retriever with an open workspace cannot be written down; give data_dir instead"
             )
-
-    def _opened(self) -> Heliograph:
-        with self._lock:
-            if self._kb is None:
-                self._kb = Heliograph(self.options.data_dir, workspace=self.options.workspace).open()
-            return self._kb
 
 
 def _passage(item: RetrievedChunk, title: str) -> Passage:

@@ -96,12 +96,15 @@ def _question(where: str, row: Any) -> AskedQuestion:
     question = fields.get("question", fields.get("query"))
     if not isinstance(question, str) or not question.strip():
         raise InvalidRequestError(f"{where} has no text in 'question': {question!r:.100}")
+    least = fields.get("min_recall")
+    if least is not None and (isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1):
+        raise InvalidRequestError(f"{where} has 'min_recall' that is no number from 0 to 1: {least!r:.100}")
     return AskedQuestion(
         question=question,
         mode=str(fields.get("mode") or ""),
         entities=_names(where, "entities", fields.get("entities")),
         sources=_names(where, "sources", fields.get("sources")),
-        min_recall=_share(where, fields.get("min_recall")),
+        min_recall=None if least is None else float(least),
     )
 
 
@@ -111,14 +114,6 @@ def _names(where: str, field: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(name, str) for name in cast("list[Any]", value)):
         raise InvalidRequestError(f"{where} has {field!r} that is no list of texts: {value!r:.100}")
     return tuple(cast("list[str]", value))
-
-
-def _share(where: str, value: Any) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InvalidRequestError(f"{where} has 'min_recall' that is no number from 0 to 1: {value!r:.100}")
-    return float(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,28 +243,6 @@ def run_benchmark(
 
     for mode in chosen:
         ask((questions[0], mode))
-    samples = _run(ask, asked, concurrency, on_done)
-    grouped = [tuple(samples[start : start + repeats]) for start in range(0, len(samples), repeats)]
-    rows = tuple(_row(group) for group in grouped)
-    size = len(questions) * repeats
-    summaries = tuple(
-        _summary(mode, samples[place * size : (place + 1) * size], repeats) for place, mode in enumerate(chosen)
-    )
-    return BenchmarkReport(len(questions), repeats, concurrency, answers, summaries, rows)
-
-
-def nearest_rank(values: Sequence[float], share: float) -> float:
-    """Return the least value that at least this share, 0 to 1, of the values do not exceed; 0 of no values."""
-    ordered = sorted(values)
-    return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else 0.0
-
-
-def _run(
-    ask: Callable[[tuple[str, Mode]], _Sample],
-    asked: Sequence[tuple[str, Mode]],
-    concurrency: int,
-    on_done: Callable[[int, int], None],
-) -> list[_Sample]:
     samples: list[_Sample] = []
     with ThreadPoolExecutor(concurrency, "benchmark") as threads:
         try:
@@ -279,14 +252,22 @@ def _run(
         except BaseException:
             threads.shutdown(wait=False, cancel_futures=True)
             raise
-    return samples
-
-
-def _row(group: Sequence[_Sample]) -> BenchmarkRow:
-    found = group[-1].retrieval
-    return BenchmarkRow(
-        found.question, found.mode, tuple(item.seconds for item in group), found.status, *_counts(found)
+    grouped = [tuple(samples[start : start + repeats]) for start in range(0, len(samples), repeats)]
+    rows: list[BenchmarkRow] = []
+    for group in grouped:
+        found, seconds = group[-1].retrieval, tuple(item.seconds for item in group)
+        rows.append(BenchmarkRow(found.question, found.mode, seconds, found.status, *_counts(found)))
+    size = len(questions) * repeats
+    summaries = tuple(
+        _summary(mode, samples[place * size : (place + 1) * size], repeats) for place, mode in enumerate(chosen)
     )
+    return BenchmarkReport(len(questions), repeats, concurrency, answers, summaries, tuple(rows))
+
+
+def nearest_rank(values: Sequence[float], share: float) -> float:
+    """Return the least value that at least this share, 0 to 1, of the values do not exceed; 0 of no values."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else 0.0
 
 
 def _counts(found: Retrieval) -> tuple[int, int, int, int]:
@@ -401,7 +382,7 @@ def _check(kb: Heliograph, item: AskedQuestion, param: QueryParam, min_recall: f
     shown = {entity.entity.id for entity in retrieval.context.entities}
     known = {name: kb.entity(name) for name in item.entities}
     met = {name: entity is not None and entity.id in shown for name, entity in known.items()}
-    sources = _sources(retrieval)
+    sources = [one for item in retrieval.context.references for one in (item.source, *item.other_sources)]
     met |= {source: any((one == source or one.endswith(f"/{source}")) for one in sources) for source in item.sources}
     recall = sum(met.values()) / len(met)
     least = min_recall if item.min_recall is None else item.min_recall
@@ -415,7 +396,3 @@ def _check(kb: Heliograph, item: AskedQuestion, param: QueryParam, min_recall: f
         min_recall=least,
         passed=recall >= least,
     )
-
-
-def _sources(retrieval: Retrieval) -> Sequence[str]:
-    return [source for item in retrieval.context.references for source in (item.source, *item.other_sources)]

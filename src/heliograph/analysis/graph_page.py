@@ -96,7 +96,8 @@ def draw_retrieval(retrieval: Retrieval, max_entities: int = 300) -> DrawnGraph:
     }
     relations: list[DrawnRelation] = []
     for item in context.relations:
-        ends = _ends(item.relation)
+        own = item.relation
+        ends = {own.source_id: own.source, own.target_id: own.target}
         new = {id_: DrawnEntity(id_, name, _IMPLIED) for id_, name in ends.items() if id_ not in drawn}
         if len(drawn) + len(new) <= max_entities:
             drawn |= new
@@ -129,7 +130,8 @@ def to_html(graph: DrawnGraph) -> str:
     style, script = _part("graph.css"), _part("graph.js")
     data = json.dumps(asdict(graph), ensure_ascii=True).translate(_ESCAPES)
     return Template(_part("graph.html")).substitute(
-        title=escape(_shown(graph.title)),
+        # As UTF-8 can hold it.
+        title=escape(graph.title.encode("utf-8", "replace").decode("utf-8")),
         style=style,
         script=script,
         style_hash=_hash(style),
@@ -158,17 +160,8 @@ def _relation(relation: Relation, sources: Sequence[str]) -> DrawnRelation:
     )
 
 
-def _ends(relation: Relation) -> dict[str, str]:
-    return {relation.source_id: relation.source, relation.target_id: relation.target}
-
-
 def _summary(before: str, entities: int, relations: int, is_cut: bool) -> str:
     return f"{before}{entities:,} entities, {relations:,} relations{', the best of more' if is_cut else ''}"
-
-
-def _shown(title: str) -> str:
-    """Return a title as UTF-8 can hold it."""
-    return title.encode("utf-8", "replace").decode("utf-8")
 
 
 def _part(name: str) -> str:

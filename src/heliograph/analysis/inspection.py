@@ -22,7 +22,7 @@ from heliograph.query.context.format import (
     fit_budgets,
     paths_tokens,
 )
-from heliograph.query.models import Keywords, Mode, QueryParam, Retrieval
+from heliograph.query.models import Context, Keywords, Mode, QueryParam, Retrieval
 from heliograph.query.plan import Plan, make_plan
 from heliograph.sync import Heliograph
 from heliograph.text.tokens import count_tokens
@@ -104,7 +104,7 @@ class ComparedMode:
 
 
 @dataclass(frozen=True, slots=True)
-class Overlap:
+class ModeOverlap:
     """How alike the results of two modes are, 0 to 1 per kind."""
 
     mode: Mode
@@ -137,7 +137,7 @@ class Comparison:
 
     question: str
     modes: tuple[ComparedMode, ...]
-    overlaps: tuple[Overlap, ...]
+    overlaps: tuple[ModeOverlap, ...]
     chunks: tuple[ChunkPlaces, ...]
 
 
@@ -150,40 +150,44 @@ def compare_modes(
 
 def comparison_of(retrievals: Sequence[Retrieval]) -> Comparison:
     """Set retrievals of one question side by side; of none there is an empty comparison."""
-    chunks = _places(retrievals)
+    places: dict[str, dict[Mode, int]] = {}
+    sources: dict[str, str] = {}
+    for retrieval in retrievals:
+        for place, item in enumerate(retrieval.context.chunks, start=1):
+            places.setdefault(item.chunk.id, {})[retrieval.mode] = place
+            sources[item.chunk.id] = item.source
+    chunks = [ChunkPlaces(chunk_id, sources[chunk_id], found) for chunk_id, found in places.items()]
     return Comparison(
         question=retrievals[0].question if retrievals else "",
-        modes=tuple(_compared(retrieval, chunks) for retrieval in retrievals),
+        modes=tuple(
+            ComparedMode(
+                mode=retrieval.mode,
+                status=retrieval.status,
+                entities=len(retrieval.context.entities),
+                relations=len(retrieval.context.relations),
+                chunks=len(retrieval.context.chunks),
+                documents=len(retrieval.context.references),
+                context_tokens=count_tokens(retrieval.context.text),
+                seconds=retrieval.timings.get("total", 0.0),
+                timings=dict(retrieval.timings),
+                usage=retrieval.usage,
+                only_here=sum(list(item.places) == [retrieval.mode] for item in chunks),
+                warnings=retrieval.warnings,
+            )
+            for retrieval in retrievals
+        ),
         overlaps=tuple(_overlap(one, other) for one, other in combinations(retrievals, 2)),
         chunks=tuple(sorted(chunks, key=lambda item: (-len(item.places), min(item.places.values()), item.chunk_id))),
     )
 
 
-def _compared(retrieval: Retrieval, chunks: Sequence[ChunkPlaces]) -> ComparedMode:
-    context = retrieval.context
-    return ComparedMode(
-        mode=retrieval.mode,
-        status=retrieval.status,
-        entities=len(context.entities),
-        relations=len(context.relations),
-        chunks=len(context.chunks),
-        documents=len(context.references),
-        context_tokens=count_tokens(context.text),
-        seconds=retrieval.timings.get("total", 0.0),
-        timings=dict(retrieval.timings),
-        usage=retrieval.usage,
-        only_here=sum(list(item.places) == [retrieval.mode] for item in chunks),
-        warnings=retrieval.warnings,
-    )
-
-
-def _overlap(one: Retrieval, other: Retrieval) -> Overlap:
+def _overlap(one: Retrieval, other: Retrieval) -> ModeOverlap:
     # Jaccard's measure; nothing and nothing are the same.
     entities, relations, chunks, documents = (
         len(first & second) / len(first | second) if first | second else 1.0
         for first, second in zip(_shown_ids(one), _shown_ids(other), strict=True)
     )
-    return Overlap(one.mode, other.mode, entities, relations, chunks, documents)
+    return ModeOverlap(one.mode, other.mode, entities, relations, chunks, documents)
 
 
 def _shown_ids(retrieval: Retrieval) -> tuple[set[str], ...]:
@@ -195,16 +199,6 @@ def _shown_ids(retrieval: Retrieval) -> tuple[set[str], ...]:
         {item.chunk.id for item in context.chunks},
         {reference.source for reference in context.references},
     )
-
-
-def _places(retrievals: Sequence[Retrieval]) -> list[ChunkPlaces]:
-    places: dict[str, dict[Mode, int]] = {}
-    sources: dict[str, str] = {}
-    for retrieval in retrievals:
-        for place, item in enumerate(retrieval.context.chunks, start=1):
-            places.setdefault(item.chunk.id, {})[retrieval.mode] = place
-            sources[item.chunk.id] = item.source
-    return [ChunkPlaces(chunk_id, sources[chunk_id], found) for chunk_id, found in places.items()]
 
 
 # What a question's result covers: entities, relations, chunks and documents, per mode and over all modes.
@@ -410,8 +404,16 @@ def inspect_keywords(kb: Heliograph, question: str, param: QueryParam | None = N
         *(_find(kb, question, given, whole, "high_level", keyword) for keyword in whole.keywords.high_level),
         *(_find(kb, question, given, whole, "low_level", keyword) for keyword in whole.keywords.low_level),
     )
-    said = (*_warnings(whole.keywords, findings), *whole.warnings)
-    return KeywordReport(whole.question, whole.mode, whole.keywords, findings, said)
+    high, low = whole.keywords.high_level, whole.keywords.low_level
+    said: list[str] = []
+    if not (high or low):
+        said.append("there are no keywords: entities and relations are not searched; give some, or use mode naive")
+    if len(high) > _MANY_HIGH_LEVEL:
+        said.append(f"{len(high)} high-level keywords are many: the result may wander off")
+    if len(low) > _MANY_LOW_LEVEL:
+        said.append(f"{len(low)} low-level keywords are many: they may fill the token budgets")
+    said += [f"keyword {item.keyword!r} finds nothing" for item in findings if not (item.entities or item.relations)]
+    return KeywordReport(whole.question, whole.mode, whole.keywords, findings, (*said, *whole.warnings))
 
 
 def _find(
@@ -439,18 +441,6 @@ def _find(
         chunks=len(alone.context.chunks),
         in_result=len(ids & known) / len(ids) if ids else 0.0,
     )
-
-
-def _warnings(keywords: Keywords, findings: Sequence[KeywordFinding]) -> list[str]:
-    said: list[str] = []
-    if not (keywords.high_level or keywords.low_level):
-        said.append("there are no keywords: entities and relations are not searched; give some, or use mode naive")
-    if len(keywords.high_level) > _MANY_HIGH_LEVEL:
-        said.append(f"{len(keywords.high_level)} high-level keywords are many: the result may wander off")
-    if len(keywords.low_level) > _MANY_LOW_LEVEL:
-        said.append(f"{len(keywords.low_level)} low-level keywords are many: they may fill the token budgets")
-    said += [f"keyword {item.keyword!r} finds nothing" for item in findings if not (item.entities or item.relations)]
-    return said
 
 
 # Where the tokens of a context go, section by section, and what the budgets cut off.
@@ -566,7 +556,13 @@ def inspect_tokens(kb: Heliograph, question: str, param: QueryParam | None = Non
     graph = _graph_sections(kb, question, more_graph, plan, form, found)
     left = plan.max_total_tokens - fixed_tokens - plan.buffer_tokens - sum(section.tokens for section in graph)
     sections = (*graph, _chunk_section(kb, question, more_chunks, plan, form, found, max(0, left)))
+    # What to raise: the total if the budgets do not fit into it, as a larger one takes from the others there.
     total = "max_total_tokens" if plan.max_total_tokens == asked.max_total_tokens else "chat.context_tokens"
+    raised = {
+        "entities": "max_entity_tokens",
+        "relations": "max_relation_tokens",
+        "chunks": f"{total}, or lower max_entity_tokens and max_relation_tokens",
+    }
     return TokenReport(
         question=found.question,
         mode=found.mode,
@@ -578,7 +574,8 @@ def inspect_tokens(kb: Heliograph, question: str, param: QueryParam | None = Non
         total_tokens=fixed_tokens + sum(section.tokens for section in sections),
         sections=sections,
         advice=tuple(
-            _advice(section, total, is_shrunk=plan is not readable)
+            f"{section.cut_share:.0%} of the {section.name} did not fit; "
+            f"raise {raised[section.name] if plan is readable else total}"
             for section in sections
             if section.cut_share > _ADVISED_FROM
         ),
@@ -590,35 +587,25 @@ def _graph_sections(
 ) -> list[Section]:
     if not plan.uses_graph:
         return []
-    context, info = found.context, found.info
-    cut = (
-        info.total_entities_found - info.entities_after_truncation,
-        info.total_relations_found - info.relations_after_truncation,
-    )
-    larger = kb.retrieve(question, more, is_bounded=False) if any(cut) else found
-    entity_rows = [form.entity_row(place, item.entity) for place, item in enumerate(context.entities, start=1)]
-    relation_rows = [
-        form.relation_row(place, item.relation, item.degree) for place, item in enumerate(context.relations, start=1)
-    ]
+    entities, relations, info = found.context.entities, found.context.relations, found.info
+    # Per kind how many were found and are left, the rows shown and their budget.
+    kinds = {
+        "entities": (
+            (info.total_entities_found, info.entities_after_truncation),
+            [form.entity_row(place, item.entity) for place, item in enumerate(entities, start=1)],
+            plan.max_entity_tokens,
+        ),
+        "relations": (
+            (info.total_relations_found, info.relations_after_truncation),
+            [form.relation_row(place, item.relation, item.degree) for place, item in enumerate(relations, start=1)],
+            plan.max_relation_tokens,
+        ),
+    }
+    is_cut = any(before != left for (before, left), _, _ in kinds.values())
+    results = found, kb.retrieve(question, more, is_bounded=False) if is_cut else found
     return [
-        _section(
-            "entities",
-            found=info.total_entities_found,
-            shown=len(context.entities),
-            cut=cut[0],
-            rows=entity_rows,
-            budget=plan.max_entity_tokens,
-            named=_beyond(found, larger, _entities),
-        ),
-        _section(
-            "relations",
-            found=info.total_relations_found,
-            shown=len(context.relations),
-            cut=cut[1],
-            rows=relation_rows,
-            budget=plan.max_relation_tokens,
-            named=_beyond(found, larger, _relations),
-        ),
+        _section(name, results, found=before, cut=before - left, rows=rows, budget=budget)
+        for name, ((before, left), rows, budget) in kinds.items()
     ]
 
 
@@ -639,25 +626,31 @@ def _chunk_section(
         form.chunk_row(place, item.reference_id, form.chunk_body(item.chunk))
         for place, item in enumerate(context.chunks, start=1)
     ]
-    section = _section(
-        "chunks",
-        found=merged,
-        shown=len(context.chunks),
-        cut=cut,
-        rows=rows,
-        budget=budget,
-        named=_beyond(found, larger, _chunks),
-    )
+    section = _section("chunks", (found, larger), found=merged, cut=cut, rows=rows, budget=budget)
     return replace(section, cut_by_count=merged - fitting, cut_share=cut / fitting if fitting else 0.0)
 
 
+# What is shown, by id, as people know it.
+_NAMES: Mapping[str, Callable[[Context], Sequence[tuple[str, str]]]] = {
+    "entities": lambda context: [(item.entity.id, item.entity.name) for item in context.entities],
+    "relations": lambda context: [
+        (item.relation.id, f"{item.relation.source} - {item.relation.target}") for item in context.relations
+    ],
+    "chunks": lambda context: [(item.chunk.id, item.source) for item in context.chunks],
+}
+
+
 def _section(
-    name: str, *, found: int, shown: int, cut: int, rows: Sequence[str], budget: int, named: tuple[str, ...]
+    name: str, results: tuple[Retrieval, Retrieval], *, found: int, cut: int, rows: Sequence[str], budget: int
 ) -> Section:
+    """Return a section; `results` are what is shown, and what is shown with a larger budget."""
+    shown, larger = (_NAMES[name](result.context) for result in results)
+    known = {id_ for id_, _ in shown}
+    named = tuple(label for id_, label in larger if id_ not in known)[:_MOST_NAMED]
     return Section(
         name=name,
         found=found,
-        shown=shown,
+        shown=len(shown),
         cut_by_count=0,
         cut_by_budget=cut,
         cut_share=cut / found if found else 0.0,
@@ -665,36 +658,3 @@ def _section(
         budget=budget,
         first_cut=named,
     )
-
-
-def _beyond(
-    found: Retrieval, larger: Retrieval, rows: Callable[[Retrieval], Sequence[tuple[str, str]]]
-) -> tuple[str, ...]:
-    """Return the names of what only the larger result shows."""
-    known = {item for item, _ in rows(found)}
-    return tuple(name for item, name in rows(larger) if item not in known)[:_MOST_NAMED]
-
-
-def _entities(retrieval: Retrieval) -> Sequence[tuple[str, str]]:
-    return [(item.entity.id, item.entity.name) for item in retrieval.context.entities]
-
-
-def _relations(retrieval: Retrieval) -> Sequence[tuple[str, str]]:
-    return [
-        (item.relation.id, f"{item.relation.source} - {item.relation.target}") for item in retrieval.context.relations
-    ]
-
-
-def _chunks(retrieval: Retrieval) -> Sequence[tuple[str, str]]:
-    return [(item.chunk.id, item.source) for item in retrieval.context.chunks]
-
-
-def _advice(section: Section, total: str, *, is_shrunk: bool) -> str:
-    """Say what to raise: the total if the budgets do not fit into it, as a larger one takes from the others there."""
-    setting = {
-        "entities": "max_entity_tokens",
-        "relations": "max_relation_tokens",
-        "chunks": f"{total}, or lower max_entity_tokens and max_relation_tokens",
-    }[section.name]
-    setting = total if is_shrunk else setting
-    return f"{section.cut_share:.0%} of the {section.name} did not fit; raise {setting}"

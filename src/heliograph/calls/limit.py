@@ -42,25 +42,22 @@ class PriorityLimiter:
         Args:
             priority: Lower goes first.
         """
-        await self._acquire(priority)
+        # A free slot means that nobody waits: slots are only freed when no waiter is left to take them.
+        if self._free:
+            self._free -= 1
+        else:
+            turn = asyncio.get_running_loop().create_future()
+            heapq.heappush(self._waiting, (priority, next(self._arrivals), turn))
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if turn.done() and not turn.cancelled():
+                    self._release()
+                raise
         try:
             yield
         finally:
             self._release()
-
-    async def _acquire(self, priority: int) -> None:
-        # A free slot means that nobody waits: slots are only freed when no waiter is left to take them.
-        if self._free:
-            self._free -= 1
-            return
-        turn = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiting, (priority, next(self._arrivals), turn))
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self._release()
-            raise
 
     def _release(self) -> None:
         while self._waiting:

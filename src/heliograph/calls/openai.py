@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import httpx
@@ -15,12 +15,12 @@ from heliograph.calls.service_errors import (
     checked_address,
     checked_key,
     clean_detail,
+    connection_error,
     error_codes,
     error_fields,
     error_from_status,
     error_message,
     find_retry_after,
-    is_certificate_error,
     shown_address,
 )
 from heliograph.errors import BadModelReply, ModelError, ModelTimeout, ModelUnavailable
@@ -62,13 +62,16 @@ def translate_openai_error(
     """
     # Subclasses first: APITimeoutError is an APIConnectionError, and both are APIErrors.
     if isinstance(error, openai.APIStatusError):
-        headers = error.response.headers
-        detail = clean_detail(error_message(error.body), _key(error.response.request.headers))
-        return error_from_status(error.status_code, error.body, detail, service, find_retry_after(headers))
+        response = error.response
+        key = response.request.headers.get("authorization", "").removeprefix("Bearer ").strip()
+        detail = clean_detail(error_message(error.body), key)
+        return error_from_status(error.status_code, error.body, detail, service, find_retry_after(response.headers))
     if isinstance(error, (openai.APITimeoutError, httpx.TimeoutException)):
         return ModelTimeout(f"{service} did not reply in time; try again, or raise `timeout_seconds`")
     if isinstance(error, (openai.APIConnectionError, httpx.TransportError)):
-        return _from_connection_error(error, service)
+        # The SDK's own message is always the same; the reason is what it was raised from.
+        cause = error.__cause__ or error
+        return connection_error(error, clean_detail(str(cause) or type(cause).__name__), service)
     if isinstance(error, openai.ContentFilterFinishReasonError):
         return BadModelReply(f"{service} withheld its reply (content filter); change the text or the model")
     if isinstance(error, openai.LengthFinishReasonError):
@@ -95,23 +98,6 @@ def error_from_body(body: object, service: str) -> ModelError:
     if error_codes(body) & RATE_CODES:
         status = 429
     return error_from_status(status, body, clean_detail(error_message(body)), service, retry_after_seconds=None)
-
-
-def _from_connection_error(error: Exception, service: str) -> ModelError:
-    # The SDK's own message is always the same; the reason is what it was raised from.
-    cause = error.__cause__ or error
-    reason = clean_detail(str(cause) or type(cause).__name__)
-    if is_certificate_error(error):
-        return ModelUnavailable(
-            f"{service} has a TLS certificate that cannot be verified: {reason}; install its authority's certificate"
-        )
-    return ModelUnavailable(
-        f"{service} cannot be reached: {reason}; check that it runs, and `base_url`", is_transient=True
-    )
-
-
-def _key(request_headers: Mapping[str, str]) -> str:
-    return request_headers.get("authorization", "").removeprefix("Bearer ").strip()
 
 
 # The connection to an OpenAI-compatible service, and its name in messages; shared by chat and embedding.

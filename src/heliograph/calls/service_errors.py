@@ -182,6 +182,17 @@ def find_retry_after(headers: Mapping[str, str]) -> float | None:
         return None
 
 
+def connection_error(error: Exception, reason: str, service: str) -> ModelUnavailable:
+    """Return the error for a service to which no connection came about."""
+    if is_certificate_error(error):
+        return ModelUnavailable(
+            f"{service} has a TLS certificate that cannot be verified: {reason}; install its authority's certificate"
+        )
+    return ModelUnavailable(
+        f"{service} cannot be reached: {reason}; check that it runs, and `base_url`", is_transient=True
+    )
+
+
 def is_certificate_error(error: BaseException) -> bool:
     """Return whether a TLS certificate that cannot be verified is behind an exception."""
     cause: BaseException | None = error
@@ -233,14 +244,8 @@ def translate_httpx_error(error: Exception, service: str) -> ModelError:
         return BadModelReply(f"{service} sent what is not a valid reply ({reason}); check `base_url`")
     if isinstance(error, (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.InvalidURL)):
         return ModelUnavailable(f"{service} cannot be called: {reason}; check `base_url` and `api_key`")
-    if is_certificate_error(error):
-        return ModelUnavailable(
-            f"{service} has a TLS certificate that cannot be verified: {reason}; install its authority's certificate"
-        )
-    if isinstance(error, httpx.TransportError):
-        return ModelUnavailable(
-            f"{service} cannot be reached: {reason}; check that it runs, and `base_url`", is_transient=True
-        )
+    if is_certificate_error(error) or isinstance(error, httpx.TransportError):
+        return connection_error(error, reason, service)
     return ModelUnavailable(f"{service} cannot be called: {reason}; check the settings of this model")
 
 
@@ -256,14 +261,10 @@ def error_from_response(response: httpx.Response, service: str, key: str = "") -
         return ModelUnavailable(
             f"{service} points elsewhere (status {response.status_code}); set `base_url` to the address it names"
         )
-    body = _decoded(response)
-    detail = clean_detail(error_message(body), key)
-    return error_from_status(response.status_code, body, detail, service, find_retry_after(response.headers))
-
-
-def _decoded(response: httpx.Response) -> Any:
     try:
-        return response.json()
+        body: Any = response.json()
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
         # A page of a proxy in between says nothing that helps.
-        return "" if "html" in response.headers.get("content-type", "") else response.text
+        body = "" if "html" in response.headers.get("content-type", "") else response.text
+    detail = clean_detail(error_message(body), key)
+    return error_from_status(response.status_code, body, detail, service, find_retry_after(response.headers))

@@ -51,22 +51,18 @@ async def run_together(*calls: Coroutine[Any, Any, Any]) -> tuple[Any, ...]:
     if len(calls) == 1:
         return (await calls[0],)
     if not has_event_loop():
-        return await _one_by_one(calls)
+        left = list(calls)
+        try:
+            return tuple([await left.pop(0) for _ in calls])
+        finally:
+            for call in left:
+                call.close()
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(call) for call in calls]
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
     return tuple(task.result() for task in tasks)
-
-
-async def _one_by_one(calls: Sequence[Coroutine[Any, Any, Any]]) -> tuple[Any, ...]:
-    left = list(calls)
-    try:
-        return tuple([await left.pop(0) for _ in calls])
-    finally:
-        for call in left:
-            call.close()
 
 
 # Coroutines that are run in a thread of their own, in which nothing suspends: what they wait for is at hand there.

@@ -120,8 +120,6 @@ class ChatModel(ABC):
         """Let go of connections; closing twice does nothing."""
 
 
-# Estimating the tokens of a call whose provider does not tell.
-
 # What wraps each message in the common chat formats: its role and two or three markers.
 _TOKENS_PER_MESSAGE = 4
 

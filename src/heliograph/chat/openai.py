@@ -18,6 +18,7 @@ from heliograph.calls.openai import (
 )
 from heliograph.chat.base import ChatModel, ChatReply, ChatRequest, estimate_usage
 from heliograph.chat.wrappers import ReasoningFilter, ReplyBounds, strip_reasoning, without_repeats
+from heliograph.documents.markdown import replace_surrogates
 from heliograph.errors import BadModelReply, ModelError, ModelUnavailable
 from heliograph.models import Usage
 from heliograph.settings import ChatSettings
@@ -66,7 +67,8 @@ class CallOptions:
             without: Options to leave out besides those known to be refused.
         """
         refused = self._refused | without
-        messages = [{"role": message.role, "content": _valid(message.content)} for message in request.messages]
+        # Halves of surrogate pairs cannot be sent.
+        messages = [{"role": one.role, "content": replace_surrogates(one.content)} for one in request.messages]
         options: dict[str, Any] = {"temperature": self._settings.temperature}
         if is_stream:
             options["stream_options"] = {"include_usage": True}
@@ -106,15 +108,6 @@ class CallOptions:
         if not refused <= self._refused:
             _LOG.warning("%s does not take %s as sent; going on without", service, ", ".join(sorted(refused)))
             self._refused |= refused
-
-
-def _valid(text: str) -> str:
-    """Return a text that can be sent: halves of surrogate pairs are joined where they meet, else become U+FFFD."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
 
 
 # OpenAI says "length"; other services have words of their own.

@@ -22,8 +22,6 @@ from heliograph.observing import ModelCalls, tell_lookup, tell_model_calls
 from heliograph.settings import ChatSettings
 from heliograph.stores.base import CachedReply, ReplyCache
 
-# What chat-model wrappers share: passing everything through, and streams that are surely closed.
-
 
 class WrapperChatModel(ChatModel):
     """Passes everything to the model inside; subclasses change what they are about and nothing else.
@@ -436,27 +434,24 @@ class CachedChatModel(WrapperChatModel):
         if kept is not None:
             return kept
         reply = await self.inner.complete(request)
-        return replace(reply, cache_key=key) if await self._keep(key, request, reply) else reply
-
-    async def _recall(self, key: str) -> ChatReply | None:
-        kept = await self._replies.get_reply(key)
-        return ChatReply(kept.text, kept.model, kept.usage, cache_key=key, from_cache=True) if kept else None
-
-    async def _keep(self, key: str, request: ChatRequest, reply: ChatReply) -> bool:
-        """Keep a reply and return whether it is kept now."""
         if not reply.is_complete:
-            return False
-        kept = CachedReply(key, reply.text, reply.model, reply.usage, utc_now(), request.subject_id)
+            return reply
         try:
-            await self._replies.put_reply(kept)
+            await self._replies.put_reply(
+                CachedReply(key, reply.text, reply.model, reply.usage, utc_now(), request.subject_id)
+            )
         except StoreError as error:
             # A store that can only be read still answers questions. Indexing stops: it could not commit what it
             # pays for.
             if request.purpose not in _OF_QUESTIONS:
                 raise
             _LOG.warning("a reply for %s could not be kept: %s", request.purpose.value, error)
-            return False
-        return True
+            return reply
+        return replace(reply, cache_key=key)
+
+    async def _recall(self, key: str) -> ChatReply | None:
+        kept = await self._replies.get_reply(key)
+        return ChatReply(kept.text, kept.model, kept.usage, cache_key=key, from_cache=True) if kept else None
 
     def _key(self, request: ChatRequest) -> str:
         messages = [(message.role, message.content) for message in request.messages]

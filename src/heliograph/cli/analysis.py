@@ -22,47 +22,20 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from heliograph.analysis.benchmarking import (
-    DEFAULT_RECALL,
-    AskedQuestion,
-    AssertionReport,
-    BenchmarkReport,
-    check_expectations,
-    read_questions,
-    run_benchmark,
-)
+import heliograph.analysis.benchmarking as benchmarking
+import heliograph.analysis.inspection as inspection
+import heliograph.evaluation.reports as reports
 from heliograph.analysis.graph_page import draw_neighbourhood, draw_retrieval, to_html
-from heliograph.analysis.inspection import (
-    SEARCHING_MODES,
-    Comparison,
-    CoverageReport,
-    KeywordReport,
-    TokenReport,
-    compare_modes,
-    inspect_coverage,
-    inspect_keywords,
-    inspect_tokens,
-)
 from heliograph.cli.options import ChunkTopK, MaxEntityTokens, MaxRelationTokens, MaxTotalTokens, TopK, combine_filters
 from heliograph.cli.output import BriefText, FlowText, Output, one_line
-from heliograph.cli.rendering import ProgressView, make_table, seconds, status_text, to_plain
-from heliograph.cli.session import EXIT_FAILED, Session, current_session
+from heliograph.cli.rendering import FIGURE, KEY, WIDE, ProgressView, make_table, seconds, status_text, to_plain
+from heliograph.cli.session import EXIT_FAILED, Session
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
 from heliograph.evaluation.harness import EvaluationPlan, Watcher, evaluate
-from heliograph.evaluation.reports import (
-    diff_runs,
-    diff_to_markdown,
-    ragas_lines,
-    read_run,
-    to_json,
-    to_markdown,
-    to_svg,
-)
 from heliograph.evaluation.results import Configuration, EvaluationRun, IndexInfo
 from heliograph.evaluation.sets import EvaluationSet, find_sets, read_set
 from heliograph.extraction.base import Extractor
@@ -76,12 +49,12 @@ _LIST_CELLS = 160
 _SHOWN_CHUNKS = 20
 
 
-def render_coverage(report: CoverageReport) -> RenderableType:
+def render_coverage(report: inspection.CoverageReport) -> RenderableType:
     """Return a row a mode: shown of found, and the share of what all modes show."""
-    table = _table(f"Coverage: {one_line(report.question, _LIST_CELLS)}", ("mode",), ())
-    for column in ("entities", "relations", "chunks", "documents"):
-        table.add_column(column, justify="right")
-    table.add_column("best entities", ratio=1)
+    shares = {name: {"justify": "right"} for name in ("entities", "relations", "chunks", "documents")}
+    table = make_table(
+        {"mode": KEY, **shares, "best entities": WIDE}, f"Coverage: {one_line(report.question, _LIST_CELLS)}"
+    )
     for row in report.modes:
         cells = (
             f"{item.shown:,}/{item.found:,} {item.share:.0%}"
@@ -93,11 +66,12 @@ def render_coverage(report: CoverageReport) -> RenderableType:
     return Group(table, Text(said, "dim"))
 
 
-def render_keywords(report: KeywordReport) -> RenderableType:
+def render_keywords(report: inspection.KeywordReport) -> RenderableType:
     """Return a row a keyword: what it finds alone, and how much of that the question shows."""
-    table = _table(f"Keywords: {one_line(report.question, _LIST_CELLS)}", ("level",), ("in result", "chunks"))
-    table.add_column("keyword")
-    table.add_column("finds", ratio=1)
+    table = make_table(
+        {"level": KEY, "in result": FIGURE, "chunks": FIGURE, "keyword": {}, "finds": WIDE},
+        f"Keywords: {one_line(report.question, _LIST_CELLS)}",
+    )
     for item in report.findings:
         is_low = item.level == "low_level"
         found = item.entities if is_low else [" - ".join(pair) for pair in item.relations]
@@ -106,10 +80,10 @@ def render_keywords(report: KeywordReport) -> RenderableType:
     return Group(table, *_warnings(report.warnings))
 
 
-def render_tokens(report: TokenReport) -> RenderableType:
+def render_tokens(report: inspection.TokenReport) -> RenderableType:
     """Return one row per section: the tokens of its budget, and how much was cut."""
-    table = _table(f"Tokens, mode {report.mode.value}", ("section",), ("tokens", "budget", "shown", "found", "cut"))
-    table.add_column("first cut", ratio=1)
+    figures = dict.fromkeys(("tokens", "budget", "shown", "found", "cut"), FIGURE)
+    table = make_table({"section": KEY, **figures, "first cut": WIDE}, f"Tokens, mode {report.mode.value}")
     fixed = (("prompt", report.prompt_tokens), ("question", report.question_tokens), ("frame", report.frame_tokens))
     for name, tokens in fixed:
         table.add_row(name, f"{tokens:,}")
@@ -122,20 +96,20 @@ def render_tokens(report: TokenReport) -> RenderableType:
     return Group(table, Text(said, "dim"), *_warnings(report.advice))
 
 
-def render_comparison(report: Comparison) -> RenderableType:
+def render_comparison(report: inspection.Comparison) -> RenderableType:
     """Return modes side by side, how alike they are, and the chunks that they show."""
     figures = ("entities", "relations", "chunks", "documents", "only here", "tokens", "time")
-    table = _table(f"Modes: {one_line(report.question, _LIST_CELLS)}", ("mode",), figures)
+    title = f"Modes: {one_line(report.question, _LIST_CELLS)}"
+    table = make_table({"mode": KEY} | dict.fromkeys(figures, FIGURE), title)
     for row in report.modes:
         counts = (row.entities, row.relations, row.chunks, row.documents, row.only_here, row.context_tokens)
         table.add_row(row.mode.value, *(f"{count:,}" for count in counts), seconds(row.seconds))
-    likeness = _table("Likeness (shared over all)", ("modes",), ("entities", "relations", "chunks", "documents"))
+    likeness = make_table({"modes": KEY} | dict.fromkeys(figures[:4], FIGURE), "Likeness (shared over all)")
     for row in report.overlaps:
         shares = (row.entities, row.relations, row.chunks, row.documents)
         likeness.add_row(f"{row.mode.value} / {row.other.value}", *(f"{share:.0%}" for share in shares))
     modes = [row.mode for row in report.modes]
-    places = _table("Places of chunks", (), tuple(mode.value for mode in modes))
-    places.add_column("chunk of", ratio=1)
+    places = make_table({**{mode.value: FIGURE for mode in modes}, "chunk of": WIDE}, "Places of chunks")
     for row in report.chunks[:_SHOWN_CHUNKS]:
         places.add_row(*(str(row.places.get(mode, "")) for mode in modes), FlowText(f"{row.source} {row.chunk_id}"))
     hidden = len(report.chunks) - _SHOWN_CHUNKS
@@ -143,11 +117,11 @@ def render_comparison(report: Comparison) -> RenderableType:
     return Group(table, Text(), likeness, Text(), places, *more)
 
 
-def render_benchmark(report: BenchmarkReport) -> RenderableType:
+def render_benchmark(report: benchmarking.BenchmarkReport) -> RenderableType:
     """Return a row a mode: latency and mean counts."""
     figures = ("p50 ms", "p99 ms", "entities", "relations", "chunks", "docs", "empty")
     title = f"{report.questions:,} questions, {report.repeats:,} times each, {report.concurrency:,} at once"
-    table = _table(title, ("mode",), figures)
+    table = make_table({"mode": KEY} | dict.fromkeys(figures, FIGURE), title)
     for row in report.modes:
         times = (row.p50_seconds, row.p99_seconds)
         counts = (row.entities, row.relations, row.chunks, row.documents)
@@ -160,11 +134,9 @@ def render_benchmark(report: BenchmarkReport) -> RenderableType:
     return table
 
 
-def render_assertions(report: AssertionReport) -> RenderableType:
+def render_assertions(report: benchmarking.AssertionReport) -> RenderableType:
     """Return a row a question: whether it passed, its recall and what it missed."""
-    table = _table("", ("",), ("recall", "of"))
-    table.add_column("question", ratio=1)
-    table.add_column("missed", ratio=1)
+    table = make_table({"": KEY, "recall": FIGURE, "of": FIGURE, "question": WIDE, "missed": WIDE})
     for item in report.questions:
         state = status_text("ok" if item.passed else "fail")
         missed = [f"{name} (no such entity)" if name in item.unknown else name for name in item.missed]
@@ -172,15 +144,6 @@ def render_assertions(report: AssertionReport) -> RenderableType:
         table.add_row(state, *cells, FlowText(item.question), _names(missed))
     said = "all passed" if report.passed else f"{report.failures:,} of {len(report.questions):,} failed"
     return Group(table, Text(said, "green" if report.passed else "red"))
-
-
-def _table(title: str, names: Sequence[str], figures: Sequence[str]) -> Table:
-    table = make_table(title)
-    for name in names:
-        table.add_column(name, no_wrap=True, style="cyan")
-    for name in figures:
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
 
 
 def _names(names: Iterable[str]) -> BriefText:
@@ -191,7 +154,7 @@ def _warnings(lines: Iterable[str]) -> list[Text]:
     return [Text(f"! {line}", "yellow") for line in lines]
 
 
-_ALL_MODES = ", ".join(mode.value for mode in SEARCHING_MODES)
+_ALL_MODES = ", ".join(mode.value for mode in inspection.SEARCHING_MODES)
 
 Question = Annotated[str, typer.Argument(help="The question.", show_default=False)]
 Modes = Annotated[
@@ -215,7 +178,7 @@ class Part(StrEnum):
 
 
 def inspect(
-    ctx: typer.Context,
+    session: Session,
     part: Annotated[Part, typer.Argument(help="What to look at.", show_default=False)],
     question: Question,
     mode: Annotated[
@@ -235,7 +198,6 @@ def inspect(
     filter_: Filters = None,
 ) -> None:
     """Look into a question: what it covers, what its keywords find, or what the token budgets cut."""
-    session = current_session(ctx)
     if part is not Part.COVERAGE and mode and len(mode) > 1:
         raise typer.BadParameter(f"inspect {part.value} takes one --mode, got {len(mode)}")
     single = mode[0] if mode else Mode.HYBRID if part is Part.KEYWORDS else DEFAULT_MODE
@@ -251,19 +213,19 @@ def inspect(
     with session.engine() as engine, session.output.waiting("searching"):
         match part:
             case Part.COVERAGE:
-                covered = inspect_coverage(engine, question, mode or SEARCHING_MODES, param)
-                report, table = covered, render_coverage(covered)
+                report = inspection.inspect_coverage(engine, question, mode or inspection.SEARCHING_MODES, param)
+                table = render_coverage(report)
             case Part.KEYWORDS:
-                searched = inspect_keywords(engine, question, param)
-                report, table = searched, render_keywords(searched)
+                report = inspection.inspect_keywords(engine, question, param)
+                table = render_keywords(report)
             case Part.TOKENS:
-                spent = inspect_tokens(engine, question, param)
-                report, table = spent, render_tokens(spent)
-    _show(session.output, report, table)
+                report = inspection.inspect_tokens(engine, question, param)
+                table = render_tokens(report)
+    session.output.result(to_plain(report), lambda: table)
 
 
 def compare(
-    ctx: typer.Context,
+    session: Session,
     question: Question,
     mode: Modes = None,
     top_k: TopK = None,
@@ -271,15 +233,14 @@ def compare(
     filter_: Filters = None,
 ) -> None:
     """Set modes side by side for one question: what they find, how alike it is, time and tokens."""
-    session = current_session(ctx)
     param = QueryParam(top_k=top_k, chunk_top_k=chunk_top_k, filter=combine_filters(filter_))
     with session.engine() as engine, session.output.waiting("searching"):
-        found = compare_modes(engine, question, mode or SEARCHING_MODES, param)
-    _show(session.output, found, render_comparison(found))
+        found = inspection.compare_modes(engine, question, mode or inspection.SEARCHING_MODES, param)
+    session.output.result(to_plain(found), lambda: render_comparison(found))
 
 
 def visualize(
-    ctx: typer.Context,
+    session: Session,
     question: Annotated[str, typer.Argument(help="The question whose result is drawn.", show_default=False)] = "",
     entity: Annotated[
         str, typer.Option(metavar="NAME", help="Draw what lies around this entity instead.", show_default=False)
@@ -293,7 +254,6 @@ def visualize(
     filter_: Filters = None,
 ) -> None:
     """Draw the graph of a question's result, or around an entity, as one HTML file that loads nothing."""
-    session = current_session(ctx)
     if bool(question) == bool(entity):
         raise typer.BadParameter("give either a question or --entity NAME")
     if output.exists() and not force:
@@ -309,15 +269,13 @@ def visualize(
             drawn = draw_neighbourhood(around)
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(to_html(drawn), "utf-8")
-    if session.output.is_json:
-        counts = {"entities": len(drawn.entities), "relations": len(drawn.relations), "chunks": len(drawn.chunks)}
-        session.output.json({"file": str(output), "title": drawn.title, "summary": drawn.summary} | counts)
-    else:
-        session.output.text(f"{output}: {drawn.summary}")
+    counts = {"entities": len(drawn.entities), "relations": len(drawn.relations), "chunks": len(drawn.chunks)}
+    plain = {"file": str(output), "title": drawn.title, "summary": drawn.summary} | counts
+    session.output.told(plain, f"{output}: {drawn.summary}")
 
 
 def benchmark(
-    ctx: typer.Context,
+    session: Session,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Questions: a line each, or JSON.", show_default=False)],
     mode: Modes = None,
     repeats: Annotated[int, typer.Option(min=1, max=10_000, help="Times each question is asked in each mode.")] = 1,
@@ -328,25 +286,24 @@ def benchmark(
     filter_: Filters = None,
 ) -> None:
     """Time questions in each mode: latency at the median and the 99th percentile, and how much is found."""
-    session = current_session(ctx)
-    questions = [item.question for item in read_questions(file)]
+    questions = [item.question for item in benchmarking.read_questions(file)]
     param = QueryParam(top_k=top_k, chunk_top_k=chunk_top_k, filter=combine_filters(filter_))
     with session.engine() as engine, session.output.counting("asking") as told:
-        report = run_benchmark(
+        report = benchmarking.run_benchmark(
             engine,
             questions,
-            mode or SEARCHING_MODES,
+            mode or inspection.SEARCHING_MODES,
             param,
             repeats=repeats,
             concurrency=concurrency,
             answers=answers,
             on_done=lambda done, total: told(f"asked, of {total:,}", done),
         )
-    _show(session.output, report, render_benchmark(report))
+    session.output.result(to_plain(report), lambda: render_benchmark(report))
 
 
 def assert_(
-    ctx: typer.Context,
+    session: Session,
     target: Annotated[
         str, typer.Argument(metavar="QUESTION|FILE", help="A question, or a .json or .jsonl file.", show_default=False)
     ],
@@ -358,36 +315,30 @@ def assert_(
         list[str] | None,
         typer.Option(metavar="TEXT", help="Document that must be quoted; may be repeated.", show_default=False),
     ] = None,
-    min_recall: Annotated[float, typer.Option(min=0.0, max=1.0, help="Least share that passes.")] = DEFAULT_RECALL,
+    min_recall: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Least share that passes.")
+    ] = benchmarking.DEFAULT_RECALL,
     mode: OneMode = DEFAULT_MODE,
     top_k: TopK = None,
     chunk_top_k: ChunkTopK = None,
     filter_: Filters = None,
 ) -> None:
     """Check that questions find the entities and documents they should; ends with 1 if one does not."""
-    session = current_session(ctx)
     if entity or source:
-        questions = [AskedQuestion(target, entities=tuple(entity or ()), sources=tuple(source or ()))]
+        questions = [benchmarking.AskedQuestion(target, entities=tuple(entity or ()), sources=tuple(source or ()))]
     else:
-        questions = read_questions(Path(target))
+        questions = benchmarking.read_questions(Path(target))
     param = QueryParam(mode=mode, top_k=top_k, chunk_top_k=chunk_top_k, filter=combine_filters(filter_))
     with session.engine() as engine, session.output.waiting("searching"):
-        report = check_expectations(engine, questions, param, min_recall)
-    _show(session.output, report, render_assertions(report))
+        report = benchmarking.check_expectations(engine, questions, param, min_recall)
+    session.output.result(to_plain(report), lambda: render_assertions(report))
     if not report.passed:
         raise typer.Exit(EXIT_FAILED)
 
 
-def _show(output: Output, report: object, table: RenderableType) -> None:
-    if output.is_json:
-        output.json(to_plain(report))
-    else:
-        output.show(table)
-
-
 # The files that `eval` writes: checked before anything is measured, written after it was shown.
 
-_FORMS = {"output": to_json, "markdown": to_markdown, "plot": to_svg}
+_FORMS = {"output": reports.to_json, "markdown": reports.to_markdown, "plot": reports.to_svg}
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,7 +386,7 @@ class EvaluationFiles:
                 name = "".join(
                     letter if letter.isalnum() or letter in "-_" else "-" for letter in ran.configuration.name
                 )
-                text = "".join(f"{line}\n" for line in ragas_lines(ran))
+                text = "".join(f"{line}\n" for line in reports.ragas_lines(ran))
                 (self.ragas / f"{report.name}.{name}.jsonl").write_text(text, "utf-8")
 
     def _named(self) -> Iterator[tuple[str, Path]]:
@@ -460,7 +411,7 @@ _LINE_EVERY_SECONDS = 5.0
 
 
 def eval_(
-    ctx: typer.Context,
+    session: Session,
     paths: Annotated[
         list[str],
         typer.Argument(help="Folders of sets, or: diff RUN1.json RUN2.json.", show_default=False),
@@ -512,15 +463,14 @@ def eval_(
 
     Indexes each set in a workspace of its own, asks every question, and prints recall, nDCG and more.
     """
-    session = current_session(ctx)
     if paths[0] == _DIFF:
         if len(paths) != 3:
             raise InvalidRequestError(f"'eval diff' compares two files that --output wrote, got {len(paths) - 1}")
-        diffs = diff_runs(*(read_run(Path(path)) for path in paths[1:]))
+        diffs = reports.diff_runs(*(reports.read_run(Path(path)) for path in paths[1:]))
         if session.output.is_json:
             session.output.json(to_plain(diffs))
         else:
-            session.output.piece(diff_to_markdown(diffs))
+            session.output.piece(reports.diff_to_markdown(diffs))
         return
     files = EvaluationFiles(output, markdown, plot, ragas)
     plan = EvaluationPlan(
@@ -534,14 +484,18 @@ def eval_(
     settings = session.load_settings(**_parse_settings(setting or []))
     sets = _read_sets(session.output, paths, (split, extractions), max_passages)
     files.make_folders()
-    run = _evaluate(session, sets, settings, plan)
+    with _watcher(session.output) as watcher, _without_warnings_of_questions():
+        embedding = open_embedding(settings)
+        run = asyncio.run(
+            evaluate(sets, settings, plan, embedding=embedding, open_engine=make_async_engine, watcher=watcher)
+        )
     try:
         if session.output.is_json:
             # Without single questions, of which there are thousands.
             brief = [replace(item, runs=tuple(replace(ran, questions=()) for ran in item.runs)) for item in run.sets]
-            session.output.json(json_library.loads(to_json(replace(run, sets=tuple(brief)))))
+            session.output.json(json_library.loads(reports.to_json(replace(run, sets=tuple(brief)))))
         else:
-            session.output.piece(to_markdown(run))
+            session.output.piece(reports.to_markdown(run))
     finally:
         # Also where whoever reads has seen enough.
         files.write(run)
@@ -557,29 +511,12 @@ def open_embedding(settings: Settings) -> EmbeddingModel | None:  # noqa: ARG001
     return None
 
 
-def _evaluate(
-    session: Session, sets: Sequence[EvaluationSet], settings: Settings, plan: EvaluationPlan
-) -> EvaluationRun:
-    with _watcher(session.output) as watcher, _without_warnings_of_questions():
-        return asyncio.run(
-            evaluate(
-                sets,
-                settings,
-                plan,
-                embedding=open_embedding(settings),
-                open_engine=make_async_engine,
-                watcher=watcher,
-            )
-        )
-
-
 def _read_sets(
     output: Output, paths: Sequence[str], choice: tuple[str, str], max_passages: int | None
 ) -> list[EvaluationSet]:
     sets: list[EvaluationSet] = []
     for path in paths:
-        found = find_sets(Path(path))
-        for folder in found:
+        for folder in find_sets(Path(path)):
             read = read_set(folder, *choice)
             if max_passages is not None and len(read.passages) > max_passages:
                 output.note(f"{read.name} is left out: it has {len(read.passages):,} passages")

@@ -10,7 +10,7 @@ import inspect
 import sys
 from collections.abc import Mapping
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, wraps
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -133,11 +133,19 @@ def _nearest(name: str) -> str:
 
 
 def load_command(name: str) -> Any:
-    """Import a command and return it, with its options, as the command line runs it."""
-    module, _, function = _FUNCTIONS[name].partition(".")
+    """Import a command and return it, with its options, as the command line runs it: it is given the session."""
+    path, _, name_of_function = _FUNCTIONS[name].partition(".")
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     with uncollected():
-        alone.command(name, cls=PlainCommand)(getattr(import_module(f"heliograph.cli.{module}"), function))
+        function = getattr(import_module(f"heliograph.cli.{path}"), name_of_function)
+
+        @wraps(function)
+        def run(session: typer.Context, **options: Any) -> Any:
+            return function(session.obj, **options)
+
+        # What the command line hands over is its context, which holds the session.
+        run.__annotations__ = {**function.__annotations__, "session": typer.Context}
+        alone.command(name, cls=PlainCommand)(run)
         return get_command(alone)
 
 

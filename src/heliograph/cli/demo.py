@@ -9,8 +9,6 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-import typer
-from rich.console import Console, RenderableType
 from rich.rule import Rule
 from rich.text import Text
 
@@ -20,9 +18,8 @@ from heliograph.cli.installation import render_stats
 from heliograph.cli.output import FlowText, has_bounds
 from heliograph.cli.query import describe_answer, show_answer
 from heliograph.cli.rendering import seconds, to_plain
-from heliograph.cli.session import Session, current_session
+from heliograph.cli.session import Session
 from heliograph.ingest.files import find_samples
-from heliograph.query.answers.models import Answer
 from heliograph.query.models import Mode, QueryParam
 from heliograph.sync import Heliograph
 
@@ -49,12 +46,11 @@ QUESTIONS = (
 )
 
 
-def demo(ctx: typer.Context) -> None:
+def demo(session: Session) -> None:
     """Index the sample documents, English and Chinese, and ask them four questions; offline.
 
     Takes well under a minute at first and seconds after that, as nothing has changed. The workspace is called demo.
     """
-    session = current_session(ctx)
     settings = session.load_settings(store={"workspace": _WORKSPACE}, embedding={"provider": "e5"})
     started = time.perf_counter()
     with session.engine(settings, creates=True) as engine:
@@ -89,25 +85,17 @@ def _ask(session: Session, engine: Heliograph, number: int) -> object:
     if output.is_json:
         return to_plain(answer.payload(param))
     title = f"question {number + 1} of {len(QUESTIONS)}: mode {asked.mode.value}, {asked.shows}"
-    output.show("", _heading(output.console, title), FlowText(asked.question, "bold"), "")
-    show_answer(output, answer)
-    _show_graph(session, answer)
-    output.note(f"\n{describe_answer(answer)}, {seconds(elapsed_seconds)}")
-    return None
-
-
-def _heading(console: Console, title: str) -> RenderableType:
-    text = Text(title, "dim")
     # A rule is as long as a line may be.
-    return Rule(text, align="left", style="dim") if has_bounds(console) else text
-
-
-def _show_graph(session: Session, answer: Answer) -> None:
+    heading = Rule(Text(title, "dim"), align="left", style="dim") if has_bounds(output.console) else Text(title, "dim")
+    output.show("", heading, FlowText(asked.question, "bold"), "")
+    show_answer(output, answer)
     entities = [item.entity for item in answer.context.entities]
     relations = [item.relation for item in answer.context.relations]
     if entities:
         title = f"Entities, the first {min(_SHOWN_ROWS, len(entities))} of {len(entities)}"
-        session.output.show("", render_entities(entities[:_SHOWN_ROWS], title))
+        output.show("", render_entities(entities[:_SHOWN_ROWS], title))
     if relations:
         title = f"Relations, the first {min(_SHOWN_ROWS, len(relations))} of {len(relations)}"
-        session.output.show("", render_relations(relations[:_SHOWN_ROWS], title))
+        output.show("", render_relations(relations[:_SHOWN_ROWS], title))
+    output.note(f"\n{describe_answer(answer)}, {seconds(elapsed_seconds)}")
+    return None

@@ -18,6 +18,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+import heliograph.errors as errors
 from heliograph.cli.options import (
     MAX_OFFSET,
     AddressOption,
@@ -28,6 +29,11 @@ from heliograph.cli.options import (
 )
 from heliograph.cli.output import BriefText, FlowText
 from heliograph.cli.rendering import (
+    FAINT,
+    FIGURE,
+    FOLDED,
+    WIDE,
+    WORD,
     ProgressView,
     fields_table,
     growth,
@@ -38,16 +44,8 @@ from heliograph.cli.rendering import (
     status_text,
     to_plain,
 )
-from heliograph.cli.session import EXIT_FAILED, EXIT_INTERRUPTED, Session, current_session
+from heliograph.cli.session import EXIT_FAILED, EXIT_INTERRUPTED, Session
 from heliograph.documents.encoding import decode_text
-from heliograph.errors import (
-    CancelledIngestError,
-    ClusterUnavailable,
-    InvalidRequestError,
-    ModelError,
-    NotFoundError,
-    StoreError,
-)
 from heliograph.filters import And, Sources, parse_expression
 from heliograph.ids import is_storable
 from heliograph.ingest.files import FolderChange
@@ -81,16 +79,10 @@ def render_documents(page: DocumentPage, offset: int, width: int) -> RenderableT
 
 
 def _wide_documents(documents: Sequence[Document]) -> Table:
-    table = make_table()
-    table.add_column("id", no_wrap=True, style="dim")
-    for name in documents[0].details:
-        table.add_column(name, ratio=1)
-    table.add_column("source", ratio=1, overflow="fold")
-    table.add_column("status", no_wrap=True)
-    table.add_column("chunks", justify="right", no_wrap=True)
-    table.add_column("updated", no_wrap=True)
-    if has_errors := any(item.error for item in documents):
-        table.add_column("error", ratio=1)
+    details = dict.fromkeys(documents[0].details, WIDE)
+    has_errors = any(item.error for item in documents)
+    columns = {"id": FAINT, **details, "source": {**WIDE, **FOLDED}, "status": WORD, "chunks": FIGURE, "updated": WORD}
+    table = make_table(columns | ({"error": WIDE} if has_errors else {}))
     for item in documents:
         details = (FlowText(value, "bold" if name == "title" else "") for name, value in item.details.items())
         cells = (item.id, *details, name_cell(item.source), status_text(item.status))
@@ -100,26 +92,14 @@ def _wide_documents(documents: Sequence[Document]) -> Table:
 
 
 def _stacked_documents(documents: Sequence[Document]) -> Table:
-    table = make_table()
-    table.add_column("document", ratio=1)
-    table.add_column("status", no_wrap=True)
-    table.add_column("chunks", justify="right", no_wrap=True)
-    table.add_column("updated", no_wrap=True)
+    table = make_table({"document": WIDE, "status": WORD, "chunks": FIGURE, "updated": WORD})
     for item in documents:
-        table.add_row(
-            Group(*_about(item), name_cell(item.source), FlowText(item.id, "dim")),
-            status_text(item.status),
-            f"{item.chunk_count:,}",
-            local_time(item.updated_at),
-        )
+        details = item.details.items()
+        about = [FlowText(value, "bold" if name == "title" else "") for name, value in details if value]
+        about += [FlowText(item.error, "red")] if item.error else []
+        name = Group(*about, name_cell(item.source), FlowText(item.id, "dim"))
+        table.add_row(name, status_text(item.status), f"{item.chunk_count:,}", local_time(item.updated_at))
     return table
-
-
-def _about(document: Document) -> list[RenderableType]:
-    about: list[RenderableType] = [
-        FlowText(value, "bold" if name == "title" else "") for name, value in document.details.items() if value
-    ]
-    return [*about, FlowText(document.error, "red")] if document.error else about
 
 
 def render_document(document: Document, chunks: Sequence[Chunk]) -> RenderableType:
@@ -138,31 +118,21 @@ def render_document(document: Document, chunks: Sequence[Chunk]) -> RenderableTy
     about += [("error", FlowText(document.error, "red"))] if document.error else []
     about += [("chat model", tokens(document.usage))] if document.usage != Usage() else []
     about += [(f"  {name}", str(value)) for name, value in document.metadata.items()]
-    return Group(fields_table(about), Text(), _chunks(chunks))
-
-
-def _chunks(chunks: Sequence[Chunk]) -> Table:
-    table = make_table()
-    table.add_column("#", justify="right", no_wrap=True)
-    table.add_column("tokens", justify="right", no_wrap=True)
-    table.add_column("chunk", ratio=1)
+    table = make_table({"#": FIGURE, "tokens": FIGURE, "chunk": WIDE})
     for chunk in chunks:
         text = BriefText(chunk.text, _CHUNK_CELLS)
         headings = FlowText(" > ".join(chunk.headings), "dim")
         table.add_row(
             f"{chunk.position + 1}", f"{chunk.token_count:,}", Group(headings, text) if chunk.headings else text
         )
-    return table
+    return Group(fields_table(about), Text(), table)
 
 
 def render_results(results: Sequence[DocumentResult]) -> RenderableType:
     """Return what became of documents: those that failed or are partial first, and so many of each kind at most."""
     bad = [item for item in results if item.outcome in _BAD]
     good = [item for item in results if item.outcome not in _BAD]
-    table = make_table()
-    table.add_column("outcome", no_wrap=True)
-    table.add_column("chunks", justify="right", no_wrap=True)
-    table.add_column("document")
+    table = make_table({"outcome": WORD, "chunks": FIGURE, "document": {}})
     for item in (*bad[:_SHOWN_FAILURES], *good[:_SHOWN_RESULTS]):
         name = name_cell(item.source or item.id or "(without a name)")
         reason = str(item.error) if item.error else item.detail
@@ -228,7 +198,7 @@ class SortField(StrEnum):
 
 
 def index(
-    ctx: typer.Context,
+    session: Session,
     paths: Annotated[
         list[str], typer.Argument(help="Files, folders, URLs, or - for standard input.", show_default=False)
     ],
@@ -253,7 +223,6 @@ def index(
 
     A path that is known is an update; an unchanged document costs nothing.
     """
-    session = current_session(ctx)
     kept = parse_metadata(metadata or [])
     files = [path for path in paths if path != _STDIN]
     piped = None
@@ -279,25 +248,23 @@ def index(
 
 
 def retry(
-    ctx: typer.Context, engine: EngineOption = None, workers: WorkersOption = None, address: AddressOption = None
+    session: Session, engine: EngineOption = None, workers: WorkersOption = None, address: AddressOption = None
 ) -> None:
     """Try failed documents once more, and the chunks of partial ones that could not be read."""
-    session = current_session(ctx)
     with session.engine(engine_settings(session, engine, workers, address)) as opened:
         _ingest(session, opened, lambda progress: opened.retry(progress=progress))
 
 
 def resume(
-    ctx: typer.Context, engine: EngineOption = None, workers: WorkersOption = None, address: AddressOption = None
+    session: Session, engine: EngineOption = None, workers: WorkersOption = None, address: AddressOption = None
 ) -> None:
     """Finish what an interrupted run left behind; no finished model call is repeated."""
-    session = current_session(ctx)
     with session.engine(engine_settings(session, engine, workers, address)) as opened:
         _ingest(session, opened, lambda progress: opened.resume(progress=progress))
 
 
 def documents(
-    ctx: typer.Context,
+    session: Session,
     status: Annotated[
         list[DocumentStatus] | None, typer.Option(help="Only of this status; may be repeated.", show_default=False)
     ] = None,
@@ -316,7 +283,6 @@ def documents(
     offset: Annotated[int, typer.Option(min=0, max=MAX_OFFSET, help="Documents passed over.")] = 0,
 ) -> None:
     """List the documents."""
-    session = current_session(ctx)
     query = DocumentQuery(
         statuses=tuple(status or ()),
         track_id=track or None,
@@ -333,21 +299,20 @@ def documents(
 
 
 def document(
-    ctx: typer.Context,
+    session: Session,
     name: Annotated[str, typer.Argument(metavar="ID", help="Id or source of the document.")],
 ) -> None:
     """Show one document and its chunks."""
-    session = current_session(ctx)
     with session.engine() as engine:
         found = _find_document(engine, name)
         if found is None:
-            raise NotFoundError(f"there is no document {name!r}; 'heliograph documents' lists them")
+            raise errors.NotFoundError(f"there is no document {name!r}; 'heliograph documents' lists them")
         chunks = engine.chunks(found.id)
     session.output.result(to_plain(found) | {"chunks": to_plain(chunks)}, lambda: render_document(found, chunks))
 
 
 def delete(
-    ctx: typer.Context,
+    session: Session,
     names: Annotated[
         list[str] | None, typer.Argument(metavar="IDS...", help="Ids or sources of documents.", show_default=False)
     ] = None,
@@ -359,7 +324,6 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Delete documents and all that only they said: those named, and those that match; calls no chat model."""
-    session = current_session(ctx)
     if not (names or source_prefix or filter_):
         raise typer.BadParameter("name documents, or give --source-prefix or --filter")
     with session.engine() as engine:
@@ -398,10 +362,10 @@ def run_ingest(session: Session, engine: Heliograph, work: Ingest) -> tuple[Inge
     try:
         with ProgressView(output) as view, session.interrupts.cancelling(engine.cancel):
             report = work(view)
-    except CancelledIngestError:
+    except errors.CancelledIngestError:
         output.warn("interrupted; finished documents are kept, 'heliograph resume' goes on with the others")
         raise typer.Exit(EXIT_INTERRUPTED) from None
-    except (ModelError, StoreError, ClusterUnavailable):
+    except (errors.ModelError, errors.StoreError, errors.ClusterUnavailable):
         output.note("finished documents are kept; when this is mended, 'heliograph resume' goes on with the others")
         raise
     return report, view.last
@@ -430,11 +394,7 @@ def _ingest(session: Session, engine: Heliograph, *runs: Ingest) -> None:
 
 
 def _find_document(engine: Heliograph, name: str) -> Document | None:
-    """Return the document with an id, or the one that a source names.
-
-    Raises:
-        InvalidRequestError: Several documents have this source.
-    """
+    """Return the document with an id, or the one that a source names; refuse a source of several."""
     if (found := engine.document(name)) is not None:
         return found
     if not is_storable(name):
@@ -442,7 +402,7 @@ def _find_document(engine: Heliograph, name: str) -> Document | None:
     page = engine.documents(DocumentQuery(filter=Sources((name,)), sort="id", limit=_NAMED))
     if page.total > 1:
         ids = ", ".join(item.id for item in page.documents[:3])
-        raise InvalidRequestError(
+        raise errors.InvalidRequestError(
             f"{page.total:,} documents come from {name!r} ({ids}{', ...' * (page.total > 3)}); name one by its id, or "
             "give --source-prefix for all"
         )
@@ -479,7 +439,7 @@ def parse_metadata(pairs: list[str]) -> dict[str, str]:
 
 
 def watch(
-    ctx: typer.Context,
+    session: Session,
     folder: Annotated[str, typer.Argument(help="The folder.", show_default=False)],
     include: Annotated[
         list[str] | None,
@@ -497,7 +457,6 @@ def watch(
 
     Starts by comparing the folder with what is stored below its path; ends with Ctrl-C, which loses nothing.
     """
-    session = current_session(ctx)
     kept = parse_metadata(metadata or [])
     has_failed = False
     with session.engine(creates=True) as engine:

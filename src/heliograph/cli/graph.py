@@ -17,12 +17,22 @@ from rich.text import Text
 
 from heliograph.cli.options import MAX_OFFSET
 from heliograph.cli.output import FlowText, printable
-from heliograph.cli.rendering import description_cell, fields_table, local_time, make_table, to_plain
-from heliograph.cli.session import Session, current_session
-from heliograph.curation.graph_curation import DuplicatePair, History
+from heliograph.cli.rendering import (
+    FAINT,
+    FIGURE,
+    FOLDED,
+    WIDE,
+    WORD,
+    description_cell,
+    fields_table,
+    local_time,
+    make_table,
+    to_plain,
+)
+from heliograph.cli.session import Session
 from heliograph.errors import InvalidRequestError, NotFoundError
 from heliograph.ingest.given import parse_given_graph
-from heliograph.models import FIELD_SEPARATOR, Curation, Entity, GraphPath, Relation, Subgraph
+from heliograph.models import FIELD_SEPARATOR, Curation, Entity, GraphPath, Relation
 from heliograph.stores.base import CurationQuery
 from heliograph.sync import Heliograph
 
@@ -31,52 +41,25 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the entity, b
 # Entities, relations, neighbourhoods and paths, as tables.
 
 
-def render_entity(entity: Entity) -> RenderableType:
-    """Return one entity whole."""
-    rows: list[tuple[str, RenderableType]] = [
-        ("name", FlowText(entity.name, "bold")),
-        ("type", entity.type),
-        ("relations", f"{entity.degree:,}"),
-        ("chunks", f"{len(entity.chunk_ids):,}"),
-    ]
-    rows += [("also called", ", ".join(entity.aliases))] if entity.aliases else []
-    return Group(fields_table(rows), Text(), *_fragments(entity.description))
+def _described(rows: list[tuple[str, RenderableType]], description: str) -> RenderableType:
+    fragments = (FlowText(fragment.strip()) for fragment in description.split(FIELD_SEPARATOR))
+    return Group(fields_table(rows), Text(), *fragments)
 
 
-def render_relation(relation: Relation) -> RenderableType:
-    """Return one relation whole."""
-    rows: list[tuple[str, RenderableType]] = [
-        ("between", FlowText(f"{relation.source} - {relation.target}", "bold")),
-        ("keywords", ", ".join(relation.keywords)),
-        ("weight", f"{relation.weight:g}"),
-        ("chunks", f"{len(relation.chunk_ids):,}"),
-    ]
-    return Group(fields_table(rows), Text(), *_fragments(relation.description))
-
-
-def _fragments(description: str) -> list[RenderableType]:
-    return [FlowText(fragment.strip()) for fragment in description.split(FIELD_SEPARATOR)]
-
-
-def render_entities(entities: Sequence[Entity], title: str = "") -> RenderableType:
+def render_entities(entities: Sequence[Entity], title: str | None = None) -> RenderableType:
     """Return a table of entities."""
-    table = make_table(title)
-    table.add_column("entity", min_width=12, max_width=24)
-    table.add_column("type", no_wrap=True, style="dim")
-    table.add_column("relations", justify="right", no_wrap=True)
-    table.add_column("description", ratio=1)
+    named = {"min_width": 12, "max_width": 24}
+    table = make_table({"entity": named, "type": FAINT, "relations": FIGURE, "description": WIDE}, title)
     for item in entities:
         name = FlowText(item.name, "bold")
         table.add_row(name, Text(printable(item.type)), f"{item.degree:,}", description_cell(item.description))
     return table
 
 
-def render_relations(relations: Sequence[Relation], title: str = "") -> RenderableType:
+def render_relations(relations: Sequence[Relation], title: str | None = None) -> RenderableType:
     """Return a table of relations."""
-    table = make_table(title)
-    table.add_column("relation", min_width=16, max_width=28)
-    table.add_column("weight", justify="right", no_wrap=True)
-    table.add_column("description", ratio=1)
+    named = {"min_width": 16, "max_width": 28}
+    table = make_table({"relation": named, "weight": FIGURE, "description": WIDE}, title)
     for item in relations:
         pair = Group(FlowText(item.source, "bold"), FlowText(item.target, "bold"))
         about = FlowText(", ".join(item.keywords), "cyan")
@@ -85,47 +68,29 @@ def render_relations(relations: Sequence[Relation], title: str = "") -> Renderab
     return table
 
 
-def render_neighbourhood(subgraph: Subgraph) -> RenderableType:
-    """Return what lies around an entity."""
-    parts: list[RenderableType] = [render_entities(subgraph.entities)]
-    if subgraph.relations:
-        parts += [Text(), render_relations(subgraph.relations)]
-    counts = f"\n{len(subgraph.entities):,} entities, {len(subgraph.relations):,} relations"
-    parts.append(Text(counts + (" (cut at --max-entities)" if subgraph.is_truncated else ""), "dim"))
-    return Group(*parts)
-
-
 def render_paths(paths: Sequence[GraphPath]) -> RenderableType:
     """Return paths, each from its first entity down to its last."""
     parts: list[RenderableType] = []
     for number, path in enumerate(paths, 1):
         length = len(path.relations)
         parts.append(Text(f"path {number} of {len(paths)}, {length} relation{'' if length == 1 else 's'}", "dim"))
-        parts += _steps(path)
-        parts.append(Text())
+        table = make_table({"way": FAINT, "step": WIDE}, with_header=False)
+        for place, entity in enumerate(path.entities):
+            table.add_row("", FlowText(entity.name, "bold"))
+            if place < length:
+                relation = path.relations[place]
+                about = FlowText(", ".join(relation.keywords), "cyan")
+                table.add_row("|", Group(about, description_cell(relation.description)))
+        parts += [table, Text()]
     return Group(*parts[:-1])
 
 
-def _steps(path: GraphPath) -> list[RenderableType]:
-    table = make_table(with_header=False)
-    table.add_column(no_wrap=True, style="dim")
-    table.add_column(ratio=1)
-    for place, entity in enumerate(path.entities):
-        table.add_row("", FlowText(entity.name, "bold"))
-        if place < len(path.relations):
-            relation = path.relations[place]
-            about = FlowText(", ".join(relation.keywords), "cyan")
-            table.add_row("|", Group(about, description_cell(relation.description)))
-    return [table]
-
-
 def entities(
-    ctx: typer.Context,
+    session: Session,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Entities shown at the most.")] = 20,
     offset: Annotated[int, typer.Option(min=0, max=MAX_OFFSET, help="Entities passed over.")] = 0,
 ) -> None:
     """List the entities, best connected first."""
-    session = current_session(ctx)
     with session.engine() as engine:
         found = engine.entities(offset=offset, limit=limit)
     session.output.result(
@@ -133,21 +98,26 @@ def entities(
     )
 
 
-def entity(ctx: typer.Context, name: Name) -> None:
+def entity(session: Session, name: Name) -> None:
     """Show one entity whole."""
-    session = current_session(ctx)
     with session.engine() as engine:
         found = _require_entity(session, engine, name)
-    session.output.result(to_plain(found), lambda: render_entity(found))
+    rows: list[tuple[str, RenderableType]] = [
+        ("name", FlowText(found.name, "bold")),
+        ("type", found.type),
+        ("relations", f"{found.degree:,}"),
+        ("chunks", f"{len(found.chunk_ids):,}"),
+    ]
+    rows += [("also called", ", ".join(found.aliases))] if found.aliases else []
+    session.output.result(to_plain(found), lambda: _described(rows, found.description))
 
 
 def relation(
-    ctx: typer.Context,
+    session: Session,
     name: Annotated[str, typer.Argument(metavar="A", help="Name of one entity.")],
     other: Annotated[str, typer.Argument(metavar="B", help="Name of the other; the order does not matter.")],
 ) -> None:
     """Show the relation between two entities whole."""
-    session = current_session(ctx)
     with session.engine() as engine:
         found = engine.relation(name, other)
         if found is None:
@@ -156,44 +126,51 @@ def relation(
             raise NotFoundError(
                 f"there is no relation between {name!r} and {other!r}; 'heliograph paths' finds longer ways"
             )
-    session.output.result(to_plain(found), lambda: render_relation(found))
+    rows: list[tuple[str, RenderableType]] = [
+        ("between", FlowText(f"{found.source} - {found.target}", "bold")),
+        ("keywords", ", ".join(found.keywords)),
+        ("weight", f"{found.weight:g}"),
+        ("chunks", f"{len(found.chunk_ids):,}"),
+    ]
+    session.output.result(to_plain(found), lambda: _described(rows, found.description))
 
 
 def neighbours(
-    ctx: typer.Context,
+    session: Session,
     name: Name,
     depth: Annotated[int, typer.Option(min=1, max=10, help="Relations between it and the farthest.")] = 1,
     max_entities: Annotated[int, typer.Option(min=1, max=10_000, help="Entities shown at the most.")] = 50,
 ) -> None:
     """Show what lies around an entity, nearest first."""
-    session = current_session(ctx)
     with session.engine() as engine:
         found = engine.neighbours(name, depth=depth, max_entities=max_entities)
         if not found.entities:
             _require_entity(session, engine, name)
-    session.output.result(to_plain(found), lambda: render_neighbourhood(found))
+    parts: list[RenderableType] = [render_entities(found.entities)]
+    if found.relations:
+        parts += [Text(), render_relations(found.relations)]
+    counts = f"\n{len(found.entities):,} entities, {len(found.relations):,} relations"
+    parts.append(Text(counts + (" (cut at --max-entities)" if found.is_truncated else ""), "dim"))
+    session.output.result(to_plain(found), lambda: Group(*parts))
 
 
 def paths(
-    ctx: typer.Context,
+    session: Session,
     name: Annotated[str, typer.Argument(metavar="A", help="Name of one entity.")],
     other: Annotated[str, typer.Argument(metavar="B", help="Name of the other.")],
     max_length: Annotated[int, typer.Option(min=1, max=10, help="Relations in a path at the most.")] = 6,
     limit: Annotated[int, typer.Option(min=1, max=100, help="Paths shown at the most.")] = 5,
 ) -> None:
     """Show the shortest paths between two entities, strongest first."""
-    session = current_session(ctx)
     with session.engine() as engine:
         found = engine.paths(name, other, max_length=max_length, limit=limit)
         if not found:
             _require_entity(session, engine, name)
             _require_entity(session, engine, other)
-    if session.output.is_json:
-        session.output.json({"paths": to_plain(found)})
-    elif found:
-        session.output.show(render_paths(found))
-    else:
-        session.output.show(Text(f"no path of at most {max_length} relations"))
+    session.output.result(
+        {"paths": to_plain(found)},
+        lambda: render_paths(found) if found else Text(f"no path of at most {max_length} relations"),
+    )
 
 
 def _require_entity(session: Session, engine: Heliograph, name: str) -> Entity:
@@ -209,54 +186,12 @@ def _require_entity(session: Session, engine: Heliograph, name: str) -> Entity:
 # Curations, histories and pairs of duplicates, as tables.
 
 
-def render_curation(item: Curation) -> RenderableType:
-    """Return one curation."""
-    rows: list[tuple[str, RenderableType]] = [
-        ("curation", item.id),
-        ("done" if item.is_active else "undone", FlowText(_what(item), "bold")),
-        ("by", item.author if item.is_active else item.undone_by),
-    ]
-    return fields_table(rows)
-
-
-def render_curations(items: Sequence[Curation], title: str = "") -> RenderableType:
+def render_curations(items: Sequence[Curation], title: str | None = None) -> RenderableType:
     """Return a table of curations."""
-    table = make_table(title)
-    table.add_column("curation", no_wrap=True, style="dim")
-    table.add_column("when", no_wrap=True)
-    table.add_column("by", overflow="fold")
-    table.add_column("what", ratio=1)
+    table = make_table({"curation": FAINT, "when": WORD, "by": FOLDED, "what": WIDE}, title)
     for item in items:
         undone = "" if item.is_active else f" (undone by {item.undone_by or 'somebody'})"
         table.add_row(item.id, local_time(item.created_at), item.author, FlowText(_what(item) + undone))
-    return table
-
-
-def render_history(history: History) -> RenderableType:
-    """Return who said what of one thing."""
-    table = make_table(f"said by {history.statement_count:,} mentions")
-    table.add_column("source", overflow="fold", max_width=30)
-    table.add_column("chunk", justify="right", no_wrap=True)
-    table.add_column("name", overflow="fold", max_width=24)
-    table.add_column("what", ratio=1)
-    for item in history.statements:
-        said = " / ".join(part for part in (item.type, ", ".join(item.keywords), item.description) if part)
-        table.add_row(item.source, str(item.position), FlowText(" - ".join(item.names)), description_cell(said))
-    parts: list[RenderableType] = [table] if history.statements else []
-    if history.curations:
-        parts += [Text(), render_curations(history.curations, "done by hand")]
-    return Group(*parts)
-
-
-def render_duplicates(pairs: Sequence[DuplicatePair]) -> RenderableType:
-    """Return a table of pairs."""
-    table = make_table()
-    table.add_column("score", justify="right", no_wrap=True)
-    table.add_column("entity", overflow="fold", max_width=28)
-    table.add_column("other", overflow="fold", max_width=28)
-    table.add_column("why", ratio=1)
-    for pair in pairs:
-        table.add_row(f"{pair.score:.2f}", FlowText(pair.name), FlowText(pair.other), FlowText(pair.reason))
     return table
 
 
@@ -291,7 +226,7 @@ _AUTHOR = "cli"
 
 
 def create(
-    ctx: typer.Context,
+    session: Session,
     name: Name,
     other: Other = None,
     type_: Type = None,
@@ -301,7 +236,6 @@ def create(
     author: Author = _AUTHOR,
 ) -> None:
     """Make an entity, or with --with a relation, that stays without any document."""
-    session = current_session(ctx)
     with session.engine() as engine:
         if other is None:
             _refuse_relation_options(keyword, weight)
@@ -319,7 +253,7 @@ def create(
 
 
 def edit(
-    ctx: typer.Context,
+    session: Session,
     name: Name,
     other: Other = None,
     type_: Type = None,
@@ -329,7 +263,6 @@ def edit(
     author: Author = _AUTHOR,
 ) -> None:
     """Put what you say of an entity, or with --with of a relation, in place of what documents say."""
-    session = current_session(ctx)
     with session.engine() as engine:
         if other is None:
             _refuse_relation_options(keyword, weight)
@@ -342,9 +275,8 @@ def edit(
     _show(session, done)
 
 
-def hide(ctx: typer.Context, name: Name, other: Other = None, author: Author = _AUTHOR) -> None:
+def hide(session: Session, name: Name, other: Other = None, author: Author = _AUTHOR) -> None:
     """Take an entity, or with --with a relation, out of the graph whatever documents say."""
-    session = current_session(ctx)
     with session.engine() as engine:
         if other is None:
             done = engine.delete_entity(name, author=author)
@@ -354,7 +286,7 @@ def hide(ctx: typer.Context, name: Name, other: Other = None, author: Author = _
 
 
 def rename(
-    ctx: typer.Context,
+    session: Session,
     name: Name,
     new_name: Annotated[str, typer.Argument(metavar="NEW", help="Its new name.")],
     allow_merge: Annotated[
@@ -363,27 +295,25 @@ def rename(
     author: Author = _AUTHOR,
 ) -> None:
     """Give an entity another name; the old one stays its alias."""
-    session = current_session(ctx)
     with session.engine() as engine:
         done = engine.rename_entity(name, new_name, allow_merge=allow_merge, author=author)
     _show(session, done)
 
 
 def merge(
-    ctx: typer.Context,
+    session: Session,
     names: Annotated[list[str], typer.Argument(metavar="NAMES", help="Names of the entities to merge.")],
     into: Annotated[str, typer.Option(metavar="NAME", help="What they become: an entity, or a new name.")],
     author: Author = _AUTHOR,
 ) -> None:
     """Make several entities one."""
-    session = current_session(ctx)
     with session.engine() as engine:
         done = engine.merge_entities(names, into, author=author)
     _show(session, done)
 
 
 def split(
-    ctx: typer.Context,
+    session: Session,
     name: Name,
     new_name: Annotated[str, typer.Argument(metavar="NEW", help="Name of the new entity.")],
     document: Annotated[
@@ -397,27 +327,24 @@ def split(
     author: Author = _AUTHOR,
 ) -> None:
     """Make what some documents or chunks call by a name an entity of its own."""
-    session = current_session(ctx)
     with session.engine() as engine:
         done = engine.split_entity(name, new_name, document_ids=document or (), chunk_ids=chunk or (), author=author)
     _show(session, done)
 
 
 def undo(
-    ctx: typer.Context,
+    session: Session,
     curation_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the curation; 'curations' lists them.")],
     author: Author = _AUTHOR,
 ) -> None:
     """Take back what was done by hand: the graph becomes what it would be without it."""
-    session = current_session(ctx)
     with session.engine() as engine:
         done = engine.undo(curation_id, author=author)
     _show(session, done)
 
 
-def curations(ctx: typer.Context, limit: Limit = 20, offset: Offset = 0) -> None:
+def curations(session: Session, limit: Limit = 20, offset: Offset = 0) -> None:
     """List what was done to the graph by hand, the latest first."""
-    session = current_session(ctx)
     with session.engine() as engine:
         page = engine.curations(CurationQuery(descending=True, offset=offset, limit=limit))
     session.output.result(
@@ -427,38 +354,46 @@ def curations(ctx: typer.Context, limit: Limit = 20, offset: Offset = 0) -> None
 
 
 def history(
-    ctx: typer.Context,
+    session: Session,
     name: Name,
     other: Other = None,
     limit: Limit = 20,
     offset: Offset = 0,
 ) -> None:
     """Show which chunk and which person said what of an entity, or with --with of a relation."""
-    session = current_session(ctx)
     with session.engine() as engine:
         found = engine.history(name, other, offset=offset, limit=limit)
     if not found.statement_count and not found.curations:
         what = repr(name) if other is None else f"{name!r} and {other!r}"
         raise NotFoundError(f"nothing was ever said of {what} in this workspace")
-    session.output.result(to_plain(found), lambda: render_history(found))
+    source, said_name = {**FOLDED, "max_width": 30}, {**FOLDED, "max_width": 24}
+    columns = {"source": source, "chunk": FIGURE, "name": said_name, "what": WIDE}
+    table = make_table(columns, f"said by {found.statement_count:,} mentions")
+    for item in found.statements:
+        said = " / ".join(part for part in (item.type, ", ".join(item.keywords), item.description) if part)
+        table.add_row(item.source, str(item.position), FlowText(" - ".join(item.names)), description_cell(said))
+    parts: list[RenderableType] = [table] if found.statements else []
+    if found.curations:
+        parts += [Text(), render_curations(found.curations, "done by hand")]
+    session.output.result(to_plain(found), lambda: Group(*parts))
 
 
-def duplicates(ctx: typer.Context, limit: Limit = 20) -> None:
+def duplicates(session: Session, limit: Limit = 20) -> None:
     """List pairs of entities that may be one, the most alike first."""
-    session = current_session(ctx)
     with session.engine() as engine, session.output.waiting("comparing entities"):
         found = engine.find_duplicates(limit=limit)
-    session.output.result(
-        {"duplicates": to_plain(found)}, lambda: render_duplicates(found) if found else Text("no duplicates")
-    )
+    name = {**FOLDED, "max_width": 28}
+    table = make_table({"score": FIGURE, "entity": name, "other": name, "why": WIDE})
+    for pair in found:
+        table.add_row(f"{pair.score:.2f}", FlowText(pair.name), FlowText(pair.other), FlowText(pair.reason))
+    session.output.result({"duplicates": to_plain(found)}, lambda: table if found else Text("no duplicates"))
 
 
 def insert_graph(
-    ctx: typer.Context,
+    session: Session,
     path: Annotated[Path, typer.Argument(metavar="FILE", help="JSON with chunks, entities and relationships.")],
 ) -> None:
     """Take in a graph that is made already, as one document whose source is the file."""
-    session = current_session(ctx)
     try:
         data = json.loads(path.read_text("utf-8"))
     except OSError as error:
@@ -477,7 +412,12 @@ def insert_graph(
 
 
 def _show(session: Session, done: Curation) -> None:
-    session.output.result(to_plain(done), lambda: render_curation(done))
+    rows: list[tuple[str, RenderableType]] = [
+        ("curation", done.id),
+        ("done" if done.is_active else "undone", FlowText(_what(done), "bold")),
+        ("by", done.author if done.is_active else done.undone_by),
+    ]
+    session.output.result(to_plain(done), lambda: fields_table(rows))
 
 
 def _refuse_relation_options(keyword: list[str] | None, weight: float | None) -> None:

@@ -31,8 +31,8 @@ from heliograph._version import __version__
 from heliograph.chat.base import ChatMessage, ChatModel, ChatRequest, Purpose
 from heliograph.chat.wrappers import build_chat_model
 from heliograph.cli.output import FlowText, has_bounds
-from heliograph.cli.rendering import byte_size, fields_table, make_table, seconds, status_text, to_plain
-from heliograph.cli.session import EXIT_FAILED, current_session, workspace_is_missing
+from heliograph.cli.rendering import WIDE, WORD, byte_size, fields_table, make_table, seconds, status_text, to_plain
+from heliograph.cli.session import EXIT_FAILED, Session, workspace_is_missing
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.embedding.wrappers import build_embedding_model
 from heliograph.errors import BadModelReply, HeliographError
@@ -119,7 +119,18 @@ class SettingValue:
 
 def list_settings() -> list[SettingRow]:
     """Return all settings, by room, in the order in which they are defined."""
-    return [_row(room, name, field) for room, model in _rooms() for name, field in model.model_fields.items()]
+    return [
+        SettingRow(
+            room,
+            name,
+            f"HELIOGRAPH_{room}__{name}".upper(),
+            _allowed(field),
+            _default(to_plain(field.default)),
+            field.description or "",
+        )
+        for room, model in _rooms()
+        for name, field in model.model_fields.items()
+    ]
 
 
 def list_values(settings: Settings, given: Iterable[str] = ()) -> list[SettingValue]:
@@ -131,13 +142,12 @@ def list_values(settings: Settings, given: Iterable[str] = ()) -> list[SettingVa
     """
     origins = Settings.find_origins() | dict.fromkeys(given, "command line")
     return [
-        SettingValue(row, _shown(getattr(getattr(settings, row.room), row.name)), origins.get(row.path, "default"))
+        SettingValue(
+            row, hide_password(value) if isinstance(value, str) else to_plain(value), origins.get(row.path, "default")
+        )
         for row in list_settings()
+        for value in (getattr(getattr(settings, row.room), row.name),)
     ]
-
-
-def _shown(value: object) -> Any:
-    return hide_password(value) if isinstance(value, str) else to_plain(value)
 
 
 def settings_markdown() -> str:
@@ -158,11 +168,6 @@ def settings_markdown() -> str:
 def _rooms() -> list[tuple[str, type[BaseModel]]]:
     kinds = ((room, field.annotation) for room, field in Settings.model_fields.items())
     return [(room, kind) for room, kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
-
-
-def _row(room: str, name: str, field: FieldInfo) -> SettingRow:
-    environment = f"HELIOGRAPH_{room}__{name}".upper()
-    return SettingRow(room, name, environment, _allowed(field), _default(field.default), field.description or "")
 
 
 def _allowed(field: FieldInfo) -> str:
@@ -192,8 +197,7 @@ def _type(annotation: Any) -> str:
     return " or ".join(_type(item) for item in kinds) + " or empty"
 
 
-def _default(value: Any) -> str:
-    plain = to_plain(value)
+def _default(plain: Any) -> str:
     if plain is None or plain in ("", []):
         return "empty"
     if isinstance(plain, bool):
@@ -253,7 +257,7 @@ async def run_checks(load_settings: Callable[[], Settings], given: Sequence[str]
         Check("settings", State.OK, f"{where}; {said or 'otherwise all defaults'}"),
         await _guarded("data folder", lambda: asyncio.to_thread(_try_folder, settings.store.data_dir)),
     ]
-    checks.append(await _guarded("Chinese words", _check_chinese))
+    checks.append(await _guarded("Chinese words", lambda: asyncio.to_thread(_try_chinese)))
     embedding, info = await _check_embedding(settings.embedding)
     checks += [embedding, await _check_store(settings.store, info)]
     if info is not None and not workspace_is_missing(settings.store):
@@ -328,9 +332,9 @@ def _try_folder(folder: Path) -> Check:
     return Check("data folder", state, f"{str(folder)!r} can be written{made}; {byte_size(free)} free")
 
 
-async def _check_chinese() -> Check:
+def _try_chinese() -> Check:
     started = time.perf_counter()
-    words = await asyncio.to_thread(tag_words, ["林知远在成都维护岷江集群。"])
+    words = tag_words(["林知远在成都维护岷江集群。"])
     took = seconds(time.perf_counter() - started)
     return Check("Chinese words", State.OK, f"segmentation works ({len(words[0])} words), loaded in {took}")
 
@@ -483,12 +487,8 @@ def render_settings(values: Sequence[SettingValue], *, is_bounded: bool) -> Rend
 
     What they mean stands below them; where no width has to be kept to, in a column of its own.
     """
-    table = make_table()
-    table.add_column("setting", ratio=3)
-    table.add_column("value", ratio=2)
-    table.add_column("from", no_wrap=True)
-    if not is_bounded:
-        table.add_column("meaning")
+    columns = {"setting": {"ratio": 3}, "value": {"ratio": 2}, "from": WORD}
+    table = make_table(columns if is_bounded else columns | {"meaning": {}})
     for item in values:
         style = "" if item.origin == "default" else "bold"
         name, meaning = FlowText(item.row.path, style or "cyan"), FlowText(item.row.description, "dim")
@@ -501,23 +501,11 @@ def render_settings(values: Sequence[SettingValue], *, is_bounded: bool) -> Rend
     return table
 
 
-def render_checks(checks: Sequence[Check]) -> RenderableType:
-    """Return what `doctor` found."""
-    table = make_table(with_header=False)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(ratio=1)
-    for check in checks:
-        table.add_row(status_text(check.state), check.name, FlowText(check.detail))
-    return table
-
-
 # The commands about this installation: stats, settings, doctor.
 
 
-def stats(ctx: typer.Context) -> None:
+def stats(session: Session) -> None:
     """Count what the workspace holds."""
-    session = current_session(ctx)
     with session.engine() as engine:
         found, lags, troubles = engine.stats(), engine.lags(), engine.troubles()
     session.output.result(
@@ -527,28 +515,27 @@ def stats(ctx: typer.Context) -> None:
 
 
 def settings(
-    ctx: typer.Context,
+    session: Session,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the page docs/settings.md.")] = False,
 ) -> None:
     """Show every setting, its value and where the value comes from."""
-    session = current_session(ctx)
     if markdown:
         session.output.piece(settings_markdown())
         return
     values = list_values(session.settings, session.given_settings)
-    if session.output.is_json:
-        rows = [to_plain(item.row) | {"value": item.value, "origin": item.origin} for item in values]
-        session.output.json({"settings": rows})
-    else:
-        session.output.show(render_settings(values, is_bounded=has_bounds(session.output.console)))
+    rows = [to_plain(item.row) | {"value": item.value, "origin": item.origin} for item in values]
+    is_bounded = has_bounds(session.output.console)
+    session.output.result({"settings": rows}, lambda: render_settings(values, is_bounded=is_bounded))
 
 
-def doctor(ctx: typer.Context) -> None:
+def doctor(session: Session) -> None:
     """Check versions, settings, store and models; ends with 1 if something is broken."""
-    session = current_session(ctx)
     with session.output.waiting("looking"):
         checks = asyncio.run(run_checks(session.load_settings, session.given_settings))
     is_sound = all(check.state is not State.FAIL for check in checks)
-    session.output.result({"is_sound": is_sound, "checks": to_plain(checks)}, lambda: render_checks(checks))
+    table = make_table({"state": WORD, "check": WORD, "detail": WIDE}, with_header=False)
+    for check in checks:
+        table.add_row(status_text(check.state), check.name, FlowText(check.detail))
+    session.output.result({"is_sound": is_sound, "checks": to_plain(checks)}, lambda: table)
     if not is_sound:
         raise typer.Exit(EXIT_FAILED)

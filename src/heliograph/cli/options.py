@@ -41,15 +41,12 @@ def combine_filters(
     if source_prefixes:
         parts.append(Or(tuple(map(SourcePrefix, source_prefixes))))
     if filter_json:
-        parts.append(parse_filter(_decoded(filter_json)))
+        try:
+            value = json.loads(filter_json)
+        except (ValueError, RecursionError) as error:
+            raise typer.BadParameter(f"--filter-json is not JSON ({error}): {filter_json!r:.200}") from None
+        parts.append(parse_filter(value))
     return check_filter(And(tuple(parts))) if parts else None
-
-
-def _decoded(text: str) -> object:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise typer.BadParameter(f"--filter-json is not JSON ({error}): {text!r:.200}") from None
 
 
 # The options that say how much is searched and kept for a question.

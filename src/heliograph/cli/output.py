@@ -189,6 +189,20 @@ class Output:
         else:
             self.show(render())
 
+    def told(self, plain: Any, text: str) -> None:
+        """Print a result that is a text: as JSON with `--json`."""
+        if self.is_json:
+            self.json(plain)
+        else:
+            self.text(text)
+
+    def done(self, plain: Any, note: str) -> None:
+        """Print what a command did: as JSON with `--json`, else as a note."""
+        if self.is_json:
+            self.json(plain)
+        else:
+            self.note(note)
+
     def text(self, text: str) -> None:
         """Print text from outside: wrapped on a terminal, line for line as it is elsewhere."""
         if self.console.is_terminal:

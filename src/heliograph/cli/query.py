@@ -21,11 +21,11 @@ from heliograph.cli.documents import tokens
 from heliograph.cli.graph import render_entities, render_relations
 from heliograph.cli.options import ChunkTopK, MaxEntityTokens, MaxRelationTokens, MaxTotalTokens, TopK, combine_filters
 from heliograph.cli.output import BriefText, FlowText, Output
-from heliograph.cli.rendering import make_table, name_cell, seconds
-from heliograph.cli.session import current_session
+from heliograph.cli.rendering import FAINT, FOLDED, KEY, WIDE, make_table, name_cell, seconds
+from heliograph.cli.session import Session
 from heliograph.models import DEFAULT_MODE, Usage
 from heliograph.query.answers.models import Answer, AnswerKind
-from heliograph.query.models import Context, Keywords, Mode, QueryParam, Reference, Retrieval
+from heliograph.query.models import Context, Mode, QueryParam, Reference, Retrieval
 from heliograph.sync import Heliograph
 
 # References and what was retrieved, as tables; how an answer came about, in a line.
@@ -53,10 +53,8 @@ def render_references(references: Sequence[Reference], text: str, *, shows_all: 
     """Return the documents that a text cites by number, or all of them if it cites none."""
     cited = set(_CITED.findall(text))
     shown = [item for item in references if shows_all or item.reference_id in cited] or references
-    table = make_table("References", with_header=False)
-    table.add_column(no_wrap=True, justify="right", style="cyan")
-    table.add_column(overflow="fold")
-    table.add_column(no_wrap=True, style="dim")
+    columns = {"reference": {**KEY, "justify": "right"}, "source": FOLDED, "chunks": FAINT}
+    table = make_table(columns, "References", with_header=False)
     for item in shown:
         count = f"{item.count} chunk{'' if item.count == 1 else 's'}"
         table.add_row(f"[{item.reference_id}]", name_cell(item.source), count)
@@ -67,29 +65,21 @@ def render_references(references: Sequence[Reference], text: str, *, shows_all: 
     return Group(table, Text(said, "dim"))
 
 
-def render_retrieved_entities(context: Context) -> RenderableType:
-    """Return the entities of a context."""
-    entities = [item.entity for item in context.entities]
-    return render_entities(entities, "Entities") if entities else _none("Entities")
-
-
-def render_retrieved_relations(context: Context) -> RenderableType:
-    """Return the relations of a context."""
-    relations = [item.relation for item in context.relations]
-    return render_relations(relations, "Relations") if relations else _none("Relations")
-
-
-def render_chunks(context: Context) -> RenderableType:
-    """Return the chunks of a context, shortened on a terminal, with how each was found."""
-    table = make_table("Chunks")
-    table.add_column("ref", no_wrap=True, style="cyan", justify="right")
-    table.add_column("found by", no_wrap=True, style="dim")
-    table.add_column("chunk", ratio=1)
+def render_part(context: Context, part: Part) -> RenderableType:
+    """Return the entities, relations or chunks of a context, these shortened on a terminal, with how each was found."""
+    title = part.value.capitalize()
+    if not getattr(context, part.value):
+        return Group(Text(title, "bold"), Text("none", "dim"))
+    if part is Part.ENTITIES:
+        return render_entities([item.entity for item in context.entities], title)
+    if part is Part.RELATIONS:
+        return render_relations([item.relation for item in context.relations], title)
+    table = make_table({"ref": {**KEY, "justify": "right"}, "found by": FAINT, "chunk": WIDE}, title)
     for item in context.chunks:
         place = FlowText(" > ".join((item.source, *item.chunk.headings)), "dim")
         marks = " ".join(str(mark) for mark in item.marks)
         table.add_row(f"[{item.reference_id}]", marks, Group(place, BriefText(item.chunk.text, _CHUNK_CELLS)))
-    return table if context.chunks else _none("Chunks")
+    return table
 
 
 def describe_answer(answer: Answer) -> str:
@@ -102,19 +92,11 @@ def describe_answer(answer: Answer) -> str:
 
 def describe_retrieval(retrieval: Retrieval) -> str:
     """Return mode, keywords and counts of a retrieval."""
-    context = retrieval.context
-    counts = f"{len(context.entities)} entities, {len(context.relations)} relations, {len(context.chunks)} chunks"
-    return f"{_keywords(retrieval.keywords)}mode {retrieval.mode.value}, {counts}"
-
-
-def _keywords(keywords: Keywords) -> str:
+    context, keywords = retrieval.context, retrieval.keywords
     levels = (("high-level", keywords.high_level), ("low-level", keywords.low_level))
     lines = [f"{name} keywords: {', '.join(words)}\n" for name, words in levels if words]
-    return "".join(lines)
-
-
-def _none(title: str) -> RenderableType:
-    return Group(Text(title, "bold"), Text("none", "dim"))
+    counts = f"{len(context.entities)} entities, {len(context.relations)} relations, {len(context.chunks)} chunks"
+    return f"{''.join(lines)}mode {retrieval.mode.value}, {counts}"
 
 
 class Part(StrEnum):
@@ -127,15 +109,8 @@ class Part(StrEnum):
     ALL = "all"
 
 
-_TABLES = {
-    Part.ENTITIES: render_retrieved_entities,
-    Part.RELATIONS: render_retrieved_relations,
-    Part.CHUNKS: render_chunks,
-}
-
-
 def query(
-    ctx: typer.Context,
+    session: Session,
     question: Annotated[str, typer.Argument(help="The question, or - for standard input.", show_default=False)],
     mode: Annotated[Mode, typer.Option("--mode", "-m", help="How to search.")] = DEFAULT_MODE,
     top_k: TopK = None,
@@ -177,7 +152,6 @@ def query(
     ] = None,
 ) -> None:
     """Ask a question and print the answer with the documents it cites."""
-    session = current_session(ctx)
     if stream and session.output.is_json:
         raise typer.BadParameter("--stream prints text as it comes; leave it out with --json")
     param = QueryParam(
@@ -196,7 +170,7 @@ def query(
         return_structured=True,
         filter=combine_filters(filter_, source_prefix, filter_json),
     )
-    asked = _read_question() if question == "-" else question
+    asked = sys.stdin.buffer.read().decode("utf-8", "replace").strip() if question == "-" else question
     with session.engine(creates=mode is Mode.BYPASS) as engine:
         if stream:
             _stream(session.output, engine, asked, param, show or [])
@@ -214,7 +188,7 @@ def _ask(output: Output, engine: Heliograph, question: str, param: QueryParam, s
     if output.is_json:
         output.json(answer.payload(param))
         return
-    show_answer(output, answer, shows_all_references=_wants(show, Part.REFERENCES))
+    show_answer(output, answer, shows_all_references=Part.REFERENCES in show or Part.ALL in show)
     _show_tables(output, answer.context, show)
     output.note(f"\n{describe_answer(answer)}, {seconds(elapsed_seconds)}")
 
@@ -233,7 +207,7 @@ def _stream(output: Output, engine: Heliograph, question: str, param: QueryParam
     finally:
         output.piece("\n")
     references = stream.retrieval.context.references
-    shows_all = _wants(show, Part.REFERENCES)
+    shows_all = Part.REFERENCES in show or Part.ALL in show
     # A text that closes with its own list of references needs no second one.
     if references and (shows_all or without_references(text) == text):
         output.show("", render_references(references, text, shows_all=shows_all))
@@ -252,14 +226,6 @@ def show_answer(output: Output, answer: Answer, *, shows_all_references: bool = 
 
 
 def _show_tables(output: Output, context: Context, show: Sequence[Part]) -> None:
-    for part, render in _TABLES.items():
-        if _wants(show, part):
-            output.show("", render(context))
-
-
-def _wants(show: Sequence[Part], part: Part) -> bool:
-    return part in show or Part.ALL in show
-
-
-def _read_question() -> str:
-    return sys.stdin.buffer.read().decode("utf-8", "replace").strip()
+    for part in (Part.ENTITIES, Part.RELATIONS, Part.CHUNKS):
+        if part in show or Part.ALL in show:
+            output.show("", render_part(context, part))

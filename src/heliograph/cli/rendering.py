@@ -106,10 +106,21 @@ class _Table(Table):
         yield from (_GAP.join(row).rstrip() for row in zip(*columns, strict=True))
 
 
-def make_table(title: str = "", *, with_header: bool = True) -> Table:
-    """Return an empty table in the style of all."""
-    return _Table(
-        title=title or None,
+# How a column looks, by what stands in it.
+WORD: Mapping[str, Any] = {"no_wrap": True}
+FAINT: Mapping[str, Any] = {"no_wrap": True, "style": "dim"}
+KEY: Mapping[str, Any] = {"no_wrap": True, "style": "cyan"}
+FIGURE: Mapping[str, Any] = {"justify": "right", "no_wrap": True}
+FOLDED: Mapping[str, Any] = {"overflow": "fold"}
+WIDE: Mapping[str, Any] = {"ratio": 1}
+
+
+def make_table(
+    columns: Mapping[str, Mapping[str, Any]], title: str | None = None, *, with_header: bool = True
+) -> Table:
+    """Return an empty table in the style of all; `columns` says how each looks, by what stands above it."""
+    table = _Table(
+        title=title,
         title_justify="left",
         title_style="bold",
         box=box.SIMPLE_HEAD,
@@ -118,13 +129,14 @@ def make_table(title: str = "", *, with_header: bool = True) -> Table:
         pad_edge=False,
         header_style="dim",
     )
+    for name, look in columns.items():
+        table.add_column(name, **look)
+    return table
 
 
-def fields_table(rows: Iterable[tuple[str, RenderableType]], title: str = "") -> Table:
+def fields_table(rows: Iterable[tuple[str, RenderableType]]) -> Table:
     """Return a table of names and values without a header."""
-    table = make_table(title, with_header=False)
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
+    table = make_table({"name": FAINT, "value": FOLDED}, with_header=False)
     for name, value in rows:
         table.add_row(name, FlowText(value) if isinstance(value, str) else value)
     return table

@@ -14,14 +14,14 @@ from typing import Annotated, Any
 
 import typer
 
-from heliograph.cli.session import current_session
+from heliograph.cli.session import Session
 from heliograph.errors import InvalidRequestError, import_optional
 
 _KEY_BYTES = 32
 
 
 def serve(
-    ctx: typer.Context,
+    session: Session,
     host: Annotated[str | None, typer.Option(help="Address to listen on.", show_default=False)] = None,
     port: Annotated[
         int | None, typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes a free one.", show_default=False)
@@ -44,7 +44,6 @@ def serve(
     ] = None,
 ) -> None:
     """Answer over HTTP until told to stop, in the way LightRAG's clients know."""
-    session = current_session(ctx)
     given: dict[str, Any] = {
         "host": host,
         "port": port,
@@ -76,9 +75,8 @@ def serve(
         raise typer.Exit(code)
 
 
-def hash_password(ctx: typer.Context) -> None:
+def hash_password(session: Session) -> None:
     """Read a password, unseen or from standard input, and print its hash for `server.accounts`."""
-    session = current_session(ctx)
     passwords = import_optional("heliograph.service.access", "server")
     if sys.stdin.isatty():
         password = getpass.getpass("Password: ")
@@ -87,28 +85,21 @@ def hash_password(ctx: typer.Context) -> None:
     else:
         password = sys.stdin.readline().rstrip("\r\n")
     hashed: str = passwords.hash_password(password)
-    if session.output.is_json:
-        session.output.json({"password_hash": hashed})
-    else:
-        session.output.text(hashed)
+    session.output.told({"password_hash": hashed}, hashed)
 
 
-def make_key(ctx: typer.Context) -> None:
+def make_key(session: Session) -> None:
     """Make a key for `server.keys`: the key itself, for who will use it, and its SHA-256, for the settings."""
-    session = current_session(ctx)
     key = secrets.token_urlsafe(_KEY_BYTES)
     digest = hashlib.sha256(key.encode()).hexdigest()
-    if session.output.is_json:
-        session.output.json({"key": key, "key_sha256": digest})
-    else:
-        session.output.text(f"key:        {key}\nkey_sha256: {digest}")
+    session.output.told({"key": key, "key_sha256": digest}, f"key:        {key}\nkey_sha256: {digest}")
 
 
 # The command that offers a workspace to agents: mcp.
 
 
 def mcp(
-    ctx: typer.Context,
+    session: Session,
     read_only: Annotated[bool, typer.Option("--read-only", help="Offer only tools that change nothing.")] = False,
     name_separator: Annotated[
         str | None,
@@ -116,7 +107,6 @@ def mcp(
     ] = None,
 ) -> None:
     """Offer the workspace to an agent by the Model Context Protocol, over standard input and output."""
-    session = current_session(ctx)
     given: dict[str, Any] = {"read_only": read_only or None, "name_separator": name_separator}
     settings = session.load_settings(mcp={name: value for name, value in given.items() if value is not None})
     # Imported on use: other commands start faster without the protocol's SDK.

@@ -19,27 +19,15 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 import heliograph
+import heliograph.errors as errors
 from heliograph.cli.output import Output, discard_stdout, make_streams_safe
-from heliograph.errors import (
-    CancelledIngestError,
-    ClusterUnavailable,
-    ConflictError,
-    HeliographError,
-    InvalidRequestError,
-    MissingDependencyError,
-    ModelError,
-    NotFoundError,
-    SettingsError,
-    StaleChangesetError,
-    StoreError,
-)
 
 if TYPE_CHECKING:
     from heliograph.settings import Settings, StoreSettings
@@ -55,22 +43,22 @@ EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE
 
-EXIT_CODES: Mapping[type[HeliographError], int] = {
-    HeliographError: EXIT_FAILED,
-    SettingsError: 2,
-    InvalidRequestError: 2,
-    MissingDependencyError: 2,
-    NotFoundError: 3,
-    StoreError: 4,
-    ModelError: 5,
-    ClusterUnavailable: 5,
-    ConflictError: 6,
-    StaleChangesetError: 4,
-    CancelledIngestError: EXIT_INTERRUPTED,
+EXIT_CODES: Mapping[type[errors.HeliographError], int] = {
+    errors.HeliographError: EXIT_FAILED,
+    errors.SettingsError: 2,
+    errors.InvalidRequestError: 2,
+    errors.MissingDependencyError: 2,
+    errors.NotFoundError: 3,
+    errors.StoreError: 4,
+    errors.ModelError: 5,
+    errors.ClusterUnavailable: 5,
+    errors.ConflictError: 6,
+    errors.StaleChangesetError: 4,
+    errors.CancelledIngestError: EXIT_INTERRUPTED,
 }
 
 
-def exit_code(error: HeliographError) -> int:
+def exit_code(error: errors.HeliographError) -> int:
     """Return the code of an error's class, or of the nearest class above it."""
     return next(EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES)
 
@@ -181,7 +169,7 @@ class Session:
         """
         settings = settings or self.settings
         if not creates and workspace_is_missing(settings.store):
-            raise NotFoundError(
+            raise errors.NotFoundError(
                 f"there is no workspace {settings.store.workspace!r} in {str(settings.store.data_dir)!r} yet; "
                 "run 'heliograph index PATHS', or check --data-dir and --workspace"
             )
@@ -208,11 +196,6 @@ def uncollected() -> Generator[None]:
     finally:
         gc.freeze()
         gc.enable()
-
-
-def current_session(context: typer.Context) -> Session:
-    """Return the session of the call that a command belongs to."""
-    return cast("Session", context.obj)
 
 
 def workspace_is_missing(store: StoreSettings) -> bool:
@@ -288,10 +271,10 @@ def reported_errors(output: Output) -> Generator[None]:
         command = getattr(getattr(error, "ctx", None), "command_path", "")
         output.error(f"{said}; '{command} --help' shows how" if command else said)
         raise typer.Exit(error.exit_code) from None
-    except (HeliographError, OSError) as error:
+    except (errors.HeliographError, OSError) as error:
         if output.is_verbose:
             output.note(traceback.format_exc().rstrip())
-        if isinstance(error, HeliographError):
+        if isinstance(error, errors.HeliographError):
             output.error(error)
             raise typer.Exit(exit_code(error)) from None
         refused = error.strerror or error

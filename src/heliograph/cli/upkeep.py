@@ -7,7 +7,7 @@ knowledge out, in, and from one store to another.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -18,21 +18,19 @@ from rich.text import Text
 
 from heliograph.cli.options import MAX_OFFSET
 from heliograph.cli.output import BriefText, FlowText
-from heliograph.cli.rendering import fields_table, local_time, make_table, to_plain
-from heliograph.cli.session import EXIT_FAILED, Session, current_session
+from heliograph.cli.rendering import FOLDED, fields_table, local_time, make_table, to_plain
+from heliograph.cli.session import EXIT_FAILED, Session
 from heliograph.embedding.wrappers import build_embedding_model
 from heliograph.engine import with_store
 from heliograph.errors import StoreDamaged
 from heliograph.maintenance.archive import ExportFormat, ImportKind, ImportReport
 from heliograph.maintenance.check import CheckReport, forget_follower
-from heliograph.maintenance.migration import MigrationReport, migrate_workspace
+from heliograph.maintenance.migration import migrate_workspace
 from heliograph.maintenance.transfer import detect_import
 from heliograph.maintenance.workspace import ReembedReport, reembed_workspace, restore_workspace
-from heliograph.models import Batch
-from heliograph.settings import Settings
 from heliograph.stores.registry import salvage_store
 
-# What checks and batches look like on a terminal.
+# What checks look like on a terminal.
 
 _SHOWN = 40
 
@@ -45,35 +43,13 @@ def render_check(report: CheckReport) -> RenderableType:
     )
     if not report.problem_count:
         return Text(f"{looked}: everything agrees")
-    table = make_table()
-    for name in ("about", "id", "what is wrong"):
-        table.add_column(name, overflow="fold")
+    table = make_table(dict.fromkeys(("about", "id", "what is wrong"), FOLDED))
     for problem in report.problems[:_SHOWN]:
         table.add_row(problem.subject, problem.id, FlowText(problem.message))
     hidden = report.problem_count - min(len(report.problems), _SHOWN)
     more = f" ({hidden:,} more are not shown)" if hidden else ""
     verdict = f"{looked}: {report.problem_count:,} problems{more}, {report.repaired:,} put right"
     return Group(table, Text(verdict))
-
-
-def render_batches(batches: Sequence[Batch]) -> RenderableType:
-    """Return batches as a table."""
-    if not batches:
-        return Text("nothing was taken in yet")
-    table = make_table()
-    for name in ("batch", "documents", "chunks", "tokens", "begun", "last change"):
-        table.add_column(name, overflow="fold")
-    for batch in batches:
-        counts = ", ".join(f"{count:,} {status.value}" for status, count in sorted(batch.documents.items()))
-        table.add_row(
-            batch.track_id,
-            counts,
-            f"{batch.chunks:,}",
-            f"{batch.usage.input_tokens + batch.usage.output_tokens:,}",
-            local_time(batch.created_at),
-            local_time(batch.updated_at),
-        )
-    return table
 
 
 class Role(StrEnum):
@@ -86,11 +62,10 @@ class Role(StrEnum):
 
 
 def check(
-    ctx: typer.Context,
+    session: Session,
     repair: Annotated[bool, typer.Option("--repair", help="Put right what follows from the documents.")] = False,
 ) -> None:
     """Compare everything that is derived with what the documents say; ends with 1 if something is wrong."""
-    session = current_session(ctx)
     try:
         report = _check(session, repair=repair)
     except StoreDamaged:
@@ -111,78 +86,66 @@ def _check(session: Session, *, repair: bool) -> CheckReport:
 
 
 def rebuild(
-    ctx: typer.Context,
+    session: Session,
     role: Annotated[
         Role | None,
         typer.Option("--role", help="Fill only the engine that serves this role anew; a cache is emptied."),
     ] = None,
 ) -> None:
     """Make entities, relations, vectors and full text anew from what the documents say; answers stay the same."""
-    session = current_session(ctx)
     with session.engine() as engine, session.output.counting("looking") as progress:
         report = engine.rebuild(role.value if role else None, progress=progress)
     _show_check(session, report)
 
 
 def forget_store(
-    ctx: typer.Context,
+    session: Session,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The engine, as 'heliograph doctor' calls it.")],
 ) -> None:
     """Keep nothing more for an engine that no setting names any more."""
-    session = current_session(ctx)
     asyncio.run(forget_follower(session.settings.store, name))
-    if session.output.is_json:
-        session.output.json({"forgotten": name})
-    else:
-        session.output.note(f"{name} is forgotten; if a setting names it again, it is filled anew")
+    session.output.done({"forgotten": name}, f"{name} is forgotten; if a setting names it again, it is filled anew")
 
 
 def backup(
-    ctx: typer.Context,
+    session: Session,
     path: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; it must not be there yet.")],
 ) -> None:
     """Write the whole workspace into one file; others may go on reading and writing."""
-    session = current_session(ctx)
     with session.engine() as engine, session.output.waiting("writing the backup"):
         engine.backup(path)
     size = path.stat().st_size
-    if session.output.is_json:
-        session.output.json({"file": str(path), "bytes": size})
-    else:
-        session.output.note(f"{path} holds the workspace ({size:,} bytes); 'heliograph restore' brings it back")
+    session.output.done(
+        {"file": str(path), "bytes": size},
+        f"{path} holds the workspace ({size:,} bytes); 'heliograph restore' brings it back",
+    )
 
 
 def restore(
-    ctx: typer.Context,
+    session: Session,
     path: Annotated[Path, typer.Argument(metavar="FILE", help="A file that 'heliograph backup' wrote.")],
 ) -> None:
     """Make a workspace from a backup; --workspace names it, and there must be none of that name."""
-    session = current_session(ctx)
     store = session.settings.store
     with session.output.waiting("reading the backup"):
         asyncio.run(restore_workspace(store, path))
-    if session.output.is_json:
-        session.output.json({"workspace": store.workspace, "data_dir": str(store.data_dir)})
-    else:
-        session.output.note(f"{path} is now the workspace {store.workspace!r} in {str(store.data_dir)!r}")
+    session.output.done(
+        {"workspace": store.workspace, "data_dir": str(store.data_dir)},
+        f"{path} is now the workspace {store.workspace!r} in {str(store.data_dir)!r}",
+    )
 
 
-def vacuum(ctx: typer.Context) -> None:
+def vacuum(session: Session) -> None:
     """Give back the room of what was deleted, to the last byte of it."""
-    session = current_session(ctx)
     with session.engine() as engine, session.output.waiting("writing the store anew"):
         before = engine.stats().bytes_on_disk
         engine.vacuum()
         after = engine.stats().bytes_on_disk
-    if session.output.is_json:
-        session.output.json({"bytes_before": before, "bytes_after": after})
-    else:
-        session.output.note(f"{before:,} bytes before, {after:,} after")
+    session.output.done({"bytes_before": before, "bytes_after": after}, f"{before:,} bytes before, {after:,} after")
 
 
-def clear(ctx: typer.Context, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
+def clear(session: Session, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
     """Delete everything in the workspace."""
-    session = current_session(ctx)
     name = session.settings.store.workspace
     with session.engine() as engine:
         documents = sum(engine.stats().documents.values())
@@ -190,44 +153,49 @@ def clear(ctx: typer.Context, yes: Annotated[bool, typer.Option("--yes", "-y", h
             question = f"Delete all {documents:,} documents of the workspace {name!r}, and all that was made of them?"
             typer.confirm(question, abort=True, err=True)
         engine.clear()
-    if session.output.is_json:
-        session.output.json({"deleted_documents": documents})
-    else:
-        session.output.note(f"the workspace {name!r} is empty")
+    session.output.done({"deleted_documents": documents}, f"the workspace {name!r} is empty")
 
 
-def reembed(ctx: typer.Context) -> None:
+def reembed(session: Session) -> None:
     """Embed the workspace anew with the configured embedding; the old vectors answer until all are there."""
-    session = current_session(ctx)
+    settings = session.settings
+
+    async def work(progress: Callable[[str, int], None]) -> ReembedReport:
+        embedding = await build_embedding_model(settings.embedding)
+        try:
+            has_chat = bool(settings.chat.model)
+            return await reembed_workspace(
+                settings.store, settings.ingest, embedding, has_chat=has_chat, progress=progress
+            )
+        finally:
+            await embedding.close()
+
     with session.output.counting("looking") as progress:
-        report = asyncio.run(_reembed(session.settings, progress))
-    if session.output.is_json:
-        session.output.json(to_plain(report))
-    else:
-        session.output.note(
-            f"embedded {report.chunks:,} chunks, {report.entities:,} entities and {report.relations:,} relations anew"
-        )
+        report = asyncio.run(work(progress))
+    counts = f"{report.chunks:,} chunks, {report.entities:,} entities and {report.relations:,} relations"
+    session.output.done(to_plain(report), f"embedded {counts} anew")
 
 
 def batches(
-    ctx: typer.Context,
+    session: Session,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Batches shown at the most.")] = 20,
     offset: Annotated[int, typer.Option(min=0, max=MAX_OFFSET, help="Batches passed over.")] = 0,
 ) -> None:
     """List what was taken in together: documents by status, moments, tokens spent."""
-    session = current_session(ctx)
     with session.engine() as engine:
         found = engine.batches(offset=offset, limit=limit)
-    session.output.result(to_plain(found), lambda: render_batches(found))
-
-
-async def _reembed(settings: Settings, progress: Callable[[str, int], None]) -> ReembedReport:
-    embedding = await build_embedding_model(settings.embedding)
-    try:
-        has_chat = bool(settings.chat.model)
-        return await reembed_workspace(settings.store, settings.ingest, embedding, has_chat=has_chat, progress=progress)
-    finally:
-        await embedding.close()
+    table = make_table(dict.fromkeys(("batch", "documents", "chunks", "tokens", "begun", "last change"), FOLDED))
+    for batch in found:
+        counts = ", ".join(f"{count:,} {status.value}" for status, count in sorted(batch.documents.items()))
+        table.add_row(
+            batch.track_id,
+            counts,
+            f"{batch.chunks:,}",
+            f"{batch.usage.input_tokens + batch.usage.output_tokens:,}",
+            local_time(batch.created_at),
+            local_time(batch.updated_at),
+        )
+    session.output.result(to_plain(found), lambda: table if found else Text("nothing was taken in yet"))
 
 
 def _show_check(session: Session, report: CheckReport) -> None:
@@ -236,7 +204,7 @@ def _show_check(session: Session, report: CheckReport) -> None:
         raise typer.Exit(EXIT_FAILED)
 
 
-# What an import and a migration look like on a terminal.
+# What an import looks like on a terminal.
 
 _EXAMPLE_CELLS = 60
 _SHOWN_EXAMPLES = 3
@@ -260,34 +228,18 @@ def render_import(report: ImportReport) -> RenderableType:
     fields = fields_table(rows)
     if not report.notes:
         return fields
-    table = make_table()
-    for name in ("", "count", "what", "for example"):
-        table.add_column(name, overflow="fold", justify="right" if name == "count" else "left")
+    table = make_table({"": FOLDED, "count": {**FOLDED, "justify": "right"}, "what": FOLDED, "for example": FOLDED})
     for note in report.notes:
         examples = Group(*(BriefText(example, _EXAMPLE_CELLS) for example in note.examples[:_SHOWN_EXAMPLES]))
         table.add_row(note.kind.value, f"{note.count:,}", FlowText(note.text), examples)
     return Group(fields, Text(), table)
 
 
-def render_migration(report: MigrationReport) -> RenderableType:
-    """Return what both stores now hold alike, and what follows the target."""
-    table = make_table()
-    for name in ("what", "count", "checksum"):
-        table.add_column(name, overflow="fold", justify="right" if name == "count" else "left")
-    for item in report.kinds:
-        table.add_row(item.kind, f"{item.count:,}", item.checksum)
-    lines = [f"both stores hold the same; {report.copied:,} things were written by this run"]
-    if report.remade_texts:
-        lines.append(f"the full text of {report.remade_texts:,} was stale in the source and is right in the target")
-    lines += [f"{name} is {lag:,} commits behind" for name, lag in report.lags.items()]
-    return Group(table, Text("\n".join(lines)))
-
-
 # The commands that move knowledge: export, import, and migrate from one store to another.
 
 
 def export(
-    ctx: typer.Context,
+    session: Session,
     path: Annotated[Path, typer.Argument(metavar="PATH", help="The file or folder to write; it must not be there.")],
     form: Annotated[
         ExportFormat,
@@ -295,18 +247,15 @@ def export(
     ] = ExportFormat.JSONL,
 ) -> None:
     """Write the workspace as an archive, as CSV, GraphML or Markdown, or as a vault for Obsidian."""
-    session = current_session(ctx)
     with session.engine() as engine, session.output.waiting("writing the export"):
         count = engine.export(path, form)
-    if session.output.is_json:
-        session.output.json({"path": str(path), "format": form.value, "count": count})
-    else:
-        what = "documents" if form is ExportFormat.JSONL else "entries"
-        session.output.note(f"{path} holds the workspace as {form.value}: {count:,} {what}")
+    told = f"{count:,} {'documents' if form is ExportFormat.JSONL else 'entries'}"
+    plain = {"path": str(path), "format": form.value, "count": count}
+    session.output.done(plain, f"{path} holds the workspace as {form.value}: {told}")
 
 
 def import_(
-    ctx: typer.Context,
+    session: Session,
     places: Annotated[
         list[str],
         typer.Argument(
@@ -317,7 +266,6 @@ def import_(
     ],
 ) -> None:
     """Take in an archive, or what LightRAG, nano-graphrag or GraphRAG have written; calls no chat model."""
-    session = current_session(ctx)
     # Before the workspace is made: a wrong path shall leave none behind.
     detect_import(places)
     with session.engine(creates=True) as engine, session.output.counting("reading") as progress:
@@ -328,7 +276,7 @@ def import_(
 
 
 def migrate(
-    ctx: typer.Context,
+    session: Session,
     target: Annotated[str, typer.Option("--to", metavar="URL", help="Where to: sqlite: or postgresql://...")],
     source: Annotated[
         str | None, typer.Option("--from", metavar="URL", help="Where from; store.url if left out.", show_default=False)
@@ -347,7 +295,6 @@ def migrate(
     ] = None,
 ) -> None:
     """Copy a workspace into another store as it is, and compare both; a run that was broken off goes on."""
-    session = current_session(ctx)
     settings = session.settings
     url = settings.store.url if source is None else source
     places = (
@@ -356,4 +303,11 @@ def migrate(
     )
     with session.output.counting("looking") as progress:
         report = asyncio.run(migrate_workspace(*places, progress))
-    session.output.result(to_plain(report), lambda: render_migration(report))
+    table = make_table({"what": FOLDED, "count": {**FOLDED, "justify": "right"}, "checksum": FOLDED})
+    for item in report.kinds:
+        table.add_row(item.kind, f"{item.count:,}", item.checksum)
+    lines = [f"both stores hold the same; {report.copied:,} things were written by this run"]
+    if report.remade_texts:
+        lines.append(f"the full text of {report.remade_texts:,} was stale in the source and is right in the target")
+    lines += [f"{name} is {lag:,} commits behind" for name, lag in report.lags.items()]
+    session.output.result(to_plain(report), lambda: Group(table, Text("\n".join(lines))))

@@ -26,7 +26,7 @@ from heliograph.client.client import (
 )
 from heliograph.client.reading import AsyncAnswerStream
 from heliograph.client.records import QueryOptions
-from heliograph.client.transport import BlockingTransport, ClientOptions, Connection, Secret
+from heliograph.client.transport import BlockingTransport, ClientOptions, Connection
 from heliograph.models import DEFAULT_MODE, ModeName
 
 __all__ = ["HeliographClient", "SyncAnswerStream"]
@@ -150,7 +150,7 @@ class HeliographClient(_Blocking[AsyncHeliographClient]):
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         """Note where the service is; `AsyncHeliographClient` says what the arguments are."""
-        connection = Connection(base_url, Secret(api_key, username, password, token), options or ClientOptions())
+        connection = Connection(base_url, options or ClientOptions(), api_key, username, password, token)
         blocking = BlockingTransport(base_url, connection.options, transport)
         self._attach(ClientOver(connection, blocking, workspace))
 

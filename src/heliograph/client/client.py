@@ -12,7 +12,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import httpx
 
@@ -25,12 +25,10 @@ from heliograph.client.transport import (
     Call,
     ClientOptions,
     Connection,
-    Secret,
     Transport,
     get,
     path_of,
     read_reply,
-    request_arguments,
     send,
     transport_error,
 )
@@ -45,29 +43,12 @@ _LONGEST_PAUSE_SECONDS = 2.0
 _PAGE_SIZE = 1000
 
 
-class Service(Protocol):
-    """Sends calls to one workspace of a service."""
-
-    @property
-    def transport(self) -> Transport:
-        """What carries them."""
-        ...
-
-    async def send(self, call: Call[T]) -> T:
-        """Send a call and return its result."""
-        ...
-
-
 class _Resource:
-    """One part of a workspace.
+    """One part of a workspace, reached by its client."""
 
-    Args:
-        service: Sends calls.
-    """
-
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self._send = service.send
+    def __init__(self, client: AsyncHeliographClient) -> None:
+        self._client = client
+        self._send = client.send
 
 
 class AsyncDocuments(_Resource):
@@ -122,7 +103,7 @@ class AsyncDocuments(_Resource):
             content = file
         else:
             try:
-                content = await self._service.transport.in_thread(Path(file).read_bytes)
+                content = await self._client.transport.in_thread(Path(file).read_bytes)
             except OSError as error:
                 raise NotFoundError(f"the file {str(file)!r} cannot be read: {error.strerror or error}") from error
         form = {} if metadata is None else {"metadata": json.dumps(metadata)}
@@ -212,7 +193,7 @@ class AsyncDocuments(_Resource):
             if is_finished and page.documents:
                 continue
             found = ()
-            await self._service.transport.sleep(pause_seconds)
+            await self._client.transport.sleep(pause_seconds)
             pause_seconds = min(_LONGEST_PAUSE_SECONDS, 1.5 * pause_seconds)
 
 
@@ -512,7 +493,7 @@ class AsyncHeliographClient:
         Raises:
             InvalidRequestError: The address is none, or a name comes without a password.
         """
-        connection = Connection(base_url, Secret(api_key, username, password, token), options or ClientOptions())
+        connection = Connection(base_url, options or ClientOptions(), api_key, username, password, token)
         self._attach(connection, AsyncTransport(base_url, connection.options, transport), workspace)
 
     def _attach(self, connection: Connection, transport: Transport, workspace: str | None) -> None:
@@ -597,13 +578,14 @@ class AsyncHeliographClient:
     ) -> records.ClientRetrieval:
         """Return what an answer would be made from; nothing found is status `failure`."""
         body = _question(question, mode, options) | {"include_context": include_context}
-        return await self.send(_asking("/api/v1/retrieve", records.ClientRetrieval, body))
+        return await self.send(send("POST", "/api/v1/retrieve", records.ClientRetrieval, body, is_safe=True))
 
     async def query_data(
         self, question: str, mode: ModeName = DEFAULT_MODE.value, options: QueryOptions | None = None
     ) -> Mapping[str, Any]:
         """Return what LightRAG's `/query/data` returns, as it is."""
-        return await self.send(_asking("/query/data", Mapping[str, Any], _question(question, mode, options)))
+        body = _question(question, mode, options)
+        return await self.send(send("POST", "/query/data", Mapping[str, Any], body, is_safe=True))
 
     async def health(self) -> Mapping[str, Any]:
         """Return what the service reports of itself."""
@@ -611,7 +593,7 @@ class AsyncHeliographClient:
 
     async def log_out(self) -> None:
         """End the session of the token, with every token renewed from it."""
-        await self.send(Call("POST", "/logout", lambda _reply: None))
+        await self.send(Call("POST", "/logout", _nothing))
         self._connection.token = None
 
     async def send(self, call: Call[T]) -> T:
@@ -629,13 +611,20 @@ class AsyncHeliographClient:
         attempts = Attempts(self._connection, call)
         while True:
             if attempts.needs_login:
-                secret = self._connection.secret
-                form = {"username": secret.username or "", "password": secret.password or ""}
+                form = {"username": self._connection.username or "", "password": self._connection.password or ""}
                 self._connection.token = await self.send(
                     Call("POST", "/login", lambda reply: read_as(_Login, reply).access_token, form=form, is_login=True)
                 )
             response, failure = None, None
-            request = self.transport.build_request(request_arguments(call), self._connection.headers(self._workspace))
+            request = self.transport.http.build_request(
+                call.method,
+                call.path,
+                params=call.query or None,
+                json=call.json,
+                data=call.form or None,
+                files={"file": call.file} if call.file else None,
+                headers=self._connection.headers(self._workspace),
+            )
             try:
                 response = await self.transport.send(request)
             except httpx.HTTPError as error:
@@ -682,7 +671,3 @@ class _Login:
 
 def _question(question: str, mode: str, options: QueryOptions | None) -> dict[str, Any]:
     return {"query": question, "mode": mode} | (options.to_json() if options else {})
-
-
-def _asking(path: str, kind: type[T], body: Mapping[str, Any]) -> Call[T]:
-    return Call("POST", path, lambda reply: read_as(kind, reply), json=body, is_safe=True)

@@ -179,7 +179,13 @@ class StreamReader:
         return pieces
 
     def _take(self, line: bytes) -> list[str]:
-        told = _decoded(line)
+        try:
+            decoded = json.loads(line)
+        except (ValueError, RecursionError):
+            decoded = None
+        if not isinstance(decoded, dict):
+            raise ServiceUnavailable(f"the stream has a line that is no JSON object: {line[:100]!r}")
+        told = cast("dict[str, Any]", decoded)
         if "error" in told:
             raise problem_error(told)
         if "references" in told:
@@ -251,17 +257,3 @@ def answer_from(body: Any) -> records.ClientAnswer:
     """Return an answer from the JSON of `/query`, or from the details of a stream with its text."""
     told = read_as(Mapping[str, Any], body)
     return read_as(records.ClientAnswer, {**told, "references": told.get("references") or []})
-
-
-def _decoded(line: bytes) -> dict[str, Any]:
-    try:
-        told = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise _unknown(line) from error
-    if not isinstance(told, dict):
-        raise _unknown(line)
-    return cast("dict[str, Any]", told)
-
-
-def _unknown(line: bytes) -> HeliographError:
-    return ServiceUnavailable(f"the stream has a line that is no JSON object: {line[:100]!r}")

@@ -3,7 +3,7 @@
 A call is tried again when the service says "later" (429, 503) or could not be connected to, and only if it is safe:
 reading and asking. A token that the service renews is used from then on; one that has run out leads to one new login.
 
-A `Transport` is all that differs between the client for async code and the one that blocks: both have the same
+A `Transport` is all that differs between the client for async code and the one that blocks: both kinds have the same
 methods, but of `BlockingTransport` none ever waits for an event loop.
 """
 
@@ -14,30 +14,13 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
 import httpx
 
 from heliograph.client.reading import read_as, response_error, retry_after_seconds
 from heliograph.errors import InvalidRequestError, ServiceUnavailable
-
-__all__ = [
-    "AsyncTransport",
-    "Attempts",
-    "BlockingTransport",
-    "Call",
-    "ClientOptions",
-    "Connection",
-    "Secret",
-    "Transport",
-    "get",
-    "path_of",
-    "read_reply",
-    "request_arguments",
-    "send",
-    "transport_error",
-]
 
 T = TypeVar("T")
 
@@ -80,9 +63,9 @@ def get(path: str, kind: type[T], **query: str | int | bool | None) -> Call[T]:
     return Call("GET", path, lambda body: read_as(kind, body), query=given, is_safe=True)
 
 
-def send(method: str, path: str, kind: type[T], body: Any = None) -> Call[T]:
-    """Return a call that changes something."""
-    return Call(method, path, lambda reply: read_as(kind, reply), json=body)
+def send(method: str, path: str, kind: type[T], body: Any = None, *, is_safe: bool = False) -> Call[T]:
+    """Return a call that changes something, or, where that is safe, asks something."""
+    return Call(method, path, lambda reply: read_as(kind, reply), json=body, is_safe=is_safe)
 
 
 def path_of(*parts: str) -> str:
@@ -111,44 +94,38 @@ class ClientOptions:
         return httpx.Timeout(self.timeout_seconds, connect=self.connect_timeout_seconds)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Secret:
-    """Credentials: a key, or a name and a password to log in with, or a token; never shown."""
+@dataclass(slots=True, repr=False)
+class Connection:
+    """The state that views of one client share: where the service is, and credentials, which are never shown.
 
+    These are a key, or a name and a password to log in with, or a token, which changes when the service renews it.
+    """
+
+    base_url: str
+    options: ClientOptions
     api_key: str | None = None
     username: str | None = None
     password: str | None = None
     token: str | None = None
-
-
-@dataclass(slots=True, repr=False)
-class Connection:
-    """The state that views of one client share; its token changes when the service renews it."""
-
-    base_url: str
-    secret: Secret
-    options: ClientOptions
-    token: str | None = field(default=None)
 
     def __post_init__(self) -> None:
         if not self.base_url.startswith(("http://", "https://")):
             raise InvalidRequestError(
                 f"{self.base_url!r:.200} is no address of a service; it begins with http:// or https://"
             )
-        if (self.secret.username is None) != (self.secret.password is None):
+        if (self.username is None) != (self.password is None):
             raise InvalidRequestError("username and password belong together; give both or neither")
-        self.token = self.secret.token
 
     @property
     def needs_login(self) -> bool:
         """Whether there is a password and no token yet."""
-        return self.token is None and self.secret.password is not None
+        return self.token is None and self.password is not None
 
     def headers(self, workspace: str | None) -> dict[str, str]:
         """Return what goes with every request; a workspace's name is percent-encoded, as headers are ASCII."""
         found = {"Accept": "application/json"}
-        if self.secret.api_key is not None:
-            found["X-API-Key"] = self.secret.api_key
+        if self.api_key is not None:
+            found["X-API-Key"] = self.api_key
         if self.token is not None:
             found["Authorization"] = f"Bearer {self.token}"
         if workspace is not None:
@@ -193,11 +170,16 @@ class Attempts:
             HeliographError: There is to be none.
         """
         self._tries += 1
-        may_log_in_again = self._connection.secret.password is not None and not self._has_logged_in
+        may_log_in_again = self._connection.password is not None and not self._has_logged_in
         if response is not None and response.status_code == 401 and may_log_in_again:
             self._connection.token = None
             return 0.0
-        if self._may_repeat(response, error):
+        if response is None:
+            # A time-out of the reply is not among them: it would come again, and the service is at work on the first.
+            passes = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.RemoteProtocolError)
+        else:
+            passes = response.status_code in _LATER
+        if passes and self._call.is_safe and self._tries <= self._connection.options.retries:
             told = retry_after_seconds(response.headers) if response is not None else None
             wait = _FIRST_WAIT_SECONDS * 2 ** (self._tries - 1) if told is None else told
             if wait <= self._connection.options.max_wait_seconds:
@@ -205,28 +187,6 @@ class Attempts:
         if response is None:
             raise transport_error(self._connection, error or httpx.TransportError("nothing came")) from error
         raise response_error(response.status_code, response.content, response.headers)
-
-    def _may_repeat(self, response: httpx.Response | None, error: httpx.HTTPError | None) -> bool:
-        if not self._call.is_safe or self._tries > self._connection.options.retries:
-            return False
-        if response is not None:
-            return response.status_code in _LATER
-        # A time-out of the reply is not among them: it would come again, and the service is at work on the first.
-        return isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.RemoteProtocolError)
-
-
-def request_arguments(call: Call[Any]) -> dict[str, Any]:
-    """Return a call as httpx takes it."""
-    arguments: dict[str, Any] = {"method": call.method, "url": call.path}
-    if call.query:
-        arguments["params"] = dict(call.query)
-    if call.json is not None:
-        arguments["json"] = call.json
-    if call.form:
-        arguments["data"] = dict(call.form)
-    if call.file is not None:
-        arguments["files"] = {"file": call.file}
-    return arguments
 
 
 def read_reply(call: Call[Any], response: httpx.Response) -> Any:
@@ -257,106 +217,81 @@ def transport_error(connection: Connection, error: httpx.HTTPError) -> ServiceUn
     return ServiceUnavailable(f"the service at {connection.base_url!r} {said}")
 
 
-class Transport(Protocol):
-    """Carries requests. Its coroutines either wait for the running event loop or, all of them, block."""
+class AsyncTransport:
+    """Carries requests, and waits for the running event loop meanwhile."""
 
-    def build_request(self, arguments: Mapping[str, Any], headers: Mapping[str, str]) -> httpx.Request:
-        """Return a request to the service, as `request_arguments` describes it."""
-        ...
+    def __init__(self, base_url: str, options: ClientOptions, transport: httpx.AsyncBaseTransport | None) -> None:
+        self.http = httpx.AsyncClient(base_url=base_url, timeout=options.to_httpx(), transport=transport)
 
     async def send(self, request: httpx.Request) -> httpx.Response:
         """Return the response as soon as its headers are there."""
-        ...
+        return await self.http.send(request, stream=True)
 
     async def read(self, response: httpx.Response) -> None:
         """Read the body of a response and let go of its connection."""
-        ...
-
-    async def release(self, response: httpx.Response) -> None:
-        """Let go of the connection of a response that is not read to its end."""
-        ...
-
-    def pieces(self, response: httpx.Response) -> AsyncIterator[bytes]:
-        """Yield the body as it comes."""
-        ...
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait."""
-        ...
-
-    async def in_thread(self, function: Callable[[], T]) -> T:
-        """Return what a function returns that reads files."""
-        ...
-
-    async def close(self) -> None:
-        """Close all connections."""
-        ...
-
-
-class AsyncTransport(Transport):
-    """Waits for the running event loop."""
-
-    def __init__(self, base_url: str, options: ClientOptions, transport: httpx.AsyncBaseTransport | None) -> None:
-        self._http = httpx.AsyncClient(base_url=base_url, timeout=options.to_httpx(), transport=transport)
-
-    def build_request(self, arguments: Mapping[str, Any], headers: Mapping[str, str]) -> httpx.Request:
-        return self._http.build_request(**arguments, headers=headers)
-
-    async def send(self, request: httpx.Request) -> httpx.Response:
-        return await self._http.send(request, stream=True)
-
-    async def read(self, response: httpx.Response) -> None:
         try:
             await response.aread()
         finally:
             await response.aclose()
 
     async def release(self, response: httpx.Response) -> None:
+        """Let go of the connection of a response that is not read to its end."""
         await response.aclose()
 
     def pieces(self, response: httpx.Response) -> AsyncIterator[bytes]:
+        """Yield the body as it comes."""
         return response.aiter_bytes()
 
     async def sleep(self, seconds: float) -> None:
+        """Wait."""
         await asyncio.sleep(seconds)
 
     async def in_thread(self, function: Callable[[], T]) -> T:
+        """Return what a function returns that reads files."""
         return await asyncio.to_thread(function)
 
     async def close(self) -> None:
-        await self._http.aclose()
+        """Close all connections."""
+        await self.http.aclose()
 
 
-class BlockingTransport(Transport):
-    """Blocks the thread that calls."""
+class BlockingTransport:
+    """Carries requests as `AsyncTransport` does, but blocks the thread that calls: its coroutines never wait."""
 
     def __init__(self, base_url: str, options: ClientOptions, transport: httpx.BaseTransport | None) -> None:
-        self._http = httpx.Client(base_url=base_url, timeout=options.to_httpx(), transport=transport)
-
-    def build_request(self, arguments: Mapping[str, Any], headers: Mapping[str, str]) -> httpx.Request:
-        return self._http.build_request(**arguments, headers=headers)
+        self.http = httpx.Client(base_url=base_url, timeout=options.to_httpx(), transport=transport)
 
     async def send(self, request: httpx.Request) -> httpx.Response:
-        return self._http.send(request, stream=True)
+        """Return the response as soon as its headers are there."""
+        return self.http.send(request, stream=True)
 
     async def read(self, response: httpx.Response) -> None:
+        """Read the body of a response and let go of its connection."""
         try:
             response.read()
         finally:
             response.close()
 
     async def release(self, response: httpx.Response) -> None:
+        """Let go of the connection of a response that is not read to its end."""
         response.close()
 
     async def pieces(self, response: httpx.Response) -> AsyncIterator[bytes]:
+        """Yield the body as it comes."""
         for piece in response.iter_bytes():
             yield piece
 
     async def sleep(self, seconds: float) -> None:
+        """Block."""
         time.sleep(seconds)  # noqa: ASYNC251 (what calls it blocks)
 
     async def in_thread(self, function: Callable[[], T]) -> T:
+        """Return what a function returns, run in this thread."""
         return function()
 
     async def close(self) -> None:
-        self._http.close()
+        """Close all connections."""
+        self.http.close()
+
+
+Transport = AsyncTransport | BlockingTransport

@@ -17,7 +17,7 @@ from heliograph.ids import curation_id, relation_id, succeeding_entity_id
 from heliograph.ingest.changes import CurationChange
 from heliograph.ingest.commit import Committer
 from heliograph.ingest.reading import UNKNOWN_TYPE
-from heliograph.ingest.resolution import RuleBook, RuleLoader, entity_overrides
+from heliograph.ingest.resolution import RuleLoader, entity_overrides
 from heliograph.models import Curation, CurationKind, Entity, utc_now
 from heliograph.stores.base import Store
 from heliograph.text.names import clean_name, entity_key, name_to_entity_id
@@ -250,7 +250,8 @@ class Curator:
             await loader.load_bearers(item.entity_ids)
             book = loader.book
             for taken, name in zip(item.entity_ids, item.names, strict=True):
-                if book.is_succeeded(taken) and book.has_lost(taken) and not book.has_lost(taken, without=id_):
+                is_succeeded = book.bearer(taken) != taken
+                if is_succeeded and book.has_lost(taken) and not book.has_lost(taken, without=id_):
                     raise ConflictError(
                         f"the name {name!r} was given to another entity since; undo that first ('history' lists it)"
                     )
@@ -298,10 +299,9 @@ class Curator:
         ids = [name_to_entity_id(name) for name in clean]
         loader = RuleLoader(self._store)
         await loader.load_bearers(ids)
-        book = loader.book
-        found = [book.named(id_) for id_ in ids]
+        found = [loader.book.named(id_) for id_ in ids]
         entities = {item.id: item for item in await self._store.graph.get_entities(list(dict.fromkeys(found)))}
-        return _Scene(clean, found, [entities.get(id_) for id_ in found], book, loader)
+        return _Scene(clean, found, [entities.get(id_) for id_ in found], loader)
 
     async def _commit(self, scene: _Scene, item: Curation) -> Curation:
         (stored,) = await self._commit_all(scene, (item,))
@@ -317,18 +317,11 @@ class Curator:
 class _Scene:
     """What some names stand for now."""
 
-    def __init__(
-        self,
-        names: list[str],
-        ids: list[str],
-        entities: list[Entity | None],
-        book: RuleBook,
-        loader: RuleLoader,
-    ) -> None:
+    def __init__(self, names: list[str], ids: list[str], entities: list[Entity | None], loader: RuleLoader) -> None:
         self.names = names
         self.ids = ids
         self.entities = entities
-        self.book = book
+        self.book = loader.book
         self.loader = loader
 
     def require(self, index: int) -> Entity:

@@ -1,7 +1,7 @@
 """What passes between the process that owns the store and its workers, and the contract of what carries workers.
 
 Messages are frozen dataclasses, pickled. A worker sends `Notice`s while it works, some of which ask for an
-`Answer`, and ends each piece of work with an `Outcome`; errors travel as values. A `Launcher` starts a cluster's
+`NoticeAnswer`, and ends each piece of work with a `WorkEnd`; errors travel as values. A `Launcher` starts a cluster's
 workers, a `Worker` calls one of them; `WorkerLostError` stays between a launcher and the pool.
 """
 
@@ -85,26 +85,19 @@ class TextsEmbedded:
 
 
 @dataclass(frozen=True, slots=True)
-class LookUpReply:
-    """Asks for a kept reply; answered with a `CachedReply` or None."""
+class ReplyQuestion:
+    """Asks for the kept reply under a key, or to keep one under it; answered once that is done."""
 
     ticket: int
     key: str
+    reply: CachedReply | None = None
+
+
+Notice = ChunksBegun | ChunkRead | CallsCounted | TextsEmbedded | ReplyQuestion
 
 
 @dataclass(frozen=True, slots=True)
-class KeepReply:
-    """Asks to keep a reply; answered with None once it is durable."""
-
-    ticket: int
-    reply: CachedReply
-
-
-Notice = ChunksBegun | ChunkRead | CallsCounted | TextsEmbedded | LookUpReply | KeepReply
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
+class NoticeAnswer:
     """The answer to a worker's request, by its ticket, or the reason for a refusal."""
 
     ticket: int
@@ -113,7 +106,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class WorkEnd:
     """How a piece of work ended.
 
     Attributes:

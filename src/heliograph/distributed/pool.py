@@ -17,16 +17,15 @@ from typing import Any
 
 from heliograph.chat.wrappers import ChatMeter
 from heliograph.distributed.messages import (
-    Answer,
     CallsCounted,
     ChunkRead,
     ChunksBegun,
-    KeepReply,
     Launcher,
-    LookUpReply,
     Notice,
-    Outcome,
+    NoticeAnswer,
+    ReplyQuestion,
     TextsEmbedded,
+    WorkEnd,
     Worker,
     WorkerLostError,
     WorkerSetup,
@@ -41,7 +40,7 @@ from heliograph.stores.base import ReplyCache
 _log = logging.getLogger(__name__)
 
 
-class DocumentProgress:
+class WatchedDocument:
     """Passes the progress of one document on, each chunk once, however often the document is begun again.
 
     Args:
@@ -88,59 +87,56 @@ class Coordinator:
     def __init__(self, replies: ReplyCache | None, meter: ChatMeter) -> None:
         self._replies = replies
         self._meter = meter
-        self._watched: dict[int, DocumentProgress] = {}
+        self._watched: dict[int, WatchedDocument] = {}
 
     @contextmanager
-    def watching(self, number: int, progress: ChunkProgress) -> Generator[DocumentProgress]:
+    def watching(self, number: int, progress: ChunkProgress) -> Generator[WatchedDocument]:
         """Pass the progress of a document on within the block, and yield its record."""
-        watch = self._watched[number] = DocumentProgress(progress)
+        watch = self._watched[number] = WatchedDocument(progress)
         try:
             yield watch
         finally:
             del self._watched[number]
 
-    async def take(self, notices: Iterable[Notice]) -> list[Answer]:
+    async def take(self, notices: Iterable[Notice]) -> list[NoticeAnswer]:
         """Take notices, and return the answers to those that ask."""
-        questions: list[LookUpReply | KeepReply] = []
+        questions: list[ReplyQuestion] = []
         for notice in notices:
-            if isinstance(notice, LookUpReply | KeepReply):
+            if isinstance(notice, ReplyQuestion):
                 questions.append(notice)
-            else:
-                self._note(notice)
+                continue
+            try:
+                match notice:
+                    case ChunksBegun(number, count):
+                        if watch := self._watched.get(number):
+                            watch.begin(count)
+                    case ChunkRead(number):
+                        if watch := self._watched.get(number):
+                            watch.read_one()
+                    case CallsCounted(purpose, count):
+                        self._meter.count(purpose, count)
+                    case TextsEmbedded(usage):
+                        tell_model_calls(ModelCalls("embedding", "document", calls=1, usage=usage))
+            except Exception:  # noqa: BLE001 (news that cannot be told on must not leave questions unanswered)
+                _log.exception("what a worker told cannot be told on: %s", type(notice).__name__)
         return await asyncio.gather(*map(self._answer, questions))
 
-    def _note(self, notice: ChunksBegun | ChunkRead | CallsCounted | TextsEmbedded) -> None:
-        try:
-            match notice:
-                case ChunksBegun(number, count):
-                    if watch := self._watched.get(number):
-                        watch.begin(count)
-                case ChunkRead(number):
-                    if watch := self._watched.get(number):
-                        watch.read_one()
-                case CallsCounted(purpose, count):
-                    self._meter.count(purpose, count)
-                case TextsEmbedded(usage):
-                    tell_model_calls(ModelCalls("embedding", "document", calls=1, usage=usage))
-        except Exception:  # noqa: BLE001 (news that cannot be told on must not leave questions unanswered)
-            _log.exception("what a worker told cannot be told on: %s", type(notice).__name__)
-
-    async def _answer(self, question: LookUpReply | KeepReply) -> Answer:
+    async def _answer(self, question: ReplyQuestion) -> NoticeAnswer:
         """Return an answer, even on errors: the worker waits for one."""
         try:
             if self._replies is None:
-                return Answer(question.ticket)
-            if isinstance(question, LookUpReply):
-                return Answer(question.ticket, await self._replies.get_reply(question.key))
+                return NoticeAnswer(question.ticket)
+            if question.reply is None:
+                return NoticeAnswer(question.ticket, await self._replies.get_reply(question.key))
             await self._replies.put_reply(question.reply)
         except HeliographError as error:
-            return Answer(question.ticket, error=error)
+            return NoticeAnswer(question.ticket, error=error)
         except Exception as error:  # noqa: BLE001 (nobody else would hear of it)
             _log.exception("a worker's question cannot be answered")
             told = f"{type(error).__name__}: {error}"
             failure = HeliographError(f"kept replies cannot be used ({told}), which is a defect; please report it")
-            return Answer(question.ticket, error=failure)
-        return Answer(question.ticket)
+            return NoticeAnswer(question.ticket, error=failure)
+        return NoticeAnswer(question.ticket)
 
 
 # Embeddings that a commit waits for, per worker: one runs while the next is on its way.
@@ -216,7 +212,7 @@ class WorkerPool:
         Args:
             what: What the task is about, for messages.
             kind: Kind of the task.
-            method: A method that gives an `Outcome`.
+            method: A method that gives a `WorkEnd`.
             *arguments: Its arguments.
             number: What the worker knows the task by; it is given up there when the caller is cancelled.
 
@@ -229,7 +225,15 @@ class WorkerPool:
         for attempt in range(tries):
             try:
                 async with self._place(kind, alone=attempt > 0) as member:
-                    outcome = await self._call(member, method, arguments, number)
+                    try:
+                        outcome: WorkEnd = await member.worker.call(method, *arguments)
+                    except asyncio.CancelledError:
+                        if number is not None:
+                            member.worker.tell("give_up", number)
+                        raise
+                    except WorkerLostError:
+                        await self._replace(member)
+                        raise
             except WorkerLostError as error:
                 _log.warning("the worker with %s was lost (try %d of %d): %s", what, attempt + 1, tries, error)
                 last = error
@@ -266,17 +270,6 @@ class WorkerPool:
             await self._dismiss(member)
         await self._notify()
         await self._launcher.close()
-
-    async def _call(self, member: _Member, method: str, arguments: tuple[object, ...], number: int | None) -> Outcome:
-        try:
-            return await member.worker.call(method, *arguments)
-        except asyncio.CancelledError:
-            if number is not None:
-                member.worker.tell("give_up", number)
-            raise
-        except WorkerLostError:
-            await self._replace(member)
-            raise
 
     @asynccontextmanager
     async def _place(self, kind: TaskKind, *, alone: bool) -> AsyncGenerator[_Member]:
@@ -378,7 +371,7 @@ class WorkerPool:
 
     async def _attend(self, member: _Member) -> None:
         """Handle the messages of a worker for as long as it lives."""
-        answers: list[Answer] = []
+        answers: list[NoticeAnswer] = []
         try:
             while True:
                 answers = await self._coordinator.take(await member.worker.call("attend", answers))
@@ -418,6 +411,6 @@ class WorkerPool:
 
 
 async def _open(worker: Worker) -> None:
-    outcome: Outcome = await worker.call("open")
+    outcome: WorkEnd = await worker.call("open")
     if outcome.error is not None:
         raise outcome.error

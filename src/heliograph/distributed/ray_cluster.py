@@ -19,9 +19,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -161,11 +160,7 @@ class RayLauncher(Launcher):
 
 
 class _ReadingActor(ReadingWorker):
-    """A worker as Ray makes it, of a setup that was pickled where it can be said what cannot be.
-
-    Args:
-        setup: A `WorkerSetup`, pickled.
-    """
+    """A worker as Ray makes it, of a `WorkerSetup` that was pickled where it can be said what cannot be."""
 
     def __init__(self, setup: bytes) -> None:
         # It comes from the process that owns the cluster, as this class does.
@@ -173,11 +168,7 @@ class _ReadingActor(ReadingWorker):
 
 
 class _RayWorker(Worker):
-    """An actor.
-
-    Args:
-        actor: Its handle.
-    """
+    """An actor, by its handle."""
 
     def __init__(self, actor: Any) -> None:
         self._actor = actor
@@ -239,8 +230,14 @@ class _Connection:
             MissingDependencyError: Ray is not installed.
         """
         with self._lock:
-            ray = _load_ray()
+            check_ray()
+            ray = import_module("ray")
             if not ray.is_initialized():
+                logging.getLogger("ray").setLevel(logging.ERROR)
+                # Ray prints what befalls workers to standard output, between the results of commands; the pool tells
+                # of it.
+                printing: Any = import_module("ray._private.worker")
+                printing.print_to_stdstream = _note
                 thread = OwnThread("heliograph-ray")
                 try:
                     thread.run(lambda: self._connect(ray, settings))
@@ -267,7 +264,10 @@ class _Connection:
         while True:
             try:
                 if settings.address:
-                    _check_reachable(settings.address)
+                    # Ray itself tries for minutes where nobody listens at an address.
+                    host, mark, port = settings.address.rpartition(":")
+                    if mark and host and port.isdigit() and "://" not in settings.address:
+                        socket.create_connection((host.strip("[]"), int(port)), _REACH_SECONDS).close()
                     self._folder = tempfile.mkdtemp(prefix="ray-")
                     script_folder = os.path.dirname(os.path.realpath(sys.argv[0]))  # noqa: PTH120 (as Ray finds it)
                     ray.init(
@@ -291,7 +291,10 @@ class _Connection:
         # Paths of sockets are short by their nature, and Ray's own folder below this one is long.
         self._folder = tempfile.mkdtemp(prefix="ray-")
         import_module("ray._common.usage.usage_lib").set_usage_stats_enabled_via_env_var(False)
-        with _on_loopback():
+        # Else Ray takes an address that others reach, and lets everybody in there.
+        constants: Any = import_module("ray._private.ray_constants")
+        before, constants.ENABLE_RAY_CLUSTER = constants.ENABLE_RAY_CLUSTER, False
+        try:
             ray.init(
                 address="local",
                 num_cpus=settings.workers or os.cpu_count() or 1,
@@ -305,6 +308,8 @@ class _Connection:
                 # Ray would have its workers give way to everything else on the machine.
                 _system_config={"worker_niceness": 0},
             )
+        finally:
+            constants.ENABLE_RAY_CLUSTER = before
         at = ray.util.get_node_ip_address()
         if at != _LOOPBACK:
             raise RuntimeError(f"it listens at {at} in place of {_LOOPBACK}, where anybody could give it work")
@@ -333,29 +338,6 @@ def _runtime_env(folder: str, path: Sequence[str]) -> dict[str, Any]:
     return {"working_dir": str(empty), "env_vars": {"PYTHONPATH": os.pathsep.join(path)}}
 
 
-@contextmanager
-def _on_loopback() -> Generator[None]:
-    """Have Ray listen on loopback, where else it takes an address that others reach, and lets everybody in there."""
-    constants: Any = import_module("ray._private.ray_constants")
-    before = constants.ENABLE_RAY_CLUSTER
-    constants.ENABLE_RAY_CLUSTER = False
-    try:
-        yield
-    finally:
-        constants.ENABLE_RAY_CLUSTER = before
-
-
-def _check_reachable(address: str) -> None:
-    """Look whether anybody listens at an address, if it is one: Ray itself tries for minutes.
-
-    Raises:
-        OSError: Nobody does.
-    """
-    host, mark, port = address.rpartition(":")
-    if mark and host and port.isdigit() and "://" not in address:
-        socket.create_connection((host.strip("[]"), int(port)), _REACH_SECONDS).close()
-
-
 def _not_connected(address: str, error: Exception) -> ClusterUnavailable:
     said = _said(error)
     if address:
@@ -368,17 +350,6 @@ def _not_connected(address: str, error: Exception) -> ClusterUnavailable:
         f"a Ray cluster cannot be started on this machine ({said}); see that it has memory free, and that the path of "
         f"the temporary folder {tempfile.gettempdir()!r} is short, or set TMPDIR; or leave ingest.engine at 'local'"
     )
-
-
-def _load_ray() -> Any:
-    check_ray()
-    ray = import_module("ray")
-    if not ray.is_initialized():
-        logging.getLogger("ray").setLevel(logging.ERROR)
-        # Ray prints what befalls workers to standard output, between the results of commands; the pool tells of it.
-        worker: Any = import_module("ray._private.worker")
-        worker.print_to_stdstream = _note
-    return ray
 
 
 def _note(data: dict[str, Any], *_: object, **__: object) -> None:

@@ -2,7 +2,7 @@
 
 A worker knows neither the store nor the cluster. It cannot call the owner of the store, so its notices and
 questions wait in an `Outbox` until the owner comes for them and brings answers. Whatever goes wrong ends as the
-error of an `Outcome`.
+error of a `WorkEnd`.
 """
 
 from __future__ import annotations
@@ -16,18 +16,17 @@ from heliograph._version import __version__
 from heliograph.chat.base import ChatModel, Purpose
 from heliograph.chat.wrappers import CallCount, ChatMeter, build_chat_model, wrap_chat_model
 from heliograph.distributed.messages import (
-    Answer,
     CallsCounted,
     ChunkRead,
     ChunksBegun,
-    KeepReply,
-    LookUpReply,
     Notice,
-    Outcome,
+    NoticeAnswer,
+    ReplyQuestion,
     TextsEmbedded,
+    WorkEnd,
     WorkerSetup,
 )
-from heliograph.documents.base import LoadedDocument, RawDocument
+from heliograph.documents.base import RawDocument
 from heliograph.documents.isolation import DocumentReader, limits_of
 from heliograph.embedding.base import EmbeddingKind, EmbeddingModel, Embeddings
 from heliograph.embedding.wrappers import build_embedding_model
@@ -75,7 +74,7 @@ class Outbox:
         finally:
             del self._asked[ticket]
 
-    async def exchange(self, answers: Sequence[Answer]) -> list[Notice]:
+    async def exchange(self, answers: Sequence[NoticeAnswer]) -> list[Notice]:
         """Hand over answers, then wait a while for notices and take them all; there may be none."""
         for answer in answers:
             asked = self._asked.get(answer.ticket)
@@ -94,8 +93,8 @@ class Outbox:
 
     def take_news(self) -> list[Notice]:
         """Take what needs no answer."""
-        news: list[Notice] = [notice for notice in self._notices if not isinstance(notice, LookUpReply | KeepReply)]
-        self._notices = [notice for notice in self._notices if isinstance(notice, LookUpReply | KeepReply)]
+        news: list[Notice] = [notice for notice in self._notices if not isinstance(notice, ReplyQuestion)]
+        self._notices = [notice for notice in self._notices if isinstance(notice, ReplyQuestion)]
         return news
 
 
@@ -110,10 +109,10 @@ class RelayedReplies(ReplyCache):
         self._outbox = outbox
 
     async def get_reply(self, key: str) -> CachedReply | None:
-        return await self._outbox.ask(lambda ticket: LookUpReply(ticket, key))
+        return await self._outbox.ask(lambda ticket: ReplyQuestion(ticket, key))
 
     async def put_reply(self, reply: CachedReply) -> None:
-        await self._outbox.ask(lambda ticket: KeepReply(ticket, reply))
+        await self._outbox.ask(lambda ticket: ReplyQuestion(ticket, reply.key, reply))
 
     async def delete_replies(self, cache_type: str | None = None) -> int:
         """Refuse: replies are dropped by who owns the store.
@@ -183,19 +182,19 @@ class ReadingWorker:
         self._models: _Models | None = None
         self._reading: dict[int, asyncio.Task[object]] = {}
 
-    async def open(self) -> Outcome:
+    async def open(self) -> WorkEnd:
         """Make the models ready; to be called once, before anything else.
 
         A `ClusterUnavailable` comes out if this process runs another version, a `SettingsError` if the settings do
         not go together, and a `ModelError` if a model cannot be made ready.
         """
-        return await self._end("opening a worker", self._open())
+        return await self._end("opening a worker", self._open)
 
-    async def load(self, raw: RawDocument) -> Outcome:
+    async def load(self, raw: RawDocument) -> WorkEnd:
         """Return what the bytes of a source say, a `LoadedDocument`; errors are those of `DocumentReader.load`."""
-        return await self._end(repr(raw.name), self._load(raw))
+        return await self._end(repr(raw.name), lambda: asyncio.to_thread(self._opened.documents.load, raw))
 
-    async def read(self, number: int, task: ReadingTask, stored: StoredChunks) -> Outcome:
+    async def read(self, number: int, task: ReadingTask, stored: StoredChunks) -> WorkEnd:
         """Return a `DocumentReading` with the vectors of its passages; errors are those of `Reader.read`.
 
         Args:
@@ -207,17 +206,19 @@ class ReadingWorker:
         if current is not None:
             self._reading[number] = current
         try:
-            return await self._end(f"the document {task.document.source!r}", self._read(number, task, stored))
+            what = f"the document {task.document.source!r}"
+            return await self._end(what, lambda: self._read(number, task, stored))
         except asyncio.CancelledError:
-            return Outcome(error=CancelledIngestError(f"reading {task.document.source!r} was given up"))
+            return WorkEnd(error=CancelledIngestError(f"reading {task.document.source!r} was given up"))
         finally:
             self._reading.pop(number, None)
 
-    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Outcome:
+    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> WorkEnd:
         """Return `Embeddings`; errors are those of `EmbeddingModel.embed`."""
-        return await self._end(f"the embedding of {len(texts)} texts", self._embed(texts, kind))
+        what = f"the embedding of {len(texts)} texts"
+        return await self._end(what, lambda: self._embed(texts, kind))
 
-    async def attend(self, answers: Sequence[Answer]) -> list[Notice]:
+    async def attend(self, answers: Sequence[NoticeAnswer]) -> list[Notice]:
         """Take answers in; return the messages to send, waiting a while if there are none."""
         return await self._outbox.exchange(answers)
 
@@ -236,14 +237,14 @@ class ReadingWorker:
             if models.chat is not None:
                 await models.chat.close()
 
-    async def _end(self, what: str, work: Awaitable[object]) -> Outcome:
+    async def _end(self, what: str, work: Callable[[], Awaitable[object]]) -> WorkEnd:
         try:
-            value = await work
+            value = await work()
         except HeliographError as error:
-            return Outcome(error=error, notices=self._outbox.take_news())
+            return WorkEnd(error=error, notices=self._outbox.take_news())
         except Exception as error:  # noqa: BLE001 (not swallowed: who gave the work logs it)
-            return Outcome(error=IngestError.of_defect(what, error), notices=self._outbox.take_news())
-        return Outcome(value, notices=self._outbox.take_news())
+            return WorkEnd(error=IngestError.of_defect(what, error), notices=self._outbox.take_news())
+        return WorkEnd(value, notices=self._outbox.take_news())
 
     async def _open(self) -> None:
         setup = self._setup
@@ -268,9 +269,6 @@ class ReadingWorker:
         if self._models is None:
             raise ClusterUnavailable("a worker was given work before it was opened; this is a defect, please report it")
         return self._models
-
-    async def _load(self, raw: RawDocument) -> LoadedDocument:
-        return await asyncio.to_thread(self._opened.documents.load, raw)
 
     async def _embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
         return await self._opened.embedding.embed(texts, kind)

@@ -42,6 +42,17 @@ class Limits:
     max_memory_bytes: int = 2_000_000_000
     timeout_seconds: float = 120.0
 
+    def check_pages(self, name: str, count: int, what: str = "pages") -> None:
+        """Refuse what has too many pages, slides, sheets or chapters.
+
+        Raises:
+            IngestError: It has; says which limit to raise.
+        """
+        if count > self.max_pages:
+            raise IngestError(
+                f"{name!r} has {count:,} {what}, more than {self.max_pages:,}; split it, or raise documents.max_pages"
+            )
+
     def most_unpacked(self, packed_bytes: int) -> int:
         """Return to how many bytes so many packed ones may unpack."""
         return min(self.max_unpacked_bytes, max(_RATIO_FROM_BYTES, int(packed_bytes * self.max_compression_ratio)))
@@ -129,9 +140,6 @@ class Loader(ABC):
             IngestError: They are broken, encrypted, of another kind or beyond a limit.
             MissingDependencyError: The package that reads them is not installed.
         """
-
-
-# Pages put together into one text, with the place where each starts.
 
 
 def join_pages(pages: Sequence[str]) -> tuple[str, tuple[int, ...]]:

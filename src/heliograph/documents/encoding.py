@@ -34,8 +34,18 @@ _HIGH = re.compile(rb"[\x80-\xff]")
 def find_code_page(data: bytes) -> str | None:
     """Return Python's name of the encoding, or None where none of them fits better than a Western one."""
     sample = data[:_SAMPLE_BYTES]
-    pages = (name for name, fits in _OF_TWO_BYTES if fits(sample, name))
-    return _find_alphabet(sample) or next(pages, None)
+    high = len(_HIGH.findall(sample))
+    if high and sum(map(len, _HIGH_RUN.findall(sample))) >= 0.8 * high:
+        # The part of the letters that are among the most frequent ones; 0 if not nearly all are of the alphabet.
+        shares: dict[str, float] = {}
+        for name, alphabet, common in _ALPHABETS:
+            letters = re.findall(alphabet, _decoded(sample, name))
+            is_alphabet = len(letters) >= 0.85 * high
+            shares[name] = is_alphabet * sum(letter in common for letter in letters) / max(1, len(letters))
+        best = max(shares, key=lambda name: shares[name])
+        if shares[best] >= 0.45:
+            return best
+    return next((name for name, fits in _OF_TWO_BYTES if fits(sample, name)), None)
 
 
 def _share(pattern: re.Pattern[str], text: str) -> float:
@@ -64,20 +74,6 @@ def _is_simplified(sample: bytes, name: str) -> bool:
 def _is_traditional(sample: bytes, name: str) -> bool:
     text = _decoded(sample, name)
     return len(_BIG5_COMMON.findall(sample)) >= 0.9 * max(1, len(_BEYOND_ASCII.findall(text))) and bool(text)
-
-
-def _find_alphabet(sample: bytes) -> str | None:
-    high = len(_HIGH.findall(sample))
-    if sum(map(len, _HIGH_RUN.findall(sample))) < 0.8 * high or not high:
-        return None
-    # The part of the letters that are among the most frequent ones; 0 if not nearly all are of the alphabet.
-    shares: dict[str, float] = {}
-    for name, alphabet, common in _ALPHABETS:
-        letters = re.findall(alphabet, _decoded(sample, name))
-        is_alphabet = len(letters) >= 0.85 * high
-        shares[name] = is_alphabet * sum(letter in common for letter in letters) / max(1, len(letters))
-    best = max(shares, key=lambda name: shares[name])
-    return best if shares[best] >= 0.45 else None
 
 
 _OF_TWO_BYTES: tuple[tuple[str, Callable[[bytes, str], bool]], ...] = (
@@ -113,9 +109,7 @@ _SIGNATURES = (
     (b"PK\x03\x04", "ZIP or Office"),
     (b"\xd0\xcf\x11\xe0", "older Office"),
     (b"{\\rtf", "RTF"),
-    (b"\x89PNG", "PNG"),
     (b"GIF8", "GIF"),
-    (b"\xff\xd8\xff", "JPEG"),
     (b"\x1f\x8b", "gzip"),
     (b"7z\xbc\xaf", "7-Zip"),
     (b"\x7fELF", "program"),
@@ -158,29 +152,22 @@ def decode_text(data: bytes, name: str, charset: str = "") -> str:
         if charset and codecs.lookup(charset).name not in _NEVER_DECLARED:
             text = data.decode(charset)
     if text is None:
-        text = _decode_utf8(data)
-    if text is None:
-        code_page = find_code_page(data)
-        text = None if code_page is None else data.decode(code_page, "replace")
-    return _decode_latin(data, name) if text is None else text
-
-
-def _decode_utf8(data: bytes) -> str | None:
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        text = data.decode("utf-8", "replace")
-    damaged = text.count("\ufffd")
-    whole = len(text) - len(text.encode("ascii", "ignore")) - damaged
-    return text if whole >= _WHOLE_PER_DAMAGED * damaged else None
-
-
-def _decode_latin(data: bytes, name: str) -> str:
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError:
+            mended = data.decode("utf-8", "replace")
+            damaged = mended.count("\ufffd")
+            whole = len(mended) - len(mended.encode("ascii", "ignore")) - damaged
+            text = mended if whole >= _WHOLE_PER_DAMAGED * damaged else None
+    if text is None and (code_page := find_code_page(data)) is not None:
+        text = data.decode(code_page, "replace")
+    if text is not None:
+        return text
     try:
         text = data.decode("cp1252")
     except UnicodeDecodeError:
         text = data.decode("latin-1")
-    sample = text[:_SAMPLE_BYTES]
-    if len(_LATIN_CONTROL.findall(sample)) > _MAX_CONTROL_SHARE * len(sample):
+    beginning = text[:_SAMPLE_BYTES]
+    if len(_LATIN_CONTROL.findall(beginning)) > _MAX_CONTROL_SHARE * len(beginning):
         raise IngestError(f"{name!r} is in no encoding known here; save it as UTF-8")
     return text

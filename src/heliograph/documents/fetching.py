@@ -19,11 +19,6 @@ from heliograph.documents.base import RawDocument
 from heliograph.errors import IngestError
 from heliograph.settings import DocumentSettings
 
-# Which network addresses may be reached: those of the public internet, unless others are allowed.
-#
-# A name is resolved once, every address it has is checked, and the connection then goes to a checked address itself,
-# so an answer that changes between check and connection (DNS rebinding) gains nothing.
-
 # Gives the addresses of a host for a port, as texts.
 Resolver = Callable[[str, int], Awaitable[list[str]]]
 
@@ -102,9 +97,6 @@ def _carried(address: ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
     return []
 
 
-# Fetching one URL: http and https only, within limits of size and time, every redirect checked like the first
-# address.
-#
 # The connection goes to the address that was checked, under the name that was asked for: the Host header, and the
 # name in TLS and its certificate, stay those of the URL. Proxies of the environment are not used, as they would
 # resolve names themselves.

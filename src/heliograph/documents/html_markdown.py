@@ -15,8 +15,7 @@ from typing import Any
 from heliograph.documents.markdown import fence, markdown_table
 from heliograph.documents.terminal_text import is_manual_page, terminal_markdown
 
-# The cells of an HTML table: spans resolved, tables that only place things on a page told from tables of data.
-
+# A selectolax node; the package has no types for a lexbor node's attributes.
 Node = Any
 
 # Spans beyond these are mistakes, or made to exhaust memory.
@@ -57,17 +56,18 @@ def read_table(table: Node, read_cell: Callable[[Node], str]) -> list[list[str]]
         read_cell: Gives the text of a cell.
     """
     rows: list[list[str]] = []
-    from_above: dict[int, _Spanning] = {}
+    # By column, of a cell that reaches into rows below: into how many, and its text.
+    from_above: dict[int, tuple[int, str]] = {}
     for row in _rows(table):
         texts: list[str] = []
-        below: dict[int, _Spanning] = {}
+        below: dict[int, tuple[int, str]] = {}
         for cell in _cells(row):
             _carry_down(texts, from_above, below)
             if len(texts) >= _MAX_COLUMNS:
                 break
             text, height = read_cell(cell), _span(cell, "rowspan", _MAX_ROW_SPAN)
             if height > 1:
-                below[len(texts)] = _Spanning(height - 1, text)
+                below[len(texts)] = (height - 1, text)
             texts += [text, *[""] * (_span(cell, "colspan", _MAX_COLUMNS) - 1)]
         _carry_down(texts, from_above, below)
         rows.append(texts[:_MAX_COLUMNS])
@@ -75,20 +75,13 @@ def read_table(table: Node, read_cell: Callable[[Node], str]) -> list[list[str]]
     return rows
 
 
-@dataclass(frozen=True, slots=True)
-class _Spanning:
-    """A cell that reaches into this many rows below."""
-
-    rows: int
-    text: str
-
-
-def _carry_down(texts: list[str], from_above: dict[int, _Spanning], below: dict[int, _Spanning]) -> None:
+def _carry_down(texts: list[str], from_above: dict[int, tuple[int, str]], below: dict[int, tuple[int, str]]) -> None:
     """Append the cells that rows above put next in this one."""
     while (cell := from_above.pop(len(texts), None)) is not None:
-        if cell.rows > 1:
-            below[len(texts)] = _Spanning(cell.rows - 1, cell.text)
-        texts.append(cell.text)
+        rows, text = cell
+        if rows > 1:
+            below[len(texts)] = (rows - 1, text)
+        texts.append(text)
 
 
 def _rows(table: Node) -> Iterator[Node]:
@@ -104,19 +97,13 @@ def _cells(row: Node) -> Iterator[Node]:
 
 
 def _elements(node: Node) -> Iterator[Node]:
-    child = node.first_child
-    while child is not None:
-        if child.is_element_node:
-            yield child
-        child = child.next
+    return (child for child in _children(node) if child.is_element_node)
 
 
 def _span(cell: Node, name: str, most: int) -> int:
     value = (cell.attributes.get(name) or "").strip()
     return max(1, min(int(value), most)) if value.isascii() and value.isdigit() and len(value) < 9 else 1
 
-
-# A selectolax node; the package has no types for a lexbor node's attributes.
 
 _HEADINGS = {"h1": 1, "h2": 2, "h3": 3, "h4": 4, "h5": 5, "h6": 6}
 _BLOCKS = frozenset(_HEADINGS) | {
@@ -221,7 +208,25 @@ def _block(node: Node, depth: int) -> Iterator[str]:
 
 
 def _list(node: Node, depth: int) -> Iterator[str]:
-    if items := list(_items(node, depth)):
+    start = node.attributes.get("start") or ""
+    number = int(start) if start.isascii() and start.isdigit() and len(start) < 9 else 1
+    items: list[str] = []
+    for child in _children(node):
+        if child.is_text_node and (loose := _SPACE.sub(" ", child.text_content or "").strip()):
+            items.append(loose)
+        if not child.is_element_node or child.tag in _DROPPED or is_hidden(child.attributes):
+            continue
+        blocks = list(_blocks(child, depth + 1)) if child.tag == "li" else list(_block(child, depth + 1))
+        if not blocks:
+            continue
+        mark = f"{number}. " if node.tag == "ol" else "- "
+        number += 1
+        # The first block stands after the mark, the others below it, indented, lists without a blank line.
+        text = blocks[0].removeprefix("\\")
+        for block in blocks[1:]:
+            text += ("\n" if re.match(r"(- |\d+\. )", block) else "\n\n") + block
+        items.append(mark + re.sub(r"\n(?=[^\n])", "\n" + " " * len(mark), text))
+    if items:
         yield "\n".join(items)
 
 
@@ -303,44 +308,14 @@ def _code(node: Node, _depth: int) -> Iterator[str]:
     if is_manual_page(code) and (page := terminal_markdown(code)):
         yield page.rstrip()
     elif code.strip():
-        yield fence(code, _code_language(node))
-
-
-def _code_language(node: Node) -> str:
-    inner = node.css_first("code")
-    marked = [inner, node, node.parent, node.parent.parent if node.parent is not None else None]
-    for candidate in marked:
-        if candidate is not None and candidate.is_element_node:
-            classes = f"{candidate.attributes.get('class') or ''} {candidate.attributes.get('data-lang') or ''}".strip()
-            match = _CODE_LANGUAGE.search(classes)
-            if match and match[1].lower() not in _NO_LANGUAGE:
-                return match[1].lower()
-    return ""
-
-
-def _items(node: Node, depth: int) -> Iterator[str]:
-    start = node.attributes.get("start") or ""
-    number = int(start) if start.isascii() and start.isdigit() and len(start) < 9 else 1
-    for child in _children(node):
-        if child.is_text_node and (loose := _SPACE.sub(" ", child.text_content or "").strip()):
-            yield loose
-        if not child.is_element_node or child.tag in _DROPPED or is_hidden(child.attributes):
-            continue
-        blocks = list(_blocks(child, depth + 1)) if child.tag == "li" else list(_block(child, depth + 1))
-        if not blocks:
-            continue
-        mark = f"{number}. " if node.tag == "ol" else "- "
-        number += 1
-        yield _item(mark, blocks)
-
-
-def _item(mark: str, blocks: list[str]) -> str:
-    """Return an item: its first block after the mark, the others below it, indented, lists without a blank line."""
-    indent = " " * len(mark)
-    text = blocks[0].removeprefix("\\")
-    for block in blocks[1:]:
-        text += ("\n" if re.match(r"(- |\d+\. )", block) else "\n\n") + block
-    return mark + re.sub(r"\n(?=[^\n])", "\n" + indent, text)
+        inner = node.css_first("code")
+        language = ""
+        for marked in (inner, node, node.parent, node.parent.parent if node.parent is not None else None):
+            if not language and marked is not None and marked.is_element_node:
+                classes = f"{marked.attributes.get('class') or ''} {marked.attributes.get('data-lang') or ''}".strip()
+                match = _CODE_LANGUAGE.search(classes)
+                language = match[1].lower() if match and match[1].lower() not in _NO_LANGUAGE else ""
+        yield fence(code, language)
 
 
 def _definitions(node: Node, depth: int) -> Iterator[str]:

@@ -27,8 +27,6 @@ from heliograph.documents.registry import find_loader, load_document
 from heliograph.errors import HeliographError, IngestError, MissingDependencyError
 from heliograph.settings import DocumentSettings, isolated_environment
 
-# From a path to bytes: only regular files, only as long as allowed.
-
 
 def read_file(path: str | os.PathLike[str], max_bytes: int, name: str = "") -> RawDocument:
     """Return a file's bytes; blocks.
@@ -191,12 +189,14 @@ class DocumentReader:
 
 
 def _start() -> subprocess.Popen[bytes]:
-    """Return a process that is ready to read.
-
-    Raises:
-        HeliographError: It cannot be started, which is the fault of no document.
-    """
-    search_path = [path for path in sys.path if Path(path).is_absolute() and not _is_working_folder(path)]
+    """Return a process that is ready to read; raises if it cannot be started, which is the fault of no document."""
+    search_path: list[str] = []
+    for path in sys.path:
+        is_working_folder = False
+        with suppress(OSError):
+            is_working_folder = os.path.samefile(path, os.curdir)  # noqa: PTH121 (cwd() fails where it was removed)
+        if Path(path).is_absolute() and not is_working_folder:
+            search_path.append(path)
     command = [sys.executable, "-I", "-c", _START, str(_PACKAGE), *search_path]
     try:
         process = subprocess.Popen(
@@ -206,7 +206,8 @@ def _start() -> subprocess.Popen[bytes]:
             stderr=subprocess.DEVNULL,
             bufsize=0,
             cwd="/",
-            env=isolated_environment(),
+            # NumPy's own threads, of which each takes memory before there is any work.
+            env={**isolated_environment(), "OPENBLAS_NUM_THREADS": "1"},
             start_new_session=True,
         )
     except OSError as error:
@@ -224,13 +225,6 @@ def _start() -> subprocess.Popen[bytes]:
         raise
     _end(process)
     raise _not_started(told)
-
-
-def _is_working_folder(path: str) -> bool:
-    try:
-        return os.path.samefile(path, os.curdir)  # noqa: PTH121 (Path.cwd() fails in a folder that was removed)
-    except OSError:
-        return False
 
 
 def _not_started(told: str) -> HeliographError:
@@ -252,11 +246,7 @@ def _end(process: subprocess.Popen[bytes]) -> int:
 def _exchange(
     process: subprocess.Popen[bytes], raw: RawDocument, limits: Limits, drawing: tuple[int, int] | None
 ) -> dict[str, Any] | None:
-    """Send a document, to be read or to have a page drawn, and return the reply, or None if the process died.
-
-    Raises:
-        IngestError: No reply came in time.
-    """
+    """Send a document, to be read or to have a page drawn, and return the reply, or None if the process died."""
     header: dict[str, Any] = {
         "name": raw.name,
         "mime_type": raw.mime_type,
@@ -271,7 +261,9 @@ def _exchange(
         for body in (json.dumps(header).encode(), raw.data):
             _send(stdin, len(body).to_bytes(_LENGTH_BYTES, "big"), deadline)
             _send(stdin, body, deadline)
-        reply = _receive(stdout, deadline)
+        # An empty frame after each page that was read off a picture, which takes seconds.
+        while (reply := _receive(stdout, deadline)) == b"":
+            deadline = time.monotonic() + limits.timeout_seconds
     except BrokenPipeError:
         return None
     except TimeoutError as error:
@@ -324,16 +316,12 @@ def _streams(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
 def _reply_of(reply: dict[str, Any]) -> dict[str, Any]:
     """Return a reply that is no refusal; raises those."""
     if "missing" in reply:
-        raise _missing(reply["missing"])
+        # With the message that it had in the process.
+        error = MissingDependencyError("")
+        error.args, error.msg = (reply["missing"],), reply["missing"]
+        raise error
     if "refused" in reply:
         refusal = IngestError(reply["refused"])
         refusal.traceback = reply.get("traceback", "")
         raise refusal
     return reply
-
-
-def _missing(message: str) -> MissingDependencyError:
-    """Return the error with the message that it had in the process."""
-    error = MissingDependencyError("")
-    error.args, error.msg = (message,), message
-    return error

@@ -5,7 +5,8 @@ from __future__ import annotations
 import email
 import email.policy
 import re
-from email.message import EmailMessage, MIMEPart
+from contextlib import suppress
+from email.message import EmailMessage
 from email.utils import parsedate_to_datetime
 
 from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument
@@ -36,9 +37,12 @@ class MailLoader(Loader):
         message = email.message_from_bytes(raw.data, policy=email.policy.default)
         if not any(name in message for name in _LEAST_HEADERS):
             raise IngestError(f"{raw.name!r} is not an e-mail message: it has no headers; save it as .eml again")
+        created_at = ""
+        with suppress(ValueError, TypeError, IndexError, OverflowError):
+            created_at = parsedate_to_datetime(_header(message, "Date")).isoformat()
         metadata = {
             "author": _header(message, "From"),
-            "created_at": _date(message),
+            "created_at": created_at,
             "recipients": _header(message, "To"),
         }
         return LoadedDocument(raw.name, _header(message, "Subject"), _as_markdown(message, raw.name, 1), metadata)
@@ -96,13 +100,6 @@ def _header(message: EmailMessage, name: str) -> str:
     return " ".join(clean_text(value).split())
 
 
-def _date(message: EmailMessage) -> str:
-    try:
-        return parsedate_to_datetime(_header(message, "Date")).isoformat()
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return ""
-
-
 def _body(message: EmailMessage, name: str) -> str:
     for kind in ("plain", "html"):
         try:
@@ -110,13 +107,8 @@ def _body(message: EmailMessage, name: str) -> str:
         except (AttributeError, ValueError, LookupError) as error:
             raise IngestError(f"{name!r} is a message whose parts are broken ({error}); save it again") from error
         if part is not None:
-            text = _text(part, name)
+            data = part.get_payload(decode=True)
+            text = decode_text(data, name, part.get_content_charset() or "") if isinstance(data, bytes) else ""
             if text.strip():
                 return html_to_markdown(text) if kind == "html" else text
     return ""
-
-
-def _text(part: MIMEPart, name: str) -> str:
-    data = part.get_payload(decode=True)
-    charset = part.get_content_charset() or ""
-    return decode_text(data, name, charset) if isinstance(data, bytes) else ""

@@ -65,24 +65,8 @@ _BULLETS = frozenset({"•", "*", "-", "o", "–", "—", "·", "+"})
 _NUMBERED = re.compile(r"[(\[]?(?:\d{1,3}|[a-zA-Z])[.):\]]\)?")
 # Macros of mdoc that enclose what follows them on their line, and those that open or close a part over lines.
 _AROUND = {"Op": "[]", "Dq": "“”", "Qq": '""', "Sq": "‘’", "Ql": "‘’", "Pq": "()", "Aq": "<>", "Bq": "[]", "Brq": "{}"}
-_OPEN_OR_CLOSE = {
-    "Oo": "[",
-    "Oc": "]",
-    "Po": "(",
-    "Pc": ")",
-    "Ao": "<",
-    "Ac": ">",
-    "Bo": "[",
-    "Bc": "]",
-    "Bro": "{",
-    "Brc": "}",
-    "Do": "“",
-    "Dc": "”",
-    "Qo": '"',
-    "Qc": '"',
-    "So": "‘",
-    "Sc": "’",
-}
+_OVER_LINES = "Oo Oc Po Pc Ao Ac Bo Bc Bro Brc Do Dc Qo Qc So Sc"
+_OPEN_OR_CLOSE: dict[str, str] = dict(zip(_OVER_LINES.split(), '[]()<>[]{}“”""‘’', strict=True))
 # Macros of mdoc that only say what kind of word follows.
 _KINDS = """Ad An Ar At Bsx Bx Cd Cm Dv Em Er Ev Fa Fc Fn Fo Fr Ft Fx Ic In Li Lk Lb Ms Mt No Nx Ox Pa Sx Sy Tn Ux Va Vt
     Xo Xc Ta St Rv Ex Bf Ef"""
@@ -170,7 +154,11 @@ class _Page:
 
     def _obey(self, name: str, rest: str) -> None:
         if name in _DEFINITIONS:
-            self._skip_definition(name, rest)
+            # A macro's name and, if another than `..`, what ends it.
+            words = _COMMENT.sub("", rest).split()
+            given = words[:1] if name == "ig" else words[1:2]
+            end = f".{given[0]}" if given else ".."
+            next((line for line in self._lines if line.rstrip() == end), None)
         elif name in {"if", "ie", "el", "while"}:
             self._choose(name, rest)
         elif name in {"ds", "as"}:
@@ -316,7 +304,10 @@ class _Page:
                     in_cell = rows[-1][-1] == "T{"
                     cell = []
                 else:
-                    cell.append(self._text_of(line))
+                    request = _REQUEST.fullmatch(line) if line[:1] in {".", "'"} else None
+                    words = self._arguments(request["rest"]) if request is not None else [self._plain(line)]
+                    joint = "" if request is not None and request["name"] in _ALTERNATING else " "
+                    cell.append(joint.join(words))
             elif line.startswith(".T&"):
                 in_formats = True
             elif line.strip() in {"_", "="} or line.startswith((".", "'")):
@@ -326,22 +317,6 @@ class _Page:
                 in_cell = rows[-1][-1] == "T{"
         if table := markdown_table(rows):
             self.blocks.append(table)
-
-    def _text_of(self, line: str) -> str:
-        request = _REQUEST.fullmatch(line) if line[:1] in {".", "'"} else None
-        if request is None:
-            return self._plain(line)
-        words = self._arguments(request["rest"])
-        return "".join(words) if request["name"] in _ALTERNATING else " ".join(words)
-
-    def _skip_definition(self, name: str, rest: str) -> None:
-        # A macro's name and, if another than `..`, what ends it.
-        words = _COMMENT.sub("", rest).split()
-        given = words[:1] if name == "ig" else words[1:2]
-        end = f".{given[0]}" if given else ".."
-        for line in self._lines:
-            if line.rstrip() == end:
-                break
 
     def _choose(self, name: str, rest: str) -> None:
         """Read the branch for a terminal, and leave out what is for printers or asks what cannot be known."""

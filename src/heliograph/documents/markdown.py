@@ -8,23 +8,16 @@ structure that retrieval uses is read here: headings, title, front matter. Rows 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import PurePath
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from heliograph.documents.base import Limits, LoadedDocument
 from heliograph.errors import IngestError
 from heliograph.text.analysis import detect_language
-
-# What every text goes through before it is stored, whether it comes from a file or from a caller.
-#
-# Any string goes in. What comes out has the line feed as its only line end, no NUL or other control character but
-# tab, no byte order mark and no lone surrogate, so every later room may encode, store and show it. Clean text comes
-# back as it is.
 
 _LINE_ENDS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
 _REMOVED = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff]")
@@ -49,8 +42,6 @@ def replace_surrogates(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-# Rows of cells as a Markdown table.
-
 # A file of one long row and many short ones would fill up to its square.
 _MOST_FILLED_CELLS = 10_000_000
 
@@ -62,22 +53,17 @@ def markdown_table(rows: Iterable[Sequence[str]]) -> str:
     one at the right end, are left out. White space in a cell becomes one space, as a cell is one line. No rows are the
     empty string.
     """
-    filled = [cells for cells in ([_cell(cell) for cell in row] for row in rows) if any(cells)]
+    read = ([" ".join(cell.replace("|", "\\|").split()) for cell in row] for row in rows)
+    filled = [cells for cells in read if any(cells)]
     if not filled:
         return ""
     width = max(max(index + 1 for index, cell in enumerate(cells) if cell) for cells in filled)
     fills = width * len(filled) <= _MOST_FILLED_CELLS
-    lines = [_line(cells, width if fills else min(width, len(cells))) for cells in filled]
+    lines: list[str] = []
+    for cells in filled:
+        padded = [*cells[:width], *([""] * (width - len(cells)) if fills else ())]
+        lines.append(f"| {' | '.join(padded)} |")
     return "\n".join((lines[0], "|" + " --- |" * width, *lines[1:]))
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.replace("|", "\\|").split())
-
-
-def _line(cells: Sequence[str], width: int) -> str:
-    padded = [*cells[:width], *[""] * (width - len(cells))]
-    return f"| {' | '.join(padded)} |"
 
 
 _TICKS = re.compile(r"^ {0,3}(`{3,})", re.MULTILINE)
@@ -141,7 +127,19 @@ def split_front_matter(text: str) -> tuple[dict[str, str | list[str]], str]:
     and the text comes back whole.
     """
     match = _FRONT_MATTER.match(text, 0, _MAX_FRONT_MATTER_LENGTH) if text.startswith("---") else None
-    fields = _fields(match.group(1)) if match else {}
+    fields: dict[str, str | list[str]] = {}
+    items: list[str] = []
+    for line in match.group(1).split("\n") if match else ():
+        name, colon, value = line.partition(":")
+        if colon and value[:1] in ("", " ", "\t") and _FIELD_NAME.fullmatch(name := name.rstrip(" \t")):
+            value, items = value.strip(), []
+            if value.startswith("[") and value.endswith("]"):
+                fields[name] = list(filter(None, (_unquoted(item.strip()) for item in value[1:-1].split(","))))
+            else:
+                fields[name] = _unquoted(value) or items
+        elif item := _ITEM.match(line):
+            items.append(_unquoted(item[1].strip()))
+    fields = {name: value for name, value in fields.items() if value}
     return (fields, text[match.end() :].lstrip("\n")) if match and fields else ({}, text)
 
 
@@ -156,16 +154,12 @@ def _headings(text: str) -> Iterator[Heading]:
             elif mark[0] != "`" or "`" not in match["info"]:
                 # Backticks after the marks would make it inline code.
                 fence = mark
-        elif not fence and (match["marks"] or _stands_alone(text, match.start())):
+        # Under a longer paragraph, dashes are more often a rule than a heading.
+        elif not fence and (match["marks"] or text[max(0, match.start() - 2) : match.start()] in ("\n\n", "\n", "")):
             title = _plain(match["atx"] or match["setext"] or "")
             if title:
                 level = len(match["marks"]) if match["marks"] else 1 if match["underline"][0] == "=" else 2
                 yield Heading(match.start(), level, title)
-
-
-def _stands_alone(text: str, start: int) -> bool:
-    """Whether the line before is blank; under a longer paragraph, dashes are more often a rule than a heading."""
-    return start == 0 or text[max(0, start - 2) : start] in ("\n\n", "\n")
 
 
 def _plain(markup: str) -> str:
@@ -184,30 +178,10 @@ def _plain(markup: str) -> str:
     return " ".join(title.replace("**", "").replace("`", "").split())[:_MAX_TITLE_LENGTH].rstrip()
 
 
-def _fields(block: str) -> dict[str, str | list[str]]:
-    fields: dict[str, str | list[str]] = {}
-    items: list[str] = []
-    for line in block.split("\n"):
-        name, colon, value = line.partition(":")
-        if colon and value[:1] in ("", " ", "\t") and _FIELD_NAME.fullmatch(name := name.rstrip(" \t")):
-            value, items = value.strip(), []
-            if value.startswith("[") and value.endswith("]"):
-                fields[name] = list(filter(None, (_unquoted(item.strip()) for item in value[1:-1].split(","))))
-            else:
-                fields[name] = _unquoted(value) or items
-        elif match := _ITEM.match(line):
-            items.append(_unquoted(match[1].strip()))
-    return {name: value for name, value in fields.items() if value}
-
-
 def _unquoted(value: str) -> str:
     is_quoted = len(value) >= 2 and value[0] == value[-1] and value[0] in "'\""
     return value[1:-1] if is_quoted else value
 
-
-# What every loaded document goes through: its text cleaned, its length checked, title and language completed.
-#
-# Cleaning may remove characters, so pages are cleaned one by one and their starts counted anew.
 
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
 
@@ -220,7 +194,9 @@ def finish(loaded: LoadedDocument, limits: Limits) -> LoadedDocument:
     """
     if len(loaded.text) > limits.max_characters:
         raise too_long(loaded.source, limits.max_characters, len(loaded.text))
-    pages = [clean_text(page) for page in _pages(loaded)]
+    # Cleaning may remove characters, so pages are cleaned one by one and their starts counted anew.
+    bounds = [*(loaded.page_starts or (0,)), len(loaded.text)]
+    pages = [clean_text(loaded.text[start:end]) for start, end in pairwise(bounds)]
     starts: list[int] = []
     position = 0
     for page in pages:
@@ -228,7 +204,10 @@ def finish(loaded: LoadedDocument, limits: Limits) -> LoadedDocument:
         position += len(page)
     text = "".join(pages)
     title = " ".join(clean_text(loaded.title).split()) or find_title(text) or name_title(loaded.source)
-    metadata = _metadata(loaded.metadata, text)
+    metadata = {key: value for key, value in loaded.metadata.items() if value not in ("", None, [], ())}
+    language = metadata.get("language")
+    if not isinstance(language, str) or not _LANGUAGE.fullmatch(language.strip()):
+        metadata["language"] = detect_language(text)
     return replace(
         loaded, title=title, text=text, metadata=metadata, page_starts=tuple(starts) if loaded.page_starts else ()
     )
@@ -264,16 +243,3 @@ def too_long(name: str, max_characters: int, length: int, where: str = "") -> In
         f"{name!r} has {length:,} characters, more than {max_characters:,}; split it, or raise "
         "ingest.max_document_characters"
     )
-
-
-def _pages(loaded: LoadedDocument) -> list[str]:
-    bounds = [*loaded.page_starts, len(loaded.text)] if loaded.page_starts else [0, len(loaded.text)]
-    return [loaded.text[start:end] for start, end in pairwise(bounds)]
-
-
-def _metadata(stated: Mapping[str, Any], text: str) -> dict[str, Any]:
-    metadata = {key: value for key, value in stated.items() if value not in ("", None, [], ())}
-    language = metadata.get("language")
-    if isinstance(language, str) and _LANGUAGE.fullmatch(language.strip()):
-        return metadata
-    return {**metadata, "language": detect_language(text)}

@@ -100,27 +100,21 @@ def open_archive(raw: RawDocument, limits: Limits) -> Generator[Archive]:
     except _BROKEN as error:
         raise _broken(raw.name, error) from error
     with archive:
-        _check(archive.infolist(), raw, limits)
+        entries = archive.infolist()
+        if len(entries) > limits.max_archive_entries:
+            raise IngestError(
+                f"{raw.name!r} holds {len(entries):,} files, more than {limits.max_archive_entries:,}; if it is to be "
+                "trusted, raise documents.max_archive_entries"
+            )
+        limits.check_unpacked(raw.name, len(raw.data), sum(entry.file_size for entry in entries))
+        if any(entry.flag_bits & _ENCRYPTED for entry in entries):
+            raise IngestError(f"{raw.name!r} is encrypted; remove its password and try again")
         yield Archive(archive, raw.name)
-
-
-def _check(entries: list[zipfile.ZipInfo], raw: RawDocument, limits: Limits) -> None:
-    unpacked = sum(entry.file_size for entry in entries)
-    if len(entries) > limits.max_archive_entries:
-        raise IngestError(
-            f"{raw.name!r} holds {len(entries):,} files, more than {limits.max_archive_entries:,}; if it is to be "
-            "trusted, raise documents.max_archive_entries"
-        )
-    limits.check_unpacked(raw.name, len(raw.data), unpacked)
-    if any(entry.flag_bits & _ENCRYPTED for entry in entries):
-        raise IngestError(f"{raw.name!r} is encrypted; remove its password and try again")
 
 
 def _broken(name: str, error: Exception) -> IngestError:
     return IngestError(f"{name!r} is cut off or broken ({error}); get it again, or open and save it anew")
 
-
-# XML from untrusted documents: no entities of its own, nothing fetched.
 
 # UTF-16 keeps ASCII letters apart by a zero byte, on either side.
 _ENTITY = re.compile(rb"<\0?!\0?E\0?N\0?T\0?I\0?T\0?Y")
@@ -149,13 +143,6 @@ def local_name(element: ET.Element) -> str:
     return element.tag.rpartition("}")[2]
 
 
-# Loads Office documents: Word, PowerPoint, Excel and OpenDocument sheets.
-#
-# Word goes through mammoth's HTML; a presentation gives a section and a page per slide; a spreadsheet gives a section
-# with a table per sheet. Title, author, dates and keywords come from `docProps/core.xml`.
-
-# What Office files say about themselves: title, author, dates, language, keywords (`docProps/core.xml`).
-
 _ENTRY = "docProps/core.xml"
 _NAMES = {
     "title": "title",
@@ -179,8 +166,6 @@ def read_properties(archive: Archive, name: str) -> dict[str, str]:
     found = {_NAMES.get(local_name(child), ""): (child.text or "").strip() for child in root or ()}
     return {key: value for key, value in found.items() if key and value}
 
-
-# Word documents: headings, lists, tables, notes and text in their order, through mammoth's HTML.
 
 _WORD_TYPES = "application/vnd.openxmlformats-officedocument.wordprocessingml."
 _STYLES = """
@@ -243,8 +228,6 @@ def _describe_image(image: Any) -> list[Any]:
     return [html.text(f" {image.alt_text} ")] if image.alt_text else []
 
 
-# PowerPoint presentations: a section and a page per slide, with its lists, tables and notes.
-
 _SLIDE_TYPES = "application/vnd.openxmlformats-officedocument.presentationml."
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
@@ -270,11 +253,7 @@ class PptxLoader(Loader):
             parts = _relations(archive, _PRESENTATION, raw.name)
             ids = (element.get(f"{_R}id", "") for element in parse_xml(data, raw.name).iter(f"{_P}sldId"))
             slides = [parts[id_][1] for id_ in ids if id_ in parts]
-            if len(slides) > limits.max_pages:
-                raise IngestError(
-                    f"{raw.name!r} has {len(slides):,} slides, more than {limits.max_pages:,}; split it, or raise "
-                    "documents.max_pages"
-                )
+            limits.check_pages(raw.name, len(slides), "slides")
             pages = ["\n\n".join(_slide(archive, slide, number, raw.name)) for number, slide in enumerate(slides, 1)]
             properties = read_properties(archive, raw.name)
         title = properties.pop("title", "")
@@ -363,8 +342,6 @@ def _text(paragraph: Element) -> str:
     return " ".join("".join(pieces).split())
 
 
-# Spreadsheets (Excel and OpenDocument) through calamine: a section per sheet, holding its table.
-
 _SHEET_TYPES = "application/vnd.openxmlformats-officedocument.spreadsheetml."
 _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
 _ENTITIES_WITHIN = 4_096
@@ -423,10 +400,7 @@ def _sections(calamine: Any, raw: RawDocument, limits: Limits) -> tuple[list[str
             for sheet in book.sheets_metadata
             if sheet.typ == calamine.SheetTypeEnum.WorkSheet and sheet.visible == calamine.SheetVisibleEnum.Visible
         ]
-        if len(shown) > limits.max_pages:
-            raise IngestError(
-                f"{raw.name!r} has {len(shown):,} sheets, more than {limits.max_pages:,}; raise documents.max_pages"
-            )
+        limits.check_pages(raw.name, len(shown), "sheets")
         for name in shown:
             table = markdown_table(_rows(book.get_sheet_by_name(name), left, raw.name, limits))
             left -= len(table)
@@ -456,8 +430,6 @@ def _sheet_cell(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-# EPUB books: chapters in the order of the spine.
-
 _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"
 _CHAPTERS = frozenset({"application/xhtml+xml", "text/html", "application/x-dtbook+xml"})
@@ -473,7 +445,12 @@ class EpubLoader(Loader):
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
         with open_archive(raw, limits) as archive:
-            _refuse_protected(archive, raw.name)
+            data = archive.read(_ENCRYPTION)
+            entries = parse_xml(data, raw.name).iter() if data else ()
+            hidden = (entry.get("URI", "") for entry in entries if local_name(entry) == "CipherReference")
+            # Fonts are often obfuscated, which hides no text.
+            if any(not uri.lower().endswith(_FONTS) for uri in hidden):
+                raise IngestError(f"{raw.name!r} is copy-protected; give a copy without protection")
             data = archive.read(_CONTAINER)
             roots = (
                 [element for element in parse_xml(data, raw.name).iter() if local_name(element) == "rootfile"]
@@ -485,27 +462,19 @@ class EpubLoader(Loader):
                 raise IngestError(f"{raw.name!r} is no EPUB book: its package is missing; get it again")
             package = parse_xml(archive.read(package_name), raw.name)
             names = list(_spine(package, posixpath.dirname(package_name)))
-            if len(names) > limits.max_pages:
-                raise IngestError(
-                    f"{raw.name!r} has {len(names):,} chapters, more than {limits.max_pages:,}; raise "
-                    "documents.max_pages"
-                )
-            chapters = list(_chapters(archive, names, raw.name, limits))
+            limits.check_pages(raw.name, len(names), "chapters")
+            chapters: list[str] = []
+            length = 0
+            for number, chapter in enumerate(names, 1):
+                text = html_to_markdown(decode_text(archive.read(chapter), f"{chapter} in {raw.name}"))
+                length += len(text)
+                if length > limits.max_characters:
+                    where = f"chapter {number} of {len(names)}"
+                    raise too_long(raw.name, limits.max_characters, length, where)
+                chapters += [text] if text else []
         metadata = _metadata(package)
         text = "\n\n".join(chapters) + "\n" if chapters else ""
         return LoadedDocument(raw.name, metadata.pop("title", ""), text, {**metadata, "chapter_count": len(chapters)})
-
-
-def _refuse_protected(archive: Archive, name: str) -> None:
-    data = archive.read(_ENCRYPTION)
-    references = (
-        [element.get("URI", "") for element in parse_xml(data, name).iter() if local_name(element) == "CipherReference"]
-        if data
-        else []
-    )
-    # Fonts are often obfuscated, which hides no text.
-    if any(not uri.lower().endswith(_FONTS) for uri in references):
-        raise IngestError(f"{name!r} is copy-protected; give a copy without protection")
 
 
 def _spine(package: Element, folder: str) -> Iterator[str]:
@@ -519,17 +488,6 @@ def _spine(package: Element, folder: str) -> Iterator[str]:
         # The list of contents repeats the headings.
         if item is not None and "nav" not in item.get("properties", "").split():
             yield posixpath.normpath(posixpath.join(folder, unquote(item.get("href", ""))))
-
-
-def _chapters(archive: Archive, names: list[str], name: str, limits: Limits) -> Iterator[str]:
-    length = 0
-    for number, chapter in enumerate(names, 1):
-        text = html_to_markdown(decode_text(archive.read(chapter), f"{chapter} in {name}"))
-        length += len(text)
-        if length > limits.max_characters:
-            raise too_long(name, limits.max_characters, length, f"chapter {number} of {len(names)}")
-        if text:
-            yield text
 
 
 def _metadata(package: Element) -> dict[str, str]:

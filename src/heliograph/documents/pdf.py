@@ -1,11 +1,13 @@
-"""Loads PDF through PDFium: text in reading order, page by page, with headings, lists and tables.
+"""Loads PDF through PDFium, and pictures of pages: text in reading order, with headings, lists and tables.
 
 Lines come from `pdf_layout`. Running heads, feet and page numbers go: they stand at the same height on page after page.
-Headings are told by size and weight relative to most of the text, and words parted at a line end are joined.
+Headings are told by size and weight relative to most of the text, and words parted at a line end are joined. Pages that
+are pictures are read by `scans`, where its extra is installed.
 """
 
 from __future__ import annotations
 
+import io
 import re
 import struct
 import zlib
@@ -16,6 +18,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
+from heliograph.documents import scans
 from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument, join_pages
 from heliograph.documents.markdown import clean_text, markdown_table, too_long
 from heliograph.documents.pdf_layout import (
@@ -26,12 +29,11 @@ from heliograph.documents.pdf_layout import (
     Table,
     find_tables,
     group_lines,
+    read_columns,
     read_flow,
     read_spans,
 )
 from heliograph.errors import IngestError, import_optional
-
-# Running heads, feet and page numbers: what stands at the edge of page after page at the same height.
 
 # Part of the page's height, from either edge, in which they are looked for, and lines looked at there.
 _ZONE = 0.13
@@ -49,10 +51,11 @@ _PAGE_NUMBER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class PageSpans:
-    """What stands on a page, and how high the page is."""
+    """What stands on a page, and how high the page is; of what was read off a picture the order says nothing."""
 
     spans: tuple[Span, ...]
     height: float
+    is_picture: bool = False
 
 
 def remove_margins(pages: Sequence[PageSpans]) -> list[list[Span]]:
@@ -108,8 +111,6 @@ def _is_page_number(line: Line) -> bool:
     return len(line.cells) == 1 and bool(_PAGE_NUMBER.fullmatch(text))
 
 
-# From lines to Markdown: headings by size and weight, tables by their columns, paragraphs, lists, words joined.
-#
 # Sizes count in relation to the one that most of the document's letters have. A word that a hyphen parts at the end
 # of a line is joined, unless the document writes it with the hyphen elsewhere.
 
@@ -153,14 +154,25 @@ def measure_style(pages: Iterable[Sequence[Sequence[Line] | Grid]]) -> Style:
     lines_of: Counter[float] = Counter()
     words: set[str] = set()
     for page in pages:
-        for line in (line for group in page for line in _lines(group)):
+        lines = (
+            line
+            for group in page
+            for row in (group.rows if isinstance(group, Grid) else ((group,),))
+            for cell in row
+            for line in cell
+        )
+        for line in lines:
             size = round(line.size / _SIZE_STEP) * _SIZE_STEP
             letters[size] += len(line.text)
             lines_of[size] += 1
             words.update(word.casefold() for word in _WORD.findall(line.text))
     body = letters.most_common(1)[0][0] if letters else 0.0
-    larger = sorted((size for size in lines_of if size >= _HEADING_RATIO * body), reverse=True)
-    return Style(body, tuple(_distinct(larger))[:_HEADING_LEVELS], frozenset(words))
+    sizes: list[float] = []
+    for size in sorted((size for size in lines_of if size >= _HEADING_RATIO * body), reverse=True):
+        # Sizes that differ by less than the eye would see are one.
+        if not sizes or size < 0.95 * sizes[-1]:
+            sizes.append(size)
+    return Style(body, tuple(sizes[:_HEADING_LEVELS]), frozenset(words))
 
 
 def render_page(groups: Sequence[Sequence[Line] | Grid], style: Style) -> str:
@@ -179,7 +191,17 @@ def render_page(groups: Sequence[Sequence[Line] | Grid], style: Style) -> str:
                 blocks.append(part.markdown)
             else:
                 blocks += _paragraphs(part, style)
-    return "\n\n".join(block for block in _merged_lists(blocks) if block)
+    # Neighbouring items of a list are one block.
+    merged: list[str] = []
+    was_item = False
+    for block in blocks:
+        is_item = block.startswith("- ")
+        if was_item and is_item:
+            merged[-1] += f"\n{block}"
+        else:
+            merged.append(block)
+        was_item = is_item
+    return "\n\n".join(filter(None, merged))
 
 
 def join_lines(lines: Iterable[str], words: frozenset[str]) -> str:
@@ -188,19 +210,6 @@ def join_lines(lines: Iterable[str], words: frozenset[str]) -> str:
     for line in lines:
         text = _joined(text, line.strip(), words) if text else line.strip()
     return text.replace(HYPHEN, "-")
-
-
-def _lines(group: Sequence[Line] | Grid) -> Iterable[Line]:
-    return (line for row in group.rows for cell in row for line in cell) if isinstance(group, Grid) else group
-
-
-def _distinct(sizes: Sequence[float]) -> Iterator[float]:
-    """Yield sizes that differ by more than the eye would see."""
-    last = 0.0
-    for size in sizes:
-        if not last or size < 0.95 * last:
-            yield size
-            last = size
 
 
 def _paragraphs(lines: Sequence[Line], style: Style) -> Iterator[str]:
@@ -282,21 +291,6 @@ def _joined(text: str, line: str, words: frozenset[str]) -> str:
     return f"{text}{'' if is_unspaced else ' '}{line}"
 
 
-def _merged_lists(blocks: Sequence[str]) -> Iterator[str]:
-    """Yield blocks with neighbouring items of a list put into one."""
-    items: list[str] = []
-    for block in blocks:
-        if block.startswith("- "):
-            items.append(block)
-            continue
-        if items:
-            yield "\n".join(items)
-            items = []
-        yield block
-    if items:
-        yield "\n".join(items)
-
-
 _PASSWORD_ERROR = 4
 _DATE = re.compile(r"D?:?(\d{4})(\d{2})?(\d{2})?(\d{2})?(\d{2})?(\d{2})?")
 # What programs write where nobody gave a title.
@@ -306,8 +300,13 @@ _NO_TITLE = re.compile(
 )
 
 
+# A page with fewer letters is a picture where one covers so much of it: a stamp or a page number may stand on it.
+_FEW_LETTERS = 64
+_COVERED = 0.5
+
+
 class PdfLoader(Loader):
-    """PDF files with text; scans need a reader of images first."""
+    """PDF files; pages that are pictures are read where the extra `ocr` is installed, and counted elsewhere."""
 
     suffixes = frozenset({".pdf"})
     mime_types = frozenset({"application/pdf"})
@@ -318,23 +317,70 @@ class PdfLoader(Loader):
         document = _open(pdfium, raw)
         try:
             count = len(document)
-            if count > limits.max_pages:
-                raise IngestError(
-                    f"{raw.name!r} has {count:,} pages, more than {limits.max_pages:,}; split it, or raise "
-                    "documents.max_pages"
-                )
-            pages = _read_pages(pdfium, document, raw, limits)
-            metadata = _metadata(document)
+            limits.check_pages(raw.name, count)
+            pages, unread = _read_pages(pdfium, document, raw, limits)
+            stated = document.get_metadata_dict()
         finally:
             document.close()
         text, starts = join_pages(_render(pages))
         if not text and count:
-            raise IngestError(
-                f"{raw.name!r} has {count:,} pages without text, as scans have; run it through text recognition "
-                "(OCR) first"
-            )
-        title = metadata.pop("title", "")
-        return LoadedDocument(raw.name, title, text, {**metadata, "page_count": count}, starts)
+            do = "install heliograph[ocr], which reads them" if unread else "nothing in it can be read as text"
+            raise IngestError(f"{raw.name!r} has {count:,} pages without text, as scans have; {do}")
+        known = {key: " ".join(clean_text(value).split()) for key, value in stated.items() if value}
+        title = known.get("Title", "")
+        metadata = {
+            "author": known.get("Author", ""),
+            "subject": known.get("Subject", ""),
+            "keywords": known.get("Keywords", ""),
+            "created_at": _date(known.get("CreationDate", "")),
+            "modified_at": _date(known.get("ModDate", "")),
+            "page_count": count,
+        }
+        if unread:
+            # Some pages have text, so the document is not refused; what was left out is told.
+            metadata["unread_pages"] = unread
+        return LoadedDocument(raw.name, "" if _NO_TITLE.fullmatch(title) else title, text, metadata, starts)
+
+
+class PictureLoader(Loader):
+    """Pictures of pages. Of folders only TIFF files are taken, which are scans; others may be there for decoration."""
+
+    suffixes = frozenset({".tif", ".tiff"} if scans.can_read_pictures() else ())
+    mime_types = frozenset({"image/tiff", "image/png", "image/jpeg", "image/webp"})
+    runs_isolated = True
+
+    def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
+        image = import_optional("PIL.Image", scans.EXTRA)
+        try:
+            pages = _read_pictures(image, raw, limits)
+        except image.DecompressionBombError as error:
+            message = f"{raw.name!r} has more than {_MOST_PICTURE_PIXELS:,} pixels; save it smaller"
+            raise IngestError(message) from error
+        except (OSError, ValueError, SyntaxError, EOFError) as error:
+            raise IngestError(f"{raw.name!r} is no picture that can be read; get it again, or save it anew") from error
+        text, starts = join_pages(_render(pages))
+        if not text:
+            raise IngestError(f"no text was found in the picture {raw.name!r}; give pictures of pages")
+        if len(pages) == 1:
+            return LoadedDocument(raw.name, "", text)
+        return LoadedDocument(raw.name, "", text, {"page_count": len(pages)}, starts)
+
+
+def _read_pictures(image: Any, raw: RawDocument, limits: Limits) -> list[PageSpans]:
+    turn = import_optional("PIL.ImageOps", scans.EXTRA).exif_transpose
+    pages: list[PageSpans] = []
+    with image.open(io.BytesIO(raw.data)) as picture:
+        count = getattr(picture, "n_frames", 1)
+        limits.check_pages(raw.name, count)
+        for number in range(count):
+            picture.seek(number)
+            if picture.width * picture.height > _MOST_PICTURE_PIXELS:
+                raise image.DecompressionBombError
+            page = turn(picture).convert("RGB")
+            page.thumbnail((scans.LONGER_SIDE, scans.LONGER_SIDE))
+            scale = max(page.size) / _PAGE_POINTS
+            pages.append(PageSpans(scans.read_picture(page, scale), page.height / scale, is_picture=True))
+    return pages
 
 
 def _open(pdfium: Any, raw: RawDocument) -> Any:
@@ -347,6 +393,11 @@ def _open(pdfium: Any, raw: RawDocument) -> Any:
             f"{raw.name!r} is no PDF that can be read ({error}); get it again, or save it anew"
         ) from error
 
+
+# Of one page; a scan in 600 dots an inch has 35 million.
+_MOST_PICTURE_PIXELS = 150_000_000
+# Of the longer side of a picture, as paper has; sizes count in relation to each other only.
+_PAGE_POINTS = 842.0
 
 # A page as it is seen; drawn at most so large, whatever its proportions.
 _MOST_PIXELS = 6_000_000
@@ -387,8 +438,10 @@ def draw_page(raw: RawDocument, number: int, width: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
 
-def _read_pages(pdfium: Any, document: Any, raw: RawDocument, limits: Limits) -> list[PageSpans]:
+def _read_pages(pdfium: Any, document: Any, raw: RawDocument, limits: Limits) -> tuple[list[PageSpans], int]:
+    """Return what stands on the pages, and how many are pictures that nothing here reads."""
     pages: list[PageSpans] = []
+    unread = 0
     left = limits.max_characters
     for index in range(len(document)):
         try:
@@ -399,6 +452,13 @@ def _read_pages(pdfium: Any, document: Any, raw: RawDocument, limits: Limits) ->
             # One more than allowed, to tell a text that is too long from one that just fits.
             spans = tuple(read_spans(page, left + 1))
             height = page.get_height()
+            is_picture = _is_picture(pdfium, page, spans)
+            if is_picture:
+                if scans.can_read_pictures():
+                    scale = scans.LONGER_SIDE / max(*page.get_size(), 1.0)
+                    spans = scans.read_picture(page.render(scale=scale).to_pil().convert("RGB"), scale) or spans
+                else:
+                    unread += 1
         except pdfium.PdfiumError as error:
             raise IngestError(f"page {index + 1} of {raw.name!r} is broken ({error}); save the file anew") from error
         finally:
@@ -407,27 +467,32 @@ def _read_pages(pdfium: Any, document: Any, raw: RawDocument, limits: Limits) ->
         if left < 0:
             where = f"page {index + 1} of {len(document)}"
             raise too_long(raw.name, limits.max_characters, limits.max_characters - left, where)
-        pages.append(PageSpans(spans, height))
-    return pages
+        pages.append(PageSpans(spans, height, is_picture))
+    return pages, unread
+
+
+def _is_picture(pdfium: Any, page: Any, spans: Sequence[Span]) -> bool:
+    """Whether a page has no text to speak of, and something to be seen in its place."""
+    if sum(len(span.text) for span in spans) >= _FEW_LETTERS:
+        return False
+    if not spans:
+        # A picture, or letters that were drawn as lines.
+        return next(page.get_objects(max_depth=2), None) is not None
+    across, down = page.get_size()
+    covered = 0.0
+    for item in page.get_objects(filter=(pdfium.raw.FPDF_PAGEOBJ_IMAGE,), max_depth=2):
+        left, bottom, right, top = item.get_bounds()
+        covered += (min(right, across) - max(left, 0.0)) * (min(top, down) - max(bottom, 0.0))
+    return covered >= _COVERED * across * down
 
 
 def _render(pages: Sequence[PageSpans]) -> list[str]:
-    columns = [read_flow(spans) for spans in remove_margins(pages)]
+    columns = [
+        [*read_columns(spans)] if page.is_picture else read_flow(spans)
+        for page, spans in zip(pages, remove_margins(pages), strict=True)
+    ]
     style = measure_style(columns)
     return [clean_text(render_page(page, style)) for page in columns]
-
-
-def _metadata(document: Any) -> dict[str, Any]:
-    stated = {key: " ".join(clean_text(value).split()) for key, value in document.get_metadata_dict().items() if value}
-    title = stated.get("Title", "")
-    return {
-        "title": "" if _NO_TITLE.fullmatch(title) else title,
-        "author": stated.get("Author", ""),
-        "subject": stated.get("Subject", ""),
-        "keywords": stated.get("Keywords", ""),
-        "created_at": _date(stated.get("CreationDate", "")),
-        "modified_at": _date(stated.get("ModDate", "")),
-    }
 
 
 def _date(stated: str) -> str:

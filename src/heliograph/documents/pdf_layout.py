@@ -12,7 +12,7 @@ import ctypes
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import median
@@ -103,18 +103,15 @@ def read_spans(page: Any, max_characters: int) -> list[Span]:
         count = min(text_page.count_chars(), max_characters)
         # In how many quarter turns, counted clockwise as PDFium does, most of the text runs.
         sample = range(0, count, max(1, count // _ANGLE_SAMPLES))
-        turns = Counter(_turns(c, raw, index) for index in sample).most_common(1)[0][0] if count else 0
+        angles = (c.FPDFText_GetCharAngle(raw, index) for index in sample)
+        found = Counter(round(math.degrees(angle) / 90) % 4 if angle >= 0 else 0 for angle in angles)
+        turns = found.most_common(1)[0][0] if count else 0
         left, bottom, right, top = page.get_mediabox()
         width, height = abs(right - left) + min(left, right), abs(top - bottom) + min(bottom, top)
         frame = _Frame(width, height, turns)
         return list(_spans(c, raw, count, frame))
     finally:
         text_page.close()
-
-
-def _turns(c: Any, raw: Any, index: int) -> int:
-    angle = c.FPDFText_GetCharAngle(raw, index)
-    return round(math.degrees(angle) / 90) % 4 if angle >= 0 else 0
 
 
 @dataclass(slots=True)
@@ -264,34 +261,20 @@ def group_lines(spans: Sequence[Span]) -> list[Line]:
             lines[-1].append(span)
         else:
             lines.append([span])
-    return [Line(tuple(_cells(line))) for line in lines]
-
-
-def _cells(line: Sequence[Span]) -> Iterator[Span]:
-    current: Span | None = None
-    for span in sorted(line, key=lambda span: span.left):
-        if current is None:
-            current = span
-        elif span.left - current.right < _CELL_GAP * max(current.size, span.size):
-            current = _joined(current, span)
-        else:
-            yield current
-            current = span
-    if current is not None:
-        yield current
-
-
-def _joined(span: Span, other: Span) -> Span:
-    is_apart = other.left - span.right > 0.12 * min(span.size, other.size)
-    larger = span if len(span.text) >= len(other.text) else other
-    return Span(
-        min(span.left, other.left),
-        larger.top,
-        max(span.right, other.right),
-        larger.bottom,
-        f"{span.text}{' ' if is_apart else ''}{other.text}",
-        span.is_bold,
-    )
+    found: list[Line] = []
+    for line in lines:
+        cells: list[Span] = []
+        for span in sorted(line, key=lambda span: span.left):
+            last = cells[-1] if cells else span
+            if not cells or span.left - last.right >= _CELL_GAP * max(last.size, span.size):
+                cells.append(span)
+                continue
+            is_apart = span.left - last.right > 0.12 * min(last.size, span.size)
+            larger = last if len(last.text) >= len(span.text) else span
+            text = f"{last.text}{' ' if is_apart else ''}{span.text}"
+            cells[-1] = Span(last.left, larger.top, max(last.right, span.right), larger.bottom, text, last.is_bold)
+        found.append(Line(tuple(cells)))
+    return found
 
 
 def _ordered(spans: list[Span], depth: int) -> Iterator[list[Span]]:
@@ -464,10 +447,13 @@ def _table(lines: Sequence[Line]) -> Table | None:
 
 
 def _table_columns(lines: Sequence[Line]) -> list[tuple[float, float]]:
-    """Return the columns: stretches that cells cover, apart from each other."""
-    stretches = sorted((cell.left, cell.right) for line in lines if len(line.cells) > 1 for cell in line.cells)
+    return _columns(cell for line in lines if len(line.cells) > 1 for cell in line.cells)
+
+
+def _columns(parts: Iterable[Span | _Run]) -> list[tuple[float, float]]:
+    """Return the stretches that these cover across the page, apart from each other."""
     columns: list[tuple[float, float]] = []
-    for left, right in stretches:
+    for left, right in sorted((part.left, part.right) for part in parts):
         if columns and left < columns[-1][1]:
             columns[-1] = (columns[-1][0], max(columns[-1][1], right))
         else:
@@ -543,7 +529,15 @@ def read_flow(spans: Sequence[Span]) -> list[list[Line] | Grid]:
         found = [span for row in part for run in row for span in run.spans]
         is_grid = len(part[0]) > 1
         if is_grid and any(run.lines > 1 for row in part for run in row):
-            groups.append(_grid(part))
+            columns = _columns(run for row in part for run in row)
+            rows: list[tuple[tuple[Line, ...], ...]] = []
+            for row in part:
+                cells: list[tuple[Line, ...]] = [()] * len(columns)
+                for run in row:
+                    index = next(number for number, (left, right) in enumerate(columns) if left <= run.left <= right)
+                    cells[index] = (*cells[index], *group_lines(run.spans))
+                rows.append(tuple(cells))
+            groups.append(Grid(tuple(rows)))
         elif is_grid and find_gap(found) is not None:
             return [*read_columns(spans)]
         else:
@@ -626,30 +620,8 @@ def _grid_end(rows: Sequence[Sequence[_Run]], start: int) -> int:
     while end < len(rows) and len(rows[end]) > 1:
         if end > start and rows[end][0].top < rows[end - 1][0].top:
             break
-        count = len(_run_columns(rows[start : end + 1]))
+        count = len(_columns(run for row in rows[start : end + 1] for run in row))
         if count < max(2, most):
             break
         most, end = count, end + 1
     return end
-
-
-def _run_columns(rows: Sequence[Sequence[_Run]]) -> list[tuple[float, float]]:
-    columns: list[tuple[float, float]] = []
-    for left, right in sorted((run.left, run.right) for row in rows for run in row):
-        if columns and left < columns[-1][1]:
-            columns[-1] = (columns[-1][0], max(columns[-1][1], right))
-        else:
-            columns.append((left, right))
-    return columns
-
-
-def _grid(rows: Sequence[Sequence[_Run]]) -> Grid:
-    columns = _run_columns(rows)
-    filled: list[tuple[tuple[Line, ...], ...]] = []
-    for row in rows:
-        cells: list[tuple[Line, ...]] = [()] * len(columns)
-        for run in row:
-            index = next(number for number, (left, right) in enumerate(columns) if left <= run.left <= right)
-            cells[index] = (*cells[index], *group_lines(run.spans))
-        filled.append(tuple(cells))
-    return Grid(tuple(filled))

@@ -21,10 +21,6 @@ from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocumen
 from heliograph.documents.markdown import finish
 from heliograph.errors import IngestError
 
-# What bytes are, whatever their name says: signatures of formats, and what a ZIP archive holds.
-#
-# Formats that are known and not read here are refused by name, so that no one gets their bytes as text.
-
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 _ZIP = b"PK\x03\x04"
 _EMPTY_ZIP = b"PK\x05\x06"
@@ -47,6 +43,12 @@ COMPRESSED = {
     b"\x1f\x8b": ("application/gzip", ".gz"),
     b"BZh": ("application/x-bzip2", ".bz2"),
     b"\xfd7zXZ\x00": ("application/x-xz", ".xz"),
+}
+_PICTURES = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"II*\x00": "image/tiff",
+    b"MM\x00*": "image/tiff",
 }
 # Streams of an OLE file, named in UTF-16.
 _OLE_STREAMS = (
@@ -76,10 +78,22 @@ def detect_mime_type(raw: RawDocument) -> str:
     if data.startswith((_ZIP, _EMPTY_ZIP)):
         return _detect_archive(raw)
     if data.startswith(_OLE):
-        return _detect_ole(raw)
+        head = data[:_OLE_SEARCHED_BYTES] + data[-_OLE_SEARCHED_BYTES:]
+        for stream, why in _OLE_REFUSED:
+            if stream.encode("utf-16-le") in head:
+                raise IngestError(f"{raw.name!r} {why}")
+        for stream, mime_type in _OLE_STREAMS:
+            if stream.encode("utf-16-le") in head:
+                return mime_type
+        raise IngestError(f"{raw.name!r} is a file of an older Office kind that is not read; save it in today's format")
     for mark, (mime_type, _) in COMPRESSED.items():
         if data.startswith(mark):
             return mime_type
+    for mark, mime_type in _PICTURES.items():
+        if data.startswith(mark):
+            return mime_type
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
     # Readers accept a PDF whose header is not at its very start; text that speaks of PDF has no such line.
     if data.startswith(b"%PDF-") or b"\n%PDF-1." in data[:_PDF_WITHIN]:
         return "application/pdf"
@@ -109,17 +123,6 @@ def _detect_archive(raw: RawDocument) -> str:
     raise IngestError(f"{raw.name!r} is a ZIP archive, not a document; unpack it and give the files in it")
 
 
-def _detect_ole(raw: RawDocument) -> str:
-    head = raw.data[:_OLE_SEARCHED_BYTES] + raw.data[-_OLE_SEARCHED_BYTES:]
-    for stream, why in _OLE_REFUSED:
-        if stream.encode("utf-16-le") in head:
-            raise IngestError(f"{raw.name!r} {why}")
-    for stream, mime_type in _OLE_STREAMS:
-        if stream.encode("utf-16-le") in head:
-            return mime_type
-    raise IngestError(f"{raw.name!r} is a file of an older Office kind that is not read; save it in today's format")
-
-
 _GROUP = "heliograph.loaders"
 # The loaders of ours, in the order of search. The first loader that claims an ending (or a type) reads it, and third
 # parties' (the entry points of `_GROUP`) come before ours, so that they can replace one. No two of ours may claim one
@@ -128,7 +131,8 @@ _GROUP = "heliograph.loaders"
 # They are imported when the first document is loaded: who only asks questions waits for none of them.
 _LOADERS = """text_formats.TextLoader text_formats.MarkdownLoader web_page.HtmlLoader pdf.PdfLoader office.DocxLoader
     office.PptxLoader office.SpreadsheetLoader text_formats.DelimitedLoader office.EpubLoader text_formats.JsonLoader
-    mail.MailLoader mail.MailboxLoader text_formats.CodeLoader man_page.ManPageLoader compressed.CompressedLoader"""
+    mail.MailLoader mail.MailboxLoader text_formats.CodeLoader man_page.ManPageLoader compressed.CompressedLoader
+    pdf.PictureLoader"""
 _PLAIN_TEXT = "text/plain"
 # What says no more than that there are bytes, or text.
 _VAGUE_TYPES = frozenset({"", "application/octet-stream", "binary/octet-stream", _PLAIN_TEXT, "application/zip"})

@@ -18,11 +18,6 @@ from heliograph.documents.registry import is_read
 from heliograph.errors import IngestError
 from heliograph.settings import DocumentSettings
 
-# Finds the files to load: walks folders, takes files as given, and applies patterns like those of `.gitignore`.
-#
-# Paths come in; a list without repeats comes out, in the order given and sorted within each folder. Hidden files and
-# folders are passed over unless they were named themselves; links are followed, each folder once.
-
 # Patterns for paths, as `.gitignore` has them.
 #
 # `*` and `?` stand for anything but `/`, `**` for any number of folders, `[ab]` for one of these characters. A
@@ -38,14 +33,10 @@ def matches_any(path: str, patterns: Iterable[str]) -> bool:
 @lru_cache(maxsize=256)
 def _compile(pattern: str) -> re.Pattern[str]:
     is_folder = pattern.endswith("/")
-    body = pattern.rstrip("/")
-    prefix = "" if "/" in body else "(?:.*/)?"
     below = "/.*" if is_folder else "(?:/.*)?"
-    return re.compile(prefix + _translate(body.lstrip("/")) + below, re.DOTALL)
-
-
-def _translate(pattern: str) -> str:
-    expression = ""
+    pattern = pattern.rstrip("/")
+    expression = "" if "/" in pattern else "(?:.*/)?"
+    pattern = pattern.lstrip("/")
     position = 0
     while position < len(pattern):
         rest = pattern[position:]
@@ -63,7 +54,7 @@ def _translate(pattern: str) -> str:
             position += match.end()
         else:
             expression, position = expression + re.escape(rest[0]), position + 1
-    return expression
+    return re.compile(expression + below, re.DOTALL)
 
 
 _log = logging.getLogger(__name__)
@@ -95,7 +86,8 @@ class FileFilter:
 def find_files(paths: Iterable[str | os.PathLike[str]], files: FileFilter | None = None) -> list[Path]:
     """Return the files that these paths lead to; a file reached twice is returned once.
 
-    A folder within that may not be read is skipped with a warning, as is a link that leads nowhere.
+    Hidden files and folders are passed over unless they are given; links are followed, each folder once. A folder
+    within that may not be read is skipped with a warning, as is a link that leads nowhere.
 
     Args:
         paths: Files, taken whatever their ending, and folders.
@@ -134,30 +126,21 @@ def _walk(folder: Path, files: FileFilter) -> Iterator[Path]:
     pending = [(folder, "")]
     while pending:
         path, below = pending.pop()
-        if path.is_dir():
-            if not below or files.enters(below):
-                # Children in reverse, as the last one pushed is taken first.
-                pending.extend(
-                    (child, f"{below}/{child.name}" if below else child.name)
-                    for child in reversed(_children(path, seen))
-                )
-        elif files.takes(below) and path.is_file():
-            yield path
-
-
-def _children(folder: Path, seen: set[str]) -> list[Path]:
-    real = os.path.realpath(folder)
-    if real in seen:
-        return []
-    seen.add(real)
-    try:
-        return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-    except OSError as error:
-        _log.warning("the folder %r is skipped: %s", str(folder), error.strerror)
-        return []
-
-
-# Reads sources of every kind, files and URLs, each within limits.
+        if not path.is_dir():
+            if files.takes(below) and path.is_file():
+                yield path
+            continue
+        real = os.path.realpath(path)
+        if real in seen or (below and not files.enters(below)):
+            continue
+        seen.add(real)
+        try:
+            # In reverse, as the last one pushed is taken first.
+            children = sorted((child for child in path.iterdir() if not child.name.startswith(".")), reverse=True)
+        except OSError as error:
+            _log.warning("the folder %r is skipped: %s", str(path), error.strerror)
+            continue
+        pending.extend((child, f"{below}/{child.name}" if below else child.name) for child in children)
 
 
 def is_url(source: str) -> bool:

@@ -51,17 +51,14 @@ def is_manual_page(text: str) -> bool:
 def terminal_markdown(text: str) -> str | None:
     """Return such a text as Markdown; None where it is laid out in another way."""
     lines = [(len(line) - len(line.lstrip()), line.strip()) for line in text.expandtabs(8).split("\n")]
-    if not is_manual_page(text) and not _is_outline(lines):
-        return None
+    if not is_manual_page(text):
+        said = [line for line in lines if line[1] and not _FOOT.match(line[1])]
+        edge = [words for indent, words in said if not indent]
+        headings = [words for words in edge if len(words) <= _LONGEST_HEADING and _EDGE.match(words)]
+        is_indented = len(said) - len(edge) >= _LEAST_INDENTED * len(said)
+        if not is_indented or len(headings) < max(_LEAST_HEADINGS, _LEAST_EDGE * len(edge)):
+            return None
     return "\n\n".join(_Page(lines).blocks()) + "\n"
-
-
-def _is_outline(lines: Sequence[Line]) -> bool:
-    said = [line for line in lines if line[1] and not _FOOT.match(line[1])]
-    edge = [words for indent, words in said if not indent]
-    headings = [words for words in edge if len(words) <= _LONGEST_HEADING and _EDGE.match(words)]
-    is_indented = len(said) - len(edge) >= _LEAST_INDENTED * len(said)
-    return is_indented and len(headings) >= max(_LEAST_HEADINGS, _LEAST_EDGE * len(edge))
 
 
 class _Page:
@@ -94,24 +91,19 @@ class _Page:
         for indent, words in (*self._lines, (0, "")):
             is_heading = bool(words) and (not indent or (not paragraph and indent < self._base >= _LEAST_BASE))
             if is_heading or not words:
-                yield from self._placed(paragraph)
+                # Indented below the items that are still open where it begins.
+                while paragraph and self._items and self._items[-1] >= paragraph[0][0]:
+                    self._items.pop()
+                depth, self._opened = len(self._items), -1
+                yield from (textwrap.indent(block, "  " * depth) for block in self._said(paragraph))
+                if self._opened >= 0:
+                    self._items.append(self._opened)
                 paragraph = []
             if is_heading:
                 self._items.clear()
                 yield f"{'###' if indent else '##'} {' '.join(words.split())}"
             elif words:
                 paragraph.append((indent, words))
-
-    def _placed(self, lines: Sequence[Line]) -> Iterator[str]:
-        """Yield what lines say, indented below the items that are still open where they begin."""
-        while lines and self._items and self._items[-1] >= lines[0][0]:
-            self._items.pop()
-        depth = len(self._items)
-        self._opened = -1
-        for block in self._said(lines):
-            yield textwrap.indent(block, "  " * depth)
-        if self._opened >= 0:
-            self._items.append(self._opened)
 
     def _said(self, lines: Sequence[Line]) -> Iterator[str]:
         """Yield what lines without a blank one between them say: terms explained, code as it stands, paragraphs."""
@@ -137,16 +129,11 @@ class _Page:
                 ),
                 len(lines),
             )
-            yield self._literal(lines[:end]) if self._is_literal(lines[:end]) else self._joined(lines[:end])
+            yield self._code(lines[:end]) or self._joined(lines[:end])
             lines, self._opened = lines[end:], -1
 
     def _tag_of(self, line: Line, column: int) -> tuple[str, str] | None:
-        """Return the term or list mark that begins a line and the rest of the line, or None without one.
-
-        Args:
-            line: The line.
-            column: Where the lines below it begin that belong to it; 0 if none do.
-        """
+        """Return the term or mark that begins a line whose own lines below begin at `column`, and the rest of it."""
         indent, words = line
         if match := _MARK.match(words):
             return match[1], " ".join(words[match.end() :].split())
@@ -164,17 +151,15 @@ class _Page:
         is_term = width > 1 and len(words) <= _LONGEST_TERM and words[-1] not in ".,。，"
         return (" ".join(words.split()), "") if is_term else None
 
-    def _is_literal(self, lines: Sequence[Line]) -> bool:
-        is_call = bool(self._name) and all(words.casefold().startswith(self._name) for _, words in lines)
-        if is_call and any("[" in words or " -" in words for _, words in lines) and " - " not in lines[0][1]:
-            return True
-        text = "\n".join(words for _, words in lines)
-        is_ragged = max(len(words) for _, words in lines) < 60 or len({indent for indent, _ in lines}) > 1
-        is_deep = min(indent for indent, _ in lines) > self._base
-        return is_deep and is_ragged and _CODE.search(text.rstrip(";")) is not None and text[-1] not in ".。"
-
-    def _literal(self, lines: Sequence[Line]) -> str:
+    def _code(self, lines: Sequence[Line]) -> str:
+        """Return lines that are code or how a program is called in a fence; nothing of others."""
         least = min(indent for indent, _ in lines)
+        is_call = bool(self._name) and all(words.casefold().startswith(self._name) for _, words in lines)
+        if not is_call or " - " in lines[0][1] or not any("[" in words or " -" in words for _, words in lines):
+            text = "\n".join(words for _, words in lines)
+            is_ragged = max(len(words) for _, words in lines) < 60 or len({indent for indent, _ in lines}) > 1
+            if least <= self._base or not is_ragged or not _CODE.search(text.rstrip(";")) or text[-1] in ".。":
+                return ""
         return fence("\n".join(" " * (indent - least) + words for indent, words in lines))
 
     def _joined(self, lines: Sequence[Line]) -> str:

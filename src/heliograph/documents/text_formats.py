@@ -30,8 +30,6 @@ from heliograph.documents.markdown import (
 from heliograph.documents.terminal_text import terminal_markdown
 from heliograph.errors import IngestError
 
-# Plain text and Markdown: decoded, and for Markdown the front matter read into metadata.
-
 
 class MarkdownLoader(Loader):
     """Markdown: the fields of its front matter are metadata, `title` among them the title."""
@@ -99,8 +97,6 @@ _MARKUPS: Mapping[str, Callable[[str], str | None]] = {
 }
 
 
-# Source code and configuration: one fenced block in its language, under a heading that is the file's name.
-
 _LANGUAGES = {
     "bash": (".sh", ".bash", ".zsh"),
     "c": (".c", ".h"),
@@ -166,8 +162,6 @@ class CodeLoader(Loader):
         text = f"# {title}\n\n{fence(code, language)}\n" if code.strip() else ""
         return LoadedDocument(raw.name, title, text, {"programming_language": language})
 
-
-# CSV and TSV: one Markdown table, whose header is the first row.
 
 _SAMPLE_CHARACTERS = 20_000
 _DELIMITERS = ",;\t|"

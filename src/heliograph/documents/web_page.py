@@ -18,10 +18,7 @@ from heliograph.documents.encoding import decode_text
 from heliograph.documents.html_markdown import is_hidden, to_markdown
 from heliograph.errors import import_optional
 
-# Which blocks of a web page are its content: prose stays, the site's furniture (menus, banners, footers) goes.
-#
-# A block that holds sentences is never left out for what its author named it. What goes is told by what a block is
-# and where it stands:
+# What goes is told by what a block is and where it stands:
 #
 # - elements that are furniture by their meaning (`nav`, `header`, `footer`, `aside`, their roles), unless they hold
 #   prose where content is expected of them;
@@ -42,14 +39,7 @@ _INLINE = frozenset({
 })  # fmt: skip
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _ROLES = {
-    "navigation": "nav",
-    "menu": "nav",
-    "menubar": "nav",
-    "toolbar": "nav",
-    "tablist": "nav",
-    "search": "nav",
-    "directory": "nav",
-    "doc-toc": "nav",
+    **dict.fromkeys(("navigation", "menu", "menubar", "toolbar", "tablist", "search", "directory", "doc-toc"), "nav"),
     "banner": "header",
     "contentinfo": "footer",
     "complementary": "aside",
@@ -134,13 +124,11 @@ class _Block:
         """Return whether its author calls it one of these; an id that only repeats its heading is no name."""
         if names.search(_HUMP.sub("-", self.classes)):
             return True
-        return bool(self.id and names.search(_HUMP.sub("-", self.id)) and self.id.lower() not in self.heading_slugs())
-
-    def heading_slugs(self) -> set[str]:
-        """Return what generators of pages make of the headings in here for ids."""
-        return {
-            re.sub(r"\W+", "-", block.text()).strip("-").lower() for block in _downwards(self) if block.is_heading()
-        }
+        if not (self.id and names.search(_HUMP.sub("-", self.id))):
+            return False
+        # Generators of pages make ids of headings.
+        headings = (block.text() for block in _downwards(self) if block.is_heading())
+        return self.id.lower() not in {re.sub(r"\W+", "-", text).strip("-").lower() for text in headings}
 
     def is_heading(self) -> bool:
         return self.tag in _HEADINGS
@@ -296,7 +284,19 @@ class _Judge:
 
     def furniture(self) -> list[_Block]:
         """Return the blocks to take out, none within another."""
-        self._walk()
+        # What stands beside the way down to the content is judged first, and then what lies within it.
+        after: list[_Block] = []
+        block = self._root
+        while block is not self._content:
+            place = next(index for index, child in enumerate(block.children) if child in self._path)
+            for index, child in enumerate(block.children[:place]):
+                self._is_next = index == place - 1 and not self._begins_with_heading
+                self._judge_outside(child, 0, is_before=True)
+            after += block.children[place + 1 :]
+            block = block.children[place]
+        self._walk_inside(block, 0, is_last=True)
+        for child in after:
+            self._judge_outside(child, 0, is_before=False)
         doomed = set(self._doomed)
         self._doomed = [
             block for block in self._doomed if block.parent is None or doomed.isdisjoint(_upwards(block.parent))
@@ -316,21 +316,6 @@ class _Judge:
     def has_heading_or_main(self) -> bool:
         """Whether what stays is marked as the main part of the page, or begins with a heading of the first level."""
         return self._content.tag == "main" or self._has_title
-
-    def _walk(self) -> None:
-        """Judge what stands beside the way down to the content, and then what lies within it."""
-        after: list[_Block] = []
-        block = self._root
-        while block is not self._content:
-            place = next(index for index, child in enumerate(block.children) if child in self._path)
-            for index, child in enumerate(block.children[:place]):
-                self._is_next = index == place - 1 and not self._begins_with_heading
-                self._judge_outside(child, 0, is_before=True)
-            after += block.children[place + 1 :]
-            block = block.children[place]
-        self._walk_inside(block, 0, is_last=True)
-        for child in after:
-            self._judge_outside(child, 0, is_before=False)
 
     def _judge_outside(self, block: _Block, depth: int, *, is_before: bool) -> None:
         """Judge a block that stands before or after the one that holds the content."""
@@ -370,13 +355,7 @@ class _Judge:
         return not (self._is_next or self._has_title or block.headings or _repeats(block, self._title))
 
     def _walk_inside(self, block: _Block, depth: int, *, is_last: bool) -> None:
-        """Judge what lies within the content.
-
-        Args:
-            block: Its children are judged.
-            depth: How deep in the content it lies.
-            is_last: Whether no prose follows it.
-        """
+        """Judge the children of a block within the content; no prose follows one that `is_last`."""
         last: _Block | None = None
         end = max((index for index, child in enumerate(block.children) if child.prose or child.data), default=-1)
         for index, child in enumerate(block.children):
@@ -440,11 +419,7 @@ def _is_bar_of_steps(block: _Block) -> bool:
 
 
 def _remove_bare_bars(block: _Block) -> int:
-    """Take out links to the pages around this one that stand between blocks, in none of their own.
-
-    Returns:
-        How many characters they had, spaces not counted.
-    """
+    """Take out links to the pages around this one that stand between blocks; return how many characters they had."""
     if not (block.children and block.linked and block.steps):
         return 0
     omitted = 0
@@ -572,7 +547,16 @@ class HtmlLoader(Loader):
             with suppress(LookupError):
                 charset = codecs.lookup((declared[1] or declared[2]).decode("ascii", "replace")).name
         page = parse_html(decode_text(raw.data, raw.name, charset))
-        metadata = _metadata(page)
+        root = page.root
+        metadata = {
+            "language": (root.attributes.get("lang") or root.attributes.get("xml:lang") or "").strip() if root else "",
+            "author": _meta(page, "author") or _meta(page, "article:author") or _meta(page, "dcterms.creator"),
+            "created_at": _meta(page, "article:published_time")
+            or _meta(page, "dcterms.created")
+            or _meta(page, "date"),
+            "modified_at": _meta(page, "article:modified_time") or _meta(page, "dcterms.modified"),
+            "description": _meta(page, "description") or _meta(page, "og:description"),
+        }
         body = page.body
         if body is None:
             return LoadedDocument(raw.name, _title(page), "", metadata)
@@ -609,17 +593,6 @@ def _title(page: Any) -> str:
 def _stated_title(page: Any) -> str:
     title = page.css_first("head > title")
     return _meta(page, "og:title") or (title.text().strip() if title is not None else "")
-
-
-def _metadata(page: Any) -> dict[str, str]:
-    root = page.root
-    return {
-        "language": (root.attributes.get("lang") or root.attributes.get("xml:lang") or "").strip() if root else "",
-        "author": _meta(page, "author") or _meta(page, "article:author") or _meta(page, "dcterms.creator"),
-        "created_at": _meta(page, "article:published_time") or _meta(page, "dcterms.created") or _meta(page, "date"),
-        "modified_at": _meta(page, "article:modified_time") or _meta(page, "dcterms.modified"),
-        "description": _meta(page, "description") or _meta(page, "og:description"),
-    }
 
 
 def _meta(page: Any, name: str) -> str:

@@ -1,8 +1,8 @@
 """The process that parses what hostile input may crash: requests come in on standard input, replies go out.
 
-A frame is eight bytes of length and then that many bytes. An empty one says that it is ready. A request is two frames:
-a header as JSON and the bytes of the source. A reply is one frame of JSON. Whatever a parser prints goes nowhere; it
-ends when its input does.
+A frame is eight bytes of length and then that many bytes. An empty one says that it is ready, or still at work after
+one more page of a scan. A request is two frames: a header as JSON and the bytes of the source. A reply is one frame of
+JSON. Whatever a parser prints goes nowhere; it ends when its input does.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import os
 import resource
 import sys
 from dataclasses import asdict
+from functools import partial
 from typing import BinaryIO
 
+from heliograph.documents import scans
 from heliograph.documents.base import Limits, RawDocument
 from heliograph.documents.compressed import unpack
 from heliograph.documents.pdf import draw_page
@@ -48,6 +50,7 @@ def main() -> None:
     # What libraries print must not get between the frames.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     write_frame(replies, b"")
+    scans.on_page = partial(write_frame, replies, b"")
     while (header := read_frame(requests)) is not None and (data := read_frame(requests)) is not None:
         write_frame(replies, _serve(header, data))
 

@@ -138,11 +138,6 @@ def scale_between(questions: NDArray[np.float32], passages: NDArray[np.float32])
     return widest if widest.related - widest.unrelated >= _LEAST_RANGE else USUAL_SCALE
 
 
-# The contract of an embedding model: texts in, unit vectors out.
-#
-# Vectors that a model returns are ready to compare by cosine: of length 1. What the cosines mean differs from model to
-# model; `EmbeddingModel.scale` says it, so that weights and thresholds mean about the same for every one.
-
 EmbeddingKind = Literal["query", "document"]
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from heliograph.calls.openai import describe_service, error_from_body, open_openai_client, translate_openai_errors
 from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
-from heliograph.errors import BadModelReply, ModelError, ModelUnavailable, SettingsError
+from heliograph.errors import BadModelReply, ModelUnavailable, SettingsError
 from heliograph.models import Usage
 from heliograph.settings import EmbeddingSettings
 from heliograph.text.tokens import cut_to_tokens
@@ -50,7 +50,12 @@ class OpenAIEmbeddingModel(EmbeddingModel):
         self._settings = settings
         self._service = describe_service("embedding model", settings.model, settings.base_url)
         self._client = open_openai_client(settings.base_url, settings.api_key, settings.timeout_seconds)
-        self._info = EmbeddingInfo(_name(settings), settings.dimension, settings.max_input_tokens)
+        # The identity of the vectors: model, requested length and prefixes; not the address.
+        name = settings.model + (f"/{settings.dimension}" if settings.send_dimension else "")
+        prefixes = f"{settings.query_prefix}\0{settings.document_prefix}"
+        if prefixes != "\0":
+            name += f"/prefixes-{hashlib.sha256(prefixes.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+        self._info = EmbeddingInfo(name, settings.dimension, settings.max_input_tokens)
         self._format: Literal["base64", "float"] = "base64"
 
     @classmethod
@@ -109,9 +114,19 @@ class OpenAIEmbeddingModel(EmbeddingModel):
         with translate_openai_errors(self._service):
             reply = await self._create(texts)
         try:
-            return Embeddings(_vectors(reply, len(texts)), _usage(reply, texts))
+            # The tokens that the service counted, or an estimate if it did not.
+            count = getattr(getattr(reply, "usage", None), "prompt_tokens", None)
+            if not isinstance(count, int) or not count:
+                count = sum(len(text.encode()) // 4 + 1 for text in texts)
+            return Embeddings(_vectors(reply, len(texts)), Usage(count))
         except (ValueError, TypeError, AttributeError) as error:
-            raise self._not_a_reply(reply, error) from None
+            # Some services report a failure under status 200; others answer with a web page.
+            if reported := (getattr(reply, "model_extra", None) or {}).get("error"):
+                raise error_from_body(reported, self._service) from None
+            raise BadModelReply(
+                f"{self._service} sent no usable vectors ({error}); check `model`, and that `base_url` is the address "
+                "of an OpenAI-compatible service (it usually ends in /v1)"
+            ) from None
 
     async def _create(self, texts: list[str]) -> Any:
         form = self._format
@@ -129,35 +144,25 @@ class OpenAIEmbeddingModel(EmbeddingModel):
         wished: dict[str, Any] = {"dimensions": settings.dimension} if settings.send_dimension else {}
         return await self._client.embeddings.create(model=settings.model, input=texts, encoding_format=form, **wished)
 
-    def _not_a_reply(self, reply: object, error: Exception) -> ModelError:
-        # Some services report a failure under status 200; others answer with a web page.
-        reported = (getattr(reply, "model_extra", None) or {}).get("error")
-        if reported:
-            return error_from_body(reported, self._service)
-        return BadModelReply(
-            f"{self._service} sent no usable vectors ({error}); check `model`, and that `base_url` is the address of "
-            "an OpenAI-compatible service (it usually ends in /v1)"
-        )
-
-
-def _name(settings: EmbeddingSettings) -> str:
-    """Return the identity of the vectors: model, requested length and prefixes; not the address."""
-    name = settings.model
-    if settings.send_dimension:
-        name += f"/{settings.dimension}"
-    prefixes = f"{settings.query_prefix}\0{settings.document_prefix}"
-    if prefixes != "\0":
-        name += f"/prefixes-{hashlib.sha256(prefixes.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
-    return name
-
 
 def _vectors(reply: Any, count: int) -> NDArray[np.float32]:
-    """Return the vectors of a reply in the order of the texts, `(count, length)`, each of length 1.
-
-    Raises:
-        ValueError: They are not there, or not such. (Or another of the errors that a wrong form can cause.)
-    """
-    rows = [_decoded(item.embedding) for item in _in_order(list(reply.data), count)]
+    """Return the vectors of a reply in the order of the texts, `(count, length)`, each of length 1."""
+    items = list(reply.data)
+    if len(items) != count:
+        raise ValueError(f"{len(items)} vectors for {count} texts")
+    places = [getattr(item, "index", None) for item in items]
+    if places != [None] * count:
+        if set(places) != set(range(count)):
+            raise ValueError(f"their indices are not 0 to {count - 1}")
+        items.sort(key=lambda item: item.index)
+    rows: list[NDArray[np.floating[Any]]] = []
+    for embedding in (item.embedding for item in items):
+        if isinstance(embedding, str):
+            rows.append(np.frombuffer(base64.b64decode(embedding, validate=True), "<f4").astype(np.float64))
+        else:
+            rows.append(np.array(embedding, np.float64))
+            if rows[-1].ndim != 1:
+                raise ValueError("a vector that is not a list of numbers")
     if len({len(row) for row in rows}) != 1 or not len(rows[0]):
         raise ValueError("vectors of different or no length")
     vectors = np.stack(rows)
@@ -165,29 +170,3 @@ def _vectors(reply: Any, count: int) -> NDArray[np.float32]:
     if not np.all(np.isfinite(norms)) or not np.all(norms > 0):
         raise ValueError("a vector that is zero or not finite")
     return (vectors / norms).astype(np.float32)
-
-
-def _in_order(items: list[Any], count: int) -> list[Any]:
-    if len(items) != count:
-        raise ValueError(f"{len(items)} vectors for {count} texts")
-    places = [getattr(item, "index", None) for item in items]
-    if places == [None] * count:
-        return items
-    if set(places) != set(range(count)):
-        raise ValueError(f"their indices are not 0 to {count - 1}")
-    return sorted(items, key=lambda item: item.index)
-
-
-def _decoded(embedding: str | Sequence[float]) -> NDArray[np.floating[Any]]:
-    if isinstance(embedding, str):
-        return np.frombuffer(base64.b64decode(embedding, validate=True), "<f4").astype(np.float64)
-    vector = np.array(embedding, np.float64)
-    if vector.ndim != 1:
-        raise ValueError("a vector that is not a list of numbers")
-    return vector
-
-
-def _usage(reply: Any, texts: list[str]) -> Usage:
-    """Return the tokens that the service counted, or an estimate if it did not."""
-    count = getattr(getattr(reply, "usage", None), "prompt_tokens", None)
-    return Usage(count if isinstance(count, int) and count else sum(len(text.encode()) // 4 + 1 for text in texts))

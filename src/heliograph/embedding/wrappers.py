@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import MappingProxyType
@@ -19,8 +19,6 @@ from heliograph.errors import ModelError, SettingsError, import_optional
 from heliograph.models import Usage
 from heliograph.observing import ModelCalls, tell_lookup, tell_model_calls
 from heliograph.settings import EmbeddingSettings, user_cache_dir
-
-# What embedding wrappers share: passing everything through.
 
 
 class WrapperEmbeddingModel(EmbeddingModel):
@@ -43,8 +41,6 @@ class WrapperEmbeddingModel(EmbeddingModel):
     async def close(self) -> None:
         await self.inner.close()
 
-
-# From a caller's many texts to requests of a size that a model likes: each text once, so many at a time.
 
 # English has 4 to 5 bytes of UTF-8 a token, Chinese 3 to 4, so this is seldom too few.
 _BYTES_PER_TOKEN = 3
@@ -105,8 +101,6 @@ def plan_batches(texts: Sequence[str], max_tokens: int, max_texts: int) -> list[
     return batches
 
 
-# Bounds of embedding requests, in which queries go before indexing.
-
 _PRIORITIES: dict[EmbeddingKind, int] = {"query": 0, "document": 10}
 
 
@@ -125,9 +119,6 @@ class GuardedEmbeddingModel(WrapperEmbeddingModel):
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
         failure = f"embedding model {self.info.name!r} gave no vectors for {len(texts)} texts"
         return await self._guard.call(lambda: self.inner.embed(texts, kind), failure, _PRIORITIES[kind])
-
-
-# Counting what embedding costs, for queries and for documents.
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,14 +209,6 @@ class QueryCachedEmbeddingModel(WrapperEmbeddingModel):
             embeddings = await self.inner.embed(missing, kind)
             usage = embeddings.usage
             found.update(zip(missing, embeddings.vectors, strict=True))
-        self._keep(found)
-        return Embeddings(np.stack([found[text] for text in texts]), usage)
-
-    def clear(self) -> None:
-        """Drop all that is kept, so that what comes next is paid for; for measuring."""
-        self._vectors.clear()
-
-    def _keep(self, found: dict[str, NDArray[np.float32]]) -> None:
         for text, vector in found.items():
             if len(text) <= _MAX_TEXT_CHARACTERS:
                 # A copy: a row of the reply would keep all its rows in memory.
@@ -233,6 +216,11 @@ class QueryCachedEmbeddingModel(WrapperEmbeddingModel):
                 self._vectors.move_to_end(text)
         while len(self._vectors) > self._max_entries:
             self._vectors.popitem(last=False)
+        return Embeddings(np.stack([found[text] for text in texts]), usage)
+
+    def clear(self) -> None:
+        """Drop all that is kept, so that what comes next is paid for; for measuring."""
+        self._vectors.clear()
 
 
 # Builds the embedding model that the settings ask for, with its wrappers in the one order that works.
@@ -264,7 +252,22 @@ async def build_embedding_model(settings: EmbeddingSettings) -> EmbeddingMeter:
         SettingsError: A setting that the provider needs is missing or wrong.
         ModelError: The service was asked for its dimension and failed.
     """
-    return await _PROVIDERS[settings.provider](settings)
+    if settings.provider == "openai":
+        module = await asyncio.to_thread(import_optional, "heliograph.embedding.openai", "openai")
+        model = await call_with_retry(
+            lambda: module.OpenAIEmbeddingModel.connect(settings), RetryPolicy(settings.max_retries)
+        )
+        return wrap_embedding_model(model, settings)
+    for name in ("model", "base_url"):
+        if getattr(settings, name).strip():
+            # Whoever names a service means to use it; the local model in its place would not be noticed for long.
+            raise SettingsError(
+                f"embedding.{name} is set, but embedding.provider is 'e5', the local model; "
+                "set embedding.provider to 'openai' for a service, or leave both out"
+            )
+    module = await asyncio.to_thread(import_module, "heliograph.embedding.e5.model")
+    folder = settings.cache_dir or user_cache_dir()
+    return _shared_wrappers(module.E5EmbeddingModel(folder, threads=settings.threads))
 
 
 def wrap_embedding_model(model: EmbeddingModel, settings: EmbeddingSettings) -> EmbeddingMeter:
@@ -281,30 +284,3 @@ def wrap_embedding_model(model: EmbeddingModel, settings: EmbeddingSettings) -> 
 
 def _shared_wrappers(model: EmbeddingModel) -> EmbeddingMeter:
     return EmbeddingMeter(QueryCachedEmbeddingModel(DeduplicatingEmbeddingModel(model)))
-
-
-async def _build_e5(settings: EmbeddingSettings) -> EmbeddingMeter:
-    for name in ("model", "base_url"):
-        if getattr(settings, name).strip():
-            # Whoever names a service means to use it; the local model in its place would not be noticed for long.
-            raise SettingsError(
-                f"embedding.{name} is set, but embedding.provider is 'e5', the local model; "
-                "set embedding.provider to 'openai' for a service, or leave both out"
-            )
-    module = await asyncio.to_thread(import_module, "heliograph.embedding.e5.model")
-    folder = settings.cache_dir or user_cache_dir()
-    return _shared_wrappers(module.E5EmbeddingModel(folder, threads=settings.threads))
-
-
-async def _build_openai(settings: EmbeddingSettings) -> EmbeddingMeter:
-    module = await asyncio.to_thread(import_optional, "heliograph.embedding.openai", "openai")
-    model = await call_with_retry(
-        lambda: module.OpenAIEmbeddingModel.connect(settings), RetryPolicy(settings.max_retries)
-    )
-    return wrap_embedding_model(model, settings)
-
-
-_PROVIDERS: dict[str, Callable[[EmbeddingSettings], Awaitable[EmbeddingMeter]]] = {
-    "e5": _build_e5,
-    "openai": _build_openai,
-}

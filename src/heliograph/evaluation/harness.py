@@ -13,12 +13,12 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field, replace
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 import heliograph.documents
 import heliograph.extraction
@@ -70,7 +70,6 @@ from heliograph.ingest.models import Progress
 from heliograph.models import utc_now
 from heliograph.query.answers.models import Answer, AnswerKind
 from heliograph.query.models import QueryParam
-from heliograph.query.payloads import ContextData
 from heliograph.query.plan import make_plan, readable_tokens
 from heliograph.settings import IngestSettings, Settings
 
@@ -129,8 +128,15 @@ def plan_index(
         raise InvalidRequestError(
             f"evaluation makes its own indexes in the embedded store, but store.url is {settings.store.url!r}; unset it"
         )
+    ingest = settings.ingest
+    # As by default where a setting changes nothing of what an index of the corpus holds.
+    idle = {"max_parallel_documents"}
+    if all(len(item.text) <= ingest.max_document_characters for item in corpus.documents):
+        idle.add("max_document_characters")
     choices = {
-        "ingest": _reading(settings.ingest, corpus),
+        # Where documents are read changes nothing of what is read.
+        "ingest": ingest.model_dump(mode="json", exclude={"engine"})
+        | {name: IngestSettings.model_fields[name].default for name in idle},
         "embedding": [embedding.name, embedding.dimension, embedding.max_input_tokens],
         "embedding_prefix": settings.embedding.document_prefix,
         # Whoever extracts, a chat model summarises descriptions.
@@ -149,16 +155,6 @@ def plan_index(
     workspace = f"{re.sub(r'[^A-Za-z0-9_]+', '-', name).strip('-')[:40] or 'set'}-{_hash([what, how])[:12]}"
     store = settings.store.model_copy(update={"data_dir": folder, "workspace": workspace})
     return IndexPlan(settings.model_copy(update={"store": store}), _hash([what, how]), _code_hash())
-
-
-def _reading(ingest: IngestSettings, corpus: CorpusMap) -> dict[str, Any]:
-    """Return the settings of ingest, as by default where they change nothing of what an index of the corpus holds."""
-    idle = {"max_parallel_documents"}
-    if all(len(item.text) <= ingest.max_document_characters for item in corpus.documents):
-        idle.add("max_document_characters")
-    defaults = {name: IngestSettings.model_fields[name].default for name in idle}
-    # Where documents are read changes nothing of what is read.
-    return ingest.model_dump(mode="json", exclude={"engine"}) | defaults
 
 
 async def ensure_index(
@@ -183,7 +179,11 @@ async def ensure_index(
         ModelError: A model is out of reach.
         StoreError: The store failed.
     """
-    known = _read_info(plan)
+    known: IndexInfo | None = None
+    with suppress(OSError, ValueError, TypeError):
+        # The notes beside a finished index.
+        noted = json.loads((plan.folder / _FILE).read_bytes())
+        known = _INFO.validate_python({**noted, "was_reused": True})
     if known is not None and (keeps_stale or known.fingerprint == _full(plan)):
         return known
     shutil.rmtree(plan.folder, ignore_errors=True)
@@ -208,15 +208,6 @@ async def ensure_index(
     return info
 
 
-def _read_info(plan: IndexPlan) -> IndexInfo | None:
-    """Return the notes beside a finished index; None without one."""
-    try:
-        noted = json.loads((plan.folder / _FILE).read_bytes())
-        return _INFO.validate_python({**noted, "was_reused": True})
-    except (OSError, ValueError, TypeError, ValidationError):
-        return None
-
-
 def _full(plan: IndexPlan) -> str:
     return _hash([plan.fingerprint, plan.code])
 
@@ -234,15 +225,6 @@ def _hash(parts: Iterable[str]) -> str:
         data = part.encode("utf-8", "surrogatepass")
         digest.update(len(data).to_bytes(8, "little") + data)
     return digest.hexdigest()
-
-
-# The whole of an evaluation: for each set an index, for each configuration its questions, and the comparisons.
-#
-# What the engine would refuse is told before anything is indexed. Questions are asked one after the other through
-# `AsyncHeliograph.query_data`, whose order of chunks is judged, so that nothing is measured that a user would not
-# get; only that call is timed. An `EvaluationRun` comes out.
-
-# What the engine would refuse to be asked, told before anything is indexed for it.
 
 
 def check_questions(sets: Sequence[EvaluationSet], configurations: Sequence[Configuration], settings: Settings) -> None:
@@ -278,11 +260,6 @@ def to_param(configuration: Configuration) -> QueryParam:
         )
     return QueryParam(mode=configuration.mode, **configuration.options)
 
-
-# Asks a set's questions, one after the other, and scores what comes back.
-#
-# What is judged is the order of `data.chunks` as `AsyncHeliograph.query_data` returns it, so nothing that a user
-# would not get. Times are taken around that call alone; the answer is asked for afterwards.
 
 _QUOTED = 3
 
@@ -328,7 +305,8 @@ async def run_questions(
         outcomes.append(await _ask(engine, corpus, question, param, with_answers))
         if on_question is not None:
             on_question(number)
-    return summarize(configuration, outcomes, _cost_since(before, _cost(engine, embedding)))
+    spent = zip(astuple(_cost(engine, embedding)), astuple(before), strict=True)
+    return summarize(configuration, outcomes, Cost(*(after - earlier for after, earlier in spent)))
 
 
 async def _ask(
@@ -340,7 +318,11 @@ async def _ask(
     chunks = found["data"].get("chunks", [])
     places = corpus.places(ChunkSpan(item["file_path"], item["start"], item["end"]) for item in chunks)
     contexts = tuple(item["content"] for item in chunks)
-    told = _told(found["data"])
+    # What the entities and relations of the result say, as one text; empty where it has none.
+    data = found["data"]
+    said = [f"{item['entity_name']}: {item['description']}" for item in data.get("entities", [])]
+    said += [f"{item['src_id']}, {item['tgt_id']}: {item['description']}" for item in data.get("relationships", [])]
+    told = "\n".join(said)
     answer = _judge(await engine.query(question.text, param), question, contexts, told) if with_answers else None
     return QuestionOutcome(
         id=question.id,
@@ -357,13 +339,6 @@ async def _ask(
     )
 
 
-def _told(data: ContextData) -> str:
-    """Return what the entities and relations of a result say, as one text; empty where it has none."""
-    entities = (f"{item['entity_name']}: {item['description']}" for item in data.get("entities", []))
-    relations = (f"{item['src_id']}, {item['tgt_id']}: {item['description']}" for item in data.get("relationships", []))
-    return "\n".join((*entities, *relations))
-
-
 def _judge(answer: Answer, question: Question, contexts: Sequence[str], told: str) -> AnswerOutcome:
     wanted = question.answers
     # A broken reply may hold half of a surrogate pair, with which no report could be written.
@@ -375,6 +350,10 @@ def _judge(answer: Answer, question: Question, contexts: Sequence[str], told: st
         quoted = "\n".join(quoted_sentences(text)[:_QUOTED])
         is_hit = holds_answer(quoted, wanted) if can_be_held else None
         return AnswerOutcome(text, answer.kind.value, is_hit, in_context, in_graph)
+    # The text behind each reference number.
+    sources: dict[str, str] = {reference.reference_id: "" for reference in answer.references}
+    for item in answer.context.chunks:
+        sources[item.reference_id] = f"{sources.get(item.reference_id, '')}\n{item.chunk.text}"
     return AnswerOutcome(
         text,
         answer.kind.value,
@@ -383,16 +362,8 @@ def _judge(answer: Answer, question: Question, contexts: Sequence[str], told: st
         in_graph,
         f1=answer_f1(text, wanted) if wanted else None,
         exact=exact_match(text, wanted) if wanted else None,
-        citations=check_citations(text, _sources(answer)) if answer.kind is AnswerKind.GENERATED else None,
+        citations=check_citations(text, sources) if answer.kind is AnswerKind.GENERATED else None,
     )
-
-
-def _sources(answer: Answer) -> dict[str, str]:
-    """Return the text behind each reference number."""
-    texts: dict[str, str] = {reference.reference_id: "" for reference in answer.references}
-    for item in answer.context.chunks:
-        texts[item.reference_id] = f"{texts.get(item.reference_id, '')}\n{item.chunk.text}"
-    return texts
 
 
 def _cost(engine: AsyncHeliograph, embedding: EmbeddingMeter) -> Cost:
@@ -405,17 +376,6 @@ def _cost(engine: AsyncHeliograph, embedding: EmbeddingMeter) -> Cost:
         embedded.calls,
         embedded.texts,
         embedded.usage.input_tokens,
-    )
-
-
-def _cost_since(before: Cost, after: Cost) -> Cost:
-    return Cost(
-        after.chat_calls - before.chat_calls,
-        after.input_tokens - before.input_tokens,
-        after.output_tokens - before.output_tokens,
-        after.embedding_calls - before.embedding_calls,
-        after.embedding_texts - before.embedding_texts,
-        after.embedding_tokens - before.embedding_tokens,
     )
 
 
@@ -498,22 +458,19 @@ async def evaluate(
     check_questions(chosen, plan.configurations, settings)
     model = embedding or await build_embedding_model(settings.embedding)
     meter = EmbeddingMeter(model)
-    open_with = open_engine or _open_engine
+
+    def open_with(chosen: Settings, extractor: Extractor | None) -> AbstractAsyncContextManager[AsyncHeliograph]:
+        if open_engine is not None:
+            return open_engine(chosen, meter, extractor)
+        return AsyncHeliograph(settings=chosen, embedding=meter, extractor=extractor)
+
     try:
-        harness = _Harness(
-            *(settings, plan, meter),
-            lambda chosen, extractor: open_with(chosen, meter, extractor),
-            watcher or Watcher(),
-        )
+        harness = _Harness(settings, plan, meter, open_with, watcher or Watcher())
         reports = [await harness.evaluate_set(item) for item in chosen]
     finally:
         if embedding is None:
             await model.close()
     return EvaluationRun(utc_now(), __version__, model.info.name, settings.chat.model, tuple(reports))
-
-
-def _open_engine(settings: Settings, embedding: EmbeddingModel, extractor: Extractor | None) -> AsyncHeliograph:
-    return AsyncHeliograph(settings=settings, embedding=embedding, extractor=extractor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -532,12 +489,6 @@ class _Harness:
             *(chosen.name, corpus, self.settings, self.embedding.info, self.plan.folder),
             extractor.name if extractor else "",
         )
-        info = await self._index(index, corpus, extractor)
-        runs = await self._ask(chosen, corpus, index)
-        comparisons = tuple(compare(runs[0], other) for other in runs[1:])
-        return SetReport(chosen.name, len(chosen.passages), self.plan.join, info, tuple(runs), comparisons)
-
-    async def _index(self, index: IndexPlan, corpus: CorpusMap, extractor: Extractor | None) -> IndexInfo:
         info = await ensure_index(
             index,
             corpus,
@@ -546,7 +497,9 @@ class _Harness:
             progress=self.watcher.on_progress,
         )
         self.watcher.on_index(info)
-        return info
+        runs = await self._ask(chosen, corpus, index)
+        comparisons = tuple(compare(runs[0], other) for other in runs[1:])
+        return SetReport(chosen.name, len(chosen.passages), self.plan.join, info, tuple(runs), comparisons)
 
     async def _ask(self, chosen: EvaluationSet, corpus: CorpusMap, index: IndexPlan) -> list[RunReport]:
         runs: list[RunReport] = []

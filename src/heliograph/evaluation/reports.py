@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from html import escape
 from pathlib import Path
 
@@ -52,7 +52,12 @@ _FLAT = {"recall_flat@5": "R@5, one passage a place"}
 
 def to_json(run: EvaluationRun) -> str:
     """Return a run as JSON that `read_run` reads; without the texts of the retrieved chunks, which are many."""
-    return _RUN.dump_json(_without_contexts(run), indent=1).decode() + "\n"
+    sets: list[SetReport] = []
+    for report in run.sets:
+        asked = [tuple(replace(item, contexts=()) for item in ran.questions) for ran in report.runs]
+        runs = tuple(replace(ran, questions=items) for ran, items in zip(report.runs, asked, strict=True))
+        sets.append(replace(report, runs=runs))
+    return _RUN.dump_json(replace(run, sets=tuple(sets)), indent=1).decode() + "\n"
 
 
 def read_run(path: Path) -> EvaluationRun:
@@ -131,7 +136,18 @@ def _set_parts(report: SetReport) -> Iterator[str]:
                 for name, group in run.by_type.items()
             ],
         )
-    yield from _unanswerable_table(report)
+    without_gold = [
+        (
+            run.configuration.name,
+            f"{run.unanswerable.questions:,}",
+            f"{run.unanswerable.without_context:,}",
+            "" if run.unanswerable.declined is None else f"{run.unanswerable.declined:,}",
+        )
+        for run in report.runs
+        if run.unanswerable.questions
+    ]
+    if without_gold:
+        yield markdown_table(("configuration", "questions without gold", "nothing retrieved", "declined"), without_gold)
     yield _cost_table(report)
 
 
@@ -153,21 +169,6 @@ def _scores_table(report: SetReport, rows: Sequence[tuple[str, GroupSummary]]) -
     return markdown_table(("configuration", "questions", *columns.values()), lines)
 
 
-def _unanswerable_table(report: SetReport) -> Iterator[str]:
-    rows = [
-        (
-            run.configuration.name,
-            f"{run.unanswerable.questions:,}",
-            f"{run.unanswerable.without_context:,}",
-            "" if run.unanswerable.declined is None else f"{run.unanswerable.declined:,}",
-        )
-        for run in report.runs
-        if run.unanswerable.questions
-    ]
-    if rows:
-        yield markdown_table(("configuration", "questions without gold", "nothing retrieved", "declined"), rows)
-
-
 def _cost_table(report: SetReport) -> str:
     header = (
         *("configuration", "median ms", "p95 ms", "median CPU ms", "p95 CPU ms"),
@@ -176,44 +177,15 @@ def _cost_table(report: SetReport) -> str:
     rows = (
         (
             run.configuration.name,
-            *(
-                f"{value:.1f}"
-                for value in (
-                    run.latency.median_wall_ms,
-                    run.latency.p95_wall_ms,
-                    run.latency.median_cpu_ms,
-                    run.latency.p95_cpu_ms,
-                )
-            ),
+            *(f"{value:.1f}" for value in astuple(run.latency)),
             *(
                 f"{value:,}"
-                for value in (
-                    run.cost.chat_calls,
-                    run.cost.input_tokens,
-                    run.cost.output_tokens,
-                    run.cost.embedding_tokens,
-                )
+                for value in (cost.chat_calls, cost.input_tokens, cost.output_tokens, cost.embedding_tokens)
             ),
         )
-        for run in report.runs
+        for run, cost in ((run, run.cost) for run in report.runs)
     )
     return markdown_table(header, rows)
-
-
-def _without_contexts(run: EvaluationRun) -> EvaluationRun:
-    def bare(item: QuestionOutcome) -> QuestionOutcome:
-        return replace(item, contexts=())
-
-    return replace(
-        run,
-        sets=tuple(
-            replace(
-                report,
-                runs=tuple(replace(ran, questions=tuple(map(bare, ran.questions))) for ran in report.runs),
-            )
-            for report in run.sets
-        ),
-    )
 
 
 # Two evaluations side by side: which questions gained, which lost, and whether the means differ for certain.
@@ -280,30 +252,23 @@ def diff_runs(before: EvaluationRun, after: EvaluationRun) -> list[RunDiff]:
         by_name = {run.configuration.name: run for run in old.runs}
         same = [(by_name[run.configuration.name], run) for run in new.runs if run.configuration.name in by_name]
         # Where no configuration has the same name, they are compared in order.
-        diffs += [_diff(old.name, *runs) for runs in same or zip(old.runs, new.runs, strict=False)]
+        for first, second in same or zip(old.runs, new.runs, strict=False):
+            asked, again = ({item.id: item for item in run.questions} for run in (first, second))
+            questions: list[QuestionDiff] = []
+            for was, now in ((was, again[id_]) for id_, was in asked.items() if id_ in again and was.gold):
+                ranks = _ranks(was, was.gold), _ranks(now, was.gold)
+                if ranks[0] != ranks[1]:
+                    gain = question_scores(now).get(_RANKED_BY, 0.0) - question_scores(was).get(_RANKED_BY, 0.0)
+                    questions.append(QuestionDiff(now.id, now.question, now.type, gain, *ranks))
+            questions.sort(key=lambda item: (-item.gain, item.id))
+            unmatched = len(asked.keys() ^ again.keys())
+            diffs.append(RunDiff(old.name, compare(first, second), tuple(questions), unmatched))
     return diffs
 
 
 def diff_to_markdown(diffs: Sequence[RunDiff]) -> str:
     """Return differences as Markdown, the questions that moved most first."""
     return "\n\n".join(part for diff in diffs for part in _parts(diff)) + "\n"
-
-
-def _diff(name: str, old: RunReport, new: RunReport) -> RunDiff:
-    before = {item.id: item for item in old.questions}
-    after = {item.id: item for item in new.questions}
-    shared = [id_ for id_ in before if id_ in after]
-    moved = (_question(before[id_], after[id_]) for id_ in shared if before[id_].gold)
-    questions = sorted(
-        (item for item in moved if item.ranks_before != item.ranks_after), key=lambda item: (-item.gain, item.id)
-    )
-    unmatched = len(before.keys() ^ after.keys())
-    return RunDiff(name, compare(old, new), tuple(questions), unmatched)
-
-
-def _question(old: QuestionOutcome, new: QuestionOutcome) -> QuestionDiff:
-    gain = question_scores(new).get(_RANKED_BY, 0.0) - question_scores(old).get(_RANKED_BY, 0.0)
-    return QuestionDiff(new.id, new.question, new.type, gain, _ranks(old, old.gold), _ranks(new, old.gold))
 
 
 def _ranks(outcome: QuestionOutcome, gold: Iterable[str]) -> tuple[int | None, ...]:
@@ -331,20 +296,15 @@ def _parts(diff: RunDiff) -> Iterator[str]:
     if gained or lost:
         changed = [item for item in diff.questions if item.gain]
         shown = changed if len(changed) <= _MOST_SHOWN else changed[: _MOST_SHOWN // 2] + changed[-_MOST_SHOWN // 2 :]
-        yield markdown_table(("question", "type", "R@5", "ranks before", "ranks after"), map(_row, shown))
+        lines: list[tuple[str, ...]] = []
+        for item in shown:
+            ranks = (
+                ", ".join("-" if rank is None else str(rank) for rank in found)
+                for found in (item.ranks_before, item.ranks_after)
+            )
+            lines.append((f"{item.id}: {item.question}", item.type, f"{100 * item.gain:+.0f}", *ranks))
+        yield markdown_table(("question", "type", "R@5", "ranks before", "ranks after"), lines)
 
-
-def _row(item: QuestionDiff) -> tuple[str, ...]:
-    ranks = (
-        ", ".join("-" if rank is None else str(rank) for rank in found)
-        for found in (item.ranks_before, item.ranks_after)
-    )
-    return f"{item.id}: {item.question}", item.type, f"{100 * item.gain:+.0f}", *ranks
-
-
-# Recall over the number of places read, as an SVG: one panel a set, one line a configuration.
-#
-# Written by hand rather than by a plotting library, which would be the largest dependency for the smallest part.
 
 _WIDTH, _HEIGHT = 340, 230
 _LEFT, _TOP, _RIGHT, _BOTTOM = 44, 34, 12, 40

@@ -10,7 +10,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
@@ -24,12 +24,6 @@ from heliograph.models import Mode
 from heliograph.query.answers.models import AnswerKind
 from heliograph.text.analysis import terms
 from heliograph.text.sentences import sentence_spans
-
-# Scores: of a ranking, of an answer, and how sure a difference between two configurations is.
-#
-# Rankings: recall, nDCG, reciprocal rank, all gold near the top. Answers: exact match and F1 as SQuAD (and CMRC for
-# Chinese) normalises them, and whether citations are sound. Differences: the paired bootstrap over questions (Efron
-# and Tibshirani, 1993; Smucker, Allan and Carterette, CIKM 2007) with a fixed seed.
 
 # Scores of one ranking: recall, nDCG, reciprocal rank, and whether everything wanted is near the top.
 #
@@ -57,7 +51,11 @@ def score_ranking(places: Places, gold: Mapping[str, float]) -> RankingScores:
     flat = _first_ranks([[id_] for id_ in chain.from_iterable(places)])
     scores = {f"recall@{cut}": sum(rank <= cut for rank in found.values()) / len(gold) for cut in CUTS}
     scores["recall_flat@5"] = sum(flat.get(id_, 6) <= 5 for id_ in gold) / len(gold)
-    scores["ndcg@10"] = _ndcg(found, gold, 10)
+    # The discounted gain with linear grades over the best possible, as trec_eval has it. The best possible is that of
+    # one passage a place; passages that share places can do no better than 1.
+    gain = sum(gold[id_] / math.log2(rank + 1) for id_, rank in found.items() if rank <= 10)
+    best = sorted(gold.values(), reverse=True)[:10]
+    scores["ndcg@10"] = min(1.0, gain / sum(grade / math.log2(rank + 1) for rank, grade in enumerate(best, 1)))
     scores["mrr"] = 1 / min(found.values()) if found else 0.0
     scores["all_gold@5"] = float(len(found) == len(gold) and max(found.values()) <= 5)
     return scores
@@ -69,16 +67,6 @@ def _first_ranks(places: Places) -> dict[str, int]:
         for id_ in ids:
             ranks.setdefault(id_, rank)
     return ranks
-
-
-def _ndcg(found: Mapping[str, int], gold: Mapping[str, float], cut: int) -> float:
-    """Return the discounted gain with linear grades over the best possible, as trec_eval has it.
-
-    The best possible is that of one passage a place; passages that share places can do no better than 1.
-    """
-    gain = sum(gold[id_] / math.log2(rank + 1) for id_, rank in found.items() if rank <= cut)
-    best = sorted(gold.values(), reverse=True)[:cut]
-    return min(1.0, gain / sum(grade / math.log2(rank + 1) for rank, grade in enumerate(best, 1)))
 
 
 # Scores of answers: does a text hold the answer, how near is it to one, and are its citations sound.
@@ -146,14 +134,11 @@ def exact_match(text: str, answers: Sequence[str]) -> float:
 def answer_f1(text: str, answers: Sequence[str]) -> float:
     """Return the best F1 of words that a text, its citations left out, and an answer share; two empty ones agree."""
     words = answer_words(_uncited(text))
-    return max((_f1(words, answer_words(answer)) for answer in answers), default=0.0)
-
-
-def _f1(words: list[str], wanted: list[str]) -> float:
-    if not words or not wanted:
-        return float(words == wanted)
-    shared = sum((Counter(words) & Counter(wanted)).values())
-    return 2 * shared / (len(words) + len(wanted))
+    best = 0.0
+    for wanted in map(answer_words, answers):
+        shared = sum((Counter(words) & Counter(wanted)).values())
+        best = max(best, 2 * shared / (len(words) + len(wanted)) if words and wanted else float(words == wanted))
+    return best
 
 
 def quoted_sentences(answer: str) -> list[str]:
@@ -272,14 +257,6 @@ def paired_difference(base: Sequence[float], other: Sequence[float], resamples: 
         (2.5, 97.5),
     )
     return Difference(float(gains.mean()), float(low), float(high), len(gains))
-
-
-# What an evaluation is asked for and what it reports, and the means and differences computed from its questions.
-#
-# Records are frozen and can be written and read as JSON. `summarize` makes the report of one configuration from its
-# questions' outcomes, by question type too; `compare` gives the differences between two configurations.
-
-# What an evaluation is asked for and what it reports, frozen, and to be written and read as JSON.
 
 
 @dataclass(frozen=True, slots=True)
@@ -511,8 +488,6 @@ class EvaluationRun:
     format: int = 1
 
 
-# Means over questions, by type too, and the differences between configurations.
-
 ANSWER_METRICS = (
     "answer_hit",
     "answer_in_context",
@@ -540,12 +515,17 @@ def summarize(configuration: Configuration, outcomes: Sequence[QuestionOutcome],
     no_context = sum(not item.contexts for item in without)
     unanswerable = Unanswerable(len(without), no_context, declined if answers else None)
     types = sorted({item.type for item in with_gold if item.type})
+    latency = Latency()
+    if outcomes:
+        wall = np.percentile([1000 * item.wall_seconds for item in outcomes], (50, 95))
+        cpu = np.percentile([1000 * item.cpu_seconds for item in outcomes], (50, 95))
+        latency = Latency(*(round(float(value), 3) for value in (*wall, *cpu)))
     return RunReport(
         configuration,
         _group(with_gold),
         {name: _group([item for item in with_gold if item.type == name]) for name in types},
         unanswerable,
-        _latency(outcomes),
+        latency,
         cost,
         tuple(outcomes),
     )
@@ -566,23 +546,18 @@ def compare(base: RunReport, other: RunReport) -> Comparison:
 
 def question_scores(outcome: QuestionOutcome) -> dict[str, float]:
     """Return every score of one question: those of its ranking, and those of its answer that apply."""
-    return outcome.scores | dict(_answer_scores(outcome))
-
-
-def _answer_scores(outcome: QuestionOutcome) -> Iterable[tuple[str, float]]:
-    answer = outcome.answer
+    scores, answer = dict(outcome.scores), outcome.answer
     if answer is None:
-        return
+        return scores
     plain = (answer.is_hit, answer.in_context, answer.in_graph, answer.f1, answer.exact)
-    for name, value in zip(ANSWER_METRICS, plain, strict=False):
-        if value is not None:
-            yield name, float(value)
+    scores |= {name: float(value) for name, value in zip(ANSWER_METRICS, plain, strict=False) if value is not None}
     cited = answer.citations
     if cited is not None and cited.citations:
-        yield "citations_exist", cited.existing / cited.citations
-        yield "citations_supported", cited.supported / cited.citations
+        scores["citations_exist"] = cited.existing / cited.citations
+        scores["citations_supported"] = cited.supported / cited.citations
     if cited is not None and cited.sentences:
-        yield "sentences_cited", cited.cited_sentences / cited.sentences
+        scores["sentences_cited"] = cited.cited_sentences / cited.sentences
+    return scores
 
 
 def _group(outcomes: Sequence[QuestionOutcome]) -> GroupSummary:
@@ -593,11 +568,3 @@ def _group(outcomes: Sequence[QuestionOutcome]) -> GroupSummary:
         if (known := [item[metric] for item in scores if metric in item])
     }
     return GroupSummary(len(outcomes), means)
-
-
-def _latency(outcomes: Sequence[QuestionOutcome]) -> Latency:
-    if not outcomes:
-        return Latency()
-    wall = np.percentile([1000 * item.wall_seconds for item in outcomes], (50, 95))
-    cpu = np.percentile([1000 * item.cpu_seconds for item in outcomes], (50, 95))
-    return Latency(*(round(float(value), 3) for value in (*wall, *cpu)))

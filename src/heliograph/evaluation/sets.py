@@ -12,8 +12,9 @@ import json
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, cast
 
@@ -134,7 +135,14 @@ def read_set(folder: Path, split: str = "", extractions: str = "") -> Evaluation
     """
     corpus = list(_rows(folder / CORPUS))
     is_beir = bool(corpus) and "_id" in corpus[0][1]
-    passages = tuple(_passage(row, "_id" if is_beir else "id", where) for where, row in corpus)
+    passages = tuple(
+        Passage(
+            _string(row, "_id" if is_beir else "id", where),
+            title if isinstance(title := row.get("title"), str) else "",
+            _string(row, "text", where),
+        )
+        for where, row in corpus
+    )
     questions = (
         _beir_questions(folder, split)
         if is_beir
@@ -151,19 +159,21 @@ def read_set(folder: Path, split: str = "", extractions: str = "") -> Evaluation
             f"no question{wanted} in {str(folder / QUERIES)!r} is judged; check the ids of the judgements, and --split"
         )
     _check_unique([question.id for question in questions], folder / QUERIES)
-    _check_gold(folder, passages, questions)
-    given = _read_extractions(folder / extractions, {item.id for item in passages}) if extractions else None
-    return EvaluationSet(replace_surrogates(folder.resolve().name), passages, tuple(questions), given)
-
-
-def _read_extractions(path: Path, known: Set[str]) -> dict[str, GivenExtraction]:
+    known = {passage.id for passage in passages}
+    for question in questions:
+        if missing := [id_ for id_ in question.gold if id_ not in known]:
+            raise InvalidRequestError(
+                f"the question {question.id!r} in {str(folder)!r} names {missing[0]!r} as gold, "
+                f"which {CORPUS} does not have"
+            )
     given: dict[str, GivenExtraction] = {}
-    for where, row in _rows(path):
+    for where, row in _rows(folder / extractions) if extractions else ():
         id_ = _string(row, "id", where)
         if id_ not in known:
             raise InvalidRequestError(f"{where} is about the passage {id_!r}, which {CORPUS} does not have")
         given[id_] = GivenExtraction(_strings(row, "entities", where), _triples(row, where))
-    return given
+    read = given if extractions else None
+    return EvaluationSet(replace_surrogates(folder.resolve().name), passages, tuple(questions), read)
 
 
 def _triples(row: _Row, where: str) -> tuple[tuple[str, str, str], ...]:
@@ -192,7 +202,24 @@ def _plain_question(row: _Row, where: str) -> Question:
 
 
 def _beir_questions(folder: Path, split: str) -> list[Question]:
-    judgements = _read_judgements(_judgement_file(folder, split))
+    known = {path.stem: path for path in sorted((folder / QRELS).glob("*.tsv"))}
+    file = next((known[name] for name in ((split,) if split else (*_SPLITS, *known)) if name in known), None)
+    if file is None:
+        raise InvalidRequestError(
+            f"{str(folder / QRELS)!r} has no judgements {split + '.tsv' if split else '*.tsv'!r}; "
+            f"there are {', '.join(known) or 'none'}"
+        )
+    judgements: dict[str, dict[str, float]] = {}
+    for number, line in enumerate(_lines(file), 1):
+        fields = line.split("\t")
+        if number == 1 and not _is_number(fields[-1]):
+            continue
+        # trec_eval's four columns have a second one that says nothing.
+        if len(fields) not in (3, 4) or not _is_number(fields[-1]):
+            raise InvalidRequestError(f"line {number} of {str(file)!r} is not 'query-id TAB corpus-id TAB score'")
+        if not math.isfinite(float(fields[-1])):
+            raise InvalidRequestError(f"line {number} of {str(file)!r} has the score {fields[-1]!r}; give a finite one")
+        judgements.setdefault(fields[0], {})[fields[-2]] = float(fields[-1])
     questions: list[Question] = []
     for where, row in _rows(folder / QUERIES):
         id_ = _string(row, "_id", where)
@@ -203,44 +230,12 @@ def _beir_questions(folder: Path, split: str) -> list[Question]:
     return questions
 
 
-def _judgement_file(folder: Path, split: str) -> Path:
-    known = {path.stem: path for path in sorted((folder / QRELS).glob("*.tsv"))}
-    wanted = (split,) if split else (*_SPLITS, *known)
-    for name in wanted:
-        if name in known:
-            return known[name]
-    raise InvalidRequestError(
-        f"{str(folder / QRELS)!r} has no judgements {split + '.tsv' if split else '*.tsv'!r}; "
-        f"there are {', '.join(known) or 'none'}"
-    )
-
-
-def _read_judgements(path: Path) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, float]] = {}
-    for number, line in enumerate(_lines(path), 1):
-        fields = line.split("\t")
-        if number == 1 and not _is_number(fields[-1]):
-            continue
-        # trec_eval's four columns have a second one that says nothing.
-        if len(fields) not in (3, 4) or not _is_number(fields[-1]):
-            raise InvalidRequestError(f"line {number} of {str(path)!r} is not 'query-id TAB corpus-id TAB score'")
-        if not math.isfinite(float(fields[-1])):
-            raise InvalidRequestError(f"line {number} of {str(path)!r} has the score {fields[-1]!r}; give a finite one")
-        found.setdefault(fields[0], {})[fields[-2]] = float(fields[-1])
-    return found
-
-
 def _is_number(text: str) -> bool:
     try:
         float(text)
     except ValueError:
         return False
     return True
-
-
-def _passage(row: _Row, id_name: str, where: str) -> Passage:
-    title = row.get("title")
-    return Passage(_string(row, id_name, where), title if isinstance(title, str) else "", _string(row, "text", where))
 
 
 def _string(row: _Row, name: str, where: str, default: str | None = None) -> str:
@@ -265,20 +260,15 @@ def _rows(path: Path) -> Iterator[tuple[str, _Row]]:
     for number, line in enumerate(_lines(path), 1):
         where = f"line {number} of {str(path)!r}"
         try:
-            row = _parse(line)
+            row = json.loads(line)
+            # A file that is UTF-8 can hold half of a surrogate pair only as an escape.
+            if _SURROGATE_ESCAPE.search(line):
+                row = json.loads(replace_surrogates(json.dumps(row, ensure_ascii=False)))
         except ValueError as error:
             raise InvalidRequestError(f"{where} is not JSON: {error}") from None
         if not isinstance(row, dict):
             raise InvalidRequestError(f"{where} is {line[:40]!r}; give one JSON object a line")
         yield where, row
-
-
-def _parse(line: str) -> Any:
-    value = json.loads(line)
-    # A file that is UTF-8 can hold half of a surrogate pair only as an escape.
-    if _SURROGATE_ESCAPE.search(line):
-        return json.loads(replace_surrogates(json.dumps(value, ensure_ascii=False)))
-    return value
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -297,17 +287,6 @@ def _check_unique(ids: Sequence[str], path: Path) -> None:
         seen: set[str] = set()
         twice = next(id_ for id_ in ids if id_ in seen or seen.add(id_))
         raise InvalidRequestError(f"{str(path)!r} has the id {twice!r} twice; ids must be unique")
-
-
-def _check_gold(folder: Path, passages: Sequence[Passage], questions: Sequence[Question]) -> None:
-    known = {passage.id for passage in passages}
-    for question in questions:
-        missing = [id_ for id_ in question.gold if id_ not in known]
-        if missing:
-            raise InvalidRequestError(
-                f"the question {question.id!r} in {str(folder)!r} names {missing[0]!r} as gold, "
-                f"which {CORPUS} does not have"
-            )
 
 
 # Passages as documents, and retrieved chunks as passages again.
@@ -367,14 +346,6 @@ class CorpusMap:
     documents: tuple[NewDocument, ...]
     spans: Mapping[str, _Spans]
 
-    def passages_in(self, chunk: ChunkSpan) -> list[tuple[str, bool]]:
-        """Return the passages that a chunk holds any character of, in order, and whether it holds them whole.
-
-        A chunk of an unknown source holds none.
-        """
-        spans = self.spans.get(chunk.source)
-        return spans.touching(chunk.start, chunk.end) if spans else []
-
     def places(self, chunks: Iterable[ChunkSpan]) -> list[tuple[str, ...]]:
         """Return, per chunk that brings a passage which none before it brought, those passages; order is kept.
 
@@ -408,21 +379,16 @@ def map_corpus(evaluation_set: EvaluationSet, join: int = 1) -> CorpusMap:
         documents = [NewDocument(_text(item), source=item.id, title=item.title) for item in passages]
         spans = {item.id: _Spans((item.id,), (0,), (len(_text(item)),)) for item in passages}
         return CorpusMap(tuple(documents), spans)
-    groups = [passages[start : start + join] for start in range(0, len(passages), join)]
-    joined = [_joined(group, f"{evaluation_set.name}-{number:05}") for number, group in enumerate(groups)]
-    return CorpusMap(tuple(document for document, _ in joined), {document.source: spans for document, spans in joined})
-
-
-def _joined(passages: Sequence[Passage], source: str) -> tuple[NewDocument, _Spans]:
-    texts = [_text(passage) for passage in passages]
-    starts: list[int] = []
-    place = 0
-    for text in texts:
-        starts.append(place)
-        place += len(text) + len(_GAP)
-    ends = tuple(start + len(text) for start, text in zip(starts, texts, strict=True))
-    spans = _Spans(tuple(passage.id for passage in passages), tuple(starts), ends)
-    return NewDocument(_GAP.join(texts), source=source), spans
+    documents, spans = list[NewDocument](), dict[str, _Spans]()
+    for first in range(0, len(passages), join):
+        group = passages[first : first + join]
+        texts = [_text(passage) for passage in group]
+        starts = tuple(accumulate((len(text) + len(_GAP) for text in texts[:-1]), initial=0))
+        ends = tuple(start + len(text) for start, text in zip(starts, texts, strict=True))
+        source = f"{evaluation_set.name}-{len(documents):05}"
+        spans[source] = _Spans(tuple(passage.id for passage in group), starts, ends)
+        documents.append(NewDocument(_GAP.join(texts), source=source))
+    return CorpusMap(tuple(documents), spans)
 
 
 def _text(passage: Passage) -> str:
@@ -467,35 +433,27 @@ class GivenExtractor(Extractor):
 
     def _read(self, document: Document, chunk: Chunk) -> Extraction:
         records = ReadRecords()
-        sentences = _Sentences(chunk.text)
         text = chunk.text.casefold()
-        for passage, is_whole in self._corpus.passages_in(ChunkSpan(document.source, chunk.start, chunk.end)):
+        sentences = [" ".join(chunk.text[start:end].split()) for start, end in sentence_spans(chunk.text)]
+        folded = [(sentence, sentence.casefold()) for sentence in sentences]
+        # The passages that the chunk holds any character of, in order, and whether it holds them whole.
+        spans = self._corpus.spans.get(document.source)
+        for passage, is_whole in spans.touching(chunk.start, chunk.end) if spans else ():
             item = self._given.get(passage, GivenExtraction())
-            records.add(_parsed(item if is_whole else item.named_in(text), sentences))
+            item = item if is_whole else item.named_in(text)
+            names = {entity_key(name): name for name in map(clean_name, reversed(item.entities)) if name}
+            # Of a name the text says the first sentence that holds it.
+            entities = tuple(
+                ParsedEntity(name, UNKNOWN_TYPE, next((said for said, low in folded if name.casefold() in low), ""))
+                for name in names.values()
+            )
+            triples = [
+                (clean_name(source), predicate, clean_name(target)) for source, predicate, target in item.triples
+            ]
+            relations = tuple(
+                ParsedRelation(source, target, (predicate,), f"{source} {predicate} {target}", 1.0)
+                for source, predicate, target in triples
+                if source and target and entity_key(source) != entity_key(target)
+            )
+            records.add(ParsedExtraction(entities, relations))
         return Extraction(chunk.id, self.name, *to_mentions(records, document, chunk, ()))
-
-
-class _Sentences:
-    """The sentences of a text, to say of a name what the text says of it."""
-
-    def __init__(self, text: str) -> None:
-        self._sentences = [" ".join(text[start:end].split()) for start, end in sentence_spans(text)]
-        self._folded = [sentence.casefold() for sentence in self._sentences]
-
-    def about(self, name: str) -> str:
-        """Return the first sentence that holds the name; empty if none does."""
-        wanted = name.casefold()
-        held = (sentence for sentence, folded in zip(self._sentences, self._folded, strict=True) if wanted in folded)
-        return next(held, "")
-
-
-def _parsed(item: GivenExtraction, sentences: _Sentences) -> ParsedExtraction:
-    names = {entity_key(name): name for name in map(clean_name, reversed(item.entities)) if name}
-    entities = tuple(ParsedEntity(name, UNKNOWN_TYPE, sentences.about(name)) for name in names.values())
-    triples = [(clean_name(source), predicate, clean_name(target)) for source, predicate, target in item.triples]
-    relations = tuple(
-        ParsedRelation(source, target, (predicate,), f"{source} {predicate} {target}", 1.0)
-        for source, predicate, target in triples
-        if source and target and entity_key(source) != entity_key(target)
-    )
-    return ParsedExtraction(entities, relations)

@@ -31,12 +31,6 @@ from heliograph.settings import IngestSettings
 from heliograph.text.names import entity_key
 from heliograph.text.tokens import count_tokens
 
-# What a chat model is asked in order to read a chunk.
-#
-# The system message is the same for all chunks, so that providers can reuse what they computed for it. The chunk, its
-# document's title and its headings are data: the chunk stands between two lines with a marker that follows from its
-# text, so that nothing written in it can end it early.
-
 _LONGEST_LABEL = 300
 # A record takes forty tokens, and dense prose has one every twelve, entities and relations together.
 _NEEDED_PER_TOKEN = 4
@@ -62,7 +56,12 @@ class ExtractionRequests:
             marker=data_marker(chunk.text),
             text=chunk.text,
         )
-        return self._request((ChatMessage("system", self._system), ChatMessage("user", text)), chunk)
+        return ChatRequest(
+            *((ChatMessage("system", self._system), ChatMessage("user", text)), Purpose.EXTRACT),
+            json_mode=self._is_json,
+            needed_tokens=_LEAST_NEEDED + _NEEDED_PER_TOKEN * chunk.token_count,
+            subject_id=chunk.id,
+        )
 
     def again(self, request: ChatRequest, attempt: int, problem: str) -> ChatRequest:
         """Return a request once more after a reply that could not be used, different from the one before."""
@@ -77,24 +76,11 @@ class ExtractionRequests:
         following = (ChatMessage("assistant", reply), ChatMessage("user", load_prompt("extract_more")))
         return replace(request, messages=(*request.messages, *following))
 
-    def _request(self, messages: tuple[ChatMessage, ...], chunk: Chunk) -> ChatRequest:
-        return ChatRequest(
-            *(messages, Purpose.EXTRACT),
-            json_mode=self._is_json,
-            needed_tokens=_LEAST_NEEDED + _NEEDED_PER_TOKEN * chunk.token_count,
-            subject_id=chunk.id,
-        )
-
 
 def _label(text: str) -> str:
     """Return a title as a quoted string on one line."""
     return json.dumps(" ".join(text.split())[:_LONGEST_LABEL], ensure_ascii=False)
 
-
-# From what was read in a chunk's replies to its mentions.
-#
-# `ReadRecords` gathers the records of all passes over one chunk; `to_mentions` gives them types as configured, ranks,
-# and the entities that relations speak of without anyone having listed them.
 
 K = TypeVar("K")
 R = TypeVar("R", ParsedEntity, ParsedRelation)
@@ -124,7 +110,8 @@ class ReadRecords:
             entities.setdefault(entity_key(entity.name), []).append(entity)
         relations: dict[tuple[str, str], list[ParsedRelation]] = {}
         for relation in parsed.relations:
-            relations.setdefault(_pair(relation), []).append(relation)
+            source, target = sorted((entity_key(relation.source), entity_key(relation.target)))
+            relations.setdefault((source, target), []).append(relation)
         changed = [_merge(self._entities, key, records) for key, records in entities.items()]
         changed += [_merge(self._relations, key, records) for key, records in relations.items()]
         return any(changed)
@@ -161,31 +148,18 @@ def to_mentions(
         )
         for r in records.relations
     ]
-    implied = [
-        EntityMention(chunk.id, name, UNKNOWN_TYPE, description, rank(name))
-        for name, description in _implied(records).items()
-    ]
-    return (*entities, *implied), tuple(relations)
-
-
-def to_aliases(records: ReadRecords, chunk: Chunk) -> tuple[AliasMention, ...]:
-    """Return the aliases that were read in a chunk and stand in it."""
-    text = _folded(chunk.text)
-    return tuple(
-        AliasMention(chunk.id, entity.name, alias)
-        for entity in records.entities
-        for alias in entity.aliases
-        if _folded(alias) in text
-    )
+    # The end points that no entity record names, each with the description of its first relation.
+    present = {entity_key(entity.name) for entity in records.entities}
+    for relation in records.relations:
+        for name in (relation.source, relation.target):
+            if (key := entity_key(name)) not in present:
+                present.add(key)
+                entities.append(EntityMention(chunk.id, name, UNKNOWN_TYPE, relation.description, rank(name)))
+    return tuple(entities), tuple(relations)
 
 
 def _folded(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-
-
-def _pair(relation: ParsedRelation) -> tuple[str, str]:
-    source, target = entity_key(relation.source), entity_key(relation.target)
-    return (source, target) if source < target else (target, source)
 
 
 def _merge(known: dict[K, list[R]], key: K, records: list[R]) -> bool:
@@ -200,26 +174,12 @@ def _length(records: Iterable[ParsedEntity | ParsedRelation]) -> int:
     return sum(len(record.description) for record in records)
 
 
-def _implied(records: ReadRecords) -> dict[str, str]:
-    """Return the end points that no entity record names, each with the description of its first relation."""
-    present = {entity_key(entity.name) for entity in records.entities}
-    implied: dict[str, str] = {}
-    for relation in records.relations:
-        for name in (relation.source, relation.target):
-            if (key := entity_key(name)) not in present:
-                present.add(key)
-                implied[name] = relation.description
-    return implied
-
-
 def _squash(kind: str) -> str:
     return re.sub(r"[\W_]+", "", kind).casefold()
 
 
-# Extraction by a chat model: one call per chunk, further passes for what was missed, further tries where it failed.
-#
-# All chunks of a document are asked for at once; how many calls are under way is the chat model's limit to keep. What
-# comes back is read leniently (`replies`). A chunk whose replies stay unusable, or that the service would not answer
+# All chunks of a document are asked for at once; how many calls are under way is the chat model's limit to keep. A
+# chunk whose replies stay unusable, or that the service would not answer
 # in time, gets an `Extraction` with an error while the others are kept; a service that is down fails them all. Tokens
 # are counted for what this run spent, not for replies that were in the cache.
 
@@ -311,7 +271,14 @@ class ChatExtractor(Extractor):
             _log.warning("document %r: %s", document.source, error)
         entities, relations = to_mentions(records, document, chunk, self._settings.entity_types)
         keys = tuple(ledger.reply_keys)
-        aliases = to_aliases(records, chunk)
+        # An alias counts where it stands in the chunk.
+        text = _folded(chunk.text)
+        aliases = tuple(
+            AliasMention(chunk.id, entity.name, alias)
+            for entity in records.entities
+            for alias in entity.aliases
+            if _folded(alias) in text
+        )
         return Extraction(chunk.id, self.name, entities, relations, error, keys, ledger.usage, aliases)
 
     async def _ask_until_usable(self, first: ChatRequest, chunk: Chunk, ledger: _Ledger) -> _Answer:
@@ -353,7 +320,9 @@ class ChatExtractor(Extractor):
         parsed = await asyncio.to_thread(parse_extraction, reply.text, is_complete=reply.is_complete)
         if parsed.is_usable or chunk.token_count < _TRIVIAL_TOKENS:
             return _Answer(request, reply, parsed), "", reply.from_cache
-        return None, _problem(reply, parsed), reply.from_cache
+        without = "it held no record" if reply.is_complete else "it was cut off before the first record was whole"
+        problem = "; ".join(parsed.problems) or without if reply.text.strip() else "it was empty"
+        return None, problem, reply.from_cache
 
     async def _glean(self, answer: _Answer, records: ReadRecords, ledger: _Ledger) -> None:
         """Ask for missed records, as often as the settings say and as long as new ones come.
@@ -380,11 +349,3 @@ class ChatExtractor(Extractor):
 
 def _count(request: ChatRequest) -> int:
     return sum(count_tokens(message.content) for message in request.messages)
-
-
-def _problem(reply: ChatReply, parsed: ParsedExtraction) -> str:
-    if not reply.text.strip():
-        return "it was empty"
-    if parsed.problems:
-        return "; ".join(parsed.problems)
-    return "it held no record" if reply.is_complete else "it was cut off before the first record was whole"

@@ -15,8 +15,6 @@ from heliograph.extraction.base import Extractor, ignore_progress
 from heliograph.models import Chunk, Document, Extraction
 from heliograph.settings import IngestSettings
 
-# An extractor that reads nothing, for workspaces that want no graph: chunks, vectors and full text only.
-
 
 class NoExtractor(Extractor):
     """Returns an empty extraction per chunk."""
@@ -34,9 +32,6 @@ class NoExtractor(Extractor):
         for _ in chunks:
             on_chunk()
         return [Extraction(chunk.id, self.name) for chunk in chunks]
-
-
-# Which extractor the settings ask for, given whether there is a chat model.
 
 
 def choose_extractor(settings: IngestSettings, chat: ChatModel | None) -> Callable[[], Extractor]:

@@ -25,8 +25,6 @@ from heliograph.text.name_spans import DEMONYMS
 from heliograph.text.phrases import Phrase, SentenceReading
 from heliograph.text.tokens import is_usually_lower
 
-# What is said of an entity or a relation: an excerpt of the sentence, and its predicate or themes.
-
 EXCERPT_LENGTH = 200
 # A Chinese character says, and costs, about as much as two letters.
 HAN_EXCERPT_LENGTH = 100
@@ -105,7 +103,15 @@ _HAN_NO_PREDICATE = re.compile(r"[和与及或等、]+.*|以及|或者|并且|�
 def _predicate(gap: str, sentence: SentenceReading, start: int, end: int) -> str:
     """Return the verb nearest to the second entity with what ties it to that: "was founded by", "largest city in"."""
     if is_chinese(gap):
-        return _chinese_predicate(gap.strip(), sentence, start, end)
+        whole = _HAN_GAP.fullmatch(gap.strip())
+        if whole and not _HAN_NO_PREDICATE.fullmatch(whole["said"]) and whole["said"] not in stop_words("zh"):
+            return whole["said"]
+        inside = [phrase for phrase in sentence.phrases if start <= phrase.start and phrase.end <= end]
+        at = next((index for index in reversed(range(len(inside))) if inside[index].is_predicate), -1)
+        if at < 0:
+            return ""
+        following = inside[at + 1] if at + 1 < len(inside) and inside[at + 1].start == inside[at].end else None
+        return inside[at].text + (following.text if following else "")
     written = _GAP_WORD.findall(_BRACKETS.sub(" ", plain(gap)))
     words = [word.lower() for word in written]
     at = next((index for index in reversed(range(len(words))) if _is_verb(words, index)), -1)
@@ -142,18 +148,6 @@ def _is_verb(words: Sequence[str], index: int) -> bool:
         return False
     # "Git uses X", "Git stores the X", but not "Git users, X".
     return len(words) == 1 or words[1] in _ARTICLES or words[1] in _TIES
-
-
-def _chinese_predicate(gap: str, sentence: SentenceReading, start: int, end: int) -> str:
-    whole = _HAN_GAP.fullmatch(gap)
-    if whole and not _HAN_NO_PREDICATE.fullmatch(whole["said"]) and whole["said"] not in stop_words("zh"):
-        return whole["said"]
-    inside = [phrase for phrase in sentence.phrases if start <= phrase.start and phrase.end <= end]
-    at = next((index for index in reversed(range(len(inside))) if inside[index].is_predicate), -1)
-    if at < 0:
-        return ""
-    following = inside[at + 1] if at + 1 < len(inside) and inside[at + 1].start == inside[at].end else None
-    return inside[at].text + (following.text if following else "")
 
 
 def _keywords(phrases: Sequence[Phrase]) -> tuple[str, ...]:
@@ -214,7 +208,19 @@ def choose_entities(read: ReadChunk, limit: int) -> dict[str, ChosenEntity]:
     for found in places.values():
         for index in {occurrence.sentence for occurrence in found}:
             others[index] += 1
-    return {key: _chosen(key, places[key], scores[key], read, others) for key in best}
+    chosen: dict[str, ChosenEntity] = {}
+    for key in best:
+        found, is_subject = places[key], key in read.subjects
+        is_phrase = bool(found) and all(occurrence.is_phrase for occurrence in found)
+        mention = EntityMention(
+            chunk_id=read.chunk.id,
+            name=found[0].name if found else read.subjects[key],
+            type="concept" if is_phrase else read.type_of(key),
+            description=_description(key, found, read, others),
+            rank=mention_rank(read.chunk.document_id, read.chunk.position, is_subject=is_subject),
+        )
+        chosen[key] = ChosenEntity(mention, scores[key], is_subject, found)
+    return chosen
 
 
 def _score(found: Sequence[Occurrence], read: ReadChunk, kind: str) -> float:
@@ -234,19 +240,6 @@ def _score(found: Sequence[Occurrence], read: ReadChunk, kind: str) -> float:
     return score
 
 
-def _chosen(key: str, found: list[Occurrence], score: float, read: ReadChunk, others: Sequence[int]) -> ChosenEntity:
-    is_subject = key in read.subjects
-    is_phrase = bool(found) and all(occurrence.is_phrase for occurrence in found)
-    mention = EntityMention(
-        chunk_id=read.chunk.id,
-        name=found[0].name if found else read.subjects[key],
-        type="concept" if is_phrase else read.type_of(key),
-        description=_description(key, found, read, others),
-        rank=mention_rank(read.chunk.document_id, read.chunk.position, is_subject=is_subject),
-    )
-    return ChosenEntity(mention, score, is_subject, found)
-
-
 def _description(key: str, found: Sequence[Occurrence], read: ReadChunk, others: Sequence[int]) -> str:
     text = read.chunk.text
     if not found:
@@ -254,21 +247,19 @@ def _description(key: str, found: Sequence[Occurrence], read: ReadChunk, others:
         opening = next((sentence for sentence in read.sentences if text[sentence.start] != "#"), None)
         return "" if opening is None else excerpt(text[opening.start : opening.end], 0)
     defining = {d.sentence for d in read.definitions if key in (d.short, d.long)}
-    best = max(
-        found,
-        key=lambda place: (_says(place, read, others) + (4.0 if place.sentence in defining else 0.0), -place.start),
-    )
+
+    def says(place: Occurrence) -> float:
+        """Return how much the sentence at this place says of the entity."""
+        sentence = read.sentences[place.sentence]
+        opens = place.start - sentence.start <= _ENDS_OPENING
+        defines = opens and _SAYS_WHAT.match(text, place.end, min(sentence.end, place.end + 60)) is not None
+        score = (3.0 if defines else 0.0) + (1.0 if opens else 0.0) + 0.3 * min(others[place.sentence], 5)
+        score += 1.0 if sentence.end - sentence.start in _USUAL_LENGTH else 0.0
+        return score + (4.0 if place.sentence in defining else 0.0)
+
+    best = max(found, key=lambda place: (says(place), -place.start))
     sentence = read.sentences[best.sentence]
     return excerpt(text[sentence.start : sentence.end], best.start - sentence.start)
-
-
-def _says(place: Occurrence, read: ReadChunk, others: Sequence[int]) -> float:
-    """Return how much the sentence at this place says of its entity."""
-    sentence = read.sentences[place.sentence]
-    opens = place.start - sentence.start <= _ENDS_OPENING
-    defines = opens and _SAYS_WHAT.match(read.chunk.text, place.end, min(sentence.end, place.end + 60)) is not None
-    score = (3.0 if defines else 0.0) + (1.0 if opens else 0.0) + 0.3 * min(others[place.sentence], 5)
-    return score + (1.0 if sentence.end - sentence.start in _USUAL_LENGTH else 0.0)
 
 
 # Relations of a chunk: sentences in which two of its entities meet.
@@ -303,40 +294,40 @@ def choose_relations(read: ReadChunk, entities: Mapping[str, ChosenEntity], limi
         if len(pair) == 2 and (pair not in best or candidate.score > best[pair].score):
             best[pair] = candidate
     ranked = sorted(best.values(), key=lambda candidate: (-candidate.score, candidate.start, candidate.target))
-    kept = sorted(_covering(ranked)[:limit], key=lambda candidate: (candidate.sentence, candidate.start, candidate.end))
-    return [_mention(candidate, read, entities) for candidate in kept]
-
-
-def _covering(ranked: Sequence[_Candidate]) -> list[_Candidate]:
-    """Return the candidates, those first that relate an entity which no better one does."""
+    # Those first that relate an entity which no better one does.
     covered: set[str] = set()
     first: list[_Candidate] = []
     rest: list[_Candidate] = []
     for candidate in ranked:
-        pair = {candidate.source, candidate.target}
-        (rest if pair <= covered else first).append(candidate)
-        covered |= pair
-    return first + rest
+        ends = {candidate.source, candidate.target}
+        (rest if ends <= covered else first).append(candidate)
+        covered |= ends
+    kept = (first + rest)[:limit]
+    chunk, mentions = read.chunk, list[RelationMention]()
+    for candidate in sorted(kept, key=lambda candidate: (candidate.sentence, candidate.start, candidate.end)):
+        sentence = read.sentences[candidate.sentence]
+        source, target = entities[candidate.source], entities[candidate.target]
+        mention = RelationMention(
+            chunk_id=chunk.id,
+            source=source.mention.name,
+            target=target.mention.name,
+            keywords=candidate.keywords or keywords_between(chunk.text, sentence, candidate.start, candidate.end),
+            description=excerpt(chunk.text[sentence.start : sentence.end], candidate.start - sentence.start),
+            weight=candidate.weight,
+            rank=mention_rank(chunk.document_id, chunk.position, is_subject=source.is_subject or target.is_subject),
+        )
+        mentions.append(mention)
+    return mentions
 
 
 def _candidates(read: ReadChunk, entities: Mapping[str, ChosenEntity]) -> Iterator[_Candidate]:
     for definition in read.definitions:
         if definition.short in entities and definition.long in entities:
-            yield _definition(read, definition.short, definition.long, definition.sentence)
-    for index, places in _places_by_sentence(read, entities).items():
-        # "American" says of which country something is; as many sentences say so as there are films and singers.
-        telling = [place for place in places if place.name.lower() not in DEMONYMS]
-        some = telling[:_MOST_IN_SENTENCE]
-        # Neighbours meet, and the first entity of the sentence meets each further one.
-        for left, right in (*pairwise(some), *((some[0], other) for other in some[2:])):
-            yield _meeting(read, entities, index, left, right)
-        subject = read.topics[index].key
-        if telling and subject in entities and all(place.key != subject for place in places):
-            yield _about(read, entities, subject, telling[0])
-
-
-def _places_by_sentence(read: ReadChunk, entities: Mapping[str, ChosenEntity]) -> dict[int, list[Occurrence]]:
-    """Return, per sentence, the first place of each entity, named or referred to, in order of the text."""
+            span = read.sentences[definition.sentence]
+            keyword = "缩写" if is_chinese(read.chunk.text[span.start : span.end]) else "abbreviation"
+            ends = (definition.short, definition.long)
+            yield _Candidate(*ends, definition.sentence, span.start, span.end, 1.0, 10.0, (keyword,))
+    # Per sentence, the first place of each entity, named or referred to, in order of the text.
     first = {(place.sentence, place.key): place for place in read.references if place.key in entities}
     for entity in entities.values():
         for place in entity.places:
@@ -344,48 +335,27 @@ def _places_by_sentence(read: ReadChunk, entities: Mapping[str, ChosenEntity]) -
     by_sentence: dict[int, list[Occurrence]] = {}
     for place in sorted(first.values(), key=lambda place: (place.start, place.key)):
         by_sentence.setdefault(place.sentence, []).append(place)
-    return by_sentence
-
-
-def _definition(read: ReadChunk, short: str, long: str, sentence: int) -> _Candidate:
-    span = read.sentences[sentence]
-    keyword = "缩写" if is_chinese(read.chunk.text[span.start : span.end]) else "abbreviation"
-    return _Candidate(short, long, sentence, span.start, span.end, 1.0, 10.0, (keyword,))
-
-
-def _meeting(
-    read: ReadChunk, entities: Mapping[str, ChosenEntity], index: int, left: Occurrence, right: Occurrence
-) -> _Candidate:
-    gap = read.chunk.text[left.end : right.start]
-    is_near = len(gap) <= _NEAR
-    is_listed = _LISTED.fullmatch(gap[:_NEAR]) is not None
-    about_subject = entities[left.key].is_subject or entities[right.key].is_subject
-    score = 2.0 + (1.0 if is_near else 0.0) + (1.0 if about_subject else 0.0) - (1.5 if is_listed else 0.0)
-    score += 0.1 * min(entities[left.key].score + entities[right.key].score, 10.0)
-    weight = 1.0 if is_near and not is_listed else _FAR_WEIGHT
-    return _Candidate(left.key, right.key, index, left.end, right.start, weight, score)
-
-
-def _about(read: ReadChunk, entities: Mapping[str, ChosenEntity], subject: str, place: Occurrence) -> _Candidate:
-    """Relate the first entity of a sentence that does not name the chunk's subject to that subject."""
-    start = read.sentences[place.sentence].start
-    score = 1.5 + 0.1 * min(entities[place.key].score, 10.0)
-    return _Candidate(subject, place.key, place.sentence, start, place.start, _FAR_WEIGHT, score)
-
-
-def _mention(candidate: _Candidate, read: ReadChunk, entities: Mapping[str, ChosenEntity]) -> RelationMention:
-    sentence = read.sentences[candidate.sentence]
-    source, target = entities[candidate.source], entities[candidate.target]
-    chunk = read.chunk
-    return RelationMention(
-        chunk_id=chunk.id,
-        source=source.mention.name,
-        target=target.mention.name,
-        keywords=candidate.keywords or keywords_between(chunk.text, sentence, candidate.start, candidate.end),
-        description=excerpt(chunk.text[sentence.start : sentence.end], candidate.start - sentence.start),
-        weight=candidate.weight,
-        rank=mention_rank(chunk.document_id, chunk.position, is_subject=source.is_subject or target.is_subject),
-    )
+    for index, places in by_sentence.items():
+        # "American" says of which country something is; as many sentences say so as there are films and singers.
+        telling = [place for place in places if place.name.lower() not in DEMONYMS]
+        some = telling[:_MOST_IN_SENTENCE]
+        # Neighbours meet, and the first entity of the sentence meets each further one.
+        for left, right in (*pairwise(some), *((some[0], other) for other in some[2:])):
+            gap = read.chunk.text[left.end : right.start]
+            is_near = len(gap) <= _NEAR
+            is_listed = _LISTED.fullmatch(gap[:_NEAR]) is not None
+            one, other = entities[left.key], entities[right.key]
+            about_subject = one.is_subject or other.is_subject
+            score = 2.0 + (1.0 if is_near else 0.0) + (1.0 if about_subject else 0.0) - (1.5 if is_listed else 0.0)
+            score += 0.1 * min(one.score + other.score, 10.0)
+            weight = 1.0 if is_near and not is_listed else _FAR_WEIGHT
+            yield _Candidate(left.key, right.key, index, left.end, right.start, weight, score)
+        subject = read.topics[index].key
+        if telling and subject in entities and all(place.key != subject for place in places):
+            # The first entity of a sentence that does not name what its section is about.
+            place, start = telling[0], read.sentences[index].start
+            score = 1.5 + 0.1 * min(entities[place.key].score, 10.0)
+            yield _Candidate(subject, place.key, index, start, place.start, _FAR_WEIGHT, score)
 
 
 # The extractor. The work is done in a thread; the event loop stays free.
@@ -466,14 +436,14 @@ class LocalExtractor(Extractor):
         return extractions
 
     def _read_window(self, title: str, chunks: Sequence[Chunk], contexts: Sequence[str]) -> list[Extraction]:
-        return [self._extraction(read) for read in read_chunks(title, chunks, contexts)]
-
-    def _extraction(self, read: ReadChunk) -> Extraction:
-        tokens = read.chunk.token_count
-        entities = choose_entities(read, _limit(tokens, self._entities_per_token, _LEAST_ENTITIES))
-        relations = choose_relations(read, entities, _limit(tokens, self._relations_per_token, _LEAST_RELATIONS))
-        mentions = tuple(entity.mention for entity in entities.values())
-        return Extraction(read.chunk.id, self.name, mentions, tuple(relations))
+        extractions: list[Extraction] = []
+        for read in read_chunks(title, chunks, contexts):
+            tokens = read.chunk.token_count
+            entities = choose_entities(read, _limit(tokens, self._entities_per_token, _LEAST_ENTITIES))
+            relations = choose_relations(read, entities, _limit(tokens, self._relations_per_token, _LEAST_RELATIONS))
+            mentions = tuple(entity.mention for entity in entities.values())
+            extractions.append(Extraction(read.chunk.id, self.name, mentions, tuple(relations)))
+        return extractions
 
 
 def _limit(tokens: int, per_token: float, least: int) -> int:

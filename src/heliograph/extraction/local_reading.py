@@ -59,8 +59,6 @@ from heliograph.text.phrases import (
 )
 from heliograph.text.tokens import encode, is_everyday, is_usually_lower
 
-# Where entities stand in a chunk: the parts of what `local_reading` gives.
-
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
@@ -171,31 +169,27 @@ def chunk_contexts(chunks: Sequence[Chunk]) -> list[str]:
     Args:
         chunks: All chunks of the document, in order; of a part of them, the contexts are of that part.
     """
-    introduced = [dict(_introduced(chunk.text)) for chunk in chunks]
+    # Per chunk, the persons that it names in full, by surname.
+    introduced: list[dict[str, str]] = []
     known: dict[str, dict[str, None]] = {}
-    for names in introduced:
-        for surname, name in names.items():
+    for chunk in chunks:
+        own: dict[str, str] = {}
+        for match in _CAPITALISED_NAME.finditer(chunk.text):
+            words = match.group().split()
+            surname = words[-1].lower()
+            if words[0].lower() in GIVEN_NAMES and surname not in COMMON_WORDS and surname not in GIVEN_NAMES:
+                own[surname] = match.group()
+        introduced.append(own)
+        for surname, name in own.items():
             known.setdefault(surname, {})[name] = None
     # A surname that two persons bear stands for neither of them where neither is named.
     sure = {surname: next(iter(names)) for surname, names in known.items() if len(names) == 1}
-    return ["\n".join(_lines(chunk, own, sure)) for chunk, own in zip(chunks, introduced, strict=True)]
-
-
-def _lines(chunk: Chunk, own: Iterable[str], sure: dict[str, str]) -> Iterator[str]:
-    if chunk.position == 0:
-        yield _FIRST
-    if sure:
-        words = {word.lower() for word in _CAPITALISED_WORD.findall(chunk.text)}
-        yield from (f"{surname}\t{sure[surname]}" for surname in sorted(words.intersection(sure).difference(own)))
-
-
-def _introduced(text: str) -> Iterator[tuple[str, str]]:
-    """Yield surname and full name of the persons that a text names in full."""
-    for match in _CAPITALISED_NAME.finditer(text):
-        words = match.group().split()
-        surname = words[-1].lower()
-        if words[0].lower() in GIVEN_NAMES and surname not in COMMON_WORDS and surname not in GIVEN_NAMES:
-            yield surname, match.group()
+    contexts: list[str] = []
+    for chunk, own in zip(chunks, introduced, strict=True):
+        written = {word.lower() for word in _CAPITALISED_WORD.findall(chunk.text)} if sure else set[str]()
+        told = [f"{surname}\t{sure[surname]}" for surname in sorted(written.intersection(sure).difference(own))]
+        contexts.append("\n".join([_FIRST, *told] if chunk.position == 0 else told))
+    return contexts
 
 
 # Short names and full names in one chunk: "Weber" is Anna Weber, "the Institute" is the Nordlicht Institute.
@@ -407,20 +401,15 @@ def references(
     for index, (sentence, topic) in enumerate(zip(sentences, topics, strict=True)):
         person, before = person if topic == before else ("", ""), topic
         here = named.get(index, ())
-        found = _find(text, sentence)
+        end = min(sentence.end, sentence.start + _REFERENCE_REACH)
+        found = None if text[sentence.start : end].isascii() else _HAN_PRONOUN.search(text, sentence.start, end)
+        found = found or _PRONOUN.search(text, sentence.start, end)
         meant = _meant(found, topic, person, type_of) if found else ("", "")
         if found and meant[0] and all(occurrence.key != meant[0] for occurrence in here):
             yield Occurrence(*meant, index, found.start(), found.end())
         # Who opens a sentence is who the next one speaks of.
         opener = next((one for one in here if type_of(one.key) == "person"), None)
         person = (opener.key, opener.name) if opener else person
-
-
-def _find(text: str, sentence: SentenceReading) -> re.Match[str] | None:
-    end = min(sentence.end, sentence.start + _REFERENCE_REACH)
-    if text[sentence.start : end].isascii():
-        return _PRONOUN.search(text, sentence.start, end)
-    return _HAN_PRONOUN.search(text, sentence.start, end) or _PRONOUN.search(text, sentence.start, end)
 
 
 def _meant(
@@ -475,12 +464,6 @@ class Term:
     is_noun: bool = False
 
 
-def sentence_terms(text: str, sentence: SentenceReading) -> list[Term]:
-    """Return the terms that the phrases of a sentence of this text may name, in order, longer ones first."""
-    terms = [term for phrase in sentence.phrases for term in _terms(text, phrase)]
-    return sorted(terms, key=lambda term: (term.start, -term.end))
-
-
 def repeated_terms(sentences: Iterable[Sequence[Term]]) -> dict[str, str]:
     """Return the terms that recur in the sentences, name by key."""
     counts: Counter[str] = Counter()
@@ -504,15 +487,13 @@ def kept_terms(text: str, terms: Iterable[Term], repeated: dict[str, str]) -> It
     """Yield the recurring terms of a sentence, and Chinese noun phrases even if they stand there once."""
     free_from = 0
     for term in terms:
-        if term.start >= free_from and (term.key in repeated or (term.is_lone and not _is_attribute(text, term))):
+        if term.start < free_from:
+            continue
+        # "X 的 官方语言 是 Y": such a phrase only names a property of a thing.
+        is_attribute = text[term.start - 1 : term.start] == "的" and text[term.end : term.end + 1] in set("是为有在由")
+        if term.key in repeated or (term.is_lone and not is_attribute):
             yield Term(term.key, repeated.get(term.key, term.name), term.start, term.end)
             free_from = term.end
-
-
-def stated_values(text: str, sentence: SentenceReading) -> Iterator[NameSpan]:
-    """Yield what a Chinese sentence states as the value of an attribute, however the word model cuts it."""
-    for match in _STATED.finditer(text, sentence.start, sentence.end):
-        yield NameSpan(match["value"], match.start("value"), match.end("value"), "unknown")
 
 
 def _terms(text: str, phrase: Phrase) -> Iterator[Term]:
@@ -542,18 +523,6 @@ def _terms(text: str, phrase: Phrase) -> Iterator[Term]:
             is_noun = first == 0 and before is not None and before[1].lower() in _STAND_BEFORE_NOUNS
             yield Term(entity_key(name), name, phrase.start + start, phrase.start + end, is_noun=is_noun)
 
-
-def _is_attribute(text: str, term: Term) -> bool:
-    """Return whether a Chinese phrase only names a property of a thing: "X 的 官方语言 是 Y"."""
-    return text[term.start - 1 : term.start] == "的" and text[term.end : term.end + 1] in set("是为有在由")
-
-
-# Which entities occur where in a chunk, before any is chosen.
-#
-# Chunks with their contexts (`local_context`) in, `ReadChunk`s out: their sentences, and every occurrence of an
-# entity with its place. Names are cleaned, short names resolved to full ones, abbreviations tied to their long forms,
-# titles and headings found again in the text, and phrases that keep recurring taken for concepts. A chunk's reading
-# depends on its text, its headings, the document's title and its context, and on nothing else.
 
 _OPENING = re.compile(r"[\s\"'“‘«(《「*_#>|-]*(?:(?:The|An?) )?")
 _NO_HEADINGS = COMMON_WORDS | STRUCTURE_WORDS | SHOUTED_WORDS | word_list("generic_headings")
@@ -603,13 +572,24 @@ def _read_chunk(
     ]
     book = NameBook(titles, context.full_names)
     book.learn(span for spans in named for span in spans)
-    terms = [sentence_terms(text, sentence) if says else [] for sentence, says in zip(settled, said.says, strict=True)]
-    repeated = repeated_terms(terms)
-    occurrences = [
-        occurrence
-        for index, spans in enumerate(named)
-        for occurrence in _in_sentence(text, index, spans, book, kept_terms(text, terms[index], repeated))
+    # The terms that the phrases of each sentence may name, in order, longer ones first.
+    terms = [
+        sorted(
+            (term for phrase in (sentence.phrases if says else ()) for term in _terms(text, phrase)),
+            key=lambda term: (term.start, -term.end),
+        )
+        for sentence, says in zip(settled, said.says, strict=True)
     ]
+    repeated = repeated_terms(terms)
+    occurrences: list[Occurrence] = []
+    for index, spans in enumerate(named):
+        names = ((span, book.full_name(span, text)) for span in spans)
+        found = [Occurrence(entity_key(name), name, index, span.start, span.end) for span, name in names if name]
+        kept = kept_terms(text, terms[index], repeated)
+        others = (Occurrence(entity_key(term.name), term.name, index, term.start, term.end, True) for term in kept)
+        occurrences += sorted((*found, *others), key=lambda occurrence: occurrence.start)
+    by_span = {(occurrence.start, occurrence.end): occurrence for occurrence in occurrences}
+    forms = ((by_span.get(one.short), by_span.get(one.long)) for one in abbreviations)
     about = [_about(text, settled, occurrences, part, part.titles if part.first else subjects, book) for part in parts]
     topics = list(_topics(parts, about, None if opens_document else {one.key for one in occurrences}))
     return ReadChunk(
@@ -617,7 +597,11 @@ def _read_chunk(
         sentences=settled,
         occurrences=occurrences,
         references=tuple(references(text, settled, occurrences, topics, book.type_of)),
-        definitions=tuple(_definitions(abbreviations, occurrences)),
+        definitions=tuple(
+            Definition(short.key, long.key, short.sentence)
+            for short, long in forms
+            if short and long and short.key != long.key
+        ),
         subjects={key: name for keys in about for key, name in keys.items()},
         topics=topics,
         type_of=book.type_of,
@@ -698,7 +682,13 @@ class _Said:
         if start < 0:
             if self._is_german_noun(name):
                 return None
-            is_meant = self._has_sure_word(name) or _PRONOUN_FIRST.search(self._text) is not None
+            # A capital says nothing in German, where every noun has one.
+            is_german = "de" in self._languages
+            has_sure_word = any(
+                word[0].isalpha() and (is_identifier(word) or word.isupper() if is_german else _is_sure(word))
+                for word in name.split()
+            )
+            is_meant = has_sure_word or _PRONOUN_FIRST.search(self._text) is not None
             return (name, kind) if is_meant and "," not in name and "、" not in name else None
         if _HAN.search(name) and len(encode(name)) == 1 and entity_key(name) not in self._names:
             # "颜色": a word of every text. Places that are as common are tagged as names.
@@ -706,21 +696,15 @@ class _Said:
         said = name if name in self._text else self._text[start : start + len(name)]
         if " " not in name and not _HAN.search(name):
             is_word = said.islower() and is_everyday(said, is_english=self._languages[0] == "en")
-            if _is_common(name) or self._is_german_noun(name) or is_word:
+            forms = (name.lower(), singular(name.lower()), f"{name.lower()}s")
+            is_common = name.endswith("ing") or not _NO_HEADINGS.isdisjoint(forms)
+            if is_common or self._is_german_noun(name) or is_word:
                 return None
         return said, kind
 
     @cached_property
     def _languages(self) -> list[str]:
         return languages_of(self._text or self._whole)
-
-    def _has_sure_word(self, name: str) -> bool:
-        # A capital says nothing in German, where every noun has one.
-        is_german = "de" in self._languages
-        return any(
-            word[0].isalpha() and (is_identifier(word) or word.isupper() if is_german else _is_sure(word))
-            for word in name.split()
-        )
 
     def _is_german_noun(self, name: str) -> bool:
         words = name.split()
@@ -762,12 +746,6 @@ def _find_word(text: str, word: str) -> int:
     return start
 
 
-def _is_common(word: str) -> bool:
-    return not _NO_HEADINGS.isdisjoint((word.lower(), singular(word.lower()), f"{word.lower()}s")) or word.endswith(
-        "ing"
-    )
-
-
 def _is_sure(name: str) -> bool:
     """Return whether a name is one wherever it stands: no word of it is usually written in small letters."""
     if _HAN.search(name):
@@ -788,43 +766,25 @@ def _known_spans(
     openings: Iterable[Opening],
 ) -> list[list[NameSpan]]:
     """Return, per sentence, the names that are known by other means than their make."""
-    known = [*speaker_spans(text), *_defined_spans(text, abbreviations)]
+    known = [*speaker_spans(text)]
+    for abbreviation in abbreviations:
+        start, end = abbreviation.long
+        long = text[start:end]
+        kind = type_of_name(clean_name(long) or "?", "", "") if long[0].isupper() else "concept"
+        # What the long form is, the short one is too.
+        kind = "concept" if kind == "unknown" else kind
+        known.append(NameSpan(long, start, end, kind))
+        known.append(NameSpan(text[slice(*abbreviation.short)], *abbreviation.short, kind))
     for name, kind in subjects:
         # A title's or heading's name stands in any letter case.
         known.extend(_places(text, name, kind, is_cased=False))
     for opening in openings:
         # A name in title case only where it is written so.
         known.extend(_places(text, opening.name, opening.kind, is_cased=not opening.name[1:].islower()))
-    known.extend(value for sentence in sentences for value in stated_values(text, sentence))
+    # What a Chinese sentence states as the value of an attribute, however the word model cuts it.
+    stated = (match for sentence in sentences for match in _STATED.finditer(text, sentence.start, sentence.end))
+    known += [NameSpan(match["value"], match.start("value"), match.end("value"), "unknown") for match in stated]
     return list(spans_within(known, [(sentence.start, sentence.end) for sentence in sentences]))
-
-
-def _in_sentence(
-    text: str, index: int, spans: Iterable[NameSpan], book: NameBook, terms: Iterable[Term]
-) -> list[Occurrence]:
-    names = ((span, book.full_name(span, text)) for span in spans)
-    found = [Occurrence(entity_key(name), name, index, span.start, span.end) for span, name in names if name]
-    others = (Occurrence(entity_key(term.name), term.name, index, term.start, term.end, True) for term in terms)
-    return sorted((*found, *others), key=lambda occurrence: occurrence.start)
-
-
-def _defined_spans(text: str, abbreviations: Iterable[Abbreviation]) -> Iterator[NameSpan]:
-    """Yield both forms of every abbreviation; what the long form is, the short one is too."""
-    for abbreviation in abbreviations:
-        start, end = abbreviation.long
-        long = text[start:end]
-        kind = type_of_name(clean_name(long) or "?", "", "") if long[0].isupper() else "concept"
-        yield NameSpan(long, start, end, "concept" if kind == "unknown" else kind)
-        start, end = abbreviation.short
-        yield NameSpan(text[start:end], start, end, "concept" if kind == "unknown" else kind)
-
-
-def _definitions(abbreviations: Iterable[Abbreviation], occurrences: Iterable[Occurrence]) -> Iterator[Definition]:
-    by_span = {(occurrence.start, occurrence.end): occurrence for occurrence in occurrences}
-    for abbreviation in abbreviations:
-        short, long = by_span.get(abbreviation.short), by_span.get(abbreviation.long)
-        if short and long and short.key != long.key:
-            yield Definition(short.key, long.key, short.sentence)
 
 
 def _places(text: str, name: str, kind: str, *, is_cased: bool) -> Iterator[NameSpan]:

@@ -37,8 +37,6 @@ from heliograph.text.phrases import SentenceReading, find_names, read_texts
 from heliograph.text.sentences import is_own_line, paragraph_starts
 from heliograph.text.tokens import encode, is_usually_lower
 
-# Text without marks, and words in the singular.
-
 _SPACE = re.compile(r"\s+")
 # What Markdown marks: code, which is taken as it stands, a link or picture, and emphasis. Only pairs of marks at the
 # edges of words are marks; `*args`, `2*3*4`, `snake_case` and names such as `__init__` are text.
@@ -153,7 +151,8 @@ def _read_heading(heading: str) -> tuple[tuple[str, str], ...]:
     says_what_to_do = _says_what_to_do(name)
     if _is_name(name) and not says_what_to_do:
         kinds = {clean_name(span.text): span.type for span in found}
-        return ((name, kinds.get(name) or _type_of_heading(name)),)
+        has_capitals = not _HAN.search(name) and any(word[0].isupper() for word in name.split()[1:])
+        return ((name, kinds.get(name) or (type_of_name(name, "", "") if has_capitals else "concept")),)
     sure = [span for span in found if " " in span.text or span.type != "unknown" or _proves_itself(name, span)]
     if says_what_to_do and name.partition(" ")[0].endswith("ing"):
         # "Assigning Footprints" is no name because of its capitals.
@@ -189,12 +188,6 @@ def _says_what_to_do(name: str) -> bool:
     # "Assigning" is too rare to tell, but "assign" is not.
     base = first.removesuffix("ing")
     return is_usually_lower(first) or (len(base) > _SHORTEST_VERB and is_usually_lower(base))
-
-
-def _type_of_heading(name: str) -> str:
-    if _HAN.search(name) or not any(word[0].isupper() for word in name.split()[1:]):
-        return "concept"
-    return type_of_name(name, "", "")
 
 
 def _is_name(name: str) -> bool:
@@ -319,7 +312,13 @@ def _english_opening(sentence: str, *, opens_document: bool) -> Opening | None:
         # "Fortunately, there is a better way."
         return None
     is_definition = _DETERMINER.match(plain, copula.end()) is not None
-    nouns = _predicate_nouns(plain[copula.end() : copula.end() + 120]) if is_definition else []
+    nouns: list[str] = []
+    if is_definition:
+        # The words of "a 1938 American western film directed by", the head noun last.
+        phrase = plain[copula.end() : copula.end() + 120].partition(" ")[2]
+        phrase = phrase[7:] if phrase.lower().startswith("of the ") else phrase
+        end = _DEFINED_BY.search(phrase)
+        nouns = [word for word in _LETTERS.findall(phrase[: end.start() if end else None]) if word.islower()]
     kind = _kind(nouns)
     written = _ALSO.split(plain[: copula.start()], maxsplit=1)[0]
     is_work = is_definition and (kind == "content" or written.lstrip("*_ ")[:1] in _QUOTES)
@@ -346,15 +345,6 @@ def _subject(written: str, is_definition: bool, *, is_work: bool, is_whole: bool
     if not may_be_term or not is_definition or len(words) > most or (has_article and len(words) == 1):
         return ""
     return name if all(word.lower() not in _NO_SUBJECTS for word in words) else ""
-
-
-def _predicate_nouns(predicate: str) -> list[str]:
-    """Return the words of "a 1938 American western film directed by", the head noun last."""
-    phrase = predicate.split(" ", 1)[1] if " " in predicate else ""
-    if phrase.lower().startswith("of the "):
-        phrase = phrase[7:]
-    end = _DEFINED_BY.search(phrase)
-    return [word for word in _LETTERS.findall(phrase[: end.start() if end else None]) if word.islower()]
 
 
 def _kind(nouns: Sequence[str]) -> str:
@@ -419,17 +409,13 @@ def read_parts(text: str, sentences: Sequence[SentenceReading], *, may_define_te
     starts = paragraph_starts(text)
     parts: list[Part] = []
     for _, group in groupby(sentences, lambda sentence: bisect_right(starts, sentence.start)):
-        parts.append(
-            _read(text, list(group), parts[-1].last if parts else 0, may_define_term=may_define_term and not parts)
-        )
+        inside, first = list(group), parts[-1].last if parts else 0
+        headings = [text[item.start : item.end] for item in inside if text[item.start] == "#"]
+        lines = (title_line(text, inside[len(headings) :]), *reversed(headings))
+        titles = next((names for names in map(subjects_of, lines) if names), ())
+        opening = read_opening(text, inside, opens_document=may_define_term and not parts)
+        parts.append(Part(first, first + len(inside), titles, opening))
     return parts
-
-
-def _read(text: str, inside: list[SentenceReading], first: int, *, may_define_term: bool) -> Part:
-    headings = [text[item.start : item.end] for item in inside if text[item.start] == "#"]
-    lines = (title_line(text, inside[len(headings) :]), *reversed(headings))
-    titles = next((names for names in map(subjects_of, lines) if names), ())
-    return Part(first, first + len(inside), titles, read_opening(text, inside, opens_document=may_define_term))
 
 
 # What a chunk is about, given the names that a reader found in it.
@@ -461,15 +447,15 @@ def subject_keys(title: str, chunk: Chunk, names: Iterable[str]) -> set[str]:
             marks = _LEADING_MARKS.match(chunk.text, place)
             first = marks.end() if marks else place
             starts.add(chunk.text[first : first + _OPENING_LENGTH].casefold())
-    opening = {entity_key(name) for name in names if any(_opens(text, name.casefold()) for text in starts)}
+    opening: set[str] = set()
+    for name in names:
+        folded = name.casefold()
+        is_word = folded[-1:].isascii() and folded[-1:].isalnum()
+        # Not merely with a longer word of the same beginning.
+        behind = [text[len(folded) : len(folded) + 1] for text in starts if text.startswith(folded)]
+        if not all(is_word and character.isascii() and character.isalnum() for character in behind):
+            opening.add(entity_key(name))
     return (titles | opening) - {""}
-
-
-def _opens(text: str, name: str) -> bool:
-    """Whether a text starts with a name, and not merely with a longer word of the same beginning."""
-    following = text[len(name) : len(name) + 1]
-    is_within_word = name[-1:].isascii() and name[-1:].isalnum() and following.isascii() and following.isalnum()
-    return text.startswith(name) and not is_within_word
 
 
 # Whether a document's title is one that somebody gave, or only what its file is called.
@@ -495,17 +481,15 @@ def spoken_title(document: Document) -> str:
     title, source = document.title, document.source
     if title not in (PurePath(source).stem, source.rpartition("/")[2], name_title(source)):
         return title
-    return title if _reads_as_title(_ENDING.sub("", title)) else ""
-
-
-def _reads_as_title(name: str) -> bool:
+    name = _ENDING.sub("", title)
     if _HASH.fullmatch(name) or (len(name) >= _SHORTEST_MIXED and _MIXED.fullmatch(name)):
-        return False
+        return ""
     words = _FILE_TITLE_WORD.findall(name)
     if all((len(word) == 1 and word.islower()) or word.casefold() in _FILE_WORDS for word in words):
-        return False
+        return ""
     # One word in small letters, however it is joined, is how files are called, and no title; not all scripts have such.
-    return " " in name or name != name.lower() or any(c.isalpha() and c.lower() == c.upper() for c in name)
+    is_title = " " in name or name != name.lower() or any(c.isalpha() and c.lower() == c.upper() for c in name)
+    return title if is_title else ""
 
 
 # Which parts of a chunk are read for names, and which of its sentences say something.
@@ -623,7 +607,14 @@ def _blank_spans(text: str) -> Iterator[tuple[int, int]]:
             yield start, end
         elif line.lstrip().startswith("|"):
             following = text[slice(*lines[number + 1])] if number + 1 < len(lines) else ""
-            yield from _labels(line, start, is_header=_TABLE_RULE.fullmatch(following) is not None)
+            # Cells that only label others: those that end in a colon, and a header's.
+            is_header = _TABLE_RULE.fullmatch(following) is not None
+            cells = [(cell.span(), cell.group().strip()) for cell in _CELL.finditer(line)]
+            has_colon = any(written.endswith((":", "：")) for _, written in cells)
+            for (first, last), written in cells:
+                is_label = written.endswith((":", "：")) or (written.startswith("[") and written.endswith("]"))
+                if is_label or (is_header and not has_colon and not is_identifier(written.strip("`"))):
+                    yield start + first, start + last
         elif any(character.isdigit() for character in line):
             marks = sum(1 for _ in _CITATION_MARK.finditer(line))
             if marks >= _LEAST_MARKS and marks * _LETTERS_PER_MARK >= len(_TARGET.sub("", line)):
@@ -666,17 +657,6 @@ def _is_prose(inside: str) -> bool:
     return len(words) >= _PROSE_WORDS and said >= _PROSE_SHARE * len(words)
 
 
-def _labels(line: str, start: int, *, is_header: bool) -> Iterator[tuple[int, int]]:
-    """Yield the cells of a row that only label others: those that end in a colon, and a header's."""
-    cells = list(_CELL.finditer(line))
-    has_colon = any(cell.group().rstrip().endswith((":", "：")) for cell in cells)
-    for cell in cells:
-        written = cell.group().strip()
-        is_label = written.endswith((":", "：")) or (written.startswith("[") and written.endswith("]"))
-        if is_label or (is_header and not has_colon and not is_identifier(written.strip("`"))):
-            yield start + cell.start(), start + cell.end()
-
-
 # Who speaks in a chat log or interview: lines such as "AdamSmith: Hi!" in which a label comes back.
 #
 # A text in, spans of the speakers' names out. A label written as one word is the name it is made of ("AdamSmith" is
@@ -713,8 +693,13 @@ def speakers(text: str) -> dict[str, str]:
         # Fields of a listing, such as "Saved" and "See also"; among speakers somebody is called by a name.
         return {}
     is_talk = len(turns) >= _LEAST_TURNS and max(turns.values()) >= _LEAST_TURNS
-    if not is_talk and _explains_terms(found):
-        return {}
+    if not is_talk:
+        # Terms of a glossary are listed, in the order of letters, or said again at once.
+        labels = [match[1].casefold() for match in found]
+        is_listed = 2 * sum(match[0].lstrip()[0] in "-*" for match in found) >= len(found)
+        is_sorted = len(labels) >= _LEAST_LINES and labels == sorted(labels)
+        if is_listed or is_sorted or any(match["said"].casefold().startswith(match[1].casefold()) for match in found):
+            return {}
     return {
         label: _CAMEL.sub(" ", label)
         for label, count in turns.items()
@@ -728,14 +713,6 @@ def speakers(text: str) -> dict[str, str]:
             or _TWO_NAMES.fullmatch(label)
         )
     }
-
-
-def _explains_terms(found: Sequence[re.Match[str]]) -> bool:
-    """Return whether labels are terms of a glossary: listed, in the order of letters, or said again at once."""
-    labels = [match[1].casefold() for match in found]
-    is_listed = 2 * sum(match[0].lstrip()[0] in "-*" for match in found) >= len(found)
-    is_sorted = len(labels) >= _LEAST_LINES and labels == sorted(labels)
-    return is_listed or is_sorted or any(match["said"].casefold().startswith(match[1].casefold()) for match in found)
 
 
 def speaker_spans(text: str) -> Iterator[NameSpan]:

@@ -27,12 +27,7 @@ from heliograph.extraction.reply_readers import (
 from heliograph.models import FIELD_SEPARATOR
 from heliograph.text.names import clean_name, entity_key
 
-# The records of an extraction reply, cleaned: what both readers (JSON and rows) hand their finds to.
-#
-# `RecordCollector` takes raw fields and keeps distinct, usable records in the order they were read, at most
-# `MAX_RECORDS` of them, so that a reply that loops costs no more than one that does not. What it drops or repairs it
-# notes by reason, never silently. Names go through `heliograph.text.names.clean_name`.
-
+# So that a reply that loops costs no more than one that does not.
 MAX_RECORDS = 400
 MAX_DESCRIPTION_LENGTH = 2000
 UNKNOWN_TYPE = "unknown"
@@ -163,7 +158,11 @@ class RecordCollector:
         if keys[0] == keys[1]:
             self.note("a relation of an entity with itself was dropped")
             return
-        relation = ParsedRelation(*ends, _split_keywords(keywords), _clean_description(description), weight)
+        text = keywords if isinstance(keywords, str) else "\n".join(keywords)
+        parts = (_clean_description(part).strip(" \"'`“”.*[]") for part in _LIST_SEPARATOR.split(text))
+        distinct = dict.fromkeys(part[:_MAX_KEYWORD_LENGTH].rstrip() for part in parts)
+        themes = tuple(keyword for keyword in distinct if keyword)[:_MAX_KEYWORDS]
+        relation = ParsedRelation(*ends, themes, _clean_description(description), weight)
         key = (min(keys), max(keys), relation.description)
         if key in self._relations:
             self.note("a repeated record was read once")
@@ -243,17 +242,7 @@ def _clean_description(text: str) -> str:
     return line[:MAX_DESCRIPTION_LENGTH].rstrip()
 
 
-def _split_keywords(keywords: str | list[str]) -> tuple[str, ...]:
-    text = keywords if isinstance(keywords, str) else "\n".join(keywords)
-    parts = (_clean_description(part).strip(" \"'`“”.*[]") for part in _LIST_SEPARATOR.split(text))
-    distinct = dict.fromkeys(part[:_MAX_KEYWORD_LENGTH].rstrip() for part in parts)
-    return tuple(keyword for keyword in distinct if keyword)[:_MAX_KEYWORDS]
-
-
-# From what the readers found to records: which key or which place holds which field.
-#
-# JSON objects come with keys of many spellings, rows with places that depend on the dialect and with kinds that are
-# sometimes wrong. Both end in a `RecordCollector`, which cleans them.
+# From what the readers found to records. Keys come in many spellings, rows with kinds that are sometimes wrong.
 
 # Keys without case, spaces and underscores, the most telling first.
 _NAME = ("entityname", "name", "entity", "entityid", "实体名称", "名称", "实体", "label", "id")
@@ -302,7 +291,13 @@ def add_object(found: JsonObject, collector: RecordCollector) -> bool:
         source, target = source or _pick(fields, _VAGUE_SOURCE), target or _pick(fields, _VAGUE_TARGET)
     entity_type, description = _pick(fields, _TYPE), _pick(fields, _DESCRIPTION)
     if source and target and not (in_list and name and entity_type):
-        _add_relation(source, target, fields, collector)
+        predicate = _pick(fields, _PREDICATE)
+        if predicate.casefold() in KINDS:
+            predicate = ""
+        if not description and predicate:
+            description = f"{source} {predicate} {target}"  # a bare triple is its own description
+        keywords = "\n".join(text for text in (predicate, _pick(fields, _KEYWORDS)) if text)
+        collector.add_relation(source, target, keywords, description, strength_weight(_pick(fields, _STRENGTH)))
         return True
     if name and (entity_type or description or in_list):
         aliases = next((fields[key] for key in _ALIASES if fields.get(key)), [])
@@ -321,9 +316,22 @@ def add_rows(reading: RowReading, collector: RecordCollector) -> None:
     types = {clean_type(row.fields[1]) for row in reading.rows if row.kind == "entity" and len(row.fields) > 1}
     for row in (_set_kind(row, names, types, collector) for row in reading.rows):
         if row.kind == "entity":
-            _add_entity_row(row.fields, collector)
+            name, entity_type, *rest = row.fields
+            if not rest and len(entity_type) > _LONGEST_TYPE_AS_WRITTEN:
+                entity_type, rest = "", [entity_type]
+            if len(rest) > 1 and is_strength(rest[-1]):
+                rest.pop()
+            collector.add_entity(_row_name(name), entity_type, " ".join(rest))
         elif row.kind == "relation":
-            _add_relation_row(row.fields, collector, has_keywords_first=reading.has_keywords_first)
+            source, target, *rest = row.fields
+            weight = strength_weight(rest.pop()) if is_strength(rest[-1]) else 1.0
+            if len(rest) < 2:
+                keywords, description = "", "".join(rest)
+            elif reading.has_keywords_first:
+                keywords, description = rest[0], " ".join(rest[1:])
+            else:
+                keywords, description = rest[-1], " ".join(rest[:-1])
+            collector.add_relation(_row_name(source), _row_name(target), keywords, description, weight)
 
 
 def _squash(key: str) -> str:
@@ -335,17 +343,6 @@ def _pick(fields: dict[str, JsonField], keys: Sequence[str]) -> str:
         if value := fields.get(key):
             return value if isinstance(value, str) else ", ".join(value)
     return ""
-
-
-def _add_relation(source: str, target: str, fields: dict[str, JsonField], collector: RecordCollector) -> None:
-    predicate = _pick(fields, _PREDICATE)
-    if predicate.casefold() in KINDS:
-        predicate = ""
-    description = _pick(fields, _DESCRIPTION)
-    if not description and predicate:
-        description = f"{source} {predicate} {target}"  # a bare triple is its own description
-    keywords = "\n".join(text for text in (predicate, _pick(fields, _KEYWORDS)) if text)
-    collector.add_relation(source, target, keywords, description, strength_weight(_pick(fields, _STRENGTH)))
 
 
 def _add_list(label: str, items: Sequence[str], collector: RecordCollector) -> bool:
@@ -402,34 +399,6 @@ def _set_kind(row: Row, names: set[str], types: set[str], collector: RecordColle
     return Row(kind, tuple(fields))
 
 
-def _add_entity_row(fields: Sequence[str], collector: RecordCollector) -> None:
-    name, entity_type, *rest = fields
-    if not rest and len(entity_type) > _LONGEST_TYPE_AS_WRITTEN:
-        entity_type, rest = "", [entity_type]
-    if len(rest) > 1 and is_strength(rest[-1]):
-        rest.pop()
-    collector.add_entity(_row_name(name), entity_type, " ".join(rest))
-
-
-def _add_relation_row(fields: Sequence[str], collector: RecordCollector, *, has_keywords_first: bool) -> None:
-    source, target, *rest = fields
-    weight = strength_weight(rest.pop()) if is_strength(rest[-1]) else 1.0
-    if len(rest) < 2:
-        keywords, description = "", "".join(rest)
-    elif has_keywords_first:
-        keywords, description = rest[0], " ".join(rest[1:])
-    else:
-        keywords, description = rest[-1], " ".join(rest[:-1])
-    collector.add_relation(_row_name(source), _row_name(target), keywords, description, weight)
-
-
-# Reading an extraction reply: text of a chat model in, entities and relations out, whatever form it took.
-#
-# Two forms are read, told apart by what stands there and mixed as they come: JSON (`replies_json`) and rows of
-# delimited fields (`replies_delimiter`). Around them there may be prose, fences and reasoning. Whole records are
-# kept, broken ones are dropped and noted; no text raises an error, and time is linear in its length. Whether the
-# reply can be used at all is `ParsedExtraction.is_usable`.
-
 _REASONING_START = re.compile(r"^[ \t]*<(think|thinking|reasoning|thought)>", re.IGNORECASE | re.MULTILINE)
 _REASONING_END = re.compile(r"</(?:think|thinking|reasoning|thought)>", re.IGNORECASE)
 _LONE_REASONING_END = re.compile(rf"^[ \t]*{_REASONING_END.pattern}[ \t]*$", re.IGNORECASE | re.MULTILINE)
@@ -448,29 +417,22 @@ def parse_extraction(text: str, *, is_complete: bool = True) -> ParsedExtraction
     """
     collector = RecordCollector()
     plain = _FENCE.sub("", _without_reasoning(text, collector))
-    rest, says_empty = _read_values(plain, collector)
-    reading = read_rows(rest, is_complete=is_complete)
+    # What is left without the JSON values that speak of records.
+    rest: list[str] = []
+    kept = 0
+    for value in read_json(plain):
+        taken = [add_object(found, collector) for found in value.objects]
+        if any(taken):
+            rest.append(plain[kept : value.start])
+            kept = value.end
+            if value.is_cut:
+                collector.note("JSON that breaks off was read as far as its last whole record")
+    says_empty = bool(rest)
+    reading = read_rows("\n".join((*rest, plain[kept:])), is_complete=is_complete)
     add_rows(reading, collector)
     if reading.is_cut:
         collector.note("a record that breaks off was dropped")
     return collector.finish(says_empty=says_empty or reading.says_empty)
-
-
-def _read_values(text: str, collector: RecordCollector) -> tuple[str, bool]:
-    """Take the records of all JSON values; return the text without those values, and whether any spoke of records."""
-    rest: list[str] = []
-    kept = 0
-    is_extraction = False
-    for value in read_json(text):
-        taken = [add_object(found, collector) for found in value.objects]
-        if any(taken):
-            is_extraction = True
-            rest.append(text[kept : value.start])
-            kept = value.end
-            if value.is_cut:
-                collector.note("JSON that breaks off was read as far as its last whole record")
-    rest.append(text[kept:])
-    return "\n".join(rest), is_extraction
 
 
 def _without_reasoning(text: str, collector: RecordCollector) -> str:

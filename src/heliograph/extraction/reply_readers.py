@@ -133,9 +133,16 @@ def is_strength(field: str) -> bool:
 def _find_starts(text: str) -> list[re.Match[str]]:
     starts: list[re.Match[str]] = []
     for match in _ROW_START.finditer(text):
-        before = _last_before(text, match.start())
-        if before.isalpha() or (match.group(2) and not _opens_line(text, match.start())):
+        at = match.start()
+        lead = text[max(at - _MAX_LEAD, 0) : at]
+        # What stands before bullets, brackets and quotes.
+        before = next((character for character in reversed(lead) if character not in _LEAD), "\n")
+        if before.isalpha():
             continue  # "... is an entity<|>8": the end of a sentence
+        _, line_end, decoration = lead.rpartition("\n")
+        # A table may begin rows with a bar.
+        if match.group(2) and (decoration.strip(_LEAD + "|") or not (line_end or at <= _MAX_LEAD)):
+            continue
         if starts and before in "<>|":
             between = text[starts[-1].end() : match.start()]
             wanted = 2 if KINDS[starts[-1].group(1).lower()] == "entity" else 3
@@ -154,20 +161,6 @@ def _row_start(text: str, kind: int) -> int:
         if text[index] != " ":
             start = index
     return start
-
-
-def _opens_line(text: str, position: int) -> bool:
-    """Whether nothing but decoration stands before a position on its line; a table may begin rows with a bar."""
-    before = text[max(position - _MAX_LEAD, 0) : position].rpartition("\n")
-    return not before[2].strip(_LEAD + "|") and (bool(before[1]) or position <= _MAX_LEAD)
-
-
-def _last_before(text: str, position: int) -> str:
-    """Return the character before a row's decoration (bullets, brackets, quotes); a line break at the start."""
-    for index in range(position - 1, max(position - _MAX_LEAD, 0) - 1, -1):
-        if text[index] not in _LEAD:
-            return text[index]
-    return "\n"
 
 
 def _count_lines(lines: list[str]) -> int:
@@ -220,7 +213,14 @@ def _make_row(kind: RowKind, text: str, *, is_plain: bool = False) -> Row:
     # A strength may cling to the quoted field before it: `"..."8`.
     if head.endswith('"') and head != last.rstrip():
         parts[-1:] = [head, last[len(head) :]]
-    fields = [_unquote(part.strip()) for part in parts]
+    fields: list[str] = []
+    for said in (part.strip().replace('\\"', '"') for part in parts):
+        is_odd = said.count('"') % 2 == 1
+        if said.startswith('"') and (said.endswith('"') or is_odd):
+            said, is_odd = said[1:], not is_odd
+            if said.endswith('"'):
+                said, is_odd = said[:-1].rstrip(), not is_odd
+        fields.append((said[:-1] if is_odd and said.endswith('"') else said).strip())
     while fields and not fields[-1].strip(_ROW_END + "\"'"):
         fields.pop()
     return Row(kind, tuple(fields))
@@ -240,16 +240,6 @@ def _strip_row_end(text: str) -> str:
         else:
             break
     return text
-
-
-def _unquote(text: str) -> str:
-    text = text.replace('\\"', '"')
-    is_odd = text.count('"') % 2 == 1
-    if text.startswith('"') and (text.endswith('"') or is_odd):
-        text, is_odd = text[1:], not is_odd
-        if text.endswith('"'):
-            text, is_odd = text[:-1].rstrip(), not is_odd
-    return (text[:-1] if is_odd and text.endswith('"') else text).strip()
 
 
 # Reading the JSON in a reply, however broken: a lenient reader that yields objects as they close.
@@ -365,7 +355,9 @@ class _Reader:
             if mark in "{[":
                 self._open(is_object=mark == "{")
             elif mark in "}]":
-                self._close(is_object=mark == "}")
+                is_object = mark == "}"
+                while self._open_counts[is_object] and self._pop() is not is_object:
+                    pass
             elif mark in _QUOTES:
                 self._take_quoted(match.start())
             else:
@@ -384,12 +376,6 @@ class _Reader:
             key, top.key, top.expects_value = top.key, "", False
         self._stack.append(_Frame(is_object, key))
         self._open_counts[is_object] += 1
-
-    def _close(self, *, is_object: bool) -> None:
-        if not self._open_counts[is_object]:
-            return
-        while self._pop() is not is_object:
-            pass
 
     def _pop(self) -> bool:
         """Close the innermost value, hand it to what holds it, and return whether it was an object."""
@@ -486,15 +472,9 @@ def _is_closing(text: str, after: int, *, in_object: bool) -> bool:
 def _unescape(text: str) -> str:
     if "\\" not in text:
         return text
-    decoded = _ESCAPE.sub(_decode_escape, text)
+    decoded = _ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else _ESCAPED.get(match[2], match[2]), text)
     # Two escapes may be the halves of one character.
     return decoded.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _decode_escape(match: re.Match[str]) -> str:
-    if match.group(1):
-        return chr(int(match.group(1), 16))
-    return _ESCAPED.get(match.group(2), match.group(2))
 
 
 # JSON objects in a reply, however it is dressed: thinking, code fences and text around the JSON are skipped, and JSON

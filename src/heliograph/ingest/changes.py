@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,16 +82,12 @@ class DocumentChange:
     is_new: bool = False
     is_joint: bool = False
     may_call_chat: bool = True
+    curations: ClassVar[tuple[Curation, ...]] = ()
 
     @property
     def is_removal(self) -> bool:
         """Whether the document goes."""
         return self.document is None
-
-    @property
-    def curations(self) -> tuple[Curation, ...]:
-        """None: a document is no curation."""
-        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,36 +101,13 @@ class CurationChange:
 
     curations: tuple[Curation, ...]
     versions: Mapping[str, int] = field(default_factory=dict[str, int])
-
-    @property
-    def replaced(self) -> tuple[Extraction, ...]:
-        """None: which mentions count otherwise is found by `heliograph.ingest.changes`."""
-        return ()
-
-    @property
-    def extractions(self) -> tuple[Extraction, ...]:
-        """None, likewise."""
-        return ()
-
-    @property
-    def passages(self) -> Mapping[str, str]:
-        """None."""
-        return {}
-
-    @property
-    def vectors(self) -> Mapping[str, NDArray[np.float32]]:
-        """None."""
-        return {}
-
-    @property
-    def is_removal(self) -> bool:
-        """Never."""
-        return False
-
-    @property
-    def may_call_chat(self) -> bool:
-        """Always."""
-        return True
+    # Which mentions count otherwise is found by the `Resolver`.
+    replaced: ClassVar[tuple[Extraction, ...]] = ()
+    extractions: ClassVar[tuple[Extraction, ...]] = ()
+    passages: ClassVar[Mapping[str, str]] = {}
+    vectors: ClassVar[Mapping[str, NDArray[np.float32]]] = {}
+    is_removal: ClassVar[bool] = False
+    may_call_chat: ClassVar[bool] = True
 
 
 Change = DocumentChange | CurationChange
@@ -313,8 +287,16 @@ class _Task:
         near = set[str]().union(*(book.sources(item.id) for book in (before, after) for item in self._rules))
         affected = {id_ for id_ in near if before.route(id_) != after.route(id_)}
         # Read before the mentions are: what is mentioned in between makes the draft stale.
-        watched = await self._watch({id_ for name in affected for id_ in _reachable(before, name)})
-        local = await self._local_aliases(after)
+        reached = before.reachable(affected)
+        evidence = (await self._store.records.get_evidence(sorted(reached), [], 0))[0] if reached else ()
+        watched = dict.fromkeys(reached, 0) | {item.id: item.version for item in evidence}
+        # What the change's document gives as aliases where others disagree.
+        local: LocalAliases = {}
+        doubtful = {id_ for id_ in _named_ids(self._change) | self._aliases if after.is_ambiguous(id_)}
+        if doubtful and self._document_id:
+            given = (await self._store.records.get_document_aliases([self._document_id])).get(self._document_id, ())
+            kept = tuple(item for item in given if item.chunk_id not in self._own_chunks)
+            local = local_aliases((*self._change.extractions, Extraction("", "", aliases=kept)), doubtful)
         extractions = [resolve_extraction(item, after, self._document_id, local) for item in self._change.extractions]
         others = await self._read_others(affected, local)
         moved = [(old, new) for old, new in others if new != old]
@@ -338,13 +320,6 @@ class _Task:
             relations=relations,
         )
 
-    async def _watch(self, ids: set[str]) -> dict[str, int]:
-        if not ids:
-            return {}
-        evidence, _ = await self._store.records.get_evidence(sorted(ids), [], 0)
-        versions = {item.id: item.version for item in evidence}
-        return {id_: versions.get(id_, 0) for id_ in ids}
-
     @property
     def _document_id(self) -> str:
         return self._change.basis.id if isinstance(self._change, DocumentChange) else ""
@@ -353,15 +328,6 @@ class _Task:
         """Return the rules before and after, as far as they are read."""
         before = RuleBook(self._loader.rules.values())
         return before, before.changed(self._rules)
-
-    async def _local_aliases(self, book: RuleBook) -> LocalAliases:
-        """Return what the change's document gives as aliases where others disagree."""
-        ids = {id_ for id_ in _named_ids(self._change) | self._aliases if book.is_ambiguous(id_)}
-        if not ids or not self._document_id:
-            return {}
-        found = await self._store.records.get_document_aliases([self._document_id])
-        kept = tuple(item for item in found.get(self._document_id, ()) if item.chunk_id not in self._own_chunks)
-        return local_aliases((*self._change.extractions, Extraction("", "", aliases=kept)), ids)
 
     async def _read_others(self, affected: set[str], local: LocalAliases) -> list[tuple[Extraction, Extraction]]:
         """Return what other chunks say with names that lead elsewhere now, as it is and as it shall be."""
@@ -472,16 +438,6 @@ def _named_ids(change: Change) -> set[str]:
         ids.update(name_to_entity_id(mention.name) for mention in extraction.entities)
         ids.update(mention.entity_id for mention in extraction.entities if mention.entity_id)
     return ids
-
-
-def _reachable(book: RuleBook, id_: str) -> set[str]:
-    found: set[str] = set()
-    waiting = {id_}
-    while waiting:
-        current = waiting.pop()
-        found.add(current)
-        waiting |= book.next_ids(current) - found
-    return found
 
 
 def _ascending(left: str, right: str) -> tuple[str, str]:

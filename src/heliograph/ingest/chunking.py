@@ -2,8 +2,8 @@
 
 Clean text comes in; chunks come out in order, each exactly a span of the text without white space at its ends, none
 longer than `max_tokens`. Strategies only find spans; separator, ids, headings and pages are added in one place. Long
-runs are cut at their strongest places (`blocks`), last at sentences, lines, tokens; a chunk repeats whole sentences of
-the one before. Ids depend on the document and the chunk's own text.
+runs are cut at the strongest places between their blocks, last at sentences, lines, tokens; a chunk repeats whole
+sentences of the one before. Ids depend on the document and the chunk's own text.
 """
 
 from __future__ import annotations
@@ -30,14 +30,6 @@ from heliograph.models import Chunk
 from heliograph.settings import IngestSettings
 from heliograph.text.sentences import sentence_spans
 from heliograph.text.tokens import count_tokens, token_ends
-
-# Finds where a text may be cut, and packs the parts.
-#
-# One pass over the lines gives blocks: a heading, paragraph, list item, table row or line of code, each with the
-# strength of the cut before it. Parts are packed by what the parts nearby say, so that a change of one part moves no
-# distant cut (local maximum chunking, Bjorner, Blass and Gurevich, 2010). A part that is too small joins a neighbour.
-
-# The headings in force at every place of a text.
 
 
 class HeadingPaths:
@@ -120,22 +112,6 @@ class Block:
     is_prose: bool
 
 
-def find_blocks(text: str, headings: Iterable[Heading]) -> list[Block]:
-    """Return the blocks of a text in order; white space before the first belongs to none.
-
-    Args:
-        text: Any text; line feeds end lines.
-        headings: Its headings.
-    """
-    reader = _Reader(text, headings)
-    start = 0
-    while start < len(text):
-        end = text.find("\n", start) + 1 or len(text)
-        reader.read(start, end)
-        start = end
-    return reader.blocks
-
-
 class _Reader:
     """Reads lines one by one; its state is the open block (fence, code, table, list, paragraph)."""
 
@@ -164,29 +140,27 @@ class _Reader:
         elif self._is_underline:
             self._is_underline = False
         elif level:
-            self._heading(start, level, body)
+            self._fence, self._list_indent = "", -1
+            self._is_underline = not body.startswith("#")
+            self._put(start, heading_strength(level), "heading")
         else:
-            self._content(start, end, line, len(line) - len(body))
-
-    def _heading(self, start: int, level: int, body: str) -> None:
-        self._fence, self._list_indent = "", -1
-        self._is_underline = not body.startswith("#")
-        self._put(start, heading_strength(level), "heading")
-
-    def _content(self, start: int, end: int, line: str, indent: int) -> None:
-        fence = _FENCE.match(line)
-        is_deep = indent >= _CODE_INDENT or line[:indent].endswith("\t")
-        if fence and not (fence[1][0] == "`" and "`" in fence[2]):
-            self._fence, self._fence_indent = fence[1], indent
-            self._put(start, self._nested(indent) or self._before(), "fence")
-        elif self._is_row(line, end):
-            self._row(start, line, indent)
-        elif is_deep and self._list_indent < 0 and self._open in ("", "indented"):
-            self._put(start, Strength.ROW if self._last == "indented" else self._before(), "indented")
-        elif _ITEM.match(line):
-            self._item(start, line, indent)
-        else:
-            self._prose(start, line, indent)
+            indent = len(line) - len(body)
+            fence = _FENCE.match(line)
+            is_deep = indent >= _CODE_INDENT or line[:indent].endswith("\t")
+            if fence and not (fence[1][0] == "`" and "`" in fence[2]):
+                self._fence, self._fence_indent = fence[1], indent
+                self._put(start, self._nested(indent) or self._before(), "fence")
+            elif self._is_row(line, end):
+                if self._open != "table":
+                    self._put(start, self._nested(indent) or self._before(), "table")
+                elif not _DELIMITER_ROW.match(line):
+                    self._put(start, Strength.ROW, "table")
+            elif is_deep and self._list_indent < 0 and self._open in ("", "indented"):
+                self._put(start, Strength.ROW if self._last == "indented" else self._before(), "indented")
+            elif _ITEM.match(line):
+                self._item(start, line, indent)
+            else:
+                self._prose(start, line, indent)
 
     def _in_fence(self, start: int, body: str) -> None:
         mark = self._fence
@@ -207,12 +181,6 @@ class _Reader:
             return True
         following = self._text[end : self._text.find("\n", end) + 1 or len(self._text)] if self._open == "" else ""
         return "|" in following and "-" in following and bool(_DELIMITER_ROW.match(following))
-
-    def _row(self, start: int, line: str, indent: int) -> None:
-        if self._open != "table":
-            self._put(start, self._nested(indent) or self._before(), "table")
-        elif not _DELIMITER_ROW.match(line):
-            self._put(start, Strength.ROW, "table")
 
     def _item(self, start: int, line: str, indent: int) -> None:
         if self._list_indent < 0:
@@ -251,8 +219,6 @@ def _leads(line: str) -> bool:
     """Whether a line announces what follows: it ends in a colon, asks, or is in bold as a whole."""
     return _ANNOUNCES.search(line) is not None
 
-
-# What becomes of parts that are too small for a chunk: they join a neighbour, and nothing is lost.
 
 # A chunk of less than this part of the longest one is too small.
 _SMALL_PART = 5
@@ -361,19 +327,17 @@ def pack(places: Sequence[int], keys: Sequence[int], limit: int) -> list[int]:
     """
     if not keys:
         return []
-    firsts = [0, *_anchors(places, keys, limit), len(keys)]
-    return [cut for first, last in pairwise(firsts) for cut in (first, *_cuts(places, keys, first, last, limit))]
-
-
-def _anchors(places: Sequence[int], keys: Sequence[int], reach: int) -> Iterator[int]:
-    """Yield the parts, but the first, whose key is the greatest of all that begin within `reach` tokens of them."""
     count = len(keys)
     before = _greater(keys, range(1, count), 0)
     after = _greater(keys, range(count - 1, 0, -1), count)
-    for index in range(1, count):
-        far_left = places[index] - places[before[index]] > reach
-        if far_left and places[after[index]] - places[index] > reach:
-            yield index
+    # The parts whose key is the greatest of all that begin within so many tokens of them.
+    anchors = (
+        index
+        for index in range(1, count)
+        if places[index] - places[before[index]] > limit and places[after[index]] - places[index] > limit
+    )
+    firsts = [0, *anchors, count]
+    return [cut for first, last in pairwise(firsts) for cut in (first, *_cuts(places, keys, first, last, limit))]
 
 
 def _greater(keys: Sequence[int], order: range, limit: int) -> dict[int, int]:
@@ -411,12 +375,9 @@ def page_at(page_starts: Sequence[int], index: int) -> int | None:
     return bisect_right(page_starts, index) or None
 
 
-# The contract of chunkers, and what all of them share: the separator, ids, headings and pages.
-#
-# Clean text goes in; chunks come out in order, each exactly a span of the text without white space at its ends.
-# Together they cover all that is not white space (but separators they were split on), and none has more than
-# `max_tokens` tokens, unless a single character has. Ids depend on the document and on a chunk's own text alone, so
-# that an update keeps the chunks that did not change. Which spans they are is up to the strategy.
+# The contract of chunkers, and what all of them share: the separator, ids, headings and pages. Chunks cover all that
+# is not white space (but separators they were split on), and none has more than `max_tokens` tokens, unless a single
+# character has. An update keeps the chunks that did not change.
 
 # Texts up to this length are first counted as a whole: most of them are one chunk.
 _SHORT_CHARACTERS_PER_TOKEN = 8
@@ -522,25 +483,28 @@ class SpanChunker(Chunker):
         Raises:
             IngestError: A piece is too long, and it may be split on the separator only.
         """
-        placed = ((text[span.start : span.end], span) for span in self._all_spans(document_id, text))
-        return place_chunks(document_id, placed, HeadingPaths(text), page_starts)
-
-    @abstractmethod
-    def spans(self, text: str) -> Iterator[Span]:
-        """Yield the spans of a text, or of a piece between separators, in order."""
-
-    def _all_spans(self, document_id: str, text: str) -> Iterator[Span]:
-        for offset, piece in _pieces(text, self._split_by):
+        placed: list[tuple[str, Span]] = []
+        offset = 0
+        for piece in text.split(self._split_by) if self._split_by else (text,):
             if self._split_by_only and (count := count_tokens(piece.strip())) > self.max_tokens:
                 raise IngestError(
                     f"the document {document_id!r} has a piece of {count} tokens at character {offset}, more than "
                     f"{self.max_tokens}; raise ingest.chunk_tokens, or set ingest.split_by_only to false"
                 )
             whole = whole_span(piece, self.max_tokens)
-            found = self.spans(piece) if whole is None else iter((whole,))
-            for span in found:
+            for span in self.spans(piece) if whole is None else (whole,):
                 if span.token_count:
-                    yield Span(offset + span.start, offset + span.end, span.token_count)
+                    there = Span(offset + span.start, offset + span.end, span.token_count)
+                    placed.append((piece[span.start : span.end], there))
+            offset += len(piece) + len(self._split_by)
+        return place_chunks(document_id, placed, HeadingPaths(text), page_starts)
+
+    @abstractmethod
+    def spans(self, text: str) -> Iterator[Span]:
+        """Yield the spans of a text, or of a piece between separators, in order.
+
+        It is asked for what is too long for one chunk only; anything shorter is one span (`whole_span`).
+        """
 
 
 def whole_span(text: str, max_tokens: int) -> Span | None:
@@ -557,13 +521,6 @@ def trim(text: str, start: int, end: int) -> tuple[int, int]:
     piece = text[start:end]
     start += len(piece) - len(piece.lstrip())
     return start, start + len(piece.strip())
-
-
-def _pieces(text: str, separator: str) -> Iterator[tuple[int, str]]:
-    start = 0
-    for piece in text.split(separator) if separator else (text,):
-        yield start, piece
-        start += len(piece) + len(separator)
 
 
 # What a chunk repeats of the one before: whole sentences of prose, or tokens where a sentence itself was cut.
@@ -604,7 +561,14 @@ class Overlap:
         earliest = max(lowest, int(self._ends[place - budget - 1]) if place > budget else 0)
         if core.strength == Strength.TOKEN:
             return self._first_fitting((earliest,), core.start)
-        begin = self._prose_start(earliest, core.start, before.start)
+        # Sentences are looked for in the block that holds `earliest`, or behind the last block that is no prose.
+        first = max(0, bisect_right(self._starts, earliest) - 1)
+        last = bisect_right(self._starts, core.start - 1) - 1
+        begin = max(before.start, self._starts[first])
+        for index in range(last, first - 1, -1):
+            if not self._blocks[index].is_prose:
+                begin = self._starts[index + 1] if index < last else core.start
+                break
         sentences = (begin + span[0] for span in sentence_spans(self._text[begin : core.start]))
         return self._first_fitting((start for start in sentences if start >= earliest), core.start)
 
@@ -613,18 +577,6 @@ class Overlap:
             if count_tokens(self._text[start:end].strip()) <= self._overlap:
                 return start
         return end
-
-    def _prose_start(self, earliest: int, end: int, lowest: int) -> int:
-        """Return where to look for sentences: the block that holds `earliest`, or behind the last that is no prose."""
-        first = max(0, bisect_right(self._starts, earliest) - 1)
-        last = bisect_right(self._starts, end - 1) - 1
-        for index in range(last, first - 1, -1):
-            if not self._blocks[index].is_prose:
-                return self._starts[index + 1] if index < last else end
-        return max(lowest, self._starts[first])
-
-
-# Windows of tokens: the strategy that looks at nothing but length, as LightRAG cuts.
 
 
 class TokenChunker(SpanChunker):
@@ -643,32 +595,27 @@ def token_windows(text: str, max_tokens: int, overlap_tokens: int = 0) -> Iterat
     ends = token_ends(text)
     first = 0
     while first < len(ends):
-        last, span = _window(text, ends, first, max_tokens)
-        if span.start < span.end:
-            yield span
+        last = min(first + max_tokens, len(ends))
+        while True:
+            start, end = trim(text, int(ends[first - 1]) if first else 0, int(ends[last - 1]))
+            token_count = count_tokens(text[start:end])
+            # Cut out of its surroundings, a text may encode into more tokens than it had there.
+            excess = token_count - max_tokens
+            if excess <= 0 or last == first + 1:
+                break
+            last = max(first + 1, last - excess)
+        if start < end:
+            yield Span(start, end, token_count)
         first = last if last == len(ends) else max(first + 1, last - overlap_tokens)
-
-
-def _window(text: str, ends: NDArray[np.int64], first: int, max_tokens: int) -> tuple[int, Span]:
-    """Return the window from token `first` on, and one past its last token."""
-    last = min(first + max_tokens, len(ends))
-    while True:
-        start, end = trim(text, int(ends[first - 1]) if first else 0, int(ends[last - 1]))
-        token_count = count_tokens(text[start:end])
-        # Cut out of its surroundings, a text may encode into more tokens than it had there.
-        excess = token_count - max_tokens
-        if excess <= 0 or last == first + 1:
-            return last, Span(start, end, token_count)
-        last = max(first + 1, last - excess)
 
 
 # Chunks that follow the structure of a text: cut at the strongest places, packed with what fits beside.
 #
-# The text is a run of blocks (`blocks`). A run that is too long is cut at its strongest places; parts that are still
+# The text is a run of blocks (`_Reader`). A run that is too long is cut at its strongest places; parts that are still
 # too long are cut in turn (last at sentences, then lines, then tokens), the others are packed into groups
-# (`packing`). A group that came out too small joins a neighbour (`joining`). All cuts are made by what is said near
+# (`pack`). A group that came out too small joins a neighbour (`Joining`). All cuts are made by what is said near
 # them, so a change to one paragraph leaves the chunks elsewhere as they were. Groups are packed so that an overlap
-# (`overlap`) has room beside them, but a block of code or a table that fits into a chunk without it is not cut.
+# (`Overlap`) has room beside them, but a block of code or a table that fits into a chunk without it is not cut.
 
 # Longer runs are rare and would fill the memory.
 _LONGEST_REMEMBERED = 4_000
@@ -681,7 +628,12 @@ class SemanticChunker(SpanChunker):
 
     def spans(self, text: str) -> Iterator[Span]:
         paths = HeadingPaths(text)
-        blocks = find_blocks(text, paths.headings)
+        reader, start = _Reader(text, paths.headings), 0
+        while start < len(text):
+            end = text.find("\n", start) + 1 or len(text)
+            reader.read(start, end)
+            start = end
+        blocks = reader.blocks
         if not self._parts_at_headings:
             blocks = [replace(block, strength=min(block.strength, Strength.BLOCK)) for block in blocks]
         ends = token_ends(text)
@@ -738,19 +690,15 @@ class _Division:
 
     def _blocks_at(self, first: int, last: int, strength: int) -> Iterator[Core]:
         inner = [index for index in range(first + 1, last) if self._strengths[index] == strength]
-        if strength >= Strength.HEADING and self._is_small_lead(first, inner, last):
-            # What stands before the first section on this level is too little to stand alone.
-            self._strengths[inner.pop(0)] = Strength.NONE
+        if strength >= Strength.HEADING and not self._is_prose[first]:
+            lead, end = self._places[inner[0]], self._places[inner[1] if len(inner) > 1 else last]
+            if self._joining.is_small(lead - self._places[first]) and end - lead >= self._max:
+                # A heading with too little to stand alone before a section that is too long for a chunk.
+                self._strengths[inner.pop(0)] = Strength.NONE
         parts = [first, *inner, last]
         cuts = [self._starts[part] for part in parts]
         limit = self._max if strength >= Strength.HEADING else self._limit
         return self._group(cuts, strength, limit, lambda index: self._blocks(parts[index], parts[index + 1]))
-
-    def _is_small_lead(self, first: int, inner: Sequence[int], last: int) -> bool:
-        """Whether a section too long for a chunk follows a heading with too little for one."""
-        end = inner[1] if len(inner) > 1 else last
-        is_small = self._joining.is_small(self._places[inner[0]] - self._places[first])
-        return is_small and not self._is_prose[first] and self._places[end] - self._places[inner[0]] >= self._max
 
     def _sentences(self, first: int, last: int) -> Iterator[Core]:
         """Yield the parts of blocks between which there is no place for a cut."""
@@ -817,7 +765,9 @@ def _fit(text: str, start: int, core: Core, max_tokens: int) -> Iterator[Span]:
     """Yield the chunk from `start` to the end of `core`; if it is too long after all, without overlap, or in parts."""
     for first in dict.fromkeys((start, core.start)):
         span = trim(text, first, core.end)
-        count = _count(text[span[0] : span[1]])
+        # A document that changes here and there mostly repeats its chunks.
+        piece = text[span[0] : span[1]]
+        count = count_tokens(piece) if len(piece) > _LONGEST_REMEMBERED else _remembered_count(piece)
         if count <= max_tokens:
             yield Span(*span, count)
             return
@@ -827,19 +777,8 @@ def _fit(text: str, start: int, core: Core, max_tokens: int) -> Iterator[Span]:
 
 
 _remembered_count = lru_cache(maxsize=4_096)(count_tokens)
+_remembered_spans = lru_cache(maxsize=4_096)(sentence_spans)
 
-
-def _count(text: str) -> int:
-    """Return the tokens of a chunk; a document that changes here and there mostly repeats its chunks."""
-    return count_tokens(text) if len(text) > _LONGEST_REMEMBERED else _remembered_count(text)
-
-
-@lru_cache(maxsize=4_096)
-def _remembered_spans(text: str) -> tuple[tuple[int, int], ...]:
-    return tuple(sentence_spans(text))
-
-
-# The chunker that the settings ask for.
 
 _STRATEGIES: Mapping[str, type[SpanChunker]] = {
     # Retrieval finds most with it, on Markdown too (`python -m benchmarks chunking`).

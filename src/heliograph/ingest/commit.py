@@ -51,13 +51,9 @@ from heliograph.stores.changeset import Changeset, Collection, VectorBatch
 from heliograph.stores.graph import GraphStore
 from heliograph.text.names import end_ids
 
-# From what one document changes to a `Changeset`, outside any lock.
-#
-# A `Change` comes in; its mentions are resolved by the rules of names, evidence is read, the difference applied,
-# entities and relations folded, descriptions summarised where a chat model is there, and everything whose text
-# changed embedded in one call. What comes out names every version it was computed from, so that `Store.apply` refuses
-# it when something has changed in between; then a second draft reads, folds and pays for only that. What folds to the
-# same as is stored is not written again.
+# A changeset names every version it was computed from, so that `Store.apply` refuses it when something has changed in
+# between; then a second draft reads, folds and pays for only that. What folds to the same as is stored is not written
+# again.
 
 T = TypeVar("T")
 
@@ -77,16 +73,6 @@ class Draft:
     changeset: Changeset
     added_entities: int
     added_relations: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """What the store holds of some entities and relations, by id."""
-
-    entity_evidence: dict[str, EntityEvidence]
-    relation_evidence: dict[str, RelationEvidence]
-    entities: dict[str, Entity]
-    relations: dict[str, Relation]
 
 
 class Drafter:
@@ -179,7 +165,13 @@ class Drafter:
             return known
         resolution = await self._resolver.resolve(change)
         if isinstance(change, CurationChange):
-            _check_versions(change, resolution)
+            versions = resolution.versions
+            for item in change.curations:
+                for name, id_ in zip(item.names, item.entity_ids, strict=True):
+                    if versions.get(id_, 0) != change.versions.get(id_, versions.get(id_, 0)):
+                        raise ConflictError(
+                            f"somebody else has just changed what {name!r} stands for; look at it and try again"
+                        )
         size = sum(len(item.entities) for item in (*resolution.replaced, *resolution.extractions))
         replaced, extractions, renewed = resolution.replaced, resolution.extractions, change.passages.keys()
         memo.begin(resolution, await _compute(lambda: mention_delta(replaced, extractions, renewed), size))
@@ -218,22 +210,35 @@ class Drafter:
             return
         is_curated = any(rules.curations for rules in resolution.book)
         leading = self._folder.limits.leading + memo.delta.most_removed
-        stored = await self._read(entity_ids, relation_ids, leading, reads_all=is_curated)
         delta, folder = memo.delta, self._folder
 
+        async def read(
+            records: RecordsStore, graph: GraphStore
+        ) -> tuple[Sequence[EntityEvidence], Sequence[RelationEvidence], Sequence[Entity], Sequence[Relation]]:
+            of_entities, of_relations = await records.get_evidence(entity_ids, relation_ids, leading)
+            # Folds are read after their evidence: if they are newer, the versions no longer hold and the draft is
+            # refused. Without evidence there is none, unless people keep it.
+            folds = await graph.get_entities(entity_ids if is_curated else [item.id for item in of_entities])
+            joins = await graph.get_relations(relation_ids if is_curated else [item.id for item in of_relations])
+            return of_entities, of_relations, folds, joins
+
+        of_entities, of_relations, folds, joins = await self._store.read_written(read)
+
         def touch() -> None:
+            counted, entities = {item.id: item for item in of_entities}, {item.id: item for item in folds}
             for id_ in entity_ids:
                 change = delta.removed_entities.get(id_, []), delta.added_entities.get(id_, [])
                 memo.entities[id_] = folder.touch_entity(
-                    *(id_, change, stored.entity_evidence.get(id_), stored.entities.get(id_)),
+                    *(id_, change, counted.get(id_), entities.get(id_)),
                     entity_overrides(resolution.book, id_) if is_curated else NO_ENTITY_OVERRIDES,
                     is_reshaped=id_ in resolution.entities,
                 )
+            related, relations = {item.id: item for item in of_relations}, {item.id: item for item in joins}
             for id_ in relation_ids:
                 change = delta.removed_relations.get(id_, []), delta.added_relations.get(id_, [])
                 ends = resolution.relations.get(id_)
                 memo.relations[id_] = folder.touch_relation(
-                    *(id_, change, stored.relation_evidence.get(id_), stored.relations.get(id_)),
+                    *(id_, change, related.get(id_), relations.get(id_)),
                     relation_overrides(resolution.book, *(ends or end_ids((*change[0], *change[1])[0])))
                     if is_curated
                     else NO_RELATION_OVERRIDES,
@@ -242,24 +247,6 @@ class Drafter:
                 )
 
         await _compute(touch, len(entity_ids) + len(relation_ids))
-
-    async def _read(
-        self, entity_ids: Sequence[str], relation_ids: Sequence[str], leading: int, *, reads_all: bool
-    ) -> _Stored:
-        async def read(records: RecordsStore, graph: GraphStore) -> _Stored:
-            entities, relations = await records.get_evidence(entity_ids, relation_ids, leading)
-            # Folds are read after their evidence: if they are newer, the versions no longer hold and the draft is
-            # refused. Without evidence there is none, unless people keep it.
-            folds = await graph.get_entities(entity_ids if reads_all else [item.id for item in entities])
-            joins = await graph.get_relations(relation_ids if reads_all else [item.id for item in relations])
-            return _Stored(
-                {item.id: item for item in entities},
-                {item.id: item for item in relations},
-                {item.id: item for item in folds},
-                {item.id: item for item in joins},
-            )
-
-        return await self._store.read_written(read)
 
     async def _summarize(self, memo: DraftMemo, ids: Sequence[str], change: Change) -> None:
         """Ask the chat model for the descriptions that need it and are not known yet."""
@@ -381,13 +368,6 @@ async def embed_entries(
     embedded = dict(zip(texts, await embed_texts(embedding, texts), strict=True))
     chunks = await read_chunks(list({id_: None for item in entries.values() for id_ in item.chunk_ids}))
     return make_vectors(entries, embedded, chunks)
-
-
-def _check_versions(change: CurationChange, resolution: Resolution) -> None:
-    named = ((name, id_) for item in change.curations for name, id_ in zip(item.names, item.entity_ids, strict=True))
-    for name, id_ in named:
-        if resolution.versions.get(id_, 0) != change.versions.get(id_, resolution.versions.get(id_, 0)):
-            raise ConflictError(f"somebody else has just changed what {name!r} stands for; look at it and try again")
 
 
 async def _compute(work: Callable[[], T], size: int) -> T:
@@ -589,21 +569,17 @@ class JointCommits:
 
     def _begin(self) -> None:
         if self._task is None and self._waiting:
-            self._group = self._take()
+            # The first in line and as many after it as may go with it.
+            count, chunks = 1, len(self._waiting[0].change.chunks)
+            for waiting in self._waiting[1 : self._most_documents]:
+                chunks += len(waiting.change.chunks)
+                if chunks > _MOST_CHUNKS:
+                    break
+                count += 1
+            self._group, self._waiting = self._waiting[:count], self._waiting[count:]
             work = self._commit_group(self._group)
             self._task = asyncio.get_running_loop().create_task(work, context=self._group[0].context)
             self._task.add_done_callback(self._end)
-
-    def _take(self) -> list[_Waiting]:
-        """Take the first in line and as many after it as may go with it."""
-        count, chunks = 1, len(self._waiting[0].change.chunks)
-        for waiting in self._waiting[1 : self._most_documents]:
-            chunks += len(waiting.change.chunks)
-            if chunks > _MOST_CHUNKS:
-                break
-            count += 1
-        group, self._waiting = self._waiting[:count], self._waiting[count:]
-        return group
 
     async def _commit_group(self, group: Sequence[_Waiting]) -> None:
         if len(group) == 1:

@@ -79,14 +79,13 @@ async def insert_files(
     Returns:
         One result per source, in order; raises as `IngestPipeline.insert`.
     """
-
-    async def insert(documents: list[NewDocument], batch: str, watch: ProgressCallback | None) -> IngestReport:
-        return await pipeline.insert(documents, track_id=batch, progress=watch)
-
     batch = track_id or new_track_id("index")
     groups = _read_groups(list(map(str, sources)), read, metadata or {}, pipeline.sources_at_once)
     whole = await asyncio.to_thread(_Whole, list(map(str, sources)), progress) if progress else None
-    return await _take_in(insert, records, groups, whole, batch)
+    return await _take_in(
+        lambda documents, batch, watch: pipeline.insert(documents, track_id=batch, progress=watch),
+        *(records, groups, whole, batch),
+    )
 
 
 async def enqueue_files(
@@ -103,12 +102,11 @@ async def enqueue_files(
     Raises:
         StoreError: As `IngestPipeline.enqueue`.
     """
-
-    async def enqueue(documents: list[NewDocument], batch: str, _: ProgressCallback | None) -> IngestReport:
-        return await pipeline.enqueue(documents, track_id=batch)
-
     groups = _read_groups(sources, read, metadata or {}, pipeline.sources_at_once)
-    return await _take_in(enqueue, records, groups, None, track_id or new_track_id("index"))
+    return await _take_in(
+        lambda documents, batch, _: pipeline.enqueue(documents, track_id=batch),
+        *(records, groups, None, track_id or new_track_id("index")),
+    )
 
 
 async def _take_in(
@@ -232,7 +230,14 @@ class _Whole:
         whole = self._sum(group)
         is_finished = group.is_finished and self._opened == len(self._sources)
         elapsed = time.monotonic() - self._started
-        expected = whole.characters_total + self._characters_ahead(whole.characters_total)
+        # Of what still has to be read in unopened files the opened ones tell.
+        size, length = self._known.get("", (0, 0))
+        average, pace = size / max(1, self._opened), length / size if size else 1.0
+        ahead = 0.0
+        for source, bytes_there in zip(self._sources[self._opened :], self._sizes[self._opened :], strict=True):
+            own_size, own_length = self._known.get(_kind(source), (0, 0))
+            ahead += (bytes_there or average) * (own_length / own_size if own_size else pace)
+        expected = whole.characters_total + (ahead * whole.characters_total / length if length else ahead)
         self._progress(
             replace(
                 whole,
@@ -242,16 +247,6 @@ class _Whole:
                 is_finished=is_finished,
             )
         )
-
-    def _characters_ahead(self, to_read: int) -> float:
-        """Estimate the characters still to be read in unopened files, from those of the opened ones."""
-        size, length = self._known.get("", (0, 0))
-        average, pace = size / max(1, self._opened), length / size if size else 1.0
-        ahead = 0.0
-        for source, bytes_there in zip(self._sources[self._opened :], self._sizes[self._opened :], strict=True):
-            own_size, own_length = self._known.get(_kind(source), (0, 0))
-            ahead += (bytes_there or average) * (own_length / own_size if own_size else pace)
-        return ahead * to_read / length if length else ahead
 
     def _sum(self, group: Progress) -> Progress:
         before = self._before
@@ -285,12 +280,8 @@ def _size(source: str) -> int:
 #
 # The folder is compared with the stored documents below it, then every settled change is taken over: new and changed
 # files are inserted, documents of missing files deleted. A signal (package `watchfiles`, or polling) only says that
-# something changed; two snapshots say what. A moved file is inserted under its new path before the old one is deleted.
-
-# What changes in a folder: signals from the system, or a look now and then, and comparisons of what is there.
-#
-# A signal only says that something changed; what did is found by comparing two snapshots. So nothing depends on how a
-# system reports a move or an editor saves a file, and without the package `watchfiles` polling gives the same result.
+# something changed; two snapshots say what. So nothing depends on how a system reports a move or an editor saves a
+# file. A moved file is inserted under its new path before the old one is deleted.
 
 # What `watchfiles` raises of a name that is no text, there or new (alone or in a group), and where the system's limit
 # of watched folders is reached.
@@ -299,27 +290,8 @@ _NO_REPORTS = (ExceptionGroup, RuntimeError, UnicodeError, OSError)
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """The files of a folder.
-
-    Attributes:
-        files: Path to what tells one state of a file from another.
-    """
-
-    files: Mapping[str, tuple[int, int, int]]
-
-    def changed_since(self, before: Snapshot) -> list[str]:
-        """Return the files that are new or different."""
-        return [path for path, state in self.files.items() if before.files.get(path) != state]
-
-    def gone_since(self, before: Snapshot) -> list[str]:
-        """Return the files that are no longer there."""
-        return [path for path in before.files if path not in self.files]
-
-
-def snapshot(folder: str | os.PathLike[str], files: FileFilter) -> Snapshot:
-    """Return what a folder holds now; blocks.
+def snapshot(folder: str | os.PathLike[str], files: FileFilter) -> dict[str, tuple[int, int, int]]:
+    """Return the files that a folder holds now, each with what tells one state of it from another; blocks.
 
     Raises:
         IngestError: The folder does not exist.
@@ -332,7 +304,7 @@ def snapshot(folder: str | os.PathLike[str], files: FileFilter) -> Snapshot:
             # Gone since it was listed.
             continue
         states[str(path)] = (status.st_mtime_ns, status.st_size, status.st_ino)
-    return Snapshot(states)
+    return states
 
 
 async def signals(
@@ -393,25 +365,13 @@ class FolderChange:
     removed_sources: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FolderActions:
-    """How changes of files are applied.
-
-    Attributes:
-        insert: Takes files in.
-        delete: Deletes documents by id.
-    """
-
-    insert: Callable[[Sequence[str]], Awaitable[IngestReport]]
-    delete: Callable[[Sequence[str]], Awaitable[DeleteReport]]
-
-
 async def watch_folder(
     folder: Path,
     files: FileFilter,
     records: RecordsStore,
-    actions: FolderActions,
     settings: DocumentSettings,
+    insert: Callable[[Sequence[str]], Awaitable[IngestReport]],
+    delete: Callable[[Sequence[str]], Awaitable[DeleteReport]],
     *,
     once: bool = False,
 ) -> AsyncGenerator[FolderChange]:
@@ -424,25 +384,36 @@ async def watch_folder(
         folder: The folder; sources are its path as given and the path below it.
         files: Which files are taken. A stored document whose file exists is kept though it is not among them.
         records: Where the stored documents are.
-        actions: How files are taken in and documents deleted.
         settings: How changes are noticed.
+        insert: Takes files in.
+        delete: Deletes documents by id.
         once: Stop after the first comparison.
 
     Raises:
         InvalidRequestError: The folder is no folder, or has no name that the sources of its documents could begin with.
-        HeliographError: As the actions raise.
+        HeliographError: As taking in and deleting raise.
     """
-    prefix = _prefix(folder)
+    if not await asyncio.to_thread(folder.is_dir):
+        raise InvalidRequestError(f"{str(folder)!r} is not a folder; give one that exists")
+    if str(folder) == ".":
+        raise InvalidRequestError("'.' is no name for the sources of documents; give the folder's name or full path")
+    prefix = clean_text(str(folder).rstrip("/") + "/")
+
+    async def take_over(changed: Sequence[str], gone: Sequence[str]) -> FolderChange:
+        ingest = await insert(changed) if changed else None
+        deletion = await delete(await identify_files(records, gone)) if gone else None
+        return FolderChange(ingest, deletion, tuple(gone))
+
     async with aclosing(signals(folder, settings.watch_by, settings.watch_poll_seconds)) as changes:
         # Asked for before the first look, so that no change falls between the two.
         signal = None if once else asyncio.ensure_future(anext(changes))
         try:
             known = await asyncio.to_thread(snapshot, folder, files)
             # Names that are no text are stored in a form that no file has.
-            there = {clean_text(path) for path in known.files}
+            there = {clean_text(path) for path in known}
             stored = [source async for source in _stored_sources(records, prefix) if source not in there]
             gone = await asyncio.to_thread(_missing, stored)
-            yield await _take_over(list(known.files), gone, records, actions)
+            yield await take_over(list(known), gone)
             while signal is not None:
                 await signal
                 signal = asyncio.ensure_future(anext(changes))
@@ -450,22 +421,18 @@ async def watch_folder(
                     _log.warning("the folder %r is not there; its documents are kept until it is back", str(folder))
                     continue
                 now = await _settled(folder, files, settings.watch_settle_seconds)
-                changed = now.changed_since(known)
-                gone = await asyncio.to_thread(_missing, now.gone_since(known))
+                changed = [path for path, state in now.items() if known.get(path) != state]
+                gone = await asyncio.to_thread(_missing, [path for path in known if path not in now])
                 known = now
                 if changed or gone:
-                    yield await _take_over(changed, gone, records, actions)
+                    yield await take_over(changed, gone)
         finally:
             if signal is not None:
-                await _cancel(signal)
-
-
-def _prefix(folder: Path) -> str:
-    if not folder.is_dir():
-        raise InvalidRequestError(f"{str(folder)!r} is not a folder; give one that exists")
-    if str(folder) == ".":
-        raise InvalidRequestError("'.' is no name for the sources of documents; give the folder's name or full path")
-    return clean_text(str(folder).rstrip("/") + "/")
+                signal.cancel()
+                await asyncio.wait([signal])
+                if not signal.cancelled():
+                    # Retrieved, so that it is not reported as lost; it only told of another change.
+                    signal.exception()
 
 
 def _missing(paths: Iterable[str | Path]) -> list[str]:
@@ -484,15 +451,7 @@ async def _stored_sources(records: RecordsStore, prefix: str) -> AsyncIterator[s
             return
 
 
-async def _take_over(
-    changed: Sequence[str], gone: Sequence[str], records: RecordsStore, actions: FolderActions
-) -> FolderChange:
-    ingest = await actions.insert(changed) if changed else None
-    deletion = await actions.delete(await identify_files(records, gone)) if gone else None
-    return FolderChange(ingest, deletion, tuple(gone))
-
-
-async def _settled(folder: Path, files: FileFilter, settle_seconds: float) -> Snapshot:
+async def _settled(folder: Path, files: FileFilter, settle_seconds: float) -> dict[str, tuple[int, int, int]]:
     """Return what the folder holds once two looks in a row find the same."""
     now = await asyncio.to_thread(snapshot, folder, files)
     for _ in range(_MOST_LOOKS):
@@ -502,17 +461,6 @@ async def _settled(folder: Path, files: FileFilter, settle_seconds: float) -> Sn
         if now == before:
             break
     return now
-
-
-async def _cancel(signal: asyncio.Future[None]) -> None:
-    signal.cancel()
-    await asyncio.wait([signal])
-    if not signal.cancelled():
-        # Retrieved, so that it is not reported as lost; it only told of another change.
-        signal.exception()
-
-
-# The sample documents that come with the package: a handbook and a story, each in English and Chinese.
 
 
 def find_samples() -> list[NewDocument]:

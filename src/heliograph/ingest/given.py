@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from math import isfinite
 from pathlib import PurePath
@@ -83,12 +83,6 @@ class GivenGraph:
     metadata: Mapping[str, Any] | None = None
 
 
-@dataclass(slots=True)
-class _Reading:
-    entities: list[EntityMention] = field(default_factory=list[EntityMention])
-    relations: list[RelationMention] = field(default_factory=list[RelationMention])
-
-
 class GraphInserter:
     """Takes given graphs into one workspace."""
 
@@ -99,7 +93,14 @@ class GraphInserter:
         """Take a graph in; raises as `GraphCuration.insert_graph`."""
         for item in (graph, *graph.chunks, *graph.entities, *graph.relations):
             check_fields(item)
-        texts = _texts(graph)
+        texts = [clean_text(chunk.text).strip() for chunk in graph.chunks]
+        if not texts or not all(texts):
+            raise InvalidRequestError(
+                "a graph needs at least one chunk, and no chunk may be empty; give the text it is from"
+            )
+        twice = [key for key, count in Counter(chunk.key for chunk in graph.chunks if chunk.key).items() if count > 1]
+        if twice:
+            raise InvalidRequestError(f"two chunks have the key {twice[0]!r}; give each its own")
         text = JOINT.join(texts)
         source = clean_text(graph.source)
         id_ = clean_text(graph.id) or await self._pipeline.identify(source, text)
@@ -135,7 +136,8 @@ def parse_given_graph(data: Mapping[str, Any], *, source: str = "") -> GivenGrap
         relations = [
             GivenRelation(
                 *(str(item["src_id"]), str(item["tgt_id"]), _said(item, "description")),
-                *(_said(item, "keywords"), _weight(item), _key(item, keys)),
+                *(_said(item, "keywords"), float(1.0 if item.get("weight") is None else item["weight"])),
+                _key(item, keys),
             )
             for item in _items(data, "relationships")
         ]
@@ -155,32 +157,16 @@ def _said(item: Mapping[str, Any], name: str) -> str:
     return "" if value is None else str(value)
 
 
-def _weight(item: Mapping[str, Any]) -> float:
-    value = item.get("weight")
-    return 1.0 if value is None else float(value)
-
-
 def _key(item: Mapping[str, Any], keys: set[str]) -> str:
     # A source that is no chunk of the graph is said by the whole of it, as in LightRAG.
     key = _said(item, "source_id")
     return key if key in keys else ""
 
 
-def _texts(graph: GivenGraph) -> list[str]:
-    texts = [clean_text(chunk.text).strip() for chunk in graph.chunks]
-    if not texts or not all(texts):
-        raise InvalidRequestError(
-            "a graph needs at least one chunk, and no chunk may be empty; give the text it is from"
-        )
-    twice = [key for key, count in Counter(chunk.key for chunk in graph.chunks if chunk.key).items() if count > 1]
-    if twice:
-        raise InvalidRequestError(f"two chunks have the key {twice[0]!r}; give each its own")
-    return texts
-
-
 def _extractions(graph: GivenGraph, document: Document, chunks: Sequence[Chunk]) -> list[Extraction]:
     by_key = {given.key: chunk for given, chunk in zip(graph.chunks, chunks, strict=True) if given.key}
-    readings = {chunk.id: _Reading() for chunk in chunks}
+    entities: dict[str, list[EntityMention]] = {chunk.id: [] for chunk in chunks}
+    relations: dict[str, list[RelationMention]] = {chunk.id: [] for chunk in chunks}
 
     def chunk_of(key: str, label: str) -> Chunk:
         if key and key not in by_key:
@@ -202,7 +188,7 @@ def _extractions(graph: GivenGraph, document: Document, chunks: Sequence[Chunk])
     for name, item in places:
         chunk = chunk_of(item.chunk, f"the entity {name!r}")
         kind = " ".join(item.type.lower().split()) or UNKNOWN_TYPE
-        readings[chunk.id].entities.append(EntityMention(chunk.id, name, kind, item.description, rank(chunk, name)))
+        entities[chunk.id].append(EntityMention(chunk.id, name, kind, item.description, rank(chunk, name)))
     for item in graph.relations:
         source, target = _name(item.source), _name(item.target)
         label = f"the relation between {source!r} and {target!r}"
@@ -212,14 +198,14 @@ def _extractions(graph: GivenGraph, document: Document, chunks: Sequence[Chunk])
             raise InvalidRequestError(f"the weight of {label} must be a positive number, got {item.weight!r}")
         chunk = chunk_of(item.chunk, label)
         keywords = (item.keywords,) if isinstance(item.keywords, str) else tuple(item.keywords)
-        readings[chunk.id].relations.append(
+        relations[chunk.id].append(
             RelationMention(
                 *(chunk.id, source, target, keywords, item.description, item.weight), rank(chunk, source, target)
             )
         )
     return [
-        canonical_extraction(Extraction(id_, _EXTRACTOR, tuple(reading.entities), tuple(reading.relations)))
-        for id_, reading in readings.items()
+        canonical_extraction(Extraction(chunk.id, _EXTRACTOR, tuple(entities[chunk.id]), tuple(relations[chunk.id])))
+        for chunk in chunks
     ]
 
 

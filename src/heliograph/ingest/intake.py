@@ -46,8 +46,6 @@ from heliograph.models import (
 from heliograph.stores.base import DocumentQuery, RecordsStore
 from heliograph.stores.changeset import Changeset
 
-# Metadata of documents as it is stored: JSON, and nothing else.
-
 _NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 
 
@@ -199,7 +197,17 @@ def prepare(documents: Sequence[NewDocument], max_characters: int, track_id: str
         max_characters: A longer one is refused.
         track_id: The batch.
     """
-    return [_checked(document, max_characters, track_id) for document in documents]
+    candidates: list[Candidate] = []
+    for new in documents:
+        error = new.error
+        try:
+            candidates.append(
+                _candidate(new, max_characters, track_id) if error is None else _refused(new, error, track_id)
+            )
+        except Exception as defect:  # noqa: BLE001 (a defect fails the document that meets it, not the whole call)
+            error = as_failure(f"the document {new.source or new.id or 'without a name'!r}", defect)
+            candidates.append(_refused(new, error, track_id))
+    return candidates
 
 
 class Intake:
@@ -283,7 +291,16 @@ class Intake:
             return [DocumentResult(document.id, document.source, Outcome.FAILED, failure)]
 
     async def _enqueue(self, batch: Sequence[Candidate], known: Mapping[str, Document]) -> list[Work | DocumentResult]:
-        originals = await self._find_originals(batch, known)
+        # Per content hash of new and changed texts, the stored document with the same text.
+        originals: dict[str, Document] = {}
+        if self._duplicates != "separate":
+            changed = [
+                document.content_hash
+                for candidate in batch
+                if (document := candidate.document).content_hash
+                and ((stored := known.get(document.id)) is None or stored.content_hash != document.content_hash)
+            ]
+            originals = await find_originals(self._records, changed)
         entries: list[Work | DocumentResult] = []
         rows: dict[str, Document] = {}
         texts: dict[str, str] = {}
@@ -315,18 +332,6 @@ class Intake:
         ids = list({candidate.document.id: None for candidate in batch if candidate.document.id})
         return {document.id: document for document in await self._records.get_documents(ids)}
 
-    async def _find_originals(self, batch: Sequence[Candidate], known: Mapping[str, Document]) -> dict[str, Document]:
-        """Return, per content hash of new and changed texts, the stored document with the same text."""
-        if self._duplicates == "separate":
-            return {}
-        changed = [
-            document.content_hash
-            for candidate in batch
-            if (document := candidate.document).content_hash
-            and ((stored := known.get(document.id)) is None or stored.content_hash != document.content_hash)
-        ]
-        return await find_originals(self._records, changed)
-
     def _decide(
         self, candidate: Candidate, stored: Document | None, originals: dict[str, Document]
     ) -> tuple[Document | None, Work | DocumentResult]:
@@ -344,24 +349,23 @@ class Intake:
         return row, replace(entry, document=row)
 
 
-def _checked(new: NewDocument, max_characters: int, track_id: str) -> Candidate:
-    """Check one document on its own."""
-    if new.error is not None:
-        return _refused(new, new.error, track_id)
-    try:
-        return _candidate(new, max_characters, track_id)
-    except Exception as error:  # noqa: BLE001 (a defect fails the document that meets it, not the whole call)
-        return _refused(new, as_failure(f"the document {new.source or new.id or 'without a name'!r}", error), track_id)
-
-
 def _candidate(new: NewDocument, max_characters: int, track_id: str) -> Candidate:
     name, source = _name(new.id, "id"), _name(new.source, "source")
-    details: dict[str, Any] = {
-        field: _detail(value, field)
-        for field, value in document_details(new).items()
-        if value is not None or field == "title"
-    }
-    text, page_starts = _text(new, max_characters)
+    details: dict[str, Any] = {}
+    for field, value in document_details(new).items():
+        if value is None and field != "title":
+            continue
+        if not isinstance(value, str):
+            raise InvalidRequestError(f"the {field} of a document must be a string, got {value!r:.80}")
+        details[field] = " ".join(clean_text(value).split())[:_MAX_DETAIL_LENGTH]
+    label = new.source or new.id or "without a name"
+    if not isinstance(new.text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidRequestError(f"the text of the document {label!r} must be a string, got {type(new.text).__name__}")
+    if len(new.text) > max_characters:
+        raise too_long(label, max_characters, len(new.text))
+    text, page_starts = clean_pages(new.text, new.page_starts, label)
+    if not text or text.isspace():
+        raise IngestError(f"the document {label!r} is empty; give it a text")
     id_ = name or document_id(source or text)
     details["title"] = details["title"] or find_title(text) or PurePath(source).stem[:_MAX_DETAIL_LENGTH]
     metadata = None if new.metadata is None else clean_metadata(new.metadata, source or id_)
@@ -453,24 +457,6 @@ def _name(name: str, what: str) -> str:
             f"the {what} {name[:40]!r}... has {len(name)} characters; give one of at most {_MAX_NAME_LENGTH}"
         )
     return clean_text(name)
-
-
-def _text(new: NewDocument, max_characters: int) -> tuple[str, tuple[int, ...]]:
-    label = new.source or new.id or "without a name"
-    if not isinstance(new.text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidRequestError(f"the text of the document {label!r} must be a string, got {type(new.text).__name__}")
-    if len(new.text) > max_characters:
-        raise too_long(label, max_characters, len(new.text))
-    text, page_starts = clean_pages(new.text, new.page_starts, label)
-    if not text or text.isspace():
-        raise IngestError(f"the document {label!r} is empty; give it a text")
-    return text, page_starts
-
-
-def _detail(value: Any, name: str) -> str:
-    if not isinstance(value, str):
-        raise InvalidRequestError(f"the {name} of a document must be a string, got {value!r:.80}")
-    return " ".join(clean_text(value).split())[:_MAX_DETAIL_LENGTH]
 
 
 def _batches(candidates: Sequence[Candidate]) -> Iterator[list[Candidate]]:

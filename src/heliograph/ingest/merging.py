@@ -30,11 +30,6 @@ from heliograph.stores.changeset import TextEntry, VectorBatch, entity_terms
 from heliograph.text.names import end_ids, entity_key, name_to_entity_id, prevailing_type
 from heliograph.text.tokens import count_tokens, entity_row, relation_row
 
-# What people say of one entity or one relation, as the fold takes it: pure data.
-#
-# Made from the active curations by `heliograph.ingest.resolution`, used by `heliograph.ingest.merging`. Nothing said is
-# `NO_ENTITY_OVERRIDES` or `NO_RELATION_OVERRIDES`, under which a fold is that of the mentions alone.
-
 
 @dataclass(frozen=True, slots=True)
 class EntityOverrides:
@@ -281,6 +276,10 @@ def fold_relation(
     evidence = shown_evidence(evidence, overrides)
     (source, source_id), (target, target_id) = end_names(evidence, overrides)
     weight = evidence.weight_millionths / _MILLION + overrides.more_weight
+    said: Iterable[str] = evidence.keywords
+    if len(evidence.keywords) > _MAX_KEYWORDS:
+        said = sorted(said, key=lambda keyword: (-evidence.keywords[keyword], keyword))[:_MAX_KEYWORDS]
+    keywords = tuple(sorted({*said, *split_keywords(overrides.more_keywords)}))
     if stored is not None and (stored.source, stored.target, stored.description) == (source, target, description):
         token_count = stored.token_count
     else:
@@ -291,7 +290,7 @@ def fold_relation(
         target=target,
         source_id=source_id,
         target_id=target_id,
-        keywords=_relation_keywords(evidence, overrides),
+        keywords=keywords if overrides.keywords is None else split_keywords(overrides.keywords),
         description=description,
         weight=weight if overrides.weight is None else overrides.weight,
         chunk_ids=_chunk_ids(evidence.leading, limits.max_sources),
@@ -358,15 +357,6 @@ def _spelling(counts: Mapping[str, int], id_: str, other_name: str) -> str:
         own = {name: count for name, count in counts.items() if name_to_entity_id(name) == id_}
         counts = own or ({other_name: 1} if other_name else counts)
     return min(counts, key=lambda name: (-counts[name], name))
-
-
-def _relation_keywords(evidence: RelationEvidence, overrides: RelationOverrides) -> tuple[str, ...]:
-    if overrides.keywords is not None:
-        return split_keywords(overrides.keywords)
-    counts: Iterable[str] = evidence.keywords
-    if len(evidence.keywords) > _MAX_KEYWORDS:
-        counts = sorted(counts, key=lambda keyword: (-evidence.keywords[keyword], keyword))[:_MAX_KEYWORDS]
-    return tuple(sorted({*counts, *split_keywords(overrides.more_keywords)}))
 
 
 def _chunk_ids(leading: Sequence[EntityMention] | Sequence[RelationMention], max_sources: int) -> tuple[str, ...]:
@@ -509,12 +499,6 @@ def _cut(text: str, max_tokens: int) -> str:
             return head[:index]
     return head
 
-
-# What one document's mentions do to the entities and relations they touch: the fold, one by one.
-#
-# Stored evidence and a stored fold come in with the mentions that go and come. First they become a `Touched` thing,
-# with its new evidence and the fragments of its description; once the description is known, a `Folded` one, which
-# says what must be written, embedded and indexed, and is empty where nothing shows. Pure functions without I/O.
 
 E = TypeVar("E", EntityEvidence, RelationEvidence)
 F = TypeVar("F", Entity, Relation)
@@ -668,10 +652,8 @@ class Folder:
         """
         if touched.is_gone:
             return Folded()
-        old, new = (
-            touched.stored,
-            fold_entity(touched.evidence, description, self.limits, touched.stored, touched.overrides),
-        )
+        old = touched.stored
+        new = fold_entity(touched.evidence, description, self.limits, old, touched.overrides)
         is_described = touched.overrides.is_described
         entry = entity_entry(new, self._indexing, is_described=is_described)
         if old is None:
@@ -691,10 +673,8 @@ class Folder:
         """Fold a relation of which the description is known; as `fold_entity`."""
         if touched.is_gone:
             return Folded()
-        old, new = (
-            touched.stored,
-            fold_relation(touched.evidence, description, self.limits, touched.stored, touched.overrides),
-        )
+        old = touched.stored
+        new = fold_relation(touched.evidence, description, self.limits, old, touched.overrides)
         is_described = touched.overrides.is_described
         entry = relation_entry(new, self._indexing, is_described=is_described)
         if old is None:

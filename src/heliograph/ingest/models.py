@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, cast
 
 from heliograph.errors import HeliographError, InvalidRequestError
 from heliograph.models import Usage
@@ -125,9 +125,6 @@ class DeleteReport:
     removed_relations: int
 
 
-# From what a caller hands over (texts with parallel lists, or ready documents) to one list of `NewDocument`.
-
-
 def new_documents(
     documents: str | NewDocument | Iterable[str | NewDocument],
     sources: Sequence[str] | None = None,
@@ -156,25 +153,20 @@ def new_documents(
             raise InvalidRequestError(
                 f"{name} must be a list of {len(items)} values, one a document; got {values!r:.80}"
             )
-    return [
-        _new_document(item, *(values[index] if values else None for values in (sources, ids, metadata)))
-        for index, item in enumerate(items)
-    ]
+    found: list[NewDocument] = []
+    for index, item in enumerate(cast("list[object]", items)):
+        source, id_ = (values[index] if values else "" for values in (sources, ids))
+        given = metadata[index] if metadata else None
+        if isinstance(item, NewDocument):
+            merged = given if given is not None else item.metadata
+            found.append(replace(item, source=source or item.source, id=id_ or item.id, metadata=merged))
+        elif isinstance(item, str):
+            found.append(NewDocument(item, source or "", "", id_ or "", given))
+        else:
+            got = f"got {type(item).__name__}: {item!r:.80}"
+            raise InvalidRequestError(f"a document must be a text or a NewDocument, {got}")
+    return found
 
-
-def _new_document(item: object, source: Any, id_: Any, metadata: Any) -> NewDocument:
-    if isinstance(item, NewDocument):
-        merged = metadata if metadata is not None else item.metadata
-        return replace(item, source=source or item.source, id=id_ or item.id, metadata=merged)
-    if isinstance(item, str):
-        return NewDocument(item, source or "", "", id_ or "", metadata)
-    raise InvalidRequestError(f"a document must be a text or a NewDocument, got {type(item).__name__}: {item!r:.80}")
-
-
-# Telling the caller how far an ingest has come.
-#
-# Workers report what they finish; a callback gets a `Progress` a few times a second at the most, from the event
-# loop's thread. A callback that fails is logged and not called again: watching must not stop the work.
 
 _INTERVAL_SECONDS = 0.1
 # Models load and caches fill at first: of less than this no time can be told.
@@ -223,18 +215,6 @@ class Progress:
 ProgressCallback = Callable[[Progress], None]
 
 
-@dataclass(slots=True)
-class _Tally:
-    documents_done: int = 0
-    documents_total: int = 0
-    chunks_done: int = 0
-    chunks_total: int = 0
-    entities: int = 0
-    relations: int = 0
-    failures: int = 0
-    usage: Usage = field(default_factory=Usage)
-
-
 class ProgressReporter:
     """Counts for one run; used from the event loop's thread only."""
 
@@ -244,19 +224,16 @@ class ProgressReporter:
         callback: ProgressCallback | None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._track_id = track_id
         self._callback = callback
         self._clock = clock
         self._started = clock()
         self._reported: float | None = None
-        self._tally = _Tally()
         self._characters_done = 0.0
-        self._characters_total = 0
+        self._now = Progress(track_id, 0, 0, 0, 0, 0, 0, 0, Usage(), 0.0, None, is_finished=False)
 
     def expect(self, documents: int, characters: int) -> None:
         """Set the total of the work."""
-        self._tally.documents_total = documents
-        self._characters_total = characters
+        self._now = replace(self._now, documents_total=documents, characters_total=characters)
         self._report()
 
     def begin(self, characters: int) -> DocumentProgress:
@@ -265,15 +242,15 @@ class ProgressReporter:
 
     def add_chunks(self, count: int) -> None:
         """Add the chunks of a document that was begun."""
-        self._tally.chunks_total += count
+        self._now = replace(self._now, chunks_total=self._now.chunks_total + count)
         self._report()
 
     def finish_chunk(self, characters: float) -> None:
         """Count a chunk that was read, and its share of the document's characters."""
-        self._tally.chunks_done += 1
+        self._now = replace(self._now, chunks_done=self._now.chunks_done + 1)
         self._characters_done += characters
         # The last one is told however soon it comes, since embedding and committing may take long.
-        self._report(must=self._tally.chunks_done == self._tally.chunks_total)
+        self._report(must=self._now.chunks_done == self._now.chunks_total)
 
     def finish_document(
         self, characters: float, usage: Usage, growth: tuple[int, int] = (0, 0), *, failed: bool = False
@@ -286,12 +263,15 @@ class ProgressReporter:
             growth: How many more entities and relations there are, fewer if negative.
             failed: Whether it failed.
         """
-        tally = self._tally
-        tally.documents_done += 1
-        tally.failures += failed
-        tally.usage += usage
-        tally.entities += growth[0]
-        tally.relations += growth[1]
+        now = self._now
+        self._now = replace(
+            now,
+            documents_done=now.documents_done + 1,
+            failures=now.failures + failed,
+            usage=now.usage + usage,
+            entities=now.entities + growth[0],
+            relations=now.relations + growth[1],
+        )
         self._characters_done += characters
         self._report()
 
@@ -305,25 +285,19 @@ class ProgressReporter:
         now = self._clock()
         if not (is_finished or must) and self._reported is not None and now - self._reported < _INTERVAL_SECONDS:
             return
-        self._reported = now
+        self._reported, elapsed, done = now, now - self._started, self._characters_done
+        self._now = replace(
+            self._now,
+            elapsed_seconds=elapsed,
+            eta_seconds=expected_seconds(elapsed, done, self._now.characters_total),
+            is_finished=is_finished,
+            characters_done=round(done),
+        )
         try:
-            self._callback(self._progress(now - self._started, is_finished))
+            self._callback(self._now)
         except Exception:  # noqa: BLE001 (a caller's own code may raise anything)
             self._callback = None
             _log.exception("the progress callback failed and is not called again")
-
-    def _progress(self, elapsed_seconds: float, is_finished: bool) -> Progress:
-        tally = self._tally
-        return Progress(
-            self._track_id,
-            *(tally.documents_done, tally.documents_total, tally.chunks_done, tally.chunks_total),
-            *(tally.entities, tally.relations, tally.failures, tally.usage),
-            elapsed_seconds,
-            expected_seconds(elapsed_seconds, self._characters_done, self._characters_total),
-            is_finished,
-            round(self._characters_done),
-            self._characters_total,
-        )
 
 
 def expected_seconds(elapsed_seconds: float, done: float, total: float) -> float | None:

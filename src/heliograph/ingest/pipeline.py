@@ -22,7 +22,7 @@ from heliograph.ids import is_storable
 from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.changes import DocumentChange
 from heliograph.ingest.chunking import Chunker, make_chunker
-from heliograph.ingest.commit import Commit, Committer, Drafter, JointCommits
+from heliograph.ingest.commit import Committer, Drafter, JointCommits
 from heliograph.ingest.intake import Candidate, Intake, identify_texts, prepare
 from heliograph.ingest.merging import Folder, FoldLimits, find_indexing
 from heliograph.ingest.models import (
@@ -51,13 +51,9 @@ from heliograph.settings import IngestSettings
 from heliograph.stores.base import DocumentQuery, Store
 from heliograph.stores.changeset import Changeset
 
-# The one place where runs of a process enter the section that only one process of all may be in.
-#
-# The first run in opens it, those that come while it is open join, the last one out closes it.
-
 
 class SharedEntry:
-    """Shares one exclusive context among the runs of a process."""
+    """Shares one exclusive context among the runs of a process: the first in opens it, the last one out closes it."""
 
     def __init__(self, exclusive: Callable[[], AbstractAsyncContextManager[None]]) -> None:
         self._exclusive = exclusive
@@ -250,14 +246,19 @@ class IngestPipeline:
         """
         batch = track_id or new_track_id("insert")
         entries = await self._intake.enqueue(await self._prepare(documents, batch))
+        results: list[DocumentResult] = []
         for entry in entries:
-            if isinstance(entry, Work) and entry.keeps_readings:
-                update = replace(entry, text=None)
-                self._updates.pop(update.document.id, None)
-                self._updates[update.document.id] = update
+            if isinstance(entry, DocumentResult):
+                results.append(entry)
+                continue
+            id_, source, count = entry.document.id, entry.document.source, entry.document.chunk_count
+            results.append(DocumentResult(id_, source, Outcome.PENDING, chunk_count=count))
+            if entry.keeps_readings:
+                self._updates.pop(id_, None)
+                self._updates[id_] = replace(entry, text=None)
                 if len(self._updates) > _MOST_UPDATES:
                     del self._updates[next(iter(self._updates))]
-        return IngestReport(batch, tuple(_waiting(entry) for entry in entries))
+        return IngestReport(batch, tuple(results))
 
     async def abandon(self, reason: str) -> int:
         """Mark what waits as failed, for `retry` to take up, and return how many documents that are.
@@ -383,29 +384,28 @@ class IngestPipeline:
         async with self._document_locks.claim(wanted):
             # Twins first, so that none is made an original only to go as well.
             for document in sorted(await self._documents(wanted), key=lambda item: not item.twin_of):
+                id_, records = document.id, self._store.records
                 async with self._text_locks.claim([document.content_hash]):
-                    removed, commit = await self._delete_document(document.id)
-                self._updates.pop(document.id, None)
-                deleted.append(document.id)
-                chunks += removed
+                    found = await self._documents([id_])
+                    if not found:
+                        raise ConflictError(
+                            f"the document {id_!r} went while it was to be deleted; look again, or check the store"
+                        )
+                    if twins := await find_twins(records, found[0]):
+                        # The chunks go to another document with the same text.
+                        commit = await promote_twin(records, self._committer, found[0], twins, None)
+                    else:
+                        stored = await read_stored_chunks(records, id_)
+                        removed, replaced = tuple(stored.chunks), tuple(stored.extractions.values())
+                        change = DocumentChange(basis=found[0], removed_chunks=removed, replaced=replaced)
+                        commit = await self._committer.commit(change)
+                        chunks += len(removed)
+                self._updates.pop(id_, None)
+                deleted.append(id_)
                 entities -= commit.added_entities
                 relations -= commit.added_relations
         missing = tuple(id_ for id_ in wanted if id_ not in set(deleted))
         return DeleteReport(tuple(deleted), missing, chunks, entities, relations)
-
-    async def _delete_document(self, id_: str) -> tuple[int, Commit]:
-        """Delete one document, or give its chunks to another one with the same text; return how many chunks went."""
-        found = await self._documents([id_])
-        if not found:
-            raise ConflictError(f"the document {id_!r} went while it was to be deleted; look again, or check the store")
-        (document,) = found
-        if twins := await find_twins(self._store.records, document):
-            return 0, await promote_twin(self._store.records, self._committer, document, twins, None)
-        stored = await read_stored_chunks(self._store.records, id_)
-        change = DocumentChange(
-            basis=document, removed_chunks=tuple(stored.chunks), replaced=tuple(stored.extractions.values())
-        )
-        return len(stored.chunks), await self._committer.commit(change)
 
     async def delete_matching(self, query: DocumentQuery) -> DeleteReport:
         """Delete all documents that a query finds, whatever its limits; raises as `delete`."""
@@ -481,10 +481,3 @@ class IngestPipeline:
             yield run
         finally:
             self._runs.discard(run)
-
-
-def _waiting(entry: Work | DocumentResult) -> DocumentResult:
-    if isinstance(entry, DocumentResult):
-        return entry
-    document = entry.document
-    return DocumentResult(document.id, document.source, Outcome.PENDING, chunk_count=document.chunk_count)

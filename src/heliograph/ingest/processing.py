@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
@@ -31,7 +31,6 @@ from heliograph.ingest.changes import DocumentChange
 from heliograph.ingest.commit import Commit, Committer, JointCommits
 from heliograph.ingest.models import DocumentProgress, DocumentResult, Outcome, ProgressReporter
 from heliograph.ingest.reading import (
-    DocumentReading,
     Reader,
     ReadingTask,
     StoredChunks,
@@ -53,10 +52,7 @@ from heliograph.stores.base import DocumentQuery, RecordsStore
 from heliograph.stores.changeset import Changeset, TextEntry
 from heliograph.text.analysis import chunk_index_text, terms
 
-# Who is working on which document, within one process.
-#
-# Two tasks never work on one document at once: the second waits until the first is done with it. Locks are taken for
-# all documents of a call together, so that no two calls wait for each other.
+# Locks are taken for all documents of a call together, so that no two calls wait for each other.
 
 
 class Claim:
@@ -200,48 +196,63 @@ class DocumentProcessor:
                     result = DocumentResult(stored.id, stored.source, Outcome.PROCESSED)
                     return result, Commit(0, 0, Usage())
             elif self._shares_texts and (original := await find_original(self._records, work.document)) is not None:
-                return await self._commit_twin(work.document, original)
+                document = work.document
+                stored = await read_stored_chunks(self._records, document.id)
+                if document.id < original.id:
+                    twins = [document, *await find_twins(self._records, original)]
+                    left = as_twin(original, document.id)
+                    commit = await promote_twin(self._records, self._committer, original, twins, left, known=stored)
+                else:
+                    change = DocumentChange(
+                        basis=document,
+                        document=as_twin(document, original.id),
+                        removed_chunks=tuple(stored.chunks),
+                        replaced=tuple(stored.extractions.values()),
+                        dropped_texts=(document.id,),
+                        expected={original.id: original.content_hash},
+                    )
+                    commit = await self._committer.commit(change)
+                detail = f"the same text as {original.source!r}; both are cited"
+                return DocumentResult(document.id, document.source, Outcome.PROCESSED, detail=detail), commit
             return await self._read(replace(work, document=replace(work.document, twin_of="")), progress)
 
     async def _read(self, work: Work, progress: DocumentProgress) -> tuple[DocumentResult, Commit]:
         async with self._reading:
+            text = work.text
+            if work.keeps_chunks:
+                text = None
+            elif text is None and (text := await self._records.get_document_text(work.document.id)) is None:
+                # It was refused when it was handed over, and nothing has changed since.
+                error = work.document.error or f"the text of the document {work.document.source!r} is not stored"
+                raise IngestError(error)
             reading = await self._reader.read(
-                ReadingTask(work.document, await self._text(work), work.keeps_readings),
+                ReadingTask(work.document, text, work.keeps_readings),
                 lambda chunks: self._read_stored(work, chunks),
                 progress,
             )
-        extractions = reading.extractions
-        document = _finished(work.document, reading.plan.chunk_count, extractions)
-        commit = await self._joint.commit(_change(work.document, document, reading))
+        extractions, plan = reading.extractions, reading.plan
+        document = _finished(work.document, plan.chunk_count, extractions)
+        change = DocumentChange(
+            basis=work.document,
+            document=document,
+            chunks=plan.written,
+            removed_chunks=plan.removed,
+            replaced=plan.replaced,
+            extractions=(*extractions, *plan.moved),
+            passages=plan.passages,
+            terms=plan.terms,
+            vectors=reading.vectors,
+        )
+        commit = await self._joint.commit(change)
         usage = sum((item.usage for item in extractions), commit.usage)
         outcome = Outcome.PARTIAL if document.error else Outcome.PROCESSED
         result = DocumentResult(
             *(document.id, document.source, outcome),
             detail=document.error,
-            chunk_count=reading.plan.chunk_count,
+            chunk_count=plan.chunk_count,
             usage=usage,
         )
         return result, commit
-
-    async def _commit_twin(self, document: Document, original: Document) -> tuple[DocumentResult, Commit]:
-        stored = await read_stored_chunks(self._records, document.id)
-        if document.id < original.id:
-            twins = [document, *await find_twins(self._records, original)]
-            left = as_twin(original, document.id)
-            commit = await promote_twin(self._records, self._committer, original, twins, left, known=stored)
-        else:
-            commit = await self._committer.commit(twin_change(document, original, stored.chunks, stored.extractions))
-        detail = f"the same text as {original.source!r}; both are cited"
-        return DocumentResult(document.id, document.source, Outcome.PROCESSED, detail=detail), commit
-
-    async def _text(self, work: Work) -> str | None:
-        if work.keeps_chunks:
-            return None
-        text = work.text if work.text is not None else await self._records.get_document_text(work.document.id)
-        if text is None:
-            # It was refused when it was handed over, and nothing has changed since.
-            raise IngestError(work.document.error or f"the text of the document {work.document.source!r} is not stored")
-        return text
 
     async def _read_stored(self, work: Work, chunks: Sequence[Chunk] | None) -> StoredChunks:
         """Read the stored chunks of a document, and the extractions of those that do not stay in place."""
@@ -271,6 +282,21 @@ class DocumentProcessor:
             _log.exception("that the document %r failed could not be noted; it stays pending", document.source)
 
 
+def _finished(document: Document, chunk_count: int, extractions: Sequence[Extraction]) -> Document:
+    failed = [item for item in extractions if item.error]
+    shown = "; ".join(f"{item.chunk_id}: {item.error}" for item in failed[:_SHOWN_ERRORS])
+    more = "; ..." if len(failed) > _SHOWN_ERRORS else ""
+    error = f"{len(failed)} of {chunk_count} chunks could not be read ({shown}{more}); retry asks for them again"
+    return replace(
+        document,
+        status=DocumentStatus.PARTIAL if failed else DocumentStatus.PROCESSED,
+        error=error[:_MAX_ERROR_LENGTH] if failed else "",
+        chunk_count=chunk_count,
+        usage=sum((item.usage for item in extractions), document.usage),
+        updated_at=utc_now(),
+    )
+
+
 def as_failure(what: str, error: Exception) -> HeliographError:
     """Return the error of a document whose work raised; logs a defect with its traceback.
 
@@ -289,36 +315,6 @@ async def read_stored_chunks(records: RecordsStore, document_id: str) -> StoredC
     chunks = await records.get_document_chunks(document_id)
     extractions = await records.get_extractions([chunk.id for chunk in chunks])
     return StoredChunks({chunk.id: chunk for chunk in chunks}, {item.chunk_id: item for item in extractions})
-
-
-def _change(basis: Document, document: Document, reading: DocumentReading) -> DocumentChange:
-    plan = reading.plan
-    return DocumentChange(
-        basis=basis,
-        document=document,
-        chunks=plan.written,
-        removed_chunks=plan.removed,
-        replaced=plan.replaced,
-        extractions=(*reading.extractions, *plan.moved),
-        passages=plan.passages,
-        terms=plan.terms,
-        vectors=reading.vectors,
-    )
-
-
-def _finished(document: Document, chunk_count: int, extractions: Sequence[Extraction]) -> Document:
-    failed = [item for item in extractions if item.error]
-    shown = "; ".join(f"{item.chunk_id}: {item.error}" for item in failed[:_SHOWN_ERRORS])
-    more = "; ..." if len(failed) > _SHOWN_ERRORS else ""
-    error = f"{len(failed)} of {chunk_count} chunks could not be read ({shown}{more}); retry asks for them again"
-    return replace(
-        document,
-        status=DocumentStatus.PARTIAL if failed else DocumentStatus.PROCESSED,
-        error=error[:_MAX_ERROR_LENGTH] if failed else "",
-        chunk_count=chunk_count,
-        usage=sum((item.usage for item in extractions), document.usage),
-        updated_at=utc_now(),
-    )
 
 
 # One run of a pipeline: many documents, a few at a time, until done, cancelled or stopped by an outage.
@@ -400,7 +396,17 @@ class Run:
             if self._tasks:
                 await asyncio.wait(self._tasks)
             self._reporter.finish()
-        self._raise_what_stopped(len(works) - len(self._results))
+        unfinished = len(works) - len(self._results)
+        for task in self._tasks:
+            if not task.cancelled() and (defect := task.exception()):
+                raise defect
+        if unfinished:
+            self.check_cancelled(unfinished)
+        if self._outage:
+            self._outage.add_note(
+                f"{unfinished} documents are left for later; run resume (or retry) when this is mended"
+            )
+            raise self._outage
         return [self._results[index] for index in range(len(works))]
 
     async def _work(self, queue: Iterator[tuple[int, Work]], on_finished: Callable[[str], None]) -> None:
@@ -423,18 +429,6 @@ class Run:
     def _release_twins(self) -> None:
         if self._originals_left <= 0 or self._outage:
             self._originals_done.set()
-
-    def _raise_what_stopped(self, unfinished: int) -> None:
-        for task in self._tasks:
-            if not task.cancelled() and (defect := task.exception()):
-                raise defect
-        if unfinished:
-            self.check_cancelled(unfinished)
-        if self._outage:
-            self._outage.add_note(
-                f"{unfinished} documents are left for later; run resume (or retry) when this is mended"
-            )
-            raise self._outage
 
 
 # Documents with the same text: its chunks are stored once, under one of them, and all sources are cited.
@@ -518,39 +512,37 @@ async def promote_twin(
     """
     chunks = await records.get_document_chunks(original.id)
     read = {item.chunk_id: item for item in await records.get_extractions([chunk.id for chunk in chunks])}
-    change = _promotion(original, twins, chunks, read, known or StoredChunks())
-    return await committer.commit(
-        replace(
-            change,
-            text=await records.get_document_text(original.id) or "",
-            dropped_texts=(original.id,) if left is not None and text is None else (),
-            others=(*((left,) if left is not None else ()), *change.others),
-            other_texts={} if text is None else {original.id: text},
-            gone=() if left is not None else (original.id,),
-            may_call_chat=left is not None,
-        )
-    )
-
-
-def twin_change(
-    document: Document, original: Document, chunks: Mapping[str, Chunk], read: Mapping[str, Extraction]
-) -> DocumentChange:
-    """Return the change that makes a document a twin.
-
-    Args:
-        document: As it is stored, naming its original.
-        original: The original, committed.
-        chunks: Chunks that it held itself until now.
-        read: What was read in them.
-    """
-    return DocumentChange(
-        basis=document,
-        document=as_twin(document, original.id),
-        removed_chunks=tuple(chunks),
-        replaced=tuple(read.values()),
-        dropped_texts=(document.id,),
+    promoted, known = twins[0], known or StoredChunks()
+    occurrences: Counter[str] = Counter()
+    ids: dict[str, str] = {}
+    for chunk in chunks:
+        ids[chunk.id] = chunk_id(promoted.id, chunk.text, occurrences[chunk.text])
+        occurrences[chunk.text] += 1
+    moved = tuple(replace(chunk, id=ids[chunk.id], document_id=promoted.id) for chunk in chunks)
+    passages = {chunk.id: chunk_index_text(promoted.title, chunk) for chunk in moved}
+    fields = {"status": original.status, "error": original.error, "chunk_count": len(moved)}
+    change = DocumentChange(
+        basis=promoted,
+        document=replace(promoted, twin_of="", updated_at=utc_now(), **fields),
+        chunks=moved,
+        removed_chunks=(*ids, *(id_ for id_ in known.chunks if id_ not in passages)),
+        replaced=(*read.values(), *known.extractions.values()),
+        extractions=tuple(
+            placed_extraction(read[chunk.id], ids[chunk.id], promoted.id, chunk.position)
+            for chunk in chunks
+            if chunk.id in read
+        ),
+        passages=passages,
+        terms=tuple(TextEntry(id_, tuple(terms(passage))) for id_, passage in passages.items()),
+        text=await records.get_document_text(original.id) or "",
+        dropped_texts=(original.id,) if left is not None and text is None else (),
+        others=(*((left,) if left is not None else ()), *(replace(twin, twin_of=promoted.id) for twin in twins[1:])),
+        other_texts={} if text is None else {original.id: text},
+        gone=() if left is not None else (original.id,),
         expected={original.id: original.content_hash},
+        may_call_chat=left is not None,
     )
+    return await committer.commit(change)
 
 
 def as_twin(document: Document, original_id: str) -> Document:
@@ -562,41 +554,4 @@ def as_twin(document: Document, original_id: str) -> Document:
         error="",
         chunk_count=0,
         updated_at=utc_now(),
-    )
-
-
-def _promotion(
-    original: Document,
-    twins: Sequence[Document],
-    chunks: Sequence[Chunk],
-    read: Mapping[str, Extraction],
-    known: StoredChunks,
-) -> DocumentChange:
-    promoted = twins[0]
-    occurrences: Counter[str] = Counter()
-    ids: dict[str, str] = {}
-    for chunk in chunks:
-        ids[chunk.id] = chunk_id(promoted.id, chunk.text, occurrences[chunk.text])
-        occurrences[chunk.text] += 1
-    moved = tuple(replace(chunk, id=ids[chunk.id], document_id=promoted.id) for chunk in chunks)
-    passages = {chunk.id: chunk_index_text(promoted.title, chunk) for chunk in moved}
-    extractions = (
-        placed_extraction(read[chunk.id], ids[chunk.id], promoted.id, chunk.position)
-        for chunk in chunks
-        if chunk.id in read
-    )
-    holder = replace(
-        promoted, twin_of="", status=original.status, error=original.error, chunk_count=len(moved), updated_at=utc_now()
-    )
-    return DocumentChange(
-        basis=promoted,
-        document=holder,
-        chunks=moved,
-        removed_chunks=(*ids, *(id_ for id_ in known.chunks if id_ not in passages)),
-        replaced=(*read.values(), *known.extractions.values()),
-        extractions=tuple(extractions),
-        passages=passages,
-        terms=tuple(TextEntry(id_, tuple(terms(passage))) for id_, passage in passages.items()),
-        others=tuple(replace(twin, twin_of=promoted.id) for twin in twins[1:]),
-        expected={original.id: original.content_hash},
     )

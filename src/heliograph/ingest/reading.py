@@ -11,7 +11,7 @@ import asyncio
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -32,12 +32,6 @@ from heliograph.text.analysis import chunk_index_text, terms
 from heliograph.text.names import clean_name, entity_key, mention_entity_id, mention_relation_id
 from heliograph.text.phrases import SentenceReading, find_abbreviations
 from heliograph.text.sentences import sentence_spans
-
-# What a chunk says, in one canonical form, and what an ingest changes of it.
-#
-# Extractions come in from an extractor or from the store. `canonical_extraction` makes them safe to fold: mentions
-# without repeats, in an order of their own, with both ends of every relation present. `mention_delta` compares what
-# is taken away with what is added and groups the rest by the entity or relation it counts for.
 
 # Casts no vote against any other type.
 UNKNOWN_TYPE = "unknown"
@@ -92,13 +86,21 @@ def canonical_extraction(extraction: Extraction) -> Extraction:
     Mentions without a name and relations of an entity with itself are dropped; an end of a relation that the chunk
     does not list becomes a mention of unknown type; a weight that is no positive number counts as 1.
     """
-    entities = {clean for mention in extraction.entities if (clean := _clean_entity(mention)).name}
-    relations = {
-        clean
-        for mention in extraction.relations
-        if entity_key((clean := _clean_relation(mention)).source) != entity_key(clean.target)
-        if clean.source and clean.target
-    }
+    entities: set[EntityMention] = set()
+    for mention in extraction.entities:
+        clean = (clean_name(mention.name), clean_text(mention.type), clean_text(mention.description).strip())
+        is_clean = clean == (mention.name, mention.type, mention.description)
+        if clean[0]:
+            entities.add(mention if is_clean else EntityMention(mention.chunk_id, *clean, mention.rank))
+    relations: set[RelationMention] = set()
+    for mention in extraction.relations:
+        source, target = clean_name(mention.source), clean_name(mention.target)
+        keywords, description = tuple(map(clean_text, mention.keywords)), clean_text(mention.description)
+        weight = min(mention.weight, _MAX_WEIGHT) if math.isfinite(mention.weight) and mention.weight > 0 else 1.0
+        clean = (source, target, keywords, description, weight)
+        is_clean = clean == (mention.source, mention.target, mention.keywords, mention.description, mention.weight)
+        if source and target and entity_key(source) != entity_key(target):
+            relations.add(mention if is_clean else RelationMention(mention.chunk_id, *clean, mention.rank))
     in_order = sorted(relations, key=relation_mention_order)
     present = {entity_key(mention.name) for mention in entities}
     for relation in in_order:
@@ -213,25 +215,6 @@ def _by_relation(mentions: Iterable[RelationMention]) -> dict[str, list[Relation
     return grouped
 
 
-def _clean_entity(mention: EntityMention) -> EntityMention:
-    name, kind = clean_name(mention.name), clean_text(mention.type)
-    description = clean_text(mention.description).strip()
-    if (name, kind, description) == (mention.name, mention.type, mention.description):
-        return mention
-    return EntityMention(mention.chunk_id, name, kind, description, mention.rank)
-
-
-def _clean_relation(mention: RelationMention) -> RelationMention:
-    source, target = clean_name(mention.source), clean_name(mention.target)
-    description = clean_text(mention.description)
-    keywords = tuple(map(clean_text, mention.keywords))
-    weight = min(mention.weight, _MAX_WEIGHT) if math.isfinite(mention.weight) and mention.weight > 0 else 1.0
-    clean = (source, target, keywords, description, weight)
-    if clean == (mention.source, mention.target, mention.keywords, mention.description, mention.weight):
-        return mention
-    return RelationMention(mention.chunk_id, *clean, mention.rank)
-
-
 # Aliases that a passage itself introduces: an acronym in brackets beside its expansion, or the other way round.
 #
 # Only what can be checked by its letters counts, since an alias holds in all documents: every letter of the acronym
@@ -252,16 +235,11 @@ def with_introduced_aliases(extraction: Extraction, chunk: Chunk) -> Extraction:
     """Return an extraction with the aliases that its chunk introduces; the same if it introduces none."""
     if not extraction.entities or not _HINT.search(chunk.text):
         return extraction
-    found = tuple(AliasMention(chunk.id, long, short) for short, long in _introduced(chunk.text))
-    return replace(extraction, aliases=canonical_aliases((*extraction.aliases, *found))) if found else extraction
-
-
-def _introduced(text: str) -> Iterator[tuple[str, str]]:
+    text = chunk.text
     sentences = [SentenceReading(start, end, (), ()) for start, end in sentence_spans(text)]
-    for found in find_abbreviations(text, sentences):
-        short, long = text[slice(*found.short)], text[slice(*found.long)]
-        if _spells(short, long):
-            yield short, long
+    forms = ((text[slice(*one.short)], text[slice(*one.long)]) for one in find_abbreviations(text, sentences))
+    found = tuple(AliasMention(chunk.id, long, short) for short, long in forms if _spells(short, long))
+    return replace(extraction, aliases=canonical_aliases((*extraction.aliases, *found))) if found else extraction
 
 
 def _spells(short: str, long: str) -> bool:
@@ -470,25 +448,23 @@ class InProcessReader(Reader):
     async def read(self, task: ReadingTask, find_stored: FindStored, progress: ChunkProgress) -> DocumentReading:
         """See `Reader.read`; vectors are left to the commit, which embeds all that it needs in one call."""
         with stage("ingest.chunk"):
-            plan = await self._plan(task, find_stored)
+            document, text = task.document, task.text
+            if text is None:
+                stored = await find_stored(None)
+                plan = plan_chunks(document.title, list(stored.chunks.values()), stored, keeps_readings=True)
+            else:
+                chunks = await _compute(lambda: self._cut(document, text), len(text))
+                if not chunks:
+                    raise IngestError(f"the document {document.source!r} holds nothing but separators; give it a text")
+                stored = await find_stored(chunks)
+                plan = await _compute(
+                    lambda: plan_chunks(document.title, chunks, stored, keeps_readings=task.keeps_readings),
+                    len(text) if not stored.chunks else 0,
+                )
         progress.begin_chunks(len(plan.unread))
         with stage("ingest.extract", chunks=len(plan.unread)):
             extractions = await self._extract(task.document, plan.unread, progress.finish_chunk)
         return DocumentReading(plan, tuple(extractions))
-
-    async def _plan(self, task: ReadingTask, find_stored: FindStored) -> ChunkPlan:
-        document, text = task.document, task.text
-        if text is None:
-            stored = await find_stored(None)
-            return plan_chunks(document.title, list(stored.chunks.values()), stored, keeps_readings=True)
-        chunks = await _compute(lambda: self._cut(document, text), len(text))
-        if not chunks:
-            raise IngestError(f"the document {document.source!r} holds nothing but separators; give it a text")
-        stored = await find_stored(chunks)
-        size = len(text) if not stored.chunks else 0
-        return await _compute(
-            lambda: plan_chunks(document.title, chunks, stored, keeps_readings=task.keeps_readings), size
-        )
 
     def _cut(self, document: Document, text: str) -> list[Chunk]:
         chunks = self._chunker.chunk(document.id, text, document.page_starts)

@@ -7,7 +7,7 @@ of an entity holds on after a rename. All are pure functions, but for the `RuleL
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from heliograph.ids import succeeding_entity_id
@@ -119,10 +119,6 @@ class RuleBook:
         marks = [item for item in found if item.kind in _MARKS and item.entity_ids[-1] == id_]
         return bool(marks) and max(marks, key=lambda item: item.place).kind is CurationKind.DELETE_ENTITY
 
-    def is_succeeded(self, id_: str) -> bool:
-        """Return whether another entity was given the name that the one with an id lost."""
-        return self.bearer(id_) != id_
-
     def renamed(self, id_: str) -> str:
         """Return the id under which an entity goes on by renames alone, not by merges."""
         seen = {id_}
@@ -166,13 +162,12 @@ class RuleBook:
 
     def sources(self, id_: str) -> set[str]:
         """Return this id and all from which steps lead here, aliases included."""
-        found: set[str] = set()
-        waiting = {id_}
-        while waiting:
-            current = waiting.pop()
-            found.add(current)
-            waiting |= self.previous_ids(current) - found
+        found = _closure((id_,), self.previous_ids)
         return found.union(*(self[current].aliases for current in found))
+
+    def reachable(self, ids: Iterable[str]) -> set[str]:
+        """Return these ids and all that steps lead to from them, wherever a mention stands."""
+        return _closure(ids, self.next_ids)
 
     def subjects(self, entity_id: str) -> set[str]:
         """Return the ids of which what people say holds for this entity."""
@@ -216,6 +211,16 @@ class RuleBook:
     def _move(self, id_: str) -> Curation | None:
         moves = (item for item in self[id_].curations if item.kind in _MOVES and id_ in item.entity_ids[:-1])
         return next(iter(_last_first(item for item in moves if item.entity_ids[-1] != id_)), None)
+
+
+def _closure(ids: Iterable[str], step: Callable[[str], set[str]]) -> set[str]:
+    found: set[str] = set()
+    waiting = set(ids)
+    while waiting:
+        current = waiting.pop()
+        found.add(current)
+        waiting |= step(current) - found
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,16 +285,18 @@ def resolve_extraction(
         found = book.resolve(id_, place)
         return "" if found == id_ else found
 
-    entities = tuple(
-        _counting_for(mention, resolved(mention.name, mention.entity_id)) for mention in extraction.entities
-    )
-    relations = tuple(
-        _relating(mention, resolved(mention.source, mention.source_id), resolved(mention.target, mention.target_id))
-        for mention in extraction.relations
-    )
-    if entities == extraction.entities and relations == extraction.relations:
+    entities: list[EntityMention] = []
+    for entity in extraction.entities:
+        id_ = resolved(entity.name, entity.entity_id)
+        entities.append(entity if entity.entity_id == id_ else replace(entity, entity_id=id_))
+    relations: list[RelationMention] = []
+    for relation in extraction.relations:
+        ends = resolved(relation.source, relation.source_id), resolved(relation.target, relation.target_id)
+        is_same = (relation.source_id, relation.target_id) == ends
+        relations.append(relation if is_same else replace(relation, source_id=ends[0], target_id=ends[1]))
+    if entities == list(extraction.entities) and relations == list(extraction.relations):
         return extraction
-    return replace(extraction, entities=entities, relations=relations)
+    return replace(extraction, entities=tuple(entities), relations=tuple(relations))
 
 
 def rule_counts(extractions: Iterable[Extraction]) -> dict[tuple[str, str], int]:
@@ -300,16 +307,6 @@ def rule_counts(extractions: Iterable[Extraction]) -> dict[tuple[str, str], int]
             pair = name_to_entity_id(mention.alias), name_to_entity_id(mention.name)
             counts[pair] = counts.get(pair, 0) + 1
     return counts
-
-
-def _counting_for(mention: EntityMention, entity_id: str) -> EntityMention:
-    return mention if mention.entity_id == entity_id else replace(mention, entity_id=entity_id)
-
-
-def _relating(mention: RelationMention, source_id: str, target_id: str) -> RelationMention:
-    if (mention.source_id, mention.target_id) == (source_id, target_id):
-        return mention
-    return replace(mention, source_id=source_id, target_id=target_id)
 
 
 def _last_first(items: Iterable[Curation]) -> list[Curation]:
@@ -362,7 +359,10 @@ def entity_overrides(book: RuleBook, entity_id: str) -> EntityOverrides:
     found = _distinct(item for id_ in subjects for item in book[id_].curations)
     if not found:
         return NO_ENTITY_OVERRIDES
-    said = _said(book, entity_id, subjects, (item for item in found if item.kind in _ENTITY_KINDS))
+    said = _Said([], [])
+    for item in found:
+        if item.kind in _ENTITY_KINDS and (subject := item.entity_ids[0]) in subjects:
+            (said.own if book.renamed(subject) == entity_id else said.merged).append(item)
     created = [item for item in said.all if item.kind is CurationKind.CREATE_ENTITY]
     edits = [item for item in said.by_weight if item.kind is CurationKind.EDIT_ENTITY]
     typed = [
@@ -373,10 +373,13 @@ def entity_overrides(book: RuleBook, entity_id: str) -> EntityOverrides:
         and (item.type != UNKNOWN_TYPE or (item.kind is CurationKind.EDIT_ENTITY and item in said.own))
     ]
     held = _names_held(book, subjects, found)
-    name, merged_name = _given_names(book, entity_id, found)
+    named = [item for item in found if item.kind in _NAMING and book.renamed(item.entity_ids[-1]) == entity_id]
+    # A merge into an entity of that name leaves the spelling to the mentions of that name.
+    merged = [item.names[-1] for item in named if _is_named_by_id(item)]
+    given = [item.names[-1] for item in named if not _is_named_by_id(item)]
     return EntityOverrides(
-        name=name,
-        merged_name=merged_name,
+        name=given[-1] if given else "",
+        merged_name=merged[-1] if merged else "",
         type=typed[-1] if typed else "",
         description=next((item.description for item in reversed(edits) if item.description is not None), None),
         statements=tuple(dict.fromkeys(item.description for item in created if item.description)),
@@ -447,27 +450,6 @@ def _made_name(book: RuleBook, created: list[Curation], end: str) -> str:
     return next(names, "")
 
 
-def _said(book: RuleBook, entity_id: str, subjects: set[str], items: Iterable[Curation]) -> _Said:
-    own: list[Curation] = []
-    merged: list[Curation] = []
-    for item in items:
-        subject = item.entity_ids[0]
-        if subject in subjects:
-            (own if book.renamed(subject) == entity_id else merged).append(item)
-    return _Said(own, merged)
-
-
-def _given_names(book: RuleBook, entity_id: str, found: list[Curation]) -> tuple[str, str]:
-    """Return the name that people last gave the entity itself, and the one it got by merges; empty if there is none.
-
-    A merge into an entity of that name leaves the spelling to the mentions of that name.
-    """
-    named = [item for item in found if item.kind in _NAMING and book.renamed(item.entity_ids[-1]) == entity_id]
-    merges = [item for item in named if _is_named_by_id(item)]
-    given = [item for item in named if not _is_named_by_id(item)]
-    return given[-1].names[-1] if given else "", merges[-1].names[-1] if merges else ""
-
-
 def _is_named_by_id(item: Curation) -> bool:
     is_merge = item.kind is CurationKind.MERGE_ENTITIES
     return is_merge and name_to_entity_id(item.names[-1]) == item.entity_ids[-1]
@@ -492,9 +474,6 @@ def _is_deleted(said: _Said, created: CurationKind, deleted: CurationKind) -> bo
 
 def _distinct(items: Iterable[Curation]) -> list[Curation]:
     return sorted({item.id: item for item in items}.values(), key=lambda item: item.place)
-
-
-# Reading rules, and following them as far as they lead.
 
 
 def relation_curations(rules: NameRules) -> Iterator[Curation]:
@@ -536,7 +515,16 @@ class RuleLoader:
                     self._aliases.update(book[id_].aliases)
             waiting = following - self._followed
         await self._fetch(self._aliases)
-        await self._load_ends()
+        # What the other ends of curated relations lead to says which of these are about the same two.
+        subjects = self._followed | self._aliases
+        said = (rules for book in self._books() for rules in book if rules.id in subjects)
+        ends = {id_ for rules in said for item in relation_curations(rules) for id_ in item.entity_ids}
+        waiting = ends - self._followed - self._ends
+        while waiting:
+            await self._fetch(waiting)
+            self._ends |= waiting
+            following = {id_ for book in self._books() for known in waiting for id_ in book.next_ids(known)}
+            waiting = following - self._followed - self._ends
 
     async def load_bearers(self, ids: Iterable[str]) -> None:
         """Read the rules of all that bore these ids' names one after the other, and what they lead to."""
@@ -553,18 +541,6 @@ class RuleLoader:
         ids = {item.id for item in rules}
         self._followed -= ids
         await self.load(ids)
-
-    async def _load_ends(self) -> None:
-        """Read what the other ends of curated relations lead to: it says which of these are about the same two."""
-        subjects = self._followed | self._aliases
-        said = (rules for book in self._books() for rules in book if rules.id in subjects)
-        ends = {id_ for rules in said for item in relation_curations(rules) for id_ in item.entity_ids}
-        waiting = ends - self._followed - self._ends
-        while waiting:
-            await self._fetch(waiting)
-            self._ends |= waiting
-            following = {id_ for book in self._books() for known in waiting for id_ in book.next_ids(known)}
-            waiting = following - self._followed - self._ends
 
     def _books(self) -> tuple[RuleBook, ...]:
         before = RuleBook(self.rules.values())

@@ -21,7 +21,7 @@ from hashlib import blake2b
 from string import Template
 
 from heliograph.calls.tasks import gather_or_cancel
-from heliograph.chat.base import ChatMessage, ChatModel, ChatReply, ChatRequest, Purpose
+from heliograph.chat.base import ChatMessage, ChatModel, ChatRequest, Purpose
 from heliograph.errors import BadModelReply, ContextTooLong
 from heliograph.models import FIELD_SEPARATOR, Usage
 from heliograph.prompts import data_marker, load_prompt
@@ -212,7 +212,10 @@ class _Run:
     async def _summarize(self, group: list[str]) -> str:
         if len(group) == 1:
             return group[0]
-        reply = await self._ask(self._request(group))
+        request = self._request(group)
+        reply = await (self._chat.recall(request) if self._only_kept else self._chat.complete(request))
+        if reply is None:
+            raise _NotKeptError
         if not reply.from_cache:
             self.usage += reply.usage
         if reply.cache_key:
@@ -225,14 +228,6 @@ class _Run:
         if not text:
             raise BadModelReply(f"{self._chat.name!r} summarised {len(group)} fragments to nothing; use another model")
         return await asyncio.to_thread(cut_to_tokens, text, self._settings.summary_tokens)
-
-    async def _ask(self, request: ChatRequest) -> ChatReply:
-        if not self._only_kept:
-            return await self._chat.complete(request)
-        kept = await self._chat.recall(request)
-        if kept is None:
-            raise _NotKeptError
-        return kept
 
     def _request(self, group: list[str]) -> ChatRequest:
         lines = "\n".join(json.dumps(fragment, ensure_ascii=False) for fragment in group)

@@ -12,21 +12,21 @@ import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 from xml.sax.saxutils import escape
 
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
+from heliograph.ingest.given import GivenChunk, GivenEntity, GivenRelation
 from heliograph.lightrag.base import DeletionResult
-from heliograph.lightrag.rows import UNKNOWN, Rows, entity_vector, relation_vector
+from heliograph.lightrag.rows import UNKNOWN, Rows, base_name, entity_vector, relation_vector
 from heliograph.lightrag.storages import GraphView
 from heliograph.lightrag.types import KnowledgeGraph
-from heliograph.lightrag.utils import blocking, warn_once
+from heliograph.lightrag.utils import blocking, logger, sanitize_text_for_encoding, warn_once
 from heliograph.models import CurationKind
-from heliograph.text.names import clean_name
-
-__all__ = ["GraphMethods"]
+from heliograph.text.names import clean_name, entity_key
 
 _ENTITY_FIELDS = frozenset({"entity_name", "entity_type", "description", "source_id", "file_path"})
 _RELATION_FIELDS = frozenset({"description", "keywords", "source_id", "file_path", "weight"})
@@ -398,6 +398,77 @@ async def _refusals() -> AsyncGenerator[None]:
         raise ValueError(str(error)) from error
 
 
+# A graph that a program made for `ainsert_custom_kg`, checked before anything of it is written.
+
+
+@dataclass(slots=True)
+class CustomGraph:
+    """A graph that a program made, checked: chunks by document and file, entities and relations by name.
+
+    What is said by a chunk has its key; what is not has none, and `files` the path it came with.
+    """
+
+    documents: dict[tuple[str, str], list[GivenChunk]]
+    entities: dict[str, GivenEntity]
+    relations: dict[tuple[str, str], GivenRelation]
+    files: dict[str, str]
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any], full_doc_id: str | None) -> CustomGraph:
+        """Read and check what `ainsert_custom_kg` is given.
+
+        Raises:
+            ValueError: A name is empty, a relation has one end, or a weight is too small.
+        """
+        graph = cls({}, {}, {}, {})
+        keys: dict[str, str] = {}
+        for index, row in enumerate(given.get("chunks", ())):
+            source = str(row["source_id"])
+            place = full_doc_id or source, base_name(row.get("file_path") or "custom_kg")
+            text = sanitize_text_for_encoding(row["content"])
+            keys[source] = str(index)
+            if text and all(chunk.text != text for chunk in graph.documents.get(place, ())):
+                graph.documents.setdefault(place, []).append(GivenChunk(text, str(index)))
+        known = {chunk.key for chunks in graph.documents.values() for chunk in chunks}
+        keys = {source: key for source, key in keys.items() if key in known}
+        for index, row in enumerate(given.get("entities", ())):
+            name = _graph_name(row["entity_name"], f"entities[{index}].entity_name")
+            type_ = str(row.get("entity_type", ""))
+            said = str(row.get("description", "No description provided"))
+            key = keys.get(str(row.get("source_id", UNKNOWN)), "")
+            if not key:
+                logger.warning("the entity %r names no chunk of the graph as its source", name)
+            graph.entities[entity_key(name)] = GivenEntity(name, "" if type_ == UNKNOWN else type_, said, key)
+            graph.files[name] = base_name(row.get("file_path") or "custom_kg")
+        for index, row in enumerate(given.get("relationships", ())):
+            label = f"relationships[{index}]"
+            ends = [_graph_name(row[name], f"{label}.{name}") for name in ("src_id", "tgt_id")]
+            if entity_key(ends[0]) == entity_key(ends[1]):
+                raise ValueError(f"Custom KG {label} relates {ends[0]!r} with itself; src_id and tgt_id must differ")
+            source = row.get("source_id") or ""
+            key = keys.get(str(source), "")
+            given_weight, least = row.get("weight", 1.0), 1.0 if key else 0.0
+            try:
+                weight = float(given_weight)
+            except (TypeError, ValueError):
+                weight = -1.0
+            if not weight >= least or not weight > 0:
+                raise ValueError(
+                    f"Custom KG {label} has the weight {given_weight!r}; give a positive number of at least {least:g}"
+                )
+            words = _keywords(row.get("keywords", ""))
+            pair = min(map(entity_key, ends)), max(map(entity_key, ends))
+            graph.relations[pair] = GivenRelation(ends[0], ends[1], str(row.get("description", "")), words, weight, key)
+        return graph
+
+
+def _graph_name(given: Any, label: str) -> str:
+    name = clean_name(given) if isinstance(given, str) else ""
+    if not name:
+        raise ValueError(f"Custom KG {label} cannot be empty after normalization, got {given!r}")
+    return name
+
+
 # The formats of an export. Tables without a row are left out of CSV and Excel, and told as empty in the others.
 
 Tables = Mapping[str, Sequence[Mapping[str, str]]]
@@ -455,19 +526,11 @@ _MOST_CELL = 32_767
 
 def _write_excel(path: Path, tables: Tables) -> None:
     sheets = [(title, rows) for title, rows in tables.items() if rows] or [("Entities", [])]
-    numbers = range(1, len(sheets) + 1)
-    types = "".join(
-        f'<Override PartName="/xl/worksheets/sheet{number}.xml" ContentType="{_SHEET_TYPE}.worksheet+xml"/>'
-        for number in numbers
-    )
-    named = "".join(
-        f'<sheet name="{title}" sheetId="{number}" r:id="rId{number}"/>'
-        for number, (title, _) in zip(numbers, sheets, strict=True)
-    )
-    links = "".join(
-        f'<Relationship Id="rId{number}" Type="{_RELATIONS}/worksheet" Target="worksheets/sheet{number}.xml"/>'
-        for number in numbers
-    )
+    types = named = links = ""
+    for number, (title, _) in enumerate(sheets, 1):
+        types += f'<Override PartName="/xl/worksheets/sheet{number}.xml" ContentType="{_SHEET_TYPE}.worksheet+xml"/>'
+        named += f'<sheet name="{title}" sheetId="{number}" r:id="rId{number}"/>'
+        links += f'<Relationship Id="rId{number}" Type="{_RELATIONS}/worksheet" Target="worksheets/sheet{number}.xml"/>'
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr(
             "[Content_Types].xml",
@@ -489,7 +552,7 @@ def _write_excel(path: Path, tables: Tables) -> None:
             "xl/_rels/workbook.xml.rels",
             f'{_XML}<Relationships xmlns="{_PACKAGE}/relationships">{links}</Relationships>',
         )
-        for number, (_, rows) in zip(numbers, sheets, strict=True):
+        for number, (_, rows) in enumerate(sheets, 1):
             lines = [list(rows[0]), *(list(row.values()) for row in rows)] if rows else []
             told = "".join(f"<row>{''.join(map(_cell, line))}</row>" for line in lines)
             file.writestr(

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, cast
 
+import heliograph.lightrag.storages as storages
 from heliograph.embedding.wrappers import wrap_embedding_model
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import HeliographError, IngestError
@@ -21,24 +22,13 @@ from heliograph.ids import content_hash
 from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.models import NewDocument
 from heliograph.lightrag.base import DeletionResult, DocProcessingStatus, EmbeddingFunc, QueryParam
-from heliograph.lightrag.custom_graph import CustomGraph
 from heliograph.lightrag.fields import Fields
-from heliograph.lightrag.graph import GraphMethods
+from heliograph.lightrag.graph import CustomGraph, GraphMethods
 from heliograph.lightrag.llm_roles import ROLES, ChatRoles, RoleLLMConfig, RoleSpec
 from heliograph.lightrag.models import LightragChatModel, LightragChunker, LightragEmbeddingModel, LightragReranker
 from heliograph.lightrag.prompt import PROMPTS
 from heliograph.lightrag.query_validation import validate_query_not_empty, validate_rag_query
-from heliograph.lightrag.rows import DETAILS, UNKNOWN, UNKNOWN_SOURCE, Rows, base_name, doc_status, is_duplicate
-from heliograph.lightrag.storages import (
-    ChunkView,
-    DocStatusView,
-    FullDocsView,
-    MentionedView,
-    ReplyView,
-    SourcesView,
-    VectorView,
-    all_documents,
-)
+from heliograph.lightrag.rows import DETAILS, UNKNOWN, UNKNOWN_SOURCE, Rows, base_name, is_duplicate
 from heliograph.lightrag.utils import (
     TiktokenTokenizer,
     TokenizerInterface,
@@ -55,6 +45,7 @@ from heliograph.query.answers.models import AnswerKind
 from heliograph.query.models import Failure
 from heliograph.query.models import QueryParam as EngineParam
 from heliograph.stores.changeset import Collection
+from heliograph.wire.documents import doc_status
 
 __all__ = ["ROLES", "EmbeddingFunc", "LightRAG", "QueryParam", "RoleLLMConfig", "RoleSpec"]
 
@@ -112,11 +103,7 @@ class LightRAG(Fields, GraphMethods):
             chat=LightragChatModel(
                 self._roles,
                 f"llm_model_func:{self.llm_model_name}",
-                {
-                    "llm_model_name": self.llm_model_name,
-                    "working_dir": self.working_dir,
-                    "workspace": self.workspace,
-                },
+                {name: getattr(self, name) for name in ("llm_model_name", "working_dir", "workspace")},
             ),
             embedding=self._embedding,
             reranker=LightragReranker(self.rerank_model_func) if self.rerank_model_func else None,
@@ -266,15 +253,16 @@ class LightRAG(Fields, GraphMethods):
         if found is not None:
             return ("filename", *_told(found))
         if file != UNKNOWN_SOURCE:
-            same = [item for item in await all_documents(self._kb, filter=Sources((file,))) if not is_duplicate(item)]
+            same = [
+                item
+                for item in await storages.all_documents(self._kb, filter=Sources((file,)))
+                if not is_duplicate(item)
+            ]
             if same:
                 return ("filename", *_told(same[0]))
-        same = [
-            item
-            for item in await all_documents(self._kb, content_hashes=(content_hash(text),))
-            if not is_duplicate(item)
-        ]
-        return ("content_hash", *_told(same[0])) if same else None
+        same = await storages.all_documents(self._kb, content_hashes=(content_hash(text),))
+        first = next((item for item in same if not is_duplicate(item)), None)
+        return first and ("content_hash", *_told(first))
 
     async def ainsert_custom_chunks(
         self, full_text: str, text_chunks: Sequence[str], doc_id: str | None = None
@@ -469,25 +457,17 @@ class LightRAG(Fields, GraphMethods):
         return await rows.retrieval(retrieval) | {"llm_response": response}
 
     def _engine_param(self, param: QueryParam, system_prompt: str | None) -> EngineParam:
-        return EngineParam(
-            mode=cast("Any", param.mode),
-            only_need_context=param.only_need_context,
-            only_need_prompt=param.only_need_prompt,
-            response_type=param.response_type,
-            top_k=param.top_k,
-            chunk_top_k=param.chunk_top_k or param.top_k,
-            max_entity_tokens=param.max_entity_tokens,
-            max_relation_tokens=param.max_relation_tokens,
-            max_total_tokens=param.max_total_tokens,
-            hl_keywords=tuple(param.hl_keywords or ()),
-            ll_keywords=tuple(param.ll_keywords or ()),
-            conversation_history=tuple(param.conversation_history or ()),
-            user_prompt=param.user_prompt,
-            enable_rerank=param.enable_rerank,
-            include_references=param.include_references,
-            disable_user_prompt_prefix=param.disable_user_prompt_prefix,
-            system_prompt=system_prompt,
-        )
+        # Equal names in both but for these.
+        given: dict[str, Any] = {item.name: getattr(param, item.name) for item in fields(QueryParam)}
+        given |= {
+            "chunk_top_k": param.chunk_top_k or param.top_k,
+            "hl_keywords": tuple(param.hl_keywords or ()),
+            "ll_keywords": tuple(param.ll_keywords or ()),
+            "conversation_history": tuple(param.conversation_history or ()),
+            "system_prompt": system_prompt,
+            "stream": False,
+        }
+        return EngineParam(**given)
 
     # Models by role
 
@@ -533,14 +513,8 @@ class LightRAG(Fields, GraphMethods):
             TypeError: `model_func` cannot be called.
             ValueError: There is no such role, or metadata and neither a function nor a builder.
         """
-        self.update_llm_role_config(
-            role,
-            model_func=model_func,
-            model_kwargs=model_kwargs,
-            max_async=max_async,
-            timeout=timeout,
-            **metadata,
-        )
+        given = {"model_func": model_func, "model_kwargs": model_kwargs, "max_async": max_async, "timeout": timeout}
+        self.update_llm_role_config(role, **given, **metadata)
 
     def update_llm_role_config(self, role: str, **changes: Any) -> None:
         """See `aupdate_llm_role_config`, which takes the same and waits for nothing either."""
@@ -550,65 +524,62 @@ class LightRAG(Fields, GraphMethods):
     # The workspace by the names of LightRAG's storages, to be read
 
     @property
-    def doc_status(self) -> DocStatusView:
+    def doc_status(self) -> storages.DocStatusView:
         """States of documents."""
-        return DocStatusView(self._opened)
+        return storages.DocStatusView(self._opened)
 
     @property
-    def full_docs(self) -> FullDocsView:
+    def full_docs(self) -> storages.FullDocsView:
         """Texts of documents."""
-        return FullDocsView(self._opened)
+        return storages.FullDocsView(self._opened)
 
     @property
-    def text_chunks(self) -> ChunkView:
+    def text_chunks(self) -> storages.ChunkView:
         """Chunks."""
-        return ChunkView(self._opened)
+        return storages.ChunkView(self._opened)
 
     @property
-    def full_entities(self) -> MentionedView:
+    def full_entities(self) -> storages.MentionedView:
         """Names of the entities that each document mentions."""
-        return MentionedView(self._opened, of_relations=False)
+        return storages.MentionedView(self._opened, of_relations=False)
 
     @property
-    def full_relations(self) -> MentionedView:
+    def full_relations(self) -> storages.MentionedView:
         """Pairs of names that each document relates."""
-        return MentionedView(self._opened, of_relations=True)
+        return storages.MentionedView(self._opened, of_relations=True)
 
     @property
-    def entity_chunks(self) -> SourcesView:
+    def entity_chunks(self) -> storages.SourcesView:
         """Chunks that speak of an entity."""
-        return SourcesView(self._opened)
+        return storages.SourcesView(self._opened)
 
     @property
-    def relation_chunks(self) -> SourcesView:
+    def relation_chunks(self) -> storages.SourcesView:
         """Chunks that speak of a relation."""
-        return SourcesView(self._opened)
+        return storages.SourcesView(self._opened)
 
     @property
-    def llm_response_cache(self) -> ReplyView:
+    def llm_response_cache(self) -> storages.ReplyView:
         """Kept replies of models."""
-        return ReplyView(self._opened)
+        return storages.ReplyView(self._opened)
 
     @property
-    def chunks_vdb(self) -> VectorView:
+    def chunks_vdb(self) -> storages.VectorView:
         """Vectors of chunks."""
         return self._vectors(Collection.CHUNKS)
 
     @property
-    def entities_vdb(self) -> VectorView:
+    def entities_vdb(self) -> storages.VectorView:
         """Vectors of entities."""
         return self._vectors(Collection.ENTITIES)
 
     @property
-    def relationships_vdb(self) -> VectorView:
+    def relationships_vdb(self) -> storages.VectorView:
         """Vectors of relations."""
         return self._vectors(Collection.RELATIONS)
 
-    def _vectors(self, collection: Collection) -> VectorView:
-        async def embed(text: str) -> Any:
-            return (await self._embedding.embed([text], "query")).vectors[0]
-
-        return VectorView(self._opened, collection, embed, self.least_cosine)
+    def _vectors(self, collection: Collection) -> storages.VectorView:
+        return storages.VectorView(self._opened, collection, self._embedding, self.least_cosine)
 
     # The same for code that is not async
 
@@ -636,7 +607,7 @@ def _aligned(given: str | Sequence[str] | None, what: str, count: int) -> list[s
 
 
 def _told(document: Document) -> tuple[str, str, str]:
-    return document.id, f"DocStatus.{doc_status(document.status).name}", document.track_id
+    return document.id, f"DocStatus.{doc_status(document.status).upper()}", document.track_id
 
 
 def _duplicate(id_: str, text: str, file: str, track: str, index: int, known: tuple[str, str, str, str]) -> NewDocument:

@@ -8,8 +8,6 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-__all__ = ["MissingModules"]
-
 _PACKAGE = "heliograph.lightrag."
 _OWN_FUNCTION = (
     "give LightRAG(llm_model_func=...) or EmbeddingFunc(func=...) an async function of your own that calls {service}"

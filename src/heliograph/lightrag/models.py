@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from threading import Thread
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -27,8 +27,6 @@ from heliograph.lightrag.utils import EmbeddingFunc, TokenizerInterface
 from heliograph.models import Chunk, Usage
 from heliograph.rerank.base import Reranker, RerankHit
 from heliograph.text.tokens import count_tokens
-
-__all__ = ["LightragChatModel", "LightragChunker", "LightragEmbeddingModel", "LightragReranker"]
 
 # Where no limit is told: that of most services.
 _MOST_INPUT_TOKENS = 8192
@@ -263,12 +261,5 @@ def _awaited(found: Any) -> Any:
     async def wait() -> Any:
         return await found
 
-    result: list[Any] = []
-
-    def work() -> None:
-        result.append(asyncio.run(wait()))
-
-    thread = Thread(target=work)
-    thread.start()
-    thread.join()
-    return result[0]
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, wait()).result()

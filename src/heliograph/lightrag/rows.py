@@ -17,22 +17,8 @@ from heliograph.lightrag.utils import TokenizerInterface, compute_mdhash_id
 from heliograph.models import FIELD_SEPARATOR, Chunk, Curation, Document, DocumentStatus, Entity, Relation
 from heliograph.query.models import Failure, Mode, Retrieval
 from heliograph.stores.base import ScanKind, Store
+from heliograph.wire.documents import doc_status
 from heliograph.wire.graph import given_origin
-
-__all__ = [
-    "DETAILS",
-    "MANUAL",
-    "UNKNOWN",
-    "UNKNOWN_SOURCE",
-    "Rows",
-    "base_name",
-    "doc_status",
-    "entity_vector",
-    "is_duplicate",
-    "known_type",
-    "relation_vector",
-    "summary_of",
-]
 
 # Where a document's metadata keeps what is LightRAG's alone.
 DETAILS = "lightrag"
@@ -43,36 +29,15 @@ _SUMMARY_LENGTH = 250
 _MOST_SOURCES = 75
 _PAGE = 2_000
 _MOST_NAMED = 100_000
-_STATUSES = {
-    DocumentStatus.PENDING: DocStatus.PENDING,
-    DocumentStatus.PARSING: DocStatus.PARSING,
-    DocumentStatus.PROCESSING: DocStatus.PROCESSING,
-    DocumentStatus.PROCESSED: DocStatus.PROCESSED,
-    # In the graph and searched, though some of its chunks could not be read; `error_msg` says which.
-    DocumentStatus.PARTIAL: DocStatus.PROCESSED,
-    DocumentStatus.FAILED: DocStatus.FAILED,
-}
+_COUNTS = (
+    *("total_entities_found", "total_relations_found", "entities_after_truncation", "relations_after_truncation"),
+    *("merged_chunks_count", "final_chunks_count"),
+)
 
 
 def is_duplicate(document: Document) -> bool:
     """Whether a document only records that another one was there before it."""
     return document.id.startswith("dup-") and document.status is DocumentStatus.FAILED
-
-
-def doc_status(status: DocumentStatus) -> DocStatus:
-    """Return a document's state in LightRAG's words."""
-    return _STATUSES[status]
-
-
-def known_type(type_: str) -> str:
-    """Return a type as LightRAG writes it."""
-    return UNKNOWN if type_ in ("", UNKNOWN_TYPE) else type_
-
-
-def summary_of(opening: str) -> str:
-    """Return how a text begins, as a document's `content_summary` has it."""
-    text = opening.strip()
-    return text if len(text) <= _SUMMARY_LENGTH else f"{text[:_SUMMARY_LENGTH]}..."
 
 
 class Rows:
@@ -160,7 +125,7 @@ class Rows:
         return [
             {
                 "entity_id": item.name,
-                "entity_type": known_type(item.type),
+                "entity_type": UNKNOWN if item.type in ("", UNKNOWN_TYPE) else item.type,
                 # What only a relation names has no description; LightRAG writes one.
                 "description": item.description or UNKNOWN,
                 **origins[item.id],
@@ -174,7 +139,13 @@ class Rows:
     async def relations(self, items: Sequence[Relation]) -> list[dict[str, Any]]:
         """Return the properties of edges, in order."""
         origins = await self._origins(items)
-        given = await self._given_relation_origins(items)
+        given: dict[str, dict[str, str]] = {}
+        for rules in await self.store.curations.get_rules(list(dict.fromkeys(item.source_id for item in items))):
+            told: dict[str, list[Curation]] = {}
+            for curation in rules.curations:
+                if len(curation.entity_ids) == 2:
+                    told.setdefault(relation_id(*curation.entity_ids), []).append(curation)
+            given |= {id_: origin for id_, curations in told.items() if (origin := given_origin(curations))}
         return [
             {
                 "weight": item.weight,
@@ -201,17 +172,6 @@ class Rows:
             }
         return origins
 
-    async def _given_relation_origins(self, items: Sequence[Relation]) -> dict[str, dict[str, str]]:
-        ends = list(dict.fromkeys(item.source_id for item in items))
-        found: dict[str, dict[str, str]] = {}
-        for rules in await self.store.curations.get_rules(ends):
-            told: dict[str, list[Curation]] = {}
-            for item in rules.curations:
-                if len(item.entity_ids) == 2:
-                    told.setdefault(relation_id(*item.entity_ids), []).append(item)
-            found |= {id_: origin for id_, curations in told.items() if (origin := given_origin(curations))}
-        return found
-
     # Documents
 
     async def statuses(self, documents: Sequence[Document]) -> dict[str, DocProcessingStatus]:
@@ -221,16 +181,18 @@ class Rows:
 
     async def _status(self, document: Document, opening: str) -> DocProcessingStatus:
         details = dict(document.metadata.get(DETAILS, {}))
+        summary = opening.strip()
+        summary = summary if len(summary) <= _SUMMARY_LENGTH else f"{summary[:_SUMMARY_LENGTH]}..."
         metadata = {name: value for name, value in document.metadata.items() if name != DETAILS}
         if _has_given_chunks(document):
             names = [name for name, _ in await self.document_chunks(document)]
         else:
             names = [f"{document.id}-chunk-{place:03d}" for place in range(document.chunk_count)]
         return DocProcessingStatus(
-            content_summary=str(details.get("summary", "")) or summary_of(opening),
+            content_summary=str(details.get("summary", "")) or summary,
             content_length=int(details.get("length", document.length)),
             file_path=document.source,
-            status=doc_status(document.status),
+            status=DocStatus(doc_status(document.status)),
             created_at=document.created_at.isoformat(),
             updated_at=document.updated_at.isoformat(),
             track_id=document.track_id,
@@ -260,8 +222,12 @@ class Rows:
                 "low_level": list(retrieval.keywords.low_level),
             },
         }
-        if retrieval.mode is not Mode.BYPASS:
-            metadata["processing_info"] = _processing_info(retrieval)
+        info = retrieval.info
+        if retrieval.mode is Mode.NAIVE:
+            counts = {"total_chunks_found": info.merged_chunks_count, "final_chunks_count": info.final_chunks_count}
+            metadata["processing_info"] = counts
+        elif retrieval.mode is not Mode.BYPASS:
+            metadata["processing_info"] = {name: getattr(info, name) for name in _COUNTS}
         return {
             "status": retrieval.status,
             "message": retrieval.message,
@@ -306,20 +272,6 @@ class Rows:
                 if item.source != UNKNOWN_SOURCE
             ],
         }
-
-
-def _processing_info(retrieval: Retrieval) -> dict[str, int]:
-    info = retrieval.info
-    if retrieval.mode is Mode.NAIVE:
-        return {"total_chunks_found": info.merged_chunks_count, "final_chunks_count": info.final_chunks_count}
-    return {
-        "total_entities_found": info.total_entities_found,
-        "total_relations_found": info.total_relations_found,
-        "entities_after_truncation": info.entities_after_truncation,
-        "relations_after_truncation": info.relations_after_truncation,
-        "merged_chunks_count": info.merged_chunks_count,
-        "final_chunks_count": info.final_chunks_count,
-    }
 
 
 def _has_given_chunks(document: Document) -> bool:

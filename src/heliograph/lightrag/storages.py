@@ -7,39 +7,20 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from dataclasses import asdict
 from typing import Any, cast
 
+from heliograph.embedding.base import EmbeddingModel
 from heliograph.engine import AsyncHeliograph
 from heliograph.filters import Sources
 from heliograph.ids import relation_id
 from heliograph.lightrag.base import DocProcessingStatus, DocStatus
 from heliograph.lightrag.rows import Rows, entity_vector, is_duplicate, relation_vector
 from heliograph.lightrag.types import KnowledgeGraph
-from heliograph.models import FIELD_SEPARATOR, Document, DocumentStatus, Entity, Relation
+from heliograph.models import FIELD_SEPARATOR, Document, Entity, Relation
 from heliograph.stores.base import DocumentQuery, ScanKind
 from heliograph.stores.changeset import Collection
 from heliograph.text.names import end_ids, mention_entity_id
-
-__all__ = [
-    "ChunkView",
-    "DocStatusView",
-    "FullDocsView",
-    "GraphView",
-    "MentionedView",
-    "ReplyView",
-    "SourcesView",
-    "VectorView",
-    "all_documents",
-]
+from heliograph.wire.documents import STATUSES
 
 _PAGE = 2_000
-_STATUSES: dict[DocStatus, tuple[DocumentStatus, ...]] = {
-    DocStatus.PENDING: (DocumentStatus.PENDING,),
-    DocStatus.PARSING: (DocumentStatus.PARSING,),
-    DocStatus.ANALYZING: (),
-    DocStatus.PROCESSING: (DocumentStatus.PROCESSING,),
-    DocStatus.PREPROCESSED: (),
-    DocStatus.PROCESSED: (DocumentStatus.PROCESSED, DocumentStatus.PARTIAL),
-    DocStatus.FAILED: (DocumentStatus.FAILED,),
-}
 _SORTS = {"created_at": "created_at", "updated_at": "updated_at", "id": "id", "file_path": "source"}
 
 Open = Callable[[], Awaitable[tuple[AsyncHeliograph, Rows]]]
@@ -108,7 +89,7 @@ class DocStatusView(_KeyValueView):
         """Return how many documents are in each state."""
         kb, _ = await self._opened()
         counts = (await kb.stats()).documents
-        return {word.value: sum(counts.get(item, 0) for item in statuses) for word, statuses in _STATUSES.items()}
+        return {word.value: sum(counts.get(item, 0) for item in STATUSES[word.value]) for word in DocStatus}
 
     async def get_all_status_counts(self) -> dict[str, int]:
         """Return the same, and `all`."""
@@ -121,7 +102,7 @@ class DocStatusView(_KeyValueView):
 
     async def get_docs_by_statuses(self, statuses: Iterable[DocStatus | str]) -> dict[str, DocProcessingStatus]:
         """Return all documents in any of some states."""
-        wanted = tuple(item for word in statuses for item in _STATUSES[DocStatus(word)])
+        wanted = tuple(item for word in statuses for item in STATUSES[DocStatus(word).value])
         if not wanted:
             return {}
         kb, rows = await self._opened()
@@ -149,7 +130,7 @@ class DocStatusView(_KeyValueView):
     ) -> tuple[list[tuple[str, DocProcessingStatus]], int]:
         """Return one page, as pairs of id and state, and how many there are in all."""
         words = status_filters or ([status_filter] if status_filter else list(DocStatus))
-        statuses = tuple(item for word in words for item in _STATUSES[DocStatus(word)])
+        statuses = tuple(item for word in words for item in STATUSES[DocStatus(word).value])
         if not statuses:
             return [], 0
         kb, rows = await self._opened()
@@ -385,16 +366,16 @@ class GraphView(_View):
 class VectorView(_View):
     """Vectors of chunks, entities or relations, searched by a text."""
 
-    def __init__(
-        self, opened: Open, collection: Collection, embed: Callable[[str], Awaitable[Any]], least: float
-    ) -> None:
+    def __init__(self, opened: Open, collection: Collection, embedding: EmbeddingModel, least: float) -> None:
         super().__init__(opened)
-        self._collection, self._embed, self._least = collection, embed, least
+        self._collection, self._embedding, self._least = collection, embedding, least
 
     async def query(self, query: str, top_k: int, query_embedding: Any = None) -> list[dict[str, Any]]:
         """Return the nearest, each with its `id`, `distance` (the cosine) and what it is of."""
         kb, rows = await self._opened()
-        vector = await self._embed(query) if query_embedding is None else query_embedding
+        vector = query_embedding
+        if vector is None:
+            vector = (await self._embedding.embed([query], "query")).vectors[0]
         hits = await kb.store.vectors.search(self._collection, vector, top_k, self._least)
         scores = {hit.id: hit.score for hit in hits}
         if self._collection is Collection.CHUNKS:

@@ -13,7 +13,7 @@ import re
 import warnings
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import wraps
 from hashlib import md5
 from html import unescape
@@ -50,6 +50,7 @@ __all__ = [
     "setup_logger",
     "verbose_debug",
     "warn_once",
+    "whole_number",
     "wrap_embedding_func_with_attrs",
 ]
 
@@ -89,6 +90,11 @@ def get_env_value(env_key: str, default: Any, value_type: type = str, special_no
 def lightrag_number(name: str, default: float) -> float:
     """Return a number of LightRAG's environment, or the default where it is not set or no number."""
     return get_env_value(name, default, float)
+
+
+def whole_number(name: str, default: int) -> Any:
+    """Return a field whose default is a whole number of LightRAG's environment."""
+    return field(default_factory=lambda: int(lightrag_number(name, default)))
 
 
 @dataclass

@@ -85,14 +85,9 @@ class Contents:
 
     async def relations(self) -> AsyncIterator[Relation]:
         """Yield all relations."""
-        async for page in self.relation_pages():
-            for relation in page:
-                yield relation
-
-    async def relation_pages(self) -> AsyncIterator[list[Relation]]:
-        """Yield all relations, a page at a time."""
         async for ids in self._pages(ScanKind.RELATIONS):
-            yield await self._store.graph.name_ends(await self._store.graph.get_relations(ids))
+            for relation in await self._store.graph.name_ends(await self._store.graph.get_relations(ids)):
+                yield relation
 
     async def curations(self) -> AsyncIterator[Curation]:
         """Yield all curations in their order, those that were taken back too."""
@@ -346,17 +341,13 @@ class WholeDocumentIntake:
                     f"{label} has the text of {document.twin_of!r}, which is not here; import that one as well"
                 )
             return replace(document, twin_of=original.id)
-        _check_text(document, whole, label)
+        if whole.text is None:
+            if document.status is not DocumentStatus.FAILED:
+                raise InvalidRequestError(f"{label} has no text; the import is damaged")
+        elif clean_text(whole.text) != whole.text or content_hash(whole.text) != document.content_hash:
+            raise InvalidRequestError(f"{label} does not have the text that its hash is of; the import is damaged")
         _check_chunks(document, whole, label)
         return document
-
-
-def _check_text(document: Document, whole: WholeDocument, label: str) -> None:
-    if whole.text is None:
-        if document.status is not DocumentStatus.FAILED:
-            raise InvalidRequestError(f"{label} has no text; the import is damaged")
-    elif clean_text(whole.text) != whole.text or content_hash(whole.text) != document.content_hash:
-        raise InvalidRequestError(f"{label} does not have the text that its hash is of; the import is damaged")
 
 
 def _check_chunks(document: Document, whole: WholeDocument, label: str) -> None:
@@ -507,38 +498,32 @@ def is_archive(path: Path) -> bool:
         return file.read(_HEAD_LENGTH).startswith('{"archive":')
 
 
-@dataclass(slots=True)
-class _Open:
-    """A document whose lines are being read."""
-
-    document: Document
-    text: str | None
-    chunks: list[Chunk]
-    extractions: list[Extraction]
-
-    def close(self) -> WholeDocument:
-        return WholeDocument(self.document, self.text, tuple(self.chunks), tuple(self.extractions))
-
-
 def read_archive(path: Path) -> Iterator[ArchiveEntry]:
     """Yield whole documents, then curations, then replies; memory holds one document.
 
     Raises:
         InvalidRequestError: It is no archive, of a newer form, or a line is not what it should be; says which line.
     """
-    document: _Open | None = None
+    # The document whose lines are being read, if any.
+    document: WholeDocument | None = None
+    chunks: list[Chunk] = []
+    extractions: list[Extraction] = []
     number = 1
     try:
         for number, kind, fields in _lines(path):
             if kind == "chunk" and document:
-                document.chunks.append(_adapter(Chunk).validate_python(fields))
+                chunks.append(_adapter(Chunk).validate_python(fields))
             elif kind == "extraction" and document:
-                document.extractions.append(_adapter(Extraction).validate_python(fields))
+                extractions.append(_adapter(Extraction).validate_python(fields))
             elif kind in ("document", "curation", "reply"):
                 if document:
-                    yield document.close()
-                document = _opened(fields) if kind == "document" else None
-                if kind != "document":
+                    yield replace(document, chunks=tuple(chunks), extractions=tuple(extractions))
+                document, chunks, extractions = None, [], []
+                if kind == "document":
+                    text = fields.pop("text", None)
+                    read = _adapter(Document).validate_python(fields)
+                    document = WholeDocument(read, text if text is None else str(text), (), ())
+                else:
                     yield _adapter(Curation if kind == "curation" else CachedReply).validate_python(fields)
             else:
                 raise InvalidRequestError(f"line {number} of {str(path)!r} holds a {kind!r} where none can stand")
@@ -549,12 +534,7 @@ def read_archive(path: Path) -> Iterator[ArchiveEntry]:
             f"line {number} of {str(path)!r} is damaged: {error.title} {place}: {problem['msg']}; export it anew"
         ) from None
     if document:
-        yield document.close()
-
-
-def _opened(fields: dict[str, Any]) -> _Open:
-    text = fields.pop("text", None)
-    return _Open(_adapter(Document).validate_python(fields), text if text is None else str(text), [], [])
+        yield replace(document, chunks=tuple(chunks), extractions=tuple(extractions))
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str, dict[str, Any]]]:
@@ -562,10 +542,15 @@ def _lines(path: Path) -> Iterator[tuple[int, str, dict[str, Any]]]:
         with path.open(encoding="utf-8") as file:
             for number, line in enumerate(file, start=1):
                 kind, fields = _parse(path, number, line)
-                if number == 1:
-                    _check_head(path, kind, fields)
-                else:
+                if number > 1:
                     yield number, kind, fields
+                elif kind != "archive":
+                    raise InvalidRequestError(f"{str(path)!r} is not an archive that 'heliograph export' wrote")
+                elif fields.get("version") not in _READABLE:
+                    raise InvalidRequestError(
+                        f"{str(path)!r} has version {fields.get('version')!r}, this Heliograph reads up to "
+                        f"{ARCHIVE_VERSION}; upgrade it"
+                    )
     except UnicodeDecodeError as error:
         raise InvalidRequestError(f"{str(path)!r} is not an archive: it is no text ({error.reason})") from error
     except OSError as error:
@@ -591,16 +576,6 @@ def _parse(path: Path, number: int, line: str) -> tuple[str, dict[str, Any]]:
         if isinstance(fields, dict):
             return kind, cast("dict[str, Any]", fields)
     raise InvalidRequestError(f"line {number} of {str(path)!r} is no line of an archive")
-
-
-def _check_head(path: Path, kind: str, fields: dict[str, Any]) -> None:
-    if kind != "archive":
-        raise InvalidRequestError(f"{str(path)!r} is not an archive that 'heliograph export' wrote")
-    if fields.get("version") not in _READABLE:
-        raise InvalidRequestError(
-            f"{str(path)!r} has version {fields.get('version')!r}, this Heliograph reads up to {ARCHIVE_VERSION}; "
-            "upgrade it"
-        )
 
 
 def _line(kind: str, fields: dict[str, Any]) -> str:
@@ -689,7 +664,15 @@ async def import_archive(
     for twin in twins:
         await documents.add(twin)
     await documents.finish()
-    added = await _add_curations(store, curator, curations, notes, progress)
+    added = 0
+    for start in range(0, len(curations), _PAGE):
+        page = curations[start : start + _PAGE]
+        known = {item.id for item in await store.curations.get_curations([item.id for item in page])}
+        notes.add(NoteKind.KNOWN, "curations that are here already", count=len(known))
+        new = [item for item in page if item.id not in known]
+        await curator.replay(new)
+        added += len(new)
+        progress("curations", added)
     replies = await add_replies(store, _replies(first, entries), notes, progress)
     return replace(documents.report(ImportKind.ARCHIVE, path, curations=added), replies=replies)
 
@@ -702,21 +685,6 @@ async def _replies(first: CachedReply | None, entries: AsyncIterator[ArchiveEntr
         if not isinstance(entry, CachedReply):
             raise InvalidRequestError("the archive goes on after its replies, which end it; export it anew")
         yield entry
-
-
-async def _add_curations(
-    store: Store, curator: Curator, curations: list[Curation], notes: NoteList, progress: ImportProgress
-) -> int:
-    added = 0
-    for start in range(0, len(curations), _PAGE):
-        page = curations[start : start + _PAGE]
-        known = {item.id for item in await store.curations.get_curations([item.id for item in page])}
-        notes.add(NoteKind.KNOWN, "curations that are here already", count=len(known))
-        new = [item for item in page if item.id not in known]
-        await curator.replay(new)
-        added += len(new)
-        progress("curations", added)
-    return added
 
 
 async def _entries(path: Path) -> AsyncIterator[ArchiveEntry]:

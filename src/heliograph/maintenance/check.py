@@ -45,7 +45,7 @@ from heliograph.models import (
     RelationEvidence,
 )
 from heliograph.settings import StoreSettings
-from heliograph.stores.base import Follower, FollowerDifference, ScanKind, Store
+from heliograph.stores.base import Follower, ScanKind, Store
 from heliograph.stores.changeset import Changeset, Collection, TextEntry, digest_terms
 from heliograph.stores.composed import id_windows
 from heliograph.stores.registry import open_store
@@ -101,21 +101,15 @@ class CheckReport:
         return self.problem_count == self.repaired
 
 
-# What one window of ids is found to be, and what would put it right.
-
-
 @dataclass(frozen=True, slots=True)
-class Findings:
+class CheckFindings:
     """Problems of one window.
 
     Attributes:
         problems: What is wrong.
         repair: What puts it right but for vectors; None if nothing does.
         vectors: What the vectors to be made again are made of, per id.
-        documents: Documents looked at.
-        chunks: Chunks looked at.
-        entities: Entities looked at.
-        relations: Relations looked at.
+        looked_at: How many of what were looked at.
     """
 
     problems: tuple[Problem, ...] = ()
@@ -123,10 +117,7 @@ class Findings:
     vectors: Mapping[Collection, Mapping[str, IndexEntry]] = field(
         default_factory=dict[Collection, Mapping[str, IndexEntry]]
     )
-    documents: int = 0
-    chunks: int = 0
-    entities: int = 0
-    relations: int = 0
+    looked_at: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 Window = Mapping[ScanKind, frozenset[str]]
@@ -244,7 +235,7 @@ class Recounter:
 CHUNK_KINDS = (ScanKind.CHUNKS, ScanKind.EXTRACTIONS, ScanKind.CHUNK_VECTORS)
 
 
-async def check_documents(store: Store, document_ids: Iterable[str]) -> Findings:
+async def check_documents(store: Store, document_ids: Iterable[str]) -> CheckFindings:
     """Compare documents with their own chunks, and their mentions with what names count for.
 
     What is wrong with the chunks is truth itself and cannot be computed again.
@@ -268,7 +259,8 @@ async def check_documents(store: Store, document_ids: Iterable[str]) -> Findings
     problems += [
         Problem("chunk", item.chunk_id, "its mentions count for other entities than they should") for item in moved
     ]
-    return Findings(tuple(problems), Changeset(extractions=tuple(moved)) if moved else None, documents=len(documents))
+    repair = Changeset(extractions=tuple(moved)) if moved else None
+    return CheckFindings(tuple(problems), repair, looked_at={"documents": len(documents)})
 
 
 def _document_faults(document: Document, chunks: Sequence[Chunk], text: str | None) -> Iterable[str]:
@@ -286,7 +278,7 @@ def _document_faults(document: Document, chunks: Sequence[Chunk], text: str | No
             yield f"the chunk {chunk.id!r} is not what stands at its place in {document.source!r}; index it again"
 
 
-async def check_chunks(store: Store, window: Window, texts: Mapping[str, int], *, every: bool) -> Findings:
+async def check_chunks(store: Store, window: Window, texts: Mapping[str, int], *, every: bool) -> CheckFindings:
     """Compare the chunks of a window with their documents, readings, vectors and full text.
 
     Args:
@@ -324,7 +316,7 @@ async def check_chunks(store: Store, window: Window, texts: Mapping[str, int], *
     chosen = sorted(owned) if every else sorted({*stale, *unembedded})
     repair = Changeset(removed_chunks=tuple(orphans), texts={Collection.CHUNKS: tuple(entries[id_] for id_ in chosen)})
     vectors = {Collection.CHUNKS: {id_: IndexEntry.of(passages[id_]) for id_ in chosen}}
-    return Findings(tuple(problems), repair if chosen or orphans else None, vectors, chunks=len(owned))
+    return CheckFindings(tuple(problems), repair if chosen or orphans else None, vectors, {"chunks": len(owned)})
 
 
 # Comparing entities and relations with what the mentions add up to.
@@ -342,7 +334,7 @@ RELATION_KINDS = (
 
 async def check_entities(
     store: Store, recounter: Recounter, window: Window, texts: Mapping[str, int], *, every: bool
-) -> Findings:
+) -> CheckFindings:
     """Compare the entities of a window.
 
     Args:
@@ -361,7 +353,7 @@ async def check_entities(
         id_ for id_, item in wanted.items() if item.terms and texts.get(id_, 0) != digest_terms(item.terms.terms)
     ]
     problems = [
-        *_differences("entity", wanted, stored, folds, window[ScanKind.ENTITY_VECTORS]),
+        *_differences("entity", wanted, stored, folds, window[ScanKind.ENTITY_VECTORS], is_same_entity),
         *(Problem("entity", id_, "its full text is not that of its names") for id_ in unindexed),
         *(Problem("entity", id_, _LEFT_OVER) for id_ in ids if id_ not in wanted),
     ]
@@ -374,10 +366,10 @@ async def check_entities(
         expected={id_: stored[id_].version if id_ in stored else 0 for id_ in (*chosen, *gone)},
     )
     vectors = {Collection.ENTITIES: {id_: item.entry for id_, item in chosen.items() if item.entry is not None}}
-    return Findings(tuple(problems), repair if chosen or gone else None, vectors, entities=len(wanted))
+    return CheckFindings(tuple(problems), repair if chosen or gone else None, vectors, {"entities": len(wanted)})
 
 
-async def check_relations(store: Store, recounter: Recounter, window: Window, *, every: bool) -> Findings:
+async def check_relations(store: Store, recounter: Recounter, window: Window, *, every: bool) -> CheckFindings:
     """Compare the relations of a window; as `check_entities`."""
     ids = sorted(set(chain.from_iterable(window.values())))
     wanted = await recounter.relations(ids)
@@ -385,7 +377,7 @@ async def check_relations(store: Store, recounter: Recounter, window: Window, *,
     stored = {item.id: item for item in evidence}
     folds = {item.id: item for item in await store.graph.get_relations(ids)}
     problems = [
-        *_differences("relation", wanted, stored, folds, window[ScanKind.RELATION_VECTORS]),
+        *_differences("relation", wanted, stored, folds, window[ScanKind.RELATION_VECTORS], is_same_relation),
         *(Problem("relation", id_, _LEFT_OVER) for id_ in ids if id_ not in wanted),
     ]
     chosen, gone, hidden = _choose(problems, wanted, ids, every=every)
@@ -401,7 +393,7 @@ async def check_relations(store: Store, recounter: Recounter, window: Window, *,
         expected={id_: stored[id_].version if id_ in stored else 0 for id_ in (*chosen, *gone)},
     )
     vectors = {Collection.RELATIONS: {id_: item.entry for id_, item in chosen.items() if item.entry is not None}}
-    return Findings(tuple(problems), repair if chosen or gone else None, vectors, relations=len(wanted))
+    return CheckFindings(tuple(problems), repair if chosen or gone else None, vectors, {"relations": len(wanted)})
 
 
 def _differences(
@@ -410,6 +402,7 @@ def _differences(
     stored: Mapping[str, E],
     folds: Mapping[str, F],
     vectors: frozenset[str],
+    is_same: Callable[[F, F], bool],
 ) -> Iterable[Problem]:
     """Yield the differences between the expected and the stored: evidence, fold, vector."""
     for id_, item in wanted.items():
@@ -427,7 +420,7 @@ def _differences(
             continue
         if fold is None:
             yield Problem(subject, id_, f"{_brief(item.fold)} is not in the graph")
-        elif not _is_same(fold, item.fold):
+        elif not is_same(fold, item.fold):
             yield Problem(subject, id_, f"it is {_brief(fold)}, and should be {_brief(item.fold)}")
         if id_ not in vectors:
             yield Problem(subject, id_, "it has no vector")
@@ -443,16 +436,6 @@ def _choose(
     return chosen, gone, tuple(id_ for id_, item in chosen.items() if item.fold is None)
 
 
-def _is_same(left: Entity | Relation, right: Entity | Relation) -> bool:
-    match left, right:
-        case Entity(), Entity():
-            return is_same_entity(left, right)
-        case Relation(), Relation():
-            return is_same_relation(left, right)
-        case _:
-            return False
-
-
 def _brief(fold: Entity | Relation) -> str:
     name = fold.name if isinstance(fold, Entity) else f"{fold.source} - {fold.target}"
     return f"{name!r:.80} ({fold.description!r:.120})"
@@ -464,25 +447,22 @@ def _brief(fold: Entity | Relation) -> str:
 # what it has not seen. `forget_follower` ends that.
 
 
-async def check_follower(follower: Follower) -> Findings:
+async def check_follower(follower: Follower) -> CheckFindings:
     """Compare ids and contents that another engine keeps with those it should; one out of reach is a problem, too."""
     try:
         differences = await follower.find_differences()
     except StoreError as error:
-        return Findings((Problem("store", follower.name, f"it cannot be compared: {error}", is_repairable=False),))
-    return Findings(tuple(Problem("store", follower.name, _describe(item)) for item in differences))
-
-
-def _describe(difference: FollowerDifference) -> str:
-    if difference.fault:
-        return difference.fault
-    counts = {
-        "missing": difference.missing,
-        "too many": difference.stray,
-        "with other contents than in the store with the truth": difference.changed,
-    }
-    said = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
-    return f"of its {difference.kind} there are {said}: {', '.join(difference.examples)}"
+        return CheckFindings((Problem("store", follower.name, f"it cannot be compared: {error}", is_repairable=False),))
+    messages: list[str] = []
+    for item in differences:
+        counts = {
+            "missing": item.missing,
+            "too many": item.stray,
+            "with other contents than in the store with the truth": item.changed,
+        }
+        said = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+        messages.append(item.fault or f"of its {item.kind} there are {said}: {', '.join(item.examples)}")
+    return CheckFindings(tuple(Problem("store", follower.name, message) for message in messages))
 
 
 async def rebuild_role(store: Store, role: str) -> CheckReport:
@@ -544,7 +524,7 @@ CheckProgress = Callable[[str, int], None]
 _MAX_TRIES = 5
 _SHOWN = 1_000
 
-_Look = Callable[[Window, Mapping[str, int]], Awaitable[Findings]]
+_Look = Callable[[Window, Mapping[str, int]], Awaitable[CheckFindings]]
 
 
 class Checker:
@@ -579,7 +559,7 @@ class Checker:
                     await self._check_damage(tally, repair=True, is_certain=True)
                     continue
                 if not is_known:
-                    tally.add(Findings((Problem("store", "", str(error), is_repairable=False),)))
+                    tally.add(CheckFindings((Problem("store", "", str(error), is_repairable=False),)))
             break
         return tally.report()
 
@@ -591,7 +571,7 @@ class Checker:
             Problem("document" if item.document_id else "store", item.document_id, item.message, item.is_repaired)
             for item in found
         )
-        tally.add(Findings(tuple(problems)))
+        tally.add(CheckFindings(tuple(problems)))
         return bool(found) and not repair
 
     async def rebuild(self, *, progress: CheckProgress | None = None) -> CheckReport:
@@ -608,25 +588,12 @@ class Checker:
 
     async def _walk(self, tally: _Tally, *, repair: bool, every: bool) -> None:
         store, recounter = self._store, self._recounter
-
-        async def documents(window: Window, _: Mapping[str, int]) -> Findings:
-            return await check_documents(store, window[ScanKind.DOCUMENTS])
-
-        async def chunks(window: Window, texts: Mapping[str, int]) -> Findings:
-            return await check_chunks(store, window, texts, every=every)
-
-        async def relations(window: Window, _: Mapping[str, int]) -> Findings:
-            return await check_relations(store, recounter, window, every=every)
-
-        async def entities(window: Window, texts: Mapping[str, int]) -> Findings:
-            return await check_entities(store, recounter, window, texts, every=every)
-
         # Relations before entities: no entity may go while a relation still names it.
         passes: tuple[tuple[tuple[ScanKind, ...], Collection | None, _Look], ...] = (
-            ((ScanKind.DOCUMENTS,), None, documents),
-            (CHUNK_KINDS, Collection.CHUNKS, chunks),
-            (RELATION_KINDS, None, relations),
-            (ENTITY_KINDS, Collection.ENTITIES, entities),
+            ((ScanKind.DOCUMENTS,), None, lambda window, _: check_documents(store, window[ScanKind.DOCUMENTS])),
+            (CHUNK_KINDS, Collection.CHUNKS, partial(check_chunks, store, every=every)),
+            (RELATION_KINDS, None, lambda window, _: check_relations(store, recounter, window, every=every)),
+            (ENTITY_KINDS, Collection.ENTITIES, partial(check_entities, store, recounter, every=every)),
         )
         for kinds, collection, look in passes:
             digests = _Digests(store, collection)
@@ -638,12 +605,17 @@ class Checker:
         if faults and repair:
             await inspection.repair()
             tally.repaired += len(faults) - len(await inspection.find_faults())
-        tally.add(Findings(tuple(Problem("store", "", fault) for fault in faults)))
-        await self._check_followers(tally, repair=repair)
+        tally.add(CheckFindings(tuple(Problem("store", "", fault) for fault in faults)))
+        for follower in self._store.followers:
+            findings = await check_follower(follower)
+            tally.add(findings)
+            if repair and any(problem.is_repairable for problem in findings.problems):
+                await follower.rebuild()
+                tally.repaired += len(findings.problems) - len((await check_follower(follower)).problems)
 
     async def _settle(self, window: Window, look: _Look, digests: _Digests, tally: _Tally, *, repair: bool) -> None:
         """Look at a window until no commit came in between, or nothing seems wrong; then repair it if wanted."""
-        findings = Findings()
+        findings = CheckFindings()
         for _ in range(_MAX_TRIES):
             findings = await look(window, await digests.read())
             if findings.problems and await digests.forget_if_old():
@@ -657,14 +629,6 @@ class Checker:
             break
         tally.add(findings)
 
-    async def _check_followers(self, tally: _Tally, *, repair: bool) -> None:
-        for follower in self._store.followers:
-            findings = await check_follower(follower)
-            tally.add(findings)
-            if repair and any(problem.is_repairable for problem in findings.problems):
-                await follower.rebuild()
-                tally.repaired += len(findings.problems) - len((await check_follower(follower)).problems)
-
     async def _repair(self, changeset: Changeset, entries: Mapping[Collection, Mapping[str, IndexEntry]]) -> None:
         read_chunks = partial(self._store.vectors.get_vectors, Collection.CHUNKS)
         vectors = {
@@ -676,12 +640,7 @@ class Checker:
 
 
 class _Digests:
-    """Full text of a collection in digests, read once and again when a comparison was overtaken by a commit.
-
-    Args:
-        store: Where it is read.
-        collection: Of what; None means that no full text is compared.
-    """
+    """Full text of a collection, if any, in digests; read again when a comparison was overtaken by a commit."""
 
     def __init__(self, store: Store, collection: Collection | None) -> None:
         self._store = store
@@ -714,12 +673,12 @@ class _Tally:
         self._problem_count = 0
         self._counts = {"documents": 0, "chunks": 0, "entities": 0, "relations": 0}
 
-    def add(self, findings: Findings) -> None:
+    def add(self, findings: CheckFindings) -> None:
         self._problem_count += len(findings.problems)
         self._problems += findings.problems[: _SHOWN - len(self._problems)]
-        for name in self._counts:
-            if looked := getattr(findings, name):
-                self._counts[name] += looked
+        for name, count in findings.looked_at.items():
+            if count:
+                self._counts[name] += count
                 if self._progress:
                     self._progress(name, self._counts[name])
 

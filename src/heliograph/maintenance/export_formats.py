@@ -131,20 +131,19 @@ async def export_graphml(
             }
             file.write(f"    <node id={_quoted(item.name)}>{_data('node', values)}</node>\n")
             count += 1
-        async for page in contents.relation_pages():
-            for relation in page:
-                source_id, file_path = await told(relation)
-                values = {
-                    "weight": relation.weight,
-                    "description": relation.description,
-                    "keywords": ",".join(relation.keywords),
-                    "source_id": source_id,
-                    "file_path": file_path,
-                    "created_at": relation.created_at,
-                }
-                ends = f"source={_quoted(relation.source)} target={_quoted(relation.target)}"
-                file.write(f"    <edge {ends}>{_data('edge', values)}</edge>\n")
-                count += 1
+        async for item in contents.relations():
+            source_id, file_path = await told(item)
+            values = {
+                "weight": item.weight,
+                "description": item.description,
+                "keywords": ",".join(item.keywords),
+                "source_id": source_id,
+                "file_path": file_path,
+                "created_at": item.created_at,
+            }
+            ends = f"source={_quoted(item.source)} target={_quoted(item.target)}"
+            file.write(f"    <edge {ends}>{_data('edge', values)}</edge>\n")
+            count += 1
         file.write("  </graph>\n</graphml>\n")
     return count
 
@@ -177,8 +176,8 @@ async def export_csv(contents: Contents, folder: Path) -> int:
     return (
         await _write(folder / "documents.csv", _DOCUMENTS, _documents(contents))
         + await _write(folder / "chunks.csv", _CHUNKS, _chunks(contents))
-        + await _write(folder / "entities.csv", _ENTITIES, _entities(contents))
-        + await _write(folder / "relations.csv", _RELATIONS, _relations(contents))
+        + await _write(folder / "entities.csv", _ENTITIES, _said(contents, contents.entities(), _ENTITIES))
+        + await _write(folder / "relations.csv", _RELATIONS, _said(contents, contents.relations(), _RELATIONS))
     )
 
 
@@ -201,7 +200,10 @@ async def _write(path: Path, header: Row, rows: AsyncIterator[Row]) -> int:
         writer = csv.writer(file)
         writer.writerow(header)
         async for row in rows:
-            writer.writerow([_cell(value) for value in row])
+            # An apostrophe keeps a spreadsheet from running a cell as a formula.
+            writer.writerow(
+                f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA_STARTS) else value for value in row
+            )
             count += 1
     return count
 
@@ -226,23 +228,13 @@ async def _chunks(contents: Contents) -> AsyncIterator[Row]:
             yield tuple(" > ".join(value) if isinstance(value, tuple) else value for value in values)
 
 
-async def _entities(contents: Contents) -> AsyncIterator[Row]:
-    async for item in contents.entities():
-        sources = FIELD_SEPARATOR.join(await contents.sources(item.chunk_ids))
-        aliases, chunk_ids = FIELD_SEPARATOR.join(item.aliases), FIELD_SEPARATOR.join(item.chunk_ids)
-        yield (item.id, item.name, item.type, item.description, aliases, item.degree, sources, chunk_ids)
-
-
-async def _relations(contents: Contents) -> AsyncIterator[Row]:
-    async for item in contents.relations():
-        sources = FIELD_SEPARATOR.join(await contents.sources(item.chunk_ids))
-        keywords, chunk_ids = FIELD_SEPARATOR.join(item.keywords), FIELD_SEPARATOR.join(item.chunk_ids)
-        ends = item.source, item.target, item.source_id, item.target_id
-        yield (item.id, *ends, keywords, item.description, item.weight, sources, chunk_ids)
-
-
-def _cell(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA_STARTS) else value
+async def _said(
+    contents: Contents, items: AsyncIterator[Entity | Relation], names: Sequence[str]
+) -> AsyncIterator[Row]:
+    async for item in items:
+        sources = await contents.sources(item.chunk_ids)
+        values = (sources if name == "sources" else getattr(item, name) for name in names)
+        yield tuple(FIELD_SEPARATOR.join(value) if isinstance(value, tuple | list) else value for value in values)
 
 
 # Markdown: the documents' texts and the graph as pages; and the same as a vault of linked notes for Obsidian.
@@ -291,27 +283,23 @@ async def export_vault(contents: Contents, folder: Path) -> int:
         _write_note(folder / "documents" / f"{name}.md", f"{front}\n{whole.text or ''}\n")
         count += 1
     async for entity in contents.entities():
-        note = await _entity_note(contents, entity, names, documents)
-        _write_note(folder / "entities" / f"{names.name(entity.id, entity.name)}.md", note)
+        front = _front({"type": entity.type, "aliases": list(entity.aliases), "id": entity.id})
+        lines = [front, f"# {entity.name}", "", _prose(entity.description)]
+        relations = (await contents.relations_of(entity.id))[:_MAX_RELATIONS]
+        if relations:
+            lines += ["", "## Relations", ""]
+        for relation in relations:
+            other_id, other = relation.target_id, relation.target
+            if other_id == entity.id:
+                other_id, other = relation.source_id, relation.source
+            said = " ".join(_prose(relation.description).split())
+            lines.append(f"- [[{names.name(other_id, other)}|{_LINK_SIGNS.sub(' ', other)}]]: {said}")
+        found = [documents[source] for source in await contents.sources(entity.chunk_ids) if source in documents]
+        if found:
+            lines += ["", "## Documents", "", *(f"- [[{name}]]" for name in found)]
+        _write_note(folder / "entities" / f"{names.name(entity.id, entity.name)}.md", "\n".join(lines) + "\n")
         count += 1
     return count
-
-
-async def _entity_note(contents: Contents, entity: Entity, names: FileNames, documents: dict[str, str]) -> str:
-    front = _front({"type": entity.type, "aliases": list(entity.aliases), "id": entity.id})
-    lines = [front, f"# {entity.name}", "", _prose(entity.description)]
-    relations = (await contents.relations_of(entity.id))[:_MAX_RELATIONS]
-    if relations:
-        lines += ["", "## Relations", ""]
-    for relation in relations:
-        is_source = relation.source_id == entity.id
-        other_id, other = (relation.target_id, relation.target) if is_source else (relation.source_id, relation.source)
-        said = " ".join(_prose(relation.description).split())
-        lines.append(f"- [[{names.name(other_id, other)}|{_LINK_SIGNS.sub(' ', other)}]]: {said}")
-    found = [documents[source] for source in await contents.sources(entity.chunk_ids) if source in documents]
-    if found:
-        lines += ["", "## Documents", "", *(f"- [[{name}]]" for name in found)]
-    return "\n".join(lines) + "\n"
 
 
 def _document_name(names: FileNames, document: Document) -> str:
@@ -376,8 +364,8 @@ async def export_lightrag(contents: Contents, folder: Path) -> int:
         ],
     )
     count += await export_graphml(contents, folder / _GRAPH, files.origin)
-    await _write_entities(contents, folder, files)
-    await _write_relations(contents, folder, files)
+    await _write_things(contents, folder, files, contents.entities(), Collection.ENTITIES)
+    await _write_things(contents, folder, files, contents.relations(), Collection.RELATIONS)
     return count
 
 
@@ -415,7 +403,10 @@ class _Files:
     def add_document(self, whole: WholeDocument) -> None:
         """Add a document, its chunks, and what they say."""
         document = whole.document
-        id_, path = self._ids.get(document.id, document.id), self._path(document)
+        id_, path = self._ids.get(document.id, document.id), _file_name(document.source)
+        if self._names.get(path, 0) != 1:
+            # LightRAG knows a document by its file name, or by the whole source where others have the same.
+            path = document.source
         moments = {"create_time": _seconds(document.created_at), "update_time": _seconds(document.updated_at)}
         text = whole.text or ""
         digest = _digest("", text)
@@ -476,34 +467,22 @@ class _Files:
             self.rows["text_chunks"][name] = row
             self.chunks[chunk.id] = (name, row)
             if (reading := readings.get(chunk.id)) is not None:
-                self._add_reading(id_, name, reading)
+                for found, things, of_document in (
+                    (map(mention_entity_id, reading.entities), self.entities, self.entities_of),
+                    (map(mention_relation_id, reading.relations), self.relations, self.relations_of),
+                ):
+                    for thing in found:
+                        things.setdefault(thing, []).append(name)
+                        of_document.setdefault(id_, {})[thing] = None
                 self.rows["llm_response_cache"][reply] = _reply(reply, name, reading, moments)
         self.entities_of.setdefault(id_, {})
         self.relations_of.setdefault(id_, {})
-
-    def _add_reading(self, document: str, chunk: str, reading: Extraction) -> None:
-        for mention in reading.entities:
-            entity = mention_entity_id(mention)
-            self.entities.setdefault(entity, []).append(chunk)
-            self.entities_of.setdefault(document, {})[entity] = None
-        for mention in reading.relations:
-            relation = mention_relation_id(mention)
-            self.relations.setdefault(relation, []).append(chunk)
-            self.relations_of.setdefault(document, {})[relation] = None
 
     def origin(self, item: Entity | Relation) -> tuple[str, str]:
         """Return `source_id` and `file_path` of a node or an edge."""
         found = [self.chunks[id_] for id_ in item.chunk_ids if id_ in self.chunks]
         files = dict.fromkeys(row["file_path"] for _, row in found[:_MOST_SOURCES])
-        return (
-            FIELD_SEPARATOR.join(name for name, _ in found) or _MANUAL,
-            FIELD_SEPARATOR.join(files) or _MANUAL,
-        )
-
-    def _path(self, document: Document) -> str:
-        """Return a document's file name, by which LightRAG knows it; the whole source where others have it, too."""
-        name = _file_name(document.source)
-        return name if self._names.get(name, 0) == 1 else document.source
+        return (FIELD_SEPARATOR.join(name for name, _ in found) or _MANUAL, FIELD_SEPARATOR.join(files) or _MANUAL)
 
 
 def _file_name(source: str) -> str:
@@ -516,7 +495,8 @@ def _seconds(moment: datetime) -> int:
 
 def _reply(key: str, chunk: str, reading: Extraction, moments: Mapping[str, int]) -> dict[str, Any]:
     """Return what a chat model would have replied in LightRAG to say what a chunk says."""
-    rows = [("entity", item.name, _type(item.type), item.description) for item in reading.entities]
+    types = {"": "UNKNOWN", _UNKNOWN_TYPE: "UNKNOWN"}
+    rows = [("entity", item.name, types.get(item.type, item.type), item.description) for item in reading.entities]
     rows += [
         ("relation", item.source, item.target, ",".join(item.keywords), item.description) for item in reading.relations
     ]
@@ -532,64 +512,45 @@ def _reply(key: str, chunk: str, reading: Extraction, moments: Mapping[str, int]
     }
 
 
-def _type(type_: str) -> str:
-    return "UNKNOWN" if type_ in ("", _UNKNOWN_TYPE) else type_
-
-
-async def _write_entities(contents: Contents, folder: Path, files: _Files) -> None:
+async def _write_things(
+    contents: Contents, folder: Path, files: _Files, items: AsyncIterator[Entity | Relation], collection: Collection
+) -> None:
+    """Write the vectors of entities or relations, and which chunks and documents tell of each."""
+    is_entity = collection is Collection.ENTITIES
+    chunks_of, things_of = (files.entities, files.entities_of) if is_entity else (files.relations, files.relations_of)
     vectors: list[tuple[str, str, dict[str, Any], int]] = []
     tracked: dict[str, dict[str, Any]] = {}
-    names: dict[str, str] = {}
-    async for item in contents.entities():
+    names: dict[str, Any] = {}
+    async for item in items:
         source_id, file_path = files.origin(item)
-        names[item.id] = item.name
-        content = f"{item.name}\n{item.description}"
-        row = {"entity_name": item.name, "content": content, "source_id": source_id, "file_path": file_path}
-        vectors.append((item.id, _digest("ent-", item.name), row, item.created_at))
-        if chunks := list(dict.fromkeys(files.entities.get(item.id, ()))):
-            tracked[item.name] = _tracked(item.name, chunks, item.created_at)
-    _write_rows(folder / "kv_store_entity_chunks.json", tracked)
-    anchors = {
-        id_: _anchor(id_, "entity_names", sorted(names[entity] for entity in found if entity in names))
-        for id_, found in files.entities_of.items()
-    }
-    _write_rows(folder / "kv_store_full_entities.json", anchors)
-    await _write_vectors(contents, folder / "vdb_entities.json", Collection.ENTITIES, vectors)
-
-
-async def _write_relations(contents: Contents, folder: Path, files: _Files) -> None:
-    vectors: list[tuple[str, str, dict[str, Any], int]] = []
-    tracked: dict[str, dict[str, Any]] = {}
-    pairs: dict[str, list[str]] = {}
-    async for item in contents.relations():
-        source_id, file_path = files.origin(item)
-        source, target = pairs[item.id] = sorted((item.source, item.target))
-        content = f"{','.join(item.keywords)}\t{source}\n{target}\n{item.description}"
-        row = {"src_id": source, "tgt_id": target, "source_id": source_id, "content": content, "file_path": file_path}
-        vectors.append((item.id, _digest("rel-", source + target), row, item.created_at))
-        if chunks := list(dict.fromkeys(files.relations.get(item.id, ()))):
+        if isinstance(item, Entity):
+            name = key = item.name
+            told = {"entity_name": name, "content": f"{name}\n{item.description}"}
+            id_ = _digest("ent-", name)
+        else:
+            source, target = name = sorted((item.source, item.target))
             key = f"{source}{FIELD_SEPARATOR}{target}"
-            tracked[key] = _tracked(key, chunks, item.created_at)
-    _write_rows(folder / "kv_store_relation_chunks.json", tracked)
-    anchors = {
-        id_: _anchor(id_, "relation_pairs", sorted(pairs[relation] for relation in found if relation in pairs))
-        for id_, found in files.relations_of.items()
-    }
-    _write_rows(folder / "kv_store_full_relations.json", anchors)
-    await _write_vectors(contents, folder / "vdb_relationships.json", Collection.RELATIONS, vectors)
+            content = f"{','.join(item.keywords)}\t{source}\n{target}\n{item.description}"
+            told = {"src_id": source, "tgt_id": target, "content": content}
+            id_ = _digest("rel-", source + target)
+        names[item.id] = name
+        vectors.append((item.id, id_, {**told, "source_id": source_id, "file_path": file_path}, item.created_at))
+        if chunks := list(dict.fromkeys(chunks_of.get(item.id, ()))):
+            moments = {"create_time": item.created_at, "update_time": item.created_at}
+            tracked[key] = {"chunk_ids": chunks, "count": len(chunks), **moments, "_id": key}
+    anchors: dict[str, dict[str, Any]] = {}
+    for id_, found in things_of.items():
+        listed = sorted(names[thing] for thing in found if thing in names)
+        anchors[id_] = {"entity_names" if is_entity else "relation_pairs": listed, "count": len(listed), "_id": id_}
+    one, many = ("entity", "entities") if is_entity else ("relation", "relations")
+    _write_rows(folder / f"kv_store_{one}_chunks.json", tracked)
+    _write_rows(folder / f"kv_store_full_{many}.json", anchors)
+    path = folder / f"vdb_{'entities' if is_entity else 'relationships'}.json"
+    await _write_vectors(contents, path, collection, vectors)
 
 
 def _digest(prefix: str, text: str) -> str:
     return prefix + md5(text.encode("utf-8", "ignore"), usedforsecurity=False).hexdigest()
-
-
-def _tracked(name: str, chunks: Sequence[str], created_at: int) -> dict[str, Any]:
-    moments = {"create_time": created_at, "update_time": created_at}
-    return {"chunk_ids": list(chunks), "count": len(chunks), **moments, "_id": name}
-
-
-def _anchor(id_: str, name: str, found: Sequence[Any]) -> dict[str, Any]:
-    return {name: list(found), "count": len(found), "_id": id_}
 
 
 def _write_rows(path: Path, rows: Mapping[str, Mapping[str, Any]]) -> None:

@@ -102,12 +102,10 @@ def place_documents(
     by_document: dict[str, list[LightragChunk]] = {}
     for chunk in contents.chunks.values():
         by_document.setdefault(chunk.document_id, []).append(chunk)
-    sources = {
-        id_: _source(contents.documents.get(id_), by_document.get(id_, ()))
-        for id_ in (*contents.documents, *by_document)
-    }
     placed: list[PlacedDocument] = []
-    for id_, source in sources.items():
+    for id_ in dict.fromkeys((*contents.documents, *by_document)):
+        named = (item.source for item in (contents.documents.get(id_), *by_document.get(id_, ())) if item)
+        source = next(filter(None, named), "")
         known = contents.documents.get(id_)
         chunks = sorted(by_document.get(id_, ()), key=lambda item: (item.order, item.id))
         if not chunks and (known is None or not known.text):
@@ -121,29 +119,25 @@ def place_documents(
         target_id = document_id(f"{name}#{id_}") if kept in taken or not kept else kept
         if known and (own_id := clean_text(str(known.own.get("id") or ""))):
             target_id = own_id
-        placed.append(_place(known, chunks, _Target(target_id, id_, name, track_id), notes))
+        # Ids that follow from what a chunk says are those of chunks that a program gave, or of an old version.
+        is_given = bool(chunks) and all(
+            chunk.id == f"chunk-{md5(chunk.text.encode('utf-8', 'ignore'), usedforsecurity=False).hexdigest()}"
+            for chunk in chunks
+        )
+        target = Document(
+            *(target_id, name, PurePath(name).stem if name != id_ else "", ""),
+            status=DocumentStatus.PENDING,
+            metadata={"lightrag_id": id_, **({"lightrag": {"has_given_chunks": True}} if is_given else {})},
+            track_id=track_id,
+        )
+        placed.append(_place(known, chunks, target, notes))
     return placed
 
 
-@dataclass(frozen=True, slots=True)
-class _Target:
-    """What a document shall be called."""
-
-    id: str
-    origin: str
-    source: str
-    track_id: str
-
-
-def _source(known: LightragDocument | None, chunks: Sequence[LightragChunk]) -> str:
-    if known and known.source:
-        return known.source
-    return next((chunk.source for chunk in chunks if chunk.source), "")
-
-
 def _place(
-    known: LightragDocument | None, chunks: Sequence[LightragChunk], target: _Target, notes: NoteList
+    known: LightragDocument | None, chunks: Sequence[LightragChunk], target: Document, notes: NoteList
 ) -> PlacedDocument:
+    """Return a document, of which id, source, track and metadata are known, with its text and its chunks in it."""
     text = known.text if known else ""
     spans = _find_spans(text, chunks, target.source, notes) if text else None
     if spans is not None and chunks:
@@ -155,15 +149,21 @@ def _place(
             notes.add(NoteKind.REPAIRED, f"documents whose text is made of their chunks, {reason}", target.source)
             text = JOINT.join(texts)
         placed = list(joined(texts))
-    stem = PurePath(target.source).stem if target.source != target.origin else ""
-    document = Document(
-        *(target.id, target.source, find_title(text) or stem, content_hash(text)),
-        status=_status(known, chunks),
-        error=_error(known) if chunks else "",
-        metadata=_metadata(target, chunks),
+    status, error = DocumentStatus.PENDING, ""
+    # LightRAG keeps chunks from before they are read.
+    if chunks and (known is None or known.is_finished):
+        status = DocumentStatus.PROCESSED
+    elif chunks and known:
+        status, state = DocumentStatus.PARTIAL, known.state[:_MAX_STATE_LENGTH]
+        error = f"LightRAG did not finish this document ({state}); retry reads what is left"
+    document = replace(
+        target,
+        title=find_title(text) or target.title,
+        content_hash=content_hash(text),
+        status=status,
+        error=error,
         length=len(text),
         chunk_count=len(chunks),
-        track_id=target.track_id,
         created_at=known.created_at if known else utc_now(),
     )
     unread = None
@@ -197,49 +197,23 @@ def _numbers(given: object) -> list[int]:
     return [item for item in cast("list[object]", given) if isinstance(item, int)] if isinstance(given, list) else []
 
 
-def _status(known: LightragDocument | None, chunks: Sequence[LightragChunk]) -> DocumentStatus:
-    """Return the status of a document; LightRAG keeps chunks from before they are read."""
-    if not chunks:
-        return DocumentStatus.PENDING
-    return DocumentStatus.PROCESSED if known is None or known.is_finished else DocumentStatus.PARTIAL
-
-
-def _error(known: LightragDocument | None) -> str:
-    if known is None or known.is_finished:
-        return ""
-    return f"LightRAG did not finish this document ({known.state[:_MAX_STATE_LENGTH]}); retry reads what is left"
-
-
-def _metadata(target: _Target, chunks: Sequence[LightragChunk]) -> Mapping[str, Any]:
-    # Ids that follow from what a chunk says are those of chunks that a program gave, or of an old version.
-    digests = (md5(chunk.text.encode("utf-8", "ignore"), usedforsecurity=False).hexdigest() for chunk in chunks)
-    is_given = bool(chunks) and all(
-        chunk.id == f"chunk-{digest}" for chunk, digest in zip(chunks, digests, strict=True)
-    )
-    return {"lightrag_id": target.origin, **({"lightrag": {"has_given_chunks": True}} if is_given else {})}
-
-
 def _find_spans(text: str, chunks: Sequence[LightragChunk], source: str, notes: NoteList) -> list[Span] | None:
     """Return where the chunks stand in the text, or None if one of them does not."""
     spans: list[Span] = []
     begin, torn = 0, 0
     for chunk in chunks:
-        span = _find(text, chunk.text, begin)
-        if span is None:
-            span = _find(text, chunk.text.strip(_TORN).strip(), begin)
+        for part in (chunk.text, chunk.text.strip(_TORN).strip()):
+            start = text.find(part, begin) if part else -1
+            start = text.find(part) if part and start < 0 else start
+            if start >= 0:
+                spans.append(Span(start, start + len(part), count_tokens(part)))
+                begin = start + 1
+                break
             torn += 1
-        if span is None:
+        else:
             return None
-        spans.append(span)
-        begin = span.start + 1
     notes.add(NoteKind.REPAIRED, "chunks that were cut within a character", source, torn)
     return spans
-
-
-def _find(text: str, part: str, begin: int) -> Span | None:
-    start = text.find(part, begin) if part else -1
-    start = text.find(part) if part and start < 0 else start
-    return None if start < 0 else Span(start, start + len(part), count_tokens(part))
 
 
 # Sharing out LightRAG's entities and relations over the chunks that they come from.
@@ -252,12 +226,6 @@ _EXTRACTOR = "lightrag"
 _MILLION = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    chunk_id: str
-    rank: int
-
-
 class MentionTable:
     """What chunks say, gathered thing by thing; memory holds all of it.
 
@@ -266,10 +234,7 @@ class MentionTable:
     """
 
     def __init__(self, chunks: Iterable[Chunk]) -> None:
-        self._places = {
-            chunk.id: _Place(chunk.id, mention_rank(chunk.document_id, chunk.position, is_subject=False))
-            for chunk in chunks
-        }
+        self._ranks = {chunk.id: mention_rank(chunk.document_id, chunk.position, is_subject=False) for chunk in chunks}
         self._entities: dict[str, list[EntityMention]] = {}
         self._relations: dict[str, list[RelationMention]] = {}
 
@@ -277,28 +242,26 @@ class MentionTable:
         """Let some chunks, at least one, mention an entity by a name."""
         type_ = " ".join(node.type.lower().split()) or UNKNOWN_TYPE
         places = self._in_order(chunk_ids)
-        for place, said in zip(places, _share(node.descriptions, len(places)), strict=True):
-            mention = EntityMention(place.chunk_id, name, type_, said, place.rank)
-            self._entities.setdefault(place.chunk_id, []).append(mention)
+        for (rank, chunk_id), said in zip(places, _share(node.descriptions, len(places)), strict=True):
+            self._entities.setdefault(chunk_id, []).append(EntityMention(chunk_id, name, type_, said, rank))
 
     def add_relation(self, edge: GraphEdge, ends: tuple[str, str], chunk_ids: Sequence[str]) -> None:
         """Let some chunks, at least one, mention a relation between two names."""
         places = self._in_order(chunk_ids)
         whole, rest = divmod(max(1, round(edge.weight * _MILLION)), len(places))
         said = _share(edge.descriptions, len(places))
-        for index, (place, description) in enumerate(zip(places, said, strict=True)):
+        for index, ((rank, chunk_id), description) in enumerate(zip(places, said, strict=True)):
             if weight := whole + (index < rest):
-                said_by = (place.chunk_id, *ends, (edge.keywords,), description, weight / _MILLION, place.rank)
-                self._relations.setdefault(place.chunk_id, []).append(RelationMention(*said_by))
+                said_by = (chunk_id, *ends, (edge.keywords,), description, weight / _MILLION, rank)
+                self._relations.setdefault(chunk_id, []).append(RelationMention(*said_by))
 
     def extraction(self, chunk_id: str) -> Extraction:
         """Return what a chunk says, canonical."""
         entities, relations = self._entities.get(chunk_id, ()), self._relations.get(chunk_id, ())
         return canonical_extraction(Extraction(chunk_id, _EXTRACTOR, tuple(entities), tuple(relations)))
 
-    def _in_order(self, chunk_ids: Sequence[str]) -> list[_Place]:
-        places = (self._places[id_] for id_ in dict.fromkeys(chunk_ids))
-        return sorted(places, key=lambda place: (place.rank, place.chunk_id))
+    def _in_order(self, chunk_ids: Sequence[str]) -> list[tuple[int, str]]:
+        return sorted((self._ranks[id_], id_) for id_ in dict.fromkeys(chunk_ids))
 
 
 def restore_spelling(node: GraphNode, texts: Iterable[str]) -> str:
@@ -363,16 +326,13 @@ class _Assembled:
         extractions = tuple(self.table.extraction(chunk.id) for chunk in placed.chunks)
         if placed.document.status is DocumentStatus.PARTIAL:
             extractions = tuple(
-                _unread(item) if placed.unread is None or chunk.position in placed.unread else item
+                # LightRAG does not tell which chunks it read: where nothing was found, `retry` reads them.
+                replace(item, error="LightRAG did not finish this document")
+                if (placed.unread is None or chunk.position in placed.unread) and not (item.entities or item.relations)
+                else item
                 for chunk, item in zip(placed.chunks, extractions, strict=True)
             )
         return WholeDocument(placed.document, placed.text, placed.chunks, extractions)
-
-
-def _unread(extraction: Extraction) -> Extraction:
-    """Mark a chunk in which nothing was found, so that `retry` reads it: LightRAG does not tell which ones it read."""
-    is_read = bool(extraction.entities or extraction.relations)
-    return extraction if is_read else replace(extraction, error="LightRAG did not finish this document")
 
 
 @dataclass(slots=True)
@@ -474,7 +434,8 @@ def _assemble(
     for edge, chunk_ids in graph.edges.values():
         ends = graph.names[entity_key(edge.source)], graph.names[entity_key(edge.target)]
         table.add_relation(edge, ends, chunk_ids)
-    return _Assembled(documents, table, _sum(graph))
+    weight = sum(edge.weight for edge, _ in graph.edges.values())
+    return _Assembled(documents, table, SourceGraph(len(graph.names), len(graph.edges), weight))
 
 
 def _read(
@@ -507,10 +468,9 @@ def _read(
 
 
 def _known(origins: Sequence[str], ids: dict[str, str], label: str, notes: NoteList) -> list[str]:
-    distinct = dict.fromkeys(origins)
-    unknown = sum(origin not in ids for origin in distinct)
+    unknown = len({origin for origin in origins if origin not in ids})
     notes.add(NoteKind.LEFT_OUT, "references to chunks that are not kept", label if unknown else "", unknown)
-    return list(dict.fromkeys(ids[origin] for origin in distinct if origin in ids))
+    return list(dict.fromkeys(ids[origin] for origin in origins if origin in ids))
 
 
 def _add_node(graph: _Graph, node: GraphNode, chunk_ids: list[str], texts: dict[str, str], notes: NoteList) -> None:
@@ -527,7 +487,13 @@ def _add_node(graph: _Graph, node: GraphNode, chunk_ids: list[str], texts: dict[
         notes.add(NoteKind.REPAIRED, "names that were in quotes or not clean", node.label)
     if name != node.name:
         notes.add(NoteKind.REPAIRED, "names in capitals that are spelled as their chunks spell them", name)
-    graph.nodes[key] = (node, chunk_ids) if known is None else _joined_node(known, (node, chunk_ids))
+    if known is not None:
+        # The type is that of the one with more chunks.
+        type_ = node.type if len(chunk_ids) > len(known[1]) else known[0].type
+        descriptions = tuple(dict.fromkeys((*known[0].descriptions, *node.descriptions)))
+        node = replace(known[0], type=type_, descriptions=descriptions)
+        chunk_ids = list(dict.fromkeys((*known[1], *chunk_ids)))
+    graph.nodes[key] = node, chunk_ids
 
 
 def _add_edge(graph: _Graph, edge: GraphEdge, chunk_ids: list[str], notes: NoteList) -> None:
@@ -542,23 +508,12 @@ def _add_edge(graph: _Graph, edge: GraphEdge, chunk_ids: list[str], notes: NoteL
                 notes.add(NoteKind.REPAIRED, "entities that are only ends of relations", name)
                 graph.names[entity_key(name)] = name
         id_ = names_to_relation_id(edge.source, edge.target)
-        known = graph.edges.get(id_)
-        graph.edges[id_] = (edge, chunk_ids) if known is None else _joined_edge(known, (edge, chunk_ids))
-
-
-def _joined_node(one: tuple[GraphNode, list[str]], other: tuple[GraphNode, list[str]]) -> tuple[GraphNode, list[str]]:
-    """Return what two nodes of one entity say together; its type is that of the one with more chunks."""
-    type_ = max(one, other, key=lambda item: len(item[1]))[0].type
-    descriptions = tuple(dict.fromkeys((*one[0].descriptions, *other[0].descriptions)))
-    return replace(one[0], type=type_, descriptions=descriptions), list(dict.fromkeys((*one[1], *other[1])))
-
-
-def _joined_edge(one: tuple[GraphEdge, list[str]], other: tuple[GraphEdge, list[str]]) -> tuple[GraphEdge, list[str]]:
-    """Return what two edges of one relation say together."""
-    descriptions = tuple(dict.fromkeys((*one[0].descriptions, *other[0].descriptions)))
-    keywords, weight = f"{one[0].keywords},{other[0].keywords}", one[0].weight + other[0].weight
-    joined = replace(one[0], descriptions=descriptions, keywords=keywords, weight=weight)
-    return joined, list(dict.fromkeys((*one[1], *other[1])))
+        if (known := graph.edges.get(id_)) is not None:
+            descriptions = tuple(dict.fromkeys((*known[0].descriptions, *edge.descriptions)))
+            keywords, weight = f"{known[0].keywords},{edge.keywords}", known[0].weight + edge.weight
+            edge = replace(known[0], descriptions=descriptions, keywords=keywords, weight=weight)
+            chunk_ids = list(dict.fromkeys((*known[1], *chunk_ids)))
+        graph.edges[id_] = edge, chunk_ids
 
 
 def _with_attributes(documents: Sequence[PlacedDocument], graph: _Graph, notes: NoteList) -> list[PlacedDocument]:
@@ -576,8 +531,7 @@ def _with_attributes(documents: Sequence[PlacedDocument], graph: _Graph, notes: 
         replace(
             placed,
             document=replace(
-                placed.document,
-                metadata={**placed.document.metadata, "lightrag_attributes": found[placed.document.id]},
+                placed.document, metadata={**placed.document.metadata, "lightrag_attributes": found[placed.document.id]}
             ),
         )
         if placed.document.id in found
@@ -635,7 +589,3 @@ def _pack(lines: Sequence[tuple[str, list[str]]]) -> list[list[tuple[str, list[s
         groups[-1].append(line)
         size += len(line[0]) + 1
     return groups
-
-
-def _sum(graph: _Graph) -> SourceGraph:
-    return SourceGraph(len(graph.names), len(graph.edges), sum(edge.weight for edge, _ in graph.edges.values()))

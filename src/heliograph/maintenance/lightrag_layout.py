@@ -164,17 +164,18 @@ def read_rows(rows: LightragRows, notes: NoteList) -> LightragContents:
     given = list(rows.tables.get("text_chunks", {}).items())
     if not given and rows.vectors.chunks:
         # What was embedded is the chunk itself, in the order of the file where its id tells no place.
-        given = [
-            (row.id, {**row.fields, "chunk_order_index": _place(row.id, index)})
-            for index, row in enumerate(rows.vectors.chunks)
-        ]
+        for index, row in enumerate(rows.vectors.chunks):
+            place = row.id.rpartition("-chunk-")[2]
+            order = int(place) if place.isdecimal() and len(place) < 10 else index
+            given.append((row.id, {**row.fields, "chunk_order_index": order}))
         notes.add(
             NoteKind.REPAIRED, "chunks that are read from their vectors' file, as their own is missing", "", len(given)
         )
     for id_, row in given:
-        chunk = _chunk(id_, row)
-        if chunk.text:
-            chunks[id_] = chunk
+        order = row.get("chunk_order_index")
+        place = order if isinstance(order, int) else 0
+        if text := clean_text(_string(row, "content")).strip():
+            chunks[id_] = LightragChunk(id_, _string(row, "full_doc_id"), place, text, _source(row))
         else:
             notes.add(NoteKind.LEFT_OUT, "chunks without a text", id_)
     relation_chunks = {
@@ -184,11 +185,6 @@ def read_rows(rows: LightragRows, notes: NoteList) -> LightragContents:
     }
     entity_chunks = {name: _ids(row) for name, row in rows.tables.get("entity_chunks", {}).items()}
     return LightragContents(documents, chunks, entity_chunks, relation_chunks, rows.vectors)
-
-
-def _place(id_: str, index: int) -> int:
-    place = id_.rpartition("-chunk-")[2]
-    return int(place) if place.isdecimal() and len(place) < 10 else index
 
 
 def embedded_rows(
@@ -259,17 +255,6 @@ def _document(id_: str, text: Mapping[str, Any], state: Mapping[str, Any]) -> Li
         _moment(state.get("created_at") or text.get("create_time")),
         cast("dict[str, Any]", own) if isinstance(own := text.get("heliograph"), dict) else {},
         _string(state, "error_msg"),
-    )
-
-
-def _chunk(id_: str, row: Mapping[str, Any]) -> LightragChunk:
-    order = row.get("chunk_order_index")
-    return LightragChunk(
-        id_,
-        _string(row, "full_doc_id"),
-        order if isinstance(order, int) else 0,
-        clean_text(_string(row, "content")).strip(),
-        _source(row),
     )
 
 
@@ -369,9 +354,16 @@ def make_edge(labels: tuple[str, str], values: Mapping[str, str], notes: NoteLis
     is_quoted = _is_quoted(labels[0])
     said = values.get("keywords", "").replace(FIELD_SEPARATOR, ",")
     keywords = ",".join(clean_text(part).strip(' "') for part in said.split(","))
+    try:
+        weight = float(values.get("weight", ""))
+    except ValueError:
+        weight = math.nan
+    if not (math.isfinite(weight) and weight > 0):
+        notes.add(NoteKind.REPAIRED, "weights that are no positive number count as 1", " - ".join(labels))
+        weight = 1.0
     return GraphEdge(
         *(clean_name(labels[0]), clean_name(labels[1]), labels, keywords),
-        _weight(values.get("weight", ""), " - ".join(labels), notes),
+        weight,
         _parts(values.get("description", ""), is_quoted=is_quoted),
         _chunk_ids(values.get("source_id", "")),
         extra=_extra(values),
@@ -380,17 +372,6 @@ def make_edge(labels: tuple[str, str], values: Mapping[str, str], notes: NoteLis
 
 def _extra(values: Mapping[str, str]) -> dict[str, str]:
     return {name: clean_text(value) for name, value in values.items() if name not in _KNOWN_ATTRIBUTES and value}
-
-
-def _weight(text: str, label: str, notes: NoteList) -> float:
-    try:
-        weight = float(text)
-    except ValueError:
-        weight = math.nan
-    if math.isfinite(weight) and weight > 0:
-        return weight
-    notes.add(NoteKind.REPAIRED, "weights that are no positive number count as 1", label)
-    return 1.0
 
 
 def _parts(text: str, *, is_quoted: bool) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote, urldefrag
 
 import numpy as np
@@ -204,9 +204,7 @@ async def _read_postgres(url: str, workspace: str, notes: NoteList) -> LightragR
 
 
 def _graph(
-    nodes: Sequence[tuple[Any, Mapping[str, Any]]],
-    edges: Sequence[tuple[Any, Any, Mapping[str, Any]]],
-    notes: NoteList,
+    nodes: Sequence[tuple[Any, Mapping[str, Any]]], edges: Sequence[tuple[Any, Any, Mapping[str, Any]]], notes: NoteList
 ) -> list[GraphNode | GraphEdge]:
     """Return a graph from names and properties."""
     found: list[GraphNode | GraphEdge] = [make_node(str(name), _texts(values)) for name, values in nodes]
@@ -253,22 +251,17 @@ async def _read_redis(url: str, workspace: str, notes: NoteList) -> LightragRows
                 for begin in range(0, len(names), _PAGE):
                     page = names[begin : begin + _PAGE]
                     for key, said in zip(page, await connection.client.mget(page), strict=True):
-                        rows[key.partition(":")[2]] = _read_json(key, said, notes)
+                        try:
+                            row: object = json.loads(said or "")
+                        except ValueError:
+                            row = None
+                        if not isinstance(row, dict):
+                            notes.add(NoteKind.LEFT_OUT, "rows that are no JSON objects", key)
+                        rows[key.partition(":")[2]] = cast("dict[str, Any]", row) if isinstance(row, dict) else {}
             notes.add(NoteKind.LEFT_OUT, REPLIES, "", len(set(keys[chosen].get("llm_response_cache", ()))))
     finally:
         await connection.close()
     return LightragRows(chosen or _NAME, f"{place}#{chosen}", found)
-
-
-def _read_json(key: str, said: str | None, notes: NoteList) -> Mapping[str, Any]:
-    try:
-        found: object = json.loads(said or "")
-    except ValueError:
-        found = None
-    if isinstance(found, dict):
-        return found  # pyright: ignore[reportUnknownVariableType]
-    notes.add(NoteKind.LEFT_OUT, "rows that are no JSON objects", key)
-    return {}
 
 
 # Neo4j: nodes whose one label is the workspace, `base` for LightRAG's own; edges of the type `DIRECTED`.

@@ -472,9 +472,24 @@ async def migrate_workspace(
         embedding = EmbeddingInfo(*here.embedding, max_input_tokens=1)
         there = await open_store(_alone(target), embedding)
         stack.push_async_callback(there.close)
-        replies = await _open_replies(source, here, embedding, stack)
+        # Replies are kept at home, unless a cache beside it has followed it.
+        replies = here.replies
+        if source.cache_url and here.outbox is not None:
+            cache = await open_projection("cache", source, embedding)
+            stack.push_async_callback(cache.close)
+            if cache.name in await here.outbox.get_readers() and isinstance(cache, CacheProjection):
+                replies = TwofoldReplyCache(cache, here.replies)
         report = await WorkspaceCopy(here, replies, there, progress or (lambda _section, _count: None)).run()
-    return replace(report, lags=await _fill_projections(target, embedding))
+    # What stands beside the target is brought up to date, as far as it is in reach.
+    store = await open_store(target, embedding)
+    try:
+        for follower in store.followers:
+            # What is away joins when the workspace is opened with it there.
+            with contextlib.suppress(StoreUnavailable):
+                await follower.finish()
+        return replace(report, lags=dict(await store.get_lags()))
+    finally:
+        await store.close()
 
 
 def _place(settings: StoreSettings) -> tuple[object, ...]:
@@ -484,30 +499,3 @@ def _place(settings: StoreSettings) -> tuple[object, ...]:
 
 def _alone(settings: StoreSettings) -> StoreSettings:
     return settings.model_copy(update={"graph_url": "", "vectors_url": "", "text_url": "", "cache_url": ""})
-
-
-async def _open_replies(
-    settings: StoreSettings, home: Store, embedding: EmbeddingInfo, stack: AsyncExitStack
-) -> ReplyCache:
-    """Return where the replies of a workspace are kept: at home, unless a cache beside it has followed it."""
-    if not settings.cache_url or home.outbox is None:
-        return home.replies
-    cache = await open_projection("cache", settings, embedding)
-    stack.push_async_callback(cache.close)
-    has_followed = cache.name in await home.outbox.get_readers()
-    if has_followed and isinstance(cache, CacheProjection):
-        return TwofoldReplyCache(cache, home.replies)
-    return home.replies
-
-
-async def _fill_projections(settings: StoreSettings, embedding: EmbeddingInfo) -> dict[str, int]:
-    """Bring what stands beside a store up to date, as far as it is in reach; return how far behind each one is."""
-    store = await open_store(settings, embedding)
-    try:
-        for follower in store.followers:
-            # What is away joins when the workspace is opened with it there.
-            with contextlib.suppress(StoreUnavailable):
-                await follower.finish()
-        return dict(await store.get_lags())
-    finally:
-        await store.close()

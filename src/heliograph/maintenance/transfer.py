@@ -80,15 +80,11 @@ async def export_workspace(store: Store, path: Path, form: str | ExportFormat) -
     except OSError as error:
         raise StoreUnavailable(f"the export {str(path)!r} cannot be written ({error.strerror or error})") from error
     finally:
-        _remove(part)
+        if part.is_dir():
+            shutil.rmtree(part)
+        elif part.exists():
+            part.unlink()
     return count
-
-
-def _remove(part: Path) -> None:
-    if part.is_dir():
-        shutil.rmtree(part)
-    elif part.exists():
-        part.unlink()
 
 
 def _check_free(path: Path) -> None:

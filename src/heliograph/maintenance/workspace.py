@@ -98,7 +98,12 @@ class Reembedder:
     async def _fill(self, collection: Collection, before: int, progress: ReembedProgress | None) -> int:
         after, made = "", 0
         while ids := await self._store.reembedding.find_pending(collection, after, _BATCH):
-            entries = await self._settled(await self._entries(collection, ids))
+            entries = await self._entries(collection, ids)
+            # What waits for chunks that were committed meanwhile is left out; the next sitting embeds these first.
+            chunk_ids = {id_ for item in entries.values() for id_ in item.chunk_ids}
+            done = await self._store.reembedding.get_next(Collection.CHUNKS, list(chunk_ids))
+            pending = await self._store.vectors.get_vectors(Collection.CHUNKS, list(chunk_ids - done.keys()))
+            entries = {id_: item for id_, item in entries.items() if pending.keys().isdisjoint(item.chunk_ids)}
             if entries:
                 read_chunks = partial(self._store.reembedding.get_next, Collection.CHUNKS)
                 batch = await embed_entries(self._embedding, entries, read_chunks)
@@ -107,13 +112,6 @@ class Reembedder:
             if progress:
                 progress(collection.value, before + made)
         return made
-
-    async def _settled(self, entries: dict[str, IndexEntry]) -> dict[str, IndexEntry]:
-        """Leave out what waits for chunks that were committed meanwhile; the next sitting embeds these first."""
-        chunk_ids = {id_ for item in entries.values() for id_ in item.chunk_ids}
-        made = await self._store.reembedding.get_next(Collection.CHUNKS, list(chunk_ids))
-        pending = await self._store.vectors.get_vectors(Collection.CHUNKS, list(chunk_ids - made.keys()))
-        return {id_: item for id_, item in entries.items() if pending.keys().isdisjoint(item.chunk_ids)}
 
     async def _entries(self, collection: Collection, ids: list[str]) -> dict[str, IndexEntry]:
         rules = RuleLoader(self._store)

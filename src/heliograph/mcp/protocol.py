@@ -21,25 +21,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
+import mcp.types as types
 from mcp.server import Server, ServerRequestContext
 from mcp.shared.exceptions import MCPError
-from mcp.types import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    Annotations,
-    CallToolRequestParams,
-    CallToolResult,
-    ListResourcesResult,
-    ListResourceTemplatesResult,
-    ListToolsResult,
-    PaginatedRequestParams,
-    ReadResourceRequestParams,
-    ReadResourceResult,
-    Resource,
-    ResourceTemplate,
-    TextContent,
-    TextResourceContents,
-)
 from pydantic import ValidationError
 
 from heliograph._version import __version__
@@ -75,16 +59,16 @@ _INSTRUCTIONS = (
 _SCHEME = "heliograph"
 _TEXT = "text/markdown"
 _JSON = "application/json"
-_TEMPLATES = ListResourceTemplatesResult(
+_TEMPLATES = types.ListResourceTemplatesResult(
     resource_templates=[
-        ResourceTemplate(
+        types.ResourceTemplate(
             name="document",
             title="Document",
             uri_template=f"{_SCHEME}://documents/{{id}}{{?offset,limit}}",
             description="Text of a document, by its id; offset and limit count characters.",
             mime_type=_TEXT,
         ),
-        ResourceTemplate(
+        types.ResourceTemplate(
             name="entity",
             title="Entity",
             uri_template=f"{_SCHEME}://entities/{{name}}",
@@ -133,17 +117,17 @@ class _Handlers:
     settings: McpSettings
     identify: Identify
 
-    async def list_tools(self, context: Context, _: PaginatedRequestParams | None) -> ListToolsResult:
+    async def list_tools(self, context: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """Return what the caller may use."""
         role = self._call(context).caller.principal.role
         offered = [tool for tool in TOOLS if self._is_offered(tool) and role.includes(tool.role)]
-        return ListToolsResult(tools=[tool.describe(self.settings.name_separator) for tool in offered])
+        return types.ListToolsResult(tools=[tool.describe(self.settings.name_separator) for tool in offered])
 
-    async def call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
+    async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         """Run a tool; a failure goes into the result, except for an unknown tool."""
         tool = find_tool(params.name)
         if tool is None:
-            raise MCPError(INVALID_PARAMS, f"there is no tool {params.name!r:.200}")
+            raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r:.200}")
         # The session sends nothing to a client that did not ask.
         call = self._call(context, ProgressSender(context.session.report_progress))
         principal = call.caller.principal
@@ -153,9 +137,11 @@ class _Handlers:
                 return await tool.run(call, params.arguments or {})
         except Exception as error:  # noqa: BLE001 (the edge to the client; what is a defect is logged)
             text = f"{params.name} failed: {_told(params.name, error, principal)}"
-            return CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
+            return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
 
-    async def list_resources(self, context: Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
+    async def list_resources(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
         """Return a page of documents, the latest first."""
         call = self._call(context)
         try:
@@ -166,27 +152,29 @@ class _Handlers:
         except HeliographError as error:
             raise _resource_failure("resources/list", error, call.caller.principal) from error
         resources = [
-            Resource(
+            types.Resource(
                 uri=f"{_SCHEME}://documents/{quote(document.id, safe='')}",
                 name=document.source or document.id,
                 title=document.title or document.source,
                 description=f"{document.status}, {document.length:,} characters",
                 mime_type=_TEXT,
-                annotations=Annotations(last_modified=document.updated_at.isoformat()),
+                annotations=types.Annotations(last_modified=document.updated_at.isoformat()),
             )
             for document in page.documents
         ]
         end = offset + _PAGE
         more = str(end) if end < min(page.total, _MOST_LISTED) else None
-        return ListResourcesResult(resources=resources, next_cursor=more)
+        return types.ListResourcesResult(resources=resources, next_cursor=more)
 
     async def list_resource_templates(
-        self, _context: Context, _: PaginatedRequestParams | None
-    ) -> ListResourceTemplatesResult:
+        self, _context: Context, _: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
         """Return the forms of addresses."""
         return _TEMPLATES
 
-    async def read_resource(self, context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+    async def read_resource(
+        self, context: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
         """Return what an address names."""
         uri = str(params.uri)
         call = self._call(context)
@@ -199,7 +187,7 @@ class _Handlers:
                     contents = await _read_document(engine, uri, name, query)
         except HeliographError as error:
             raise _resource_failure(uri, error, call.caller.principal) from error
-        return ReadResourceResult(contents=[contents])
+        return types.ReadResourceResult(contents=[contents])
 
     def _is_offered(self, tool: Tool) -> bool:
         return tool.is_read_only or not self.settings.read_only
@@ -213,11 +201,13 @@ class _Handlers:
         try:
             caller = self.identify(context.request)
         except HeliographError as error:
-            raise MCPError(INVALID_PARAMS, without_folders(str(error))) from error
+            raise MCPError(types.INVALID_PARAMS, without_folders(str(error))) from error
         return Call(self.host, caller, progress or ProgressSender(None))
 
 
-async def _read_document(engine: AsyncHeliograph, uri: str, id_: str, query: dict[str, str]) -> TextResourceContents:
+async def _read_document(
+    engine: AsyncHeliograph, uri: str, id_: str, query: dict[str, str]
+) -> types.TextResourceContents:
     """Return a document's text, from `?offset=` on and as much as `?limit=` says."""
     offset = _read_number("offset", query.get("offset", "0"), 0, 10**9)
     limit = _read_number("limit", query.get("limit", str(_MOST_CHARACTERS)), 1, _MOST_CHARACTERS)
@@ -233,10 +223,10 @@ async def _read_document(engine: AsyncHeliograph, uri: str, id_: str, query: dic
         "totalCharacters": len(text),
         "isTruncated": offset + len(part) < len(text),
     }
-    return TextResourceContents(uri=uri, mime_type=_TEXT, text=part, _meta=meta)
+    return types.TextResourceContents(uri=uri, mime_type=_TEXT, text=part, _meta=meta)
 
 
-async def _read_entity(engine: AsyncHeliograph, uri: str, name: str) -> TextResourceContents:
+async def _read_entity(engine: AsyncHeliograph, uri: str, name: str) -> types.TextResourceContents:
     """Return all that is known of an entity, as JSON."""
     entity, store = await require_entity(engine, name), engine.store
     ranked = await store.graph.rank_incident_relations([entity.id])
@@ -245,12 +235,12 @@ async def _read_entity(engine: AsyncHeliograph, uri: str, name: str) -> TextReso
     chunks = await store.records.get_chunks(entity.chunk_ids)
     sources = await store.records.get_sources(entity.chunk_ids)
     detail = EntityDetail(
-        entity=WholeEntity.of(entity),
-        relations=list(map(RelationItem.of, relations)),
+        entity=WholeEntity.model_validate(entity),
+        relations=list(map(RelationItem.model_validate, relations)),
         sources=list(dict.fromkeys(sources.values())),
         document_ids=list(dict.fromkeys(chunk.document_id for chunk in chunks)),
     )
-    return TextResourceContents(uri=uri, mime_type=_JSON, text=detail.model_dump_json(indent=1))
+    return types.TextResourceContents(uri=uri, mime_type=_JSON, text=detail.model_dump_json(indent=1))
 
 
 def _read_address(uri: str) -> tuple[str, str, dict[str, str]]:
@@ -275,7 +265,9 @@ def _read_number(name: str, text: str, least: int, most: int) -> int:
 
 def _resource_failure(uri: str, error: HeliographError, principal: Principal) -> MCPError:
     is_callers = isinstance(error, NotFoundError | InvalidRequestError)
-    return MCPError(INVALID_PARAMS if is_callers else INTERNAL_ERROR, _told(uri, error, principal), {"uri": uri})
+    return MCPError(
+        types.INVALID_PARAMS if is_callers else types.INTERNAL_ERROR, _told(uri, error, principal), {"uri": uri}
+    )
 
 
 def _told(name: str, error: Exception, principal: Principal) -> str:

@@ -140,7 +140,7 @@ class QueryResult(ToolResult):
             "kind": answer.kind.value,
             "is_complete": answer.is_complete,
             "is_unanswered": answer.is_unanswered,
-            "citations": list(map(CitationItem.of, answer.citations)),
+            "citations": list(map(CitationItem.model_validate, answer.citations)),
             "warnings": answer.warnings,
         }
         return cls.of_retrieval(answer.retrieval, passages, has_graph=has_graph).model_copy(update=told)
@@ -175,8 +175,8 @@ class QueryResult(ToolResult):
                 )
                 for item in context.chunks[:passages]
             ],
-            entities=[EntityItem.of(item.entity) for item in context.entities if has_graph],
-            relations=[RelationItem.of(item.relation) for item in context.relations if has_graph],
+            entities=[EntityItem.model_validate(item.entity) for item in context.entities if has_graph],
+            relations=[RelationItem.model_validate(item.relation) for item in context.relations if has_graph],
             warnings=retrieval.warnings,
         )
 

@@ -22,22 +22,11 @@ from functools import partial
 from io import BufferedReader
 from typing import Any, TypeVar, cast
 
+import mcp.types as types
 from anyio import BrokenResourceError, create_memory_object_stream
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.server import Server
 from mcp.shared.message import SessionMessage
-from mcp.types import (
-    INVALID_REQUEST,
-    PARSE_ERROR,
-    ErrorData,
-    JSONRPCError,
-    JSONRPCMessage,
-    JSONRPCNotification,
-    JSONRPCRequest,
-    JSONRPCResponse,
-    RequestId,
-    jsonrpc_message_adapter,
-)
 from pydantic import ValidationError
 
 from heliograph.documents.markdown import replace_surrogates
@@ -152,15 +141,11 @@ async def serve_lines(
 
 
 class _Client:
-    """The other side: what it sends is handed to the server, and what it is owed is counted.
-
-    Args:
-        output_fd: Where it reads.
-    """
+    """The other side: what it sends is handed to the server, and what it is owed is counted."""
 
     def __init__(self, output_fd: int) -> None:
         self._output_fd = output_fd
-        self._owed: set[RequestId] = set()
+        self._owed: set[types.RequestId] = set()
         self._owed_none = asyncio.Event()
         self._owed_none.set()
         # Two lines must not be written into one another.
@@ -173,15 +158,15 @@ class _Client:
         async with to_server:
             async for line in lines:
                 try:
-                    message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                    message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
                 except ValidationError as error:
                     if (refusal := _refusal(line, error)) is not None:
                         await self._write(refusal)
                     continue
-                if isinstance(message, JSONRPCRequest):
+                if isinstance(message, types.JSONRPCRequest):
                     self._owed.add(message.id)
                     self._owed_none.clear()
-                elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
+                elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
                     # It waits for no answer.
                     self._settle((message.params or {}).get("requestId"))
                 await to_server.send(SessionMessage(message))
@@ -190,32 +175,34 @@ class _Client:
                     await self._owed_none.wait()
 
     async def write_all(self, from_server: MemoryObjectReceiveStream[SessionMessage]) -> None:
-        """Write every message of the server.
-
-        Raises:
-            BrokenPipeError: Nobody reads any more.
-        """
+        """Write every message of the server; a `BrokenPipeError` when nobody reads any more."""
         async with from_server:
             async for item in from_server:
                 try:
                     await self._write(item.message)
                 finally:
-                    if isinstance(item.message, JSONRPCResponse | JSONRPCError):
+                    if isinstance(item.message, types.JSONRPCResponse | types.JSONRPCError):
                         self._settle(item.message.id)
 
-    async def _write(self, message: JSONRPCMessage) -> None:
-        line = message.model_dump_json(by_alias=True, exclude_unset=True) + "\n"
-        async with self._turn:
-            await _in_daemon_thread(partial(_write_whole, self._output_fd, line.encode("utf-8", "replace")))
+    async def _write(self, message: types.JSONRPCMessage) -> None:
+        line = (message.model_dump_json(by_alias=True, exclude_unset=True) + "\n").encode("utf-8", "replace")
 
-    def _settle(self, id_: RequestId | None) -> None:
+        def write_whole() -> None:
+            view = memoryview(line)
+            while view:
+                view = view[os.write(self._output_fd, view) :]
+
+        async with self._turn:
+            await _in_daemon_thread(write_whole)
+
+    def _settle(self, id_: types.RequestId | None) -> None:
         if id_ is not None:
             self._owed.discard(id_)
         if not self._owed:
             self._owed_none.set()
 
 
-def _refusal(line: str, error: ValidationError) -> JSONRPCError | None:
+def _refusal(line: str, error: ValidationError) -> types.JSONRPCError | None:
     """Return the answer to a line that is no message; None for no answer.
 
     A line that is no JSON, or JSON nested too deeply, is a parse error of JSON-RPC; other JSON is an invalid request.
@@ -225,11 +212,11 @@ def _refusal(line: str, error: ValidationError) -> JSONRPCError | None:
     first = error.errors(include_url=False)[0]
     if first["type"] == "json_invalid":
         told = "the line is longer than any that is taken" if line == _TOO_LONG else first["msg"]
-        code, message, id_ = PARSE_ERROR, f"Parse error: {told}", None
+        code, message, id_ = types.PARSE_ERROR, f"Parse error: {told}", None
         if not line.strip():
             return None
     else:
-        code, message, id_ = INVALID_REQUEST, _EXPECTED, None
+        code, message, id_ = types.INVALID_REQUEST, _EXPECTED, None
         whole = json.loads(line)
         if isinstance(whole, dict):
             fields = cast("dict[str, Any]", whole)
@@ -237,7 +224,7 @@ def _refusal(line: str, error: ValidationError) -> JSONRPCError | None:
                 return None
             given = fields.get("id")
             id_ = given if isinstance(given, int | str) and not isinstance(given, bool) else None
-    return JSONRPCError(jsonrpc="2.0", id=id_, error=ErrorData(code=code, message=message))
+    return types.JSONRPCError(jsonrpc="2.0", id=id_, error=types.ErrorData(code=code, message=message))
 
 
 async def _lines(fd: int, most_bytes: int) -> AsyncIterator[str]:
@@ -267,12 +254,6 @@ def _read_line(stream: BufferedReader, most_bytes: int) -> str | None:
         return replace_surrogates(json.dumps(json.loads(text), ensure_ascii=False))
     except (ValueError, RecursionError):
         return text
-
-
-def _write_whole(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
 
 
 async def _in_daemon_thread(work: Callable[[], T]) -> T:

@@ -22,34 +22,15 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from mcp.types import Tool as ToolDescription
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, create_model
 
+import heliograph.errors as errors
+import heliograph.mcp.results as shapes
 from heliograph.documents.markdown import clean_text
 from heliograph.engine import AsyncHeliograph
-from heliograph.errors import (
-    ConflictError,
-    HeliographError,
-    InvalidRequestError,
-    ModelError,
-    NotFoundError,
-    StoreUnavailable,
-)
 from heliograph.filters import parse_filter
 from heliograph.ids import content_hash
 from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.intake import PLACEHOLDER_SOURCES, changed_document, find_by_source, identify_texts
 from heliograph.ingest.models import DocumentResult, NewDocument, Outcome, Progress
-from heliograph.mcp.results import (
-    BatchResult,
-    DeleteResult,
-    DocumentOutcome,
-    EntitiesResult,
-    EntityItem,
-    QueryResult,
-    RebuildResult,
-    RelationItem,
-    RelationsResult,
-    StatsResult,
-    ToolResult,
-)
 from heliograph.models import (
     DEFAULT_MODE,
     DOCUMENT_DETAILS,
@@ -225,24 +206,6 @@ class Call:
             async with self.host.admission.turn(principal.client):
                 yield engine
 
-    async def check_room(self, engine: AsyncHeliograph) -> None:
-        """Check that documents may be taken in now.
-
-        Raises:
-            ConflictError: All documents are being deleted.
-            OverloadedError: Too many documents wait.
-        """
-        if self.host.jobs is not None:
-            await self.host.jobs.check_room(self.caller.workspace, engine)
-
-    async def process_later(self, track_id: str) -> bool:
-        """Have documents that wait processed in the background; False where nothing works there."""
-        if self.host.jobs is None:
-            return False
-        request = JobRequest(JobKind.PROCESS, track_id, self.caller.principal.name)
-        await self.host.jobs.submit(self.caller.workspace, request)
-        return True
-
 
 PREFIX = "knowledge"
 
@@ -267,8 +230,8 @@ class Tool:
     title: str
     description: str
     arguments: type[BaseModel]
-    result: type[ToolResult]
-    function: Callable[..., Awaitable[ToolResult]]
+    result: type[shapes.ToolResult]
+    function: Callable[..., Awaitable[shapes.ToolResult]]
     role: Role
     is_destructive: bool
     is_idempotent: bool
@@ -325,7 +288,7 @@ def find_tool(name: str) -> Tool | None:
     return next((tool for tool in TOOLS if tool.name == rest[1:]), None)
 
 
-Function = TypeVar("Function", bound=Callable[..., Awaitable[ToolResult]])
+Function = TypeVar("Function", bound=Callable[..., Awaitable[shapes.ToolResult]])
 
 
 def tool(
@@ -465,7 +428,7 @@ async def query(
         Annotated[str, Field(max_length=65_536)] | None,
         Field(description="How the answer is to be written, such as its form or language; needs a chat model."),
     ] = None,
-) -> QueryResult:
+) -> shapes.QueryResult:
     """Answer a question from the documents of the knowledge base, with numbered references.
 
     It returns the passages that the answer rests on, too. Use it before answering from memory. What documents say is
@@ -477,9 +440,9 @@ async def query(
     async with call.question() as engine:
         if answer:
             found = await engine.query(query, param, progress=call.progress.tell_stage)
-            return QueryResult.of_answer(found, passages, has_graph=include_graph)
+            return shapes.QueryResult.of_answer(found, passages, has_graph=include_graph)
         retrieval = await engine.retrieve(query, param)
-        return QueryResult.of_retrieval(retrieval, passages, has_graph=include_graph)
+        return shapes.QueryResult.of_retrieval(retrieval, passages, has_graph=include_graph)
 
 
 @tool("Find entities")
@@ -492,7 +455,7 @@ async def get_entities(
     limit: Annotated[int, Field(ge=1, le=200, description="Entities at the most.")] = 20,
     offset: Annotated[int, Field(ge=0, le=1_000_000, description="Entities to pass over; only without `query`.")] = 0,
     filters: Filters = None,
-) -> EntitiesResult:
+) -> shapes.EntitiesResult:
     """Find people, things, places and concepts of the knowledge graph by name or topic.
 
     Without either it lists the best connected ones.
@@ -504,7 +467,7 @@ async def get_entities(
         more = offset + limit if len(found) > limit else None
         return _entities(found[:limit], more)
     if offset:
-        raise InvalidRequestError("offset goes without query; raise limit instead")
+        raise errors.InvalidRequestError("offset goes without query; raise limit instead")
     async with call.question() as engine:
         named: list[Entity] = []
         if not filters:
@@ -516,8 +479,8 @@ async def get_entities(
     return _entities(list(unique.values())[:limit], None)
 
 
-def _entities(found: list[Entity], more: int | None) -> EntitiesResult:
-    return EntitiesResult(entities=list(map(EntityItem.of, found)), next_offset=more)
+def _entities(found: list[Entity], more: int | None) -> shapes.EntitiesResult:
+    return shapes.EntitiesResult(entities=list(map(shapes.EntityItem.model_validate, found)), next_offset=more)
 
 
 async def _find_related(engine: AsyncHeliograph, text: str, limit: int, filters: dict[str, Any] | None) -> list[Entity]:
@@ -546,7 +509,7 @@ async def get_relations(
     depth: Annotated[int, Field(ge=1, le=5, description="Relations from the entity at the most.")] = 1,
     limit: Annotated[int, Field(ge=1, le=500, description="Entities at the most.")] = 50,
     filters: Filters = None,
-) -> RelationsResult:
+) -> shapes.RelationsResult:
     """Return what lies around one entity of the knowledge graph.
 
     That is the relations within `depth` steps, and the entities that they lead to.
@@ -560,11 +523,11 @@ async def get_relations(
         relations = await graph.name_ends(around.relations, around.entities)
     if not around.entities:
         raise _no_entity(entity, [], is_filtered=filters is not None)
-    first, *others = map(EntityItem.of, around.entities)
-    return RelationsResult(
+    first, *others = map(shapes.EntityItem.model_validate, around.entities)
+    return shapes.RelationsResult(
         entity=first,
         entities=others,
-        relations=list(map(RelationItem.of, relations)),
+        relations=list(map(shapes.RelationItem.model_validate, relations)),
         is_truncated=around.is_truncated,
     )
 
@@ -593,11 +556,11 @@ async def require_entity(engine: AsyncHeliograph, name: str, view: StoreView | N
     raise _no_entity(name, alike[:_SUGGESTIONS], is_filtered=view is not None)
 
 
-def _no_entity(name: str, alike: Sequence[str], *, is_filtered: bool) -> NotFoundError:
+def _no_entity(name: str, alike: Sequence[str], *, is_filtered: bool) -> errors.NotFoundError:
     """Return one error for what there is not and for what a filter leaves out, which says nothing of the latter."""
     where = "the documents that match the filter" if is_filtered else "this workspace"
     advice = f"did you mean {', '.join(map(repr, alike))}?" if alike else "look for it with the tool for entities"
-    return NotFoundError(f"there is no entity {name!r:.200} in {where}; {advice}")
+    return errors.NotFoundError(f"there is no entity {name!r:.200} in {where}; {advice}")
 
 
 # The tools that change documents, and the one that makes the index anew.
@@ -630,7 +593,7 @@ async def insert(
     title: Title = None,
     metadata: Metadata = None,
     document_id: OwnId = None,
-) -> DocumentOutcome:
+) -> shapes.DocumentOutcome:
     """Add one document and wait until questions can be answered from it.
 
     The same text again changes nothing; a known source with another text is refused: use update.
@@ -643,7 +606,7 @@ async def insert(
     (result,) = await _insert(call, [given])
     if result.error is not None:
         raise result.error
-    return DocumentOutcome.of(result)
+    return shapes.DocumentOutcome.of(result)
 
 
 @tool("Add several documents", Role.WRITE)
@@ -652,7 +615,7 @@ async def batch_insert(
     documents: Annotated[
         list[GivenDocument], Field(min_length=1, max_length=_MOST_DOCUMENTS, description="The documents.")
     ],
-) -> BatchResult:
+) -> shapes.BatchResult:
     """Add documents at once, as insert does; one that cannot be taken in is reported and stops no other.
 
     Raises:
@@ -662,7 +625,7 @@ async def batch_insert(
     failed = [result for result in results if result.outcome is Outcome.FAILED]
     if len(failed) == len(results) and failed[0].error is not None:
         raise failed[0].error
-    return BatchResult(documents=list(map(DocumentOutcome.of, results)), failed=len(failed))
+    return shapes.BatchResult(documents=list(map(shapes.DocumentOutcome.of, results)), failed=len(failed))
 
 
 @tool("Change a document", Role.WRITE, is_destructive=True)
@@ -674,7 +637,7 @@ async def update(
     metadata: Annotated[
         dict[str, Any] | None, Field(description="The new metadata, in place of all of the old.")
     ] = None,
-) -> DocumentOutcome:
+) -> shapes.DocumentOutcome:
     """Replace the text, title or metadata of a document. Only what changed is read again.
 
     Raises:
@@ -686,14 +649,14 @@ async def update(
     given = _Details(title=title)
     if content is None and metadata is None and given == _Details():
         details = ", ".join(DOCUMENT_DETAILS)
-        raise InvalidRequestError(f"nothing is to be changed; give content, {details} or metadata")
+        raise errors.InvalidRequestError(f"nothing is to be changed; give content, {details} or metadata")
     async with call.engine(Role.WRITE) as engine:
         document = await require_document(engine, document_id)
         new = await changed_document(engine.store.records, document, content, metadata, given)
         (result,) = await _take_in(call, engine, [new])
     if result.error is not None:
         raise result.error
-    return DocumentOutcome.of(result)
+    return shapes.DocumentOutcome.of(result)
 
 
 @tool("Delete documents", Role.WRITE, is_destructive=True, is_idempotent=False)
@@ -708,7 +671,7 @@ async def delete(
             description="Ids of the documents, as query and insert return them.",
         ),
     ],
-) -> DeleteResult:
+) -> shapes.DeleteResult:
     """Delete documents with all that only they said. It cannot be undone.
 
     Raises:
@@ -717,25 +680,27 @@ async def delete(
     async with call.engine(Role.WRITE) as engine:
         report = await engine.delete(document_ids)
     if not report.deleted:
-        raise NotFoundError(f"there is no document {', '.join(map(repr, report.missing))!s:.500} in this workspace")
-    return DeleteResult.of(report)
+        raise errors.NotFoundError(
+            f"there is no document {', '.join(map(repr, report.missing))!s:.500} in this workspace"
+        )
+    return shapes.DeleteResult.model_validate(report)
 
 
 @tool("Count what there is")
-async def stats(call: Call) -> StatsResult:
+async def stats(call: Call) -> shapes.StatsResult:
     """Return how many documents, chunks, entities and relations the knowledge base holds."""
     async with call.engine(Role.READ) as engine:
-        return StatsResult.of_workspace(call.caller.workspace, await engine.stats())
+        return shapes.StatsResult.of_workspace(call.caller.workspace, await engine.stats())
 
 
 @tool("Make the index anew", Role.ADMIN)
-async def rebuild_index(call: Call) -> RebuildResult:
+async def rebuild_index(call: Call) -> shapes.RebuildResult:
     """Make graph, vectors and full text anew from the stored documents; answers stay the same.
 
     It takes long in a large knowledge base and is needed after damage only.
     """
     async with call.engine(Role.ADMIN) as engine:
-        return RebuildResult.of(await engine.rebuild(progress=call.progress.tell_count))
+        return shapes.RebuildResult.model_validate(await engine.rebuild(progress=call.progress.tell_count))
 
 
 async def require_document(engine: AsyncHeliograph, id_: str) -> Document:
@@ -745,13 +710,14 @@ async def require_document(engine: AsyncHeliograph, id_: str) -> Document:
         NotFoundError: There is none of this id.
     """
     if (document := await engine.document(id_)) is None:
-        raise NotFoundError(f"there is no document {id_!r:.200} in this workspace; query and insert return ids")
+        raise errors.NotFoundError(f"there is no document {id_!r:.200} in this workspace; query and insert return ids")
     return document
 
 
 async def _insert(call: Call, given: Sequence[GivenDocument]) -> list[DocumentResult]:
     async with call.engine(Role.WRITE) as engine:
-        await call.check_room(engine)
+        if call.host.jobs is not None:
+            await call.host.jobs.check_room(call.caller.workspace, engine)
         checked = await _check_known(engine, given)
         accepted = [item for item, error in checked if error is None]
         taken = iter(await _take_in(call, engine, accepted))
@@ -763,44 +729,42 @@ async def _insert(call: Call, given: Sequence[GivenDocument]) -> list[DocumentRe
 
 async def _check_known(
     engine: AsyncHeliograph, given: Sequence[GivenDocument]
-) -> list[tuple[NewDocument, HeliographError | None]]:
+) -> list[tuple[NewDocument, errors.HeliographError | None]]:
     """Return the documents, with ids, each with why it is refused."""
     records = engine.store.records
     named = [(clean_text(item.source or ""), clean_text(item.content)) for item in given]
     ids = await identify_texts(records, named)
-    new = [_new_document(item, id_) for item, id_ in zip(given, ids, strict=True)]
+    new: list[NewDocument] = []
+    for item, id_ in zip(given, ids, strict=True):
+        # The id stands: that given, or that found by the source.
+        named_source = (item.metadata or {}).get("source")
+        source = item.source or (named_source if isinstance(named_source, str) else "")
+        details = {name: value for name, value in document_details(item).items() if value is not None}
+        new.append(NewDocument(item.content, source, id=item.document_id or id_, metadata=item.metadata, **details))
     claims = await find_by_source(records, (source for source, _ in named))
     known = {item.id: item for item in await records.get_documents([item.id for item in new])}
     taken: dict[str, str] = {}
-    checked: list[tuple[NewDocument, HeliographError | None]] = []
+    checked: list[tuple[NewDocument, errors.HeliographError | None]] = []
     for item, (source, _) in zip(new, named, strict=True):
         other = claims.get(source) if source not in PLACEHOLDER_SOURCES else None
         is_first = source in PLACEHOLDER_SOURCES or taken.setdefault(source or item.id, item.id) == item.id
-        refusal: HeliographError | None = None
+        refusal: errors.HeliographError | None = None
         if (same := known.get(item.id)) is not None:
             is_other_text = same.content_hash != content_hash(clean_text(item.text))
             if is_other_text and same.status is not DocumentStatus.FAILED:
-                refusal = ConflictError(
+                refusal = errors.ConflictError(
                     f"there is a document {same.id!r} from {same.source!r} with another text; update it, or give "
                     "another source"
                 )
         elif other is not None and other.count == 1:
             one = other.first[0]
-            refusal = ConflictError(
+            refusal = errors.ConflictError(
                 f"there is a document {one.id!r} from {one.source!r}; update it, or give another source"
             )
         elif other is None and not is_first:
-            refusal = ConflictError(f"two documents come from {source!r}; give each its own source")
+            refusal = errors.ConflictError(f"two documents come from {source!r}; give each its own source")
         checked.append((item, refusal))
     return checked
-
-
-def _new_document(given: GivenDocument, id_: str) -> NewDocument:
-    """Return a document whose id stands: that given, or that found by its source."""
-    named = (given.metadata or {}).get("source")
-    source = given.source or (named if isinstance(named, str) else "")
-    details = {name: value for name, value in document_details(given).items() if value is not None}
-    return NewDocument(given.content, source, id=given.document_id or id_, metadata=given.metadata, **details)
 
 
 async def _take_in(call: Call, engine: AsyncHeliograph, new: Sequence[NewDocument]) -> list[DocumentResult]:
@@ -809,18 +773,16 @@ async def _take_in(call: Call, engine: AsyncHeliograph, new: Sequence[NewDocumen
     track_id = new_track_id("insert")
     try:
         report = await engine.insert(new, track_id=track_id, progress=call.progress.tell_ingest)
-    except (ModelError, StoreUnavailable) as error:
-        with suppress(HeliographError):
-            await _keep(call, engine, track_id, error)
+    except (errors.ModelError, errors.StoreUnavailable) as error:
+        with suppress(errors.HeliographError):
+            # What is stored is processed after the outage where jobs run.
+            waiting = (await engine.documents(DocumentQuery(WAITING_STATUSES, track_id=track_id, limit=0))).total
+            if waiting:
+                advice = "give it again, or run 'heliograph resume'"
+                if call.host.jobs is not None:
+                    request = JobRequest(JobKind.PROCESS, track_id, call.caller.principal.name)
+                    await call.host.jobs.submit(call.caller.workspace, request)
+                    advice = "it is processed in the background"
+                error.add_note(f"The text of {waiting} document{'s' * (waiting > 1)} is stored; {advice}.")
         raise
     return list(report.results)
-
-
-async def _keep(call: Call, engine: AsyncHeliograph, track_id: str, error: HeliographError) -> None:
-    """Submit a job that processes the stored documents after an outage, and note that on the error."""
-    waiting = (await engine.documents(DocumentQuery(WAITING_STATUSES, track_id=track_id, limit=0))).total
-    if not waiting:
-        return
-    is_later = await call.process_later(track_id)
-    advice = "it is processed in the background" if is_later else "give it again, or run 'heliograph resume'"
-    error.add_note(f"The text of {waiting} document{'s' * (waiting > 1)} is stored; {advice}.")

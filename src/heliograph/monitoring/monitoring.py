@@ -1,28 +1,384 @@
-"""What one process knows of its own work: the observer that counts and traces everything, its spans and alerts.
+"""What one process knows of its own work: metrics for Prometheus, spans, alerts, and the observer that feeds them.
 
 `Monitoring` receives stages, questions and model calls from `heliograph.observing` and passes them to metrics and
 spans. Alerts compare quantiles of a sliding window and the state of workspaces with the thresholds of the settings.
+
+Where several processes serve together, each counts in memory-mapped files of one folder (prometheus_client's mode
+for several processes), so that any of them shows the sums. Labels are bounded: modes, stages, purposes, routes,
+methods, statuses; none names a person or a text. Only the metrics of workspaces name workspaces; they are made for
+each request, of those that the caller may enter.
 """
 
 from __future__ import annotations
 
+import fcntl
 import math
+import os
 import threading
 import time
-from abc import ABC, abstractmethod
-from collections import Counter, deque
+from collections import Counter as Tally
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
-from typing import Literal, cast
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+from typing import Any, Literal, cast
 
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.gc_collector import GCCollector
 from prometheus_client.metrics_core import Metric
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.platform_collector import PlatformCollector
+from prometheus_client.process_collector import ProcessCollector
 
+from heliograph._version import __version__
 from heliograph.errors import import_optional
-from heliograph.monitoring.metrics import Metrics, SharedMetrics, WorkspaceState, workspace_metrics
+from heliograph.models import Stats, Usage
 from heliograph.observing import ModelCalls, Observer, QuestionReport
 from heliograph.settings import MonitoringSettings
+
+# Metrics of several processes that serve together, kept in files of one folder, so that any of them tells of all.
+#
+# Each worker counts in memory that is mapped from files of its own (prometheus_client's mode for several processes,
+# which is chosen by an environment variable before it is imported). What a worker has counted stays when it dies,
+# what it has in hand does not: a worker holds a lock for as long as it lives. The folder is made for one run, so
+# nothing is left over from an earlier one.
+
+_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+_LIVE = "gauge_live"
+# Of all workers the first start; everything else adds up.
+_EARLIEST = ("process_start_time_seconds",)
+
+
+@contextmanager
+def shared_folder() -> Generator[Path]:
+    """Make a folder for the metrics of the processes that are started meanwhile, and delete it in the end."""
+    with TemporaryDirectory(prefix="heliograph-metrics-") as name:
+        descriptor = os.open(name, os.O_RDONLY)
+        try:
+            # Keeps whoever tidies temporary files from it.
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+            # For children alone: this process has chosen already.
+            os.putenv(_VARIABLE, name)
+            yield Path(name)
+        finally:
+            os.unsetenv(_VARIABLE)
+            os.close(descriptor)
+
+
+class SharedMetrics:
+    """What all workers of a folder have counted.
+
+    Args:
+        folder: The folder that they share.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._own: int | None = None
+
+    def join(self) -> None:
+        """Be one of the living until the process ends."""
+        path = self._alive_file(os.getpid())
+        self._own = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._own, fcntl.LOCK_EX)
+
+    def leave(self) -> None:
+        """Be none of them any more; doing it twice does nothing."""
+        if self._own is not None:
+            os.close(self._own)
+            self._own = None
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the sums over all workers; of requests under way, over living workers only."""
+        files = [
+            path
+            for path in sorted(self._folder.glob("*.db"))
+            if path.stat().st_size
+            and (not path.name.startswith(_LIVE) or self._is_alive(int(path.stem.rpartition("_")[2])))
+        ]
+        return MultiProcessCollector.merge([str(path) for path in files], accumulate=True)
+
+    def _is_alive(self, pid: int) -> bool:
+        if pid == os.getpid():
+            return self._own is not None
+        try:
+            descriptor = os.open(self._alive_file(pid), os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            # Shared, so that two who look at once do not take one another for the worker.
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
+    def _alive_file(self, pid: int) -> Path:
+        return self._folder / f"alive_{pid}"
+
+
+class OwnProcess:
+    """Memory, processor time, open files and garbage collection of this process, as metrics that can be shared.
+
+    Args:
+        registry: Gets them.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+        self._collectors = ProcessCollector(registry=None), GCCollector(registry=CollectorRegistry())
+        self._metrics: dict[str, Counter | Gauge] = {}
+        self._before: dict[tuple[str, ...], float] = {}
+
+    def refresh(self) -> None:
+        """Look at the process."""
+        for family in [family for collector in self._collectors for family in collector.collect()]:
+            for sample in family.samples:
+                metric = self._metrics.get(family.name) or self._make(family, tuple(sample.labels))
+                one = metric.labels(**sample.labels) if sample.labels else metric
+                if isinstance(one, Gauge):
+                    one.set(sample.value)
+                else:
+                    key = (family.name, *sample.labels.values())
+                    one.inc(max(0.0, sample.value - self._before.get(key, 0.0)))
+                    self._before[key] = sample.value
+
+    def _make(self, family: Metric, labels: tuple[str, ...]) -> Counter | Gauge:
+        if family.type == "counter":
+            made: Counter | Gauge = Counter(family.name, family.documentation, labels, registry=self._registry)
+        else:
+            mode = "livemin" if family.name in _EARLIEST else "livesum"
+            made = Gauge(family.name, family.documentation, labels, registry=self._registry, multiprocess_mode=mode)
+        self._metrics[family.name] = made
+        return made
+
+
+# From a cached reply to a local model that writes for a minute; the thresholds of the alerts are bounds, so that
+# quantiles are exact where they matter.
+_QUERY_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+_RERANK_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.0, 5.0)
+_HTTP_BUCKETS = (0.005, 0.025, 0.1, 0.5, 2.0, 8.0, 32.0, 128.0)
+_INGEST_BUCKETS = (0.005, 0.025, 0.1, 0.5, 2.0, 8.0, 32.0, 128.0, 512.0)
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+_CALLS, _FAILURES, _TOKENS = "heliograph_model_calls", "heliograph_model_failures", "heliograph_model_tokens"
+_SPEND = (_CALLS, _FAILURES, _TOKENS)
+
+
+class Metrics:
+    """Counts.
+
+    Args:
+        shared: Where all workers count; None for a process that serves alone.
+
+    Attributes:
+        queries_running: Questions being answered.
+        queries_waiting: Questions that wait for their turn.
+        open_workspaces: Workspaces that are open.
+    """
+
+    def __init__(self, shared: SharedMetrics | None = None) -> None:
+        self._registry = registry = CollectorRegistry()
+        self._shared = shared
+        histogram, counter = partial(Histogram, registry=registry), partial(Counter, registry=registry)
+        self._latency = histogram(
+            "heliograph_query_latency_seconds",
+            "Seconds that questions took, per stage; `total` is all of it.",
+            ("mode", "stage"),
+            buckets=_QUERY_BUCKETS,
+        )
+        self._rerank = histogram(
+            "heliograph_rerank_latency_seconds", "Seconds that reranking took, over all modes.", buckets=_RERANK_BUCKETS
+        )
+        self._questions = counter("heliograph_queries", "Questions by how they went.", ("mode", "outcome"))
+        self._ingest = histogram(
+            "heliograph_ingest_stage_seconds",
+            "Seconds that stages of taking documents in took.",
+            ("stage",),
+            buckets=_INGEST_BUCKETS,
+        )
+        labels = ("model", "purpose")
+        self._calls = counter(_CALLS, "Calls, failed ones too.", labels)
+        self._failures = counter(_FAILURES, "Calls that failed.", labels)
+        self._tokens = counter(_TOKENS, "Tokens read and written.", (*labels, "direction"))
+        self._lookups = counter("heliograph_cache_lookups", "Lookups in caches.", ("cache", "result"))
+        self._requests = counter("heliograph_http_requests", "Requests.", ("route", "method", "status"))
+        self._durations = histogram(
+            "heliograph_http_request_duration_seconds",
+            "Seconds from the head of a request to the end of its response.",
+            ("route", "method"),
+            buckets=_HTTP_BUCKETS,
+        )
+        self.http_requests_running = _gauge("heliograph_http_requests_running", "Requests being served.", registry)
+        self.queries_running = _gauge("heliograph_queries_running", "Questions being answered.", registry)
+        self.queries_waiting = _gauge("heliograph_queries_waiting", "Questions that wait.", registry)
+        self.open_workspaces = _gauge("heliograph_open_workspaces", "Workspaces that are open.", registry)
+        # What is the same in all workers, and what tells of a process that serves alone.
+        self._plain = plain = CollectorRegistry()
+        Info("heliograph_build", "What is running.", registry=plain).info({"version": __version__})
+        PlatformCollector(registry=plain)
+        self._process = OwnProcess(registry) if shared else None
+        if shared is None:
+            ProcessCollector(registry=plain)
+            GCCollector(registry=plain)
+
+    def collect(self) -> Iterable[Metric]:
+        """Return all of them; of several workers, their sums."""
+        yield from self._shared.collect() if self._shared else self._registry.collect()
+        yield from self._plain.collect()
+
+    def spent(self) -> list[ModelCalls]:
+        """Return the calls and tokens of models since the start, over all workers, by model and purpose."""
+        found: dict[tuple[str, str], dict[str, float]] = {}
+        for family in self.collect():
+            if family.name not in _SPEND:
+                continue
+            for sample in family.samples:
+                if sample.name != f"{family.name}_total":
+                    continue
+                row = found.setdefault((sample.labels["model"], sample.labels["purpose"]), {})
+                row[sample.labels.get("direction", family.name)] = sample.value
+        return [
+            ModelCalls(
+                "chat" if model == "chat" else "embedding",
+                purpose,
+                int(row.get(_CALLS, 0)),
+                int(row.get(_FAILURES, 0)),
+                Usage(int(row.get("input", 0)), int(row.get("output", 0))),
+            )
+            for (model, purpose), row in sorted(found.items())
+        ]
+
+    def refresh(self) -> None:
+        """Have this process looked at for the other workers, if there are any; from one thread at a time."""
+        if self._process:
+            self._process.refresh()
+
+    def count_question(self, report: QuestionReport) -> None:
+        """Count a question; records no latency of an abandoned one."""
+        self._questions.labels(report.mode, report.outcome).inc()
+        if report.outcome == "cancelled":
+            return
+        for stage, seconds in report.seconds.items():
+            self._latency.labels(report.mode, stage).observe(seconds)
+        if "rerank" in report.seconds:
+            self._rerank.observe(report.seconds["rerank"])
+
+    def count_ingest_stage(self, stage: str, seconds: float) -> None:
+        """Count a stage of taking documents in."""
+        self._ingest.labels(stage).observe(seconds)
+
+    def count_model_calls(self, calls: ModelCalls) -> None:
+        """Count calls to a model."""
+        labels = (calls.model, calls.purpose)
+        self._calls.labels(*labels).inc(calls.calls)
+        self._failures.labels(*labels).inc(calls.failures)
+        self._tokens.labels(*labels, "input").inc(calls.usage.input_tokens)
+        self._tokens.labels(*labels, "output").inc(calls.usage.output_tokens)
+
+    def count_lookup(self, cache: str, *, is_hit: bool) -> None:
+        """Count a lookup in a cache."""
+        self._lookups.labels(cache, "hit" if is_hit else "miss").inc()
+
+    def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
+        """Count a request.
+
+        Args:
+            route: Template of its path, never the path itself; empty if there is none of this path.
+            method: Of HTTP; unknown ones count as one.
+            status: Of the response; 0 if there was none.
+            seconds: How long it took.
+        """
+        known = method if method in _METHODS else "other"
+        self._requests.labels(route or "none", known, str(status)).inc()
+        self._durations.labels(route or "none", known).observe(seconds)
+
+
+def _gauge(name: str, text: str, registry: CollectorRegistry) -> Gauge:
+    # Of several workers, the sum over those that live.
+    return Gauge(name, text, registry=registry, multiprocess_mode="livesum")
+
+
+# The state of workspaces as metrics: how much they hold, what waits, how far projections are behind.
+#
+# These are the metrics that name workspaces, so they are made for each request, of the workspaces that whoever asks
+# may enter; the registry of the process has none of them.
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceState:
+    """What one workspace looked like.
+
+    Attributes:
+        name: Of the workspace.
+        stats: Its counts.
+        waiting_since: When the oldest document that is accepted and not processed yet was accepted, in seconds since
+            1970; None when none waits.
+        jobs: Unfinished jobs per kind and state.
+        lags: Per projection of a composed store, how many commits it is behind.
+    """
+
+    name: str
+    stats: Stats
+    waiting_since: float | None = None
+    jobs: Mapping[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    lags: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    def freshness_seconds(self, now: float) -> float:
+        """Return how long the oldest document has waited; 0 when none does."""
+        return 0.0 if self.waiting_since is None else max(0.0, now - self.waiting_since)
+
+
+def workspace_metrics(states: Sequence[WorkspaceState], now: float) -> list[Metric]:
+    """Return the metrics of some workspaces.
+
+    Args:
+        states: The workspaces.
+        now: Seconds since 1970.
+    """
+    read: dict[str, tuple[str, Callable[[WorkspaceState], float]]] = {
+        "doc_count": ("Documents, in any status.", lambda state: sum(state.stats.documents.values())),
+        "chunk_count": ("Chunks.", lambda state: state.stats.chunks),
+        "entity_count": ("Entities.", lambda state: state.stats.entities),
+        "relation_count": ("Relations.", lambda state: state.stats.relations),
+        "cached_reply_count": ("Replies of models that are kept.", lambda state: state.stats.cached_replies),
+        "data_version": ("Rises with every commit.", lambda state: state.stats.data_version),
+        "store_bytes": ("Size of the files; 0 where the store cannot tell.", lambda state: state.stats.bytes_on_disk),
+        "index_freshness_seconds": (
+            "How long the oldest document that is accepted and not processed yet has waited; 0 when none waits.",
+            lambda state: state.freshness_seconds(now),
+        ),
+    }
+    counts: list[Metric] = []
+    for name, (text, value) in read.items():
+        family = GaugeMetricFamily(f"heliograph_{name}", text, labels=("workspace",))
+        for state in states:
+            family.add_metric((state.name,), value(state))
+        counts.append(family)
+    documents = GaugeMetricFamily("heliograph_documents", "Documents per status.", labels=("workspace", "status"))
+    jobs = GaugeMetricFamily(
+        "heliograph_jobs_unfinished", "Jobs that wait or run.", labels=("workspace", "kind", "state")
+    )
+    lags = GaugeMetricFamily(
+        "heliograph_store_lag_commits", "Commits that a projection is behind.", labels=("workspace", "projection")
+    )
+    for state in states:
+        for status, count in state.stats.documents.items():
+            documents.add_metric((state.name, status.value), count)
+        for (kind, job_state), count in state.jobs.items():
+            jobs.add_metric((state.name, kind, job_state), count)
+        for projection, commits in state.lags.items():
+            lags.add_metric((state.name, projection), commits)
+    return [*counts, documents, jobs, lags]
+
 
 # Spans: how long each part of the work took, under the request that caused it.
 #
@@ -41,39 +397,8 @@ class Span:
         """Add attributes that are known only now."""
 
 
-class Tracer(ABC):
-    """Makes spans; used from several threads."""
-
-    @abstractmethod
-    def span(
-        self,
-        name: str,
-        attributes: Mapping[str, str | int] | None = None,
-        *,
-        is_parent: bool = True,
-        traceparent: str | None = None,
-    ) -> AbstractContextManager[Span]:
-        """Return a span that lasts as long as the block.
-
-        Args:
-            name: What is done.
-            attributes: About it.
-            is_parent: Whether spans within the block belong to it; False in generators, which leave it in between.
-            traceparent: Header of W3C's Trace Context that names the parent; None means the span around, and what is
-                not valid begins a trace of its own.
-        """
-
-    @abstractmethod
-    def traceparent(self) -> str:
-        """Return the header that names the span around, for work that is done later; empty without one."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Send the remaining spans; closing twice does nothing. May wait for the network."""
-
-
-class NoTracer(Tracer):
-    """Makes none."""
+class Tracer:
+    """Makes spans; used from several threads. This one makes none."""
 
     _NOTHING = nullcontext(Span())
 
@@ -85,13 +410,23 @@ class NoTracer(Tracer):
         is_parent: bool = True,  # noqa: ARG002
         traceparent: str | None = None,  # noqa: ARG002
     ) -> AbstractContextManager[Span]:
+        """Return a span that lasts as long as the block.
+
+        Args:
+            name: What is done.
+            attributes: About it.
+            is_parent: Whether spans within the block belong to it; False in generators, which leave it in between.
+            traceparent: Header of W3C's Trace Context that names the parent; None means the span around, and what is
+                not valid begins a trace of its own.
+        """
         return self._NOTHING
 
     def traceparent(self) -> str:
+        """Return the header that names the span around, for work that is done later; empty without one."""
         return ""
 
     def close(self) -> None:
-        return
+        """Send the remaining spans; closing twice does nothing. May wait for the network."""
 
 
 def build_tracer(settings: MonitoringSettings) -> Tracer:
@@ -101,7 +436,7 @@ def build_tracer(settings: MonitoringSettings) -> Tracer:
         MissingDependencyError: There is an address to send spans to, and the extra `otel` is not installed.
     """
     if not settings.traces_endpoint:
-        return NoTracer()
+        return Tracer()
     module = import_optional("heliograph.monitoring.otel", "otel")
     return cast("Tracer", module.OtelTracer.connect(settings))
 
@@ -187,25 +522,6 @@ _INGEST = "ingest."
 _MOST_TIMES = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class ModeLatency:
-    """How long the latest questions of one mode took in this process.
-
-    Attributes:
-        mode: The mode.
-        count: Questions since the start, cached and failed ones included, those given up not.
-        p50: Seconds that half of the latest 2,000 did not exceed.
-        p95: Likewise 95 of 100.
-        p99: Likewise 99 of 100.
-    """
-
-    mode: str
-    count: int
-    p50: float
-    p95: float
-    p99: float
-
-
 class Monitoring(Observer):
     """Counts and traces.
 
@@ -223,12 +539,12 @@ class Monitoring(Observer):
 
     def __init__(self, settings: MonitoringSettings, shared: SharedMetrics | None = None) -> None:
         self.metrics = Metrics(shared)
-        self.tracer: Tracer = build_tracer(settings)
+        self.tracer = build_tracer(settings)
         self._settings = settings
         self._queries = SlidingWindow(settings.window_seconds)
         self._reranks = SlidingWindow(settings.window_seconds)
         # Per mode the questions so far, and the times of the latest.
-        self._counts: Counter[str] = Counter()
+        self._counts: Tally[str] = Tally()
         self._times: dict[str, SlidingWindow] = {}
 
     @contextmanager
@@ -256,12 +572,16 @@ class Monitoring(Observer):
         if "rerank" in report.seconds:
             self._reranks.add(report.seconds["rerank"])
 
-    def latencies(self) -> list[ModeLatency]:
-        """Return how long questions took in this process, by mode, sorted by it."""
-        found: list[ModeLatency] = []
+    def latencies(self) -> dict[str, tuple[int, float, float, float]]:
+        """Return how long questions took in this process, by mode, sorted by it.
+
+        How many there were since the start, cached and failed ones included, those given up not; and the seconds that
+        50, 95 and 99 of 100 did not exceed, of the latest 2,000.
+        """
+        found: dict[str, tuple[int, float, float, float]] = {}
         for mode, window in sorted(self._times.items()):
             p50, p95, p99 = (window.quantile(share) or 0.0 for share in (0.5, 0.95, 0.99))
-            found.append(ModeLatency(mode, self._counts[mode], p50, p95, p99))
+            found[mode] = (self._counts[mode], p50, p95, p99)
         return found
 
     def tell_model_calls(self, calls: ModelCalls) -> None:
@@ -302,12 +622,17 @@ class Monitoring(Observer):
         """
         settings = self._settings
         freshness = make_alert("index_freshness", freshness_seconds, settings.max_index_freshness_seconds)
-        if freshness_seconds is None:
-            freshness = Alert("index_freshness", "unknown", None, settings.max_index_freshness_seconds)
+        windows = (
+            ("query_latency", self._queries, settings.max_query_p99_seconds),
+            ("rerank_latency", self._reranks, settings.max_rerank_p99_seconds),
+        )
         return (
-            _latency("query_latency", self._queries, settings.max_query_p99_seconds),
-            _latency("rerank_latency", self._reranks, settings.max_rerank_p99_seconds),
-            freshness,
+            # Of fewer than a hundred the slowest alone would be the p99, and one cold start an alarm.
+            *(
+                make_alert(name, window.quantile(0.99, outliers=1), threshold, window.quantile(0.5))
+                for name, window, threshold in windows
+            ),
+            freshness if freshness_seconds is not None else replace(freshness, state="unknown"),
         )
 
     def close(self) -> None:
@@ -323,21 +648,7 @@ def render_metrics(metrics: Metrics | None, states: Sequence[WorkspaceState], ac
         states: The workspaces to show.
         accept: The header `Accept`: OpenMetrics if it is wanted, else Prometheus' text format.
     """
-    shown = _Shown([*(metrics.collect() if metrics else ()), *workspace_metrics(states, time.time())])
+    families = [*(metrics.collect() if metrics else ()), *workspace_metrics(states, time.time())]
     encode, media_type = choose_encoder(accept)
-    return encode(shown), media_type
-
-
-class _Shown:
-    """Metrics as the encoders ask for them."""
-
-    def __init__(self, families: Iterable[Metric]) -> None:
-        self._families = families
-
-    def collect(self) -> Iterable[Metric]:
-        return self._families
-
-
-def _latency(name: str, window: SlidingWindow, threshold: float) -> Alert:
-    # Of fewer than a hundred the slowest alone would be the p99, and one cold start an alarm.
-    return make_alert(name, window.quantile(0.99, outliers=1), threshold, window.quantile(0.5))
+    # All that encoders ask of a registry.
+    return encode(cast("Any", SimpleNamespace(collect=lambda: families))), media_type

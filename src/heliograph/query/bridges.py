@@ -179,9 +179,23 @@ def follow_bridges(
             break
         said = found[place].said
         if said not in overlaps:
-            overlaps[said] = _overlap(said, wanted.terms)
+            held = len(wanted.terms.intersection(terms(said)))
+            overlaps[said] = held / len(wanted.terms) if wanted.terms else 0.0
         insort(chosen, (-found[place].order(overlaps[said]), place))
-    return [_followed(found[place], -order, places, parameters) for order, place in chosen[:limit]]
+    followed: list[FollowedBridge] = []
+    for order, item in ((-order, found[place]) for order, place in chosen[:limit]):
+        start, known = item.start, places[item.entity_id]
+        is_rare = known.mention_count <= parameters.most_mentions
+        bridge = FollowedBridge(
+            bridge=Bridge(start.path[-1], item.entity_id, item.mention.name, start.path),
+            order=order,
+            weight=parameters.bridge_weight * item.weight * (parameters.named_bridge_worth if item.is_named else 1.0),
+            mention_count=known.mention_count,
+            about=item.about,
+            mentioning=_others(start, known.chunk_ids) if is_rare else (),
+        )
+        followed.append(bridge)
+    return followed
 
 
 def widen(
@@ -208,7 +222,9 @@ def widen(
 def residual_question(question: str, subjects: Sequence[str], entity: str) -> str:
     """Return the question without the first occurrence of each subject, followed by the entity's name."""
     for subject in subjects:
-        place = _find(question, subject)
+        # Case counts where a letter in lower case would be two.
+        lowered = question.lower()
+        place = lowered.find(subject.lower()) if len(lowered) == len(question) else question.find(subject)
         if place >= 0:
             question = f"{question[:place]} {question[place + len(subject) :]}"
     return " ".join(f"{question} {entity}".split())
@@ -333,35 +349,6 @@ def _bridges_from(
 def _others(start: Start, chunk_ids: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([id_ for id_ in chunk_ids if id_ not in start.path]))
 
-
-def _followed(
-    candidate: _Candidate, order: float, places: Mapping[str, EntityPlaces], parameters: FusionParameters
-) -> FollowedBridge:
-    start, known = candidate.start, places[candidate.entity_id]
-    is_rare = known.mention_count <= parameters.most_mentions
-    return FollowedBridge(
-        bridge=Bridge(start.path[-1], candidate.entity_id, candidate.mention.name, start.path),
-        order=order,
-        weight=parameters.bridge_weight
-        * candidate.weight
-        * (parameters.named_bridge_worth if candidate.is_named else 1.0),
-        mention_count=known.mention_count,
-        about=candidate.about,
-        mentioning=_others(start, known.chunk_ids) if is_rare else (),
-    )
-
-
-def _find(text: str, name: str) -> int:
-    """Return where a name stands in a text, -1 if nowhere; case counts where a letter in lower case would be two."""
-    lowered = text.lower()
-    return lowered.find(name.lower()) if len(lowered) == len(text) else text.find(name)
-
-
-def _overlap(text: str, wanted: frozenset[str]) -> float:
-    return len(wanted.intersection(terms(text))) / len(wanted) if wanted else 0.0
-
-
-# From chunks over entities to further chunks and back, all at once: a random walk over what a search has read.
 
 # Personalised PageRank on a bounded graph of chunks and the entities that they mention.
 #

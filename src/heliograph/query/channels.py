@@ -17,8 +17,6 @@ from heliograph.query.models import SourceMark
 from heliograph.stores.base import GraphStore, Hit, IncidentRelation, StoreView
 from heliograph.stores.changeset import Collection
 
-# What one channel finds for a question, the same shape for every channel.
-
 
 @dataclass(frozen=True, slots=True)
 class Findings:
@@ -48,16 +46,10 @@ def with_degrees(relations: Iterable[Relation], entities: Iterable[Entity]) -> l
     ]
 
 
-# The vector channel: chunks near the question itself.
-
-
 async def search_chunks(store: StoreView, vector: NDArray[np.float32], top_k: int, min_score: float) -> Findings:
     """Return the `top_k` nearest chunks."""
     hits = await store.vectors.search(Collection.CHUNKS, vector, top_k, min_score)
     return Findings(chunk_ids=[hit.id for hit in hits])
-
-
-# The keyword channel: chunks that hold the question's words, by BM25.
 
 
 async def search_keywords(store: StoreView, words: Sequence[str], limit: int) -> Sequence[Hit]:

@@ -83,16 +83,13 @@ class AnswerCache:
 
     async def put(self, key: str, answer: Answer, model: str) -> None:
         """Keep an answer; one that cannot be kept, say on a full disk, is only logged: it is an answer nevertheless."""
-        text = await asyncio.to_thread(_encoded, answer)
+        # A lone surrogate, which a broken reply may hold, becomes its JSON escape.
+        data = await asyncio.to_thread(lambda: json.dumps(asdict(answer), ensure_ascii=False))
+        text = data.encode("utf-8", "backslashreplace").decode()
         try:
             await self._replies.put_reply(CachedReply(key, text, model, answer.usage, utc_now()))
         except StoreError as error:
             logger.warning("the answer %r could not be kept: %s", key, error)
-
-
-def _encoded(answer: Answer) -> str:
-    # A lone surrogate, which a broken reply may hold, becomes its JSON escape.
-    return json.dumps(asdict(answer), ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
 
 
 def _plain(value: Any) -> Any:
@@ -239,7 +236,16 @@ class QueryEngine:
 
     async def _answer(self, plan: Plan, progress: Progress, asked: QuestionTimer) -> Answer:
         chat = self._chat_of(plan)
-        key = await self._cache_key(plan, chat)
+        key = ""
+        is_answered = not (plan.param.only_need_context or plan.param.only_need_prompt)
+        if chat is not None and self._settings.cache_answers and is_answered:
+            models = {
+                "chat": chat.name,
+                "embedding": self._embedding.info.name,
+                "reranker": self._reranker.name if self._reranker else "",
+                "rerank_min_score": str(self._rerank_settings.min_score),
+            }
+            key = answer_key(plan, models, await self._store.get_data_version())
         if key and (known := await self._cache.get(key)):
             asked.note_cached()
             return known
@@ -267,19 +273,6 @@ class QueryEngine:
                 )
             (progress or _silent)("generating_response")
             return AnswerStream(plan, retrieval, model, records, asked)
-
-    async def _cache_key(self, plan: Plan, chat: ChatModel | None) -> str:
-        """Return the key of an answer that may be kept, or an empty string."""
-        param = plan.param
-        if chat is None or not self._settings.cache_answers or param.only_need_context or param.only_need_prompt:
-            return ""
-        models = {
-            "chat": chat.name,
-            "embedding": self._embedding.info.name,
-            "reranker": self._reranker.name if self._reranker else "",
-            "rerank_min_score": str(self._rerank_settings.min_score),
-        }
-        return answer_key(plan, models, await self._store.get_data_version())
 
 
 def _silent(stage: str) -> None:

@@ -18,7 +18,6 @@ from heliograph.embedding.base import CosineScale, EmbeddingModel, cosines
 from heliograph.ids import is_subject_rank
 from heliograph.models import EntityMention
 from heliograph.query.bridges import (
-    Bridge,
     FollowedBridge,
     Gain,
     Nearness,
@@ -132,8 +131,6 @@ class FusedHits:
         """The chunks, best first."""
         return [hit.chunk_id for hit in self.hits]
 
-
-# What one fused search has found and read so far.
 
 Vector = NDArray[np.float32]
 Scores = dict[str, float]
@@ -363,25 +360,32 @@ class FusedSearch:
         """
         limits = limits or SearchLimits()
         found = await self._begin(question, vector, limits)
+
+        async def read_mentions() -> None:
+            first = best(found.totals(), self._parameters.first_hops)
+            await found.read_mentions(first, self._parameters.aside_worth)
+            if not found.named.longest:
+                await self._link_similar(found)
+
         if found.channels and limits.channels & {Channel.BRIDGE, Channel.GRAPH}:
-            await self._store.at_one_moment(lambda: self._look_around(found))
+            await self._store.at_one_moment(read_mentions)
         if found.channels and Channel.BRIDGE in limits.channels:
             gained = await self._cross_bridges(found)
             if gained and limits.rounds > 1:
                 await self._cross_again(found, gained)
         return await self._store.at_one_moment(lambda: self._conclude(found, limits))
 
-    async def _look_around(self, found: Found) -> None:
-        """Read what the best chunks mention."""
-        await found.read_mentions(self._best(found, self._parameters.first_hops), self._parameters.aside_worth)
-        if not found.named.longest:
-            await self._link_similar(found)
-
     async def _conclude(self, found: Found, limits: SearchLimits) -> FusedHits:
         if found.channels and Channel.GRAPH in limits.channels:
-            await found.read_extracted(self._best(found, self._parameters.first_hops))
-            self._walk(found)
-        await found.read_sources(self._best(found, limits.hits))
+            await found.read_extracted(best(found.totals(), self._parameters.first_hops))
+            totals, parameters = found.totals(), found.parameters
+            reached = walk(totals, found.mentions, found.places, found.named.longest, parameters)
+            found.entities = ordered(reached.entities)
+            scores = {id_: share for id_, share in reached.chunks.items() if id_ in found.cosines or id_ in totals}
+            if scores and parameters.walk > 0:
+                scale = parameters.walk / max(scores.values())
+                found.add(Channel.GRAPH, {id_: scale * share for id_, share in scores.items()})
+        await found.read_sources(best(found.totals(), limits.hits))
         return _hits(found, replace(limits, min_score=found.scale.usual(limits.min_score)))
 
     async def _weigh_channels(self, found: Found, near: Sequence[Hit]) -> None:
@@ -424,8 +428,11 @@ class FusedSearch:
 
     async def _first_hop(self, found: Found, limits: SearchLimits) -> Sequence[Hit]:
         """Find chunks by vector and by words, and entities by name; return the chunks near by vector."""
+        words, limit = found.words, _widened(self._parameters.keyword_limit, limits)
         near, worded, _ = await run_together(
-            self._search_vectors(found, limits), self._search_words(found, limits), self._link(found)
+            self._search_vectors(found, limits),
+            search_keywords(self._store, words if Channel.KEYWORD in limits.channels else (), limit),
+            self._link(found),
         )
         if not (near or worded):
             return []
@@ -457,11 +464,6 @@ class FusedSearch:
         count = _widened(self._parameters.vector_limit, limits)
         hits = await self._store.vectors.search(Collection.CHUNKS, found.vector, count, -1.0)
         return [Hit(hit.id, found.scale.usual(hit.score)) for hit in hits]
-
-    async def _search_words(self, found: Found, limits: SearchLimits) -> Sequence[Hit]:
-        if Channel.KEYWORD not in limits.channels:
-            return []
-        return await search_keywords(self._store, found.words, _widened(self._parameters.keyword_limit, limits))
 
     async def _link(self, found: Found) -> Sequence[Hit]:
         spans = question_spans(found.question)
@@ -558,9 +560,12 @@ class FusedSearch:
         ]
         if chosen:
             embedded = [followed[place] for place in chosen]
-            texts = [
-                residual_question(found.question, _subjects(found, item.bridge), item.bridge.name) for item in embedded
-            ]
+            texts: list[str] = []
+            for bridge in (item.bridge for item in embedded):
+                passed = (mention for id_ in bridge.path for mention in found.mentions.get(id_, ()))
+                # What the chunks on the way are about.
+                subjects = [mention.name for mention in passed if is_subject_rank(mention.rank)]
+                texts.append(residual_question(found.question, subjects, bridge.name))
             vectors = (await self._embedding.embed(texts, "query")).vectors
             nearness = found.nearness(vectors, parameters.question_share, beyond)
             for place, exact in zip(chosen, gains(embedded, nearness, known, scores, parameters), strict=True):
@@ -573,10 +578,13 @@ class FusedSearch:
         self, found: Found, followed: Sequence[FollowedBridge], parameters: FusionParameters
     ) -> tuple[Sequence[FollowedBridge], Mapping[str, Vector]]:
         """Return the bridges with all chunks that they lead to, whose vectors are read, and the entities' vectors."""
-        # What its mentions already show to be common leads only to chunks that are about it.
-        phrases = [
-            _phrase(item.bridge.name) if item.mention_count <= parameters.most_mentions else [] for item in followed
-        ]
+        # What its mentions already show to be common leads only to chunks that are about it. A short name is looked
+        # for in no text: there it may be any word.
+        phrases: list[list[str]] = []
+        for item in followed:
+            name, is_rare = item.bridge.name, item.mention_count <= parameters.most_mentions
+            is_looked_for = is_rare and (len(name) >= _SHORTEST_PHRASE or not name.isascii())
+            phrases.append(terms(name) if is_looked_for else [])
         holders = await self._store.text.find_phrases(Collection.CHUNKS, phrases, parameters.most_mentions + 1)
         followed = widen(followed, holders, parameters)
         entity_ids = list(dict.fromkeys(item.bridge.entity_id for item in followed))
@@ -586,27 +594,10 @@ class FusedSearch:
         )
         return followed, entities
 
-    def _best(self, found: Found, count: int) -> list[str]:
-        return best(found.totals(), count)
-
-    def _walk(self, found: Found) -> None:
-        totals = found.totals()
-        reached = walk(totals, found.mentions, found.places, found.named.longest, found.parameters)
-        found.entities = ordered(reached.entities)
-        scores = {id_: share for id_, share in reached.chunks.items() if id_ in found.cosines or id_ in totals}
-        if scores and found.parameters.walk > 0:
-            scale = found.parameters.walk / max(scores.values())
-            found.add(Channel.GRAPH, {id_: scale * share for id_, share in scores.items()})
-
 
 def _widened(limit: int, limits: SearchLimits) -> int:
     """Return how many chunks to take, in proportion where more hits are wanted than usual, up to a bound."""
     return min(ceil(limit * max(1.0, limits.hits / _USUAL_HITS)), _MOST_TAKEN)
-
-
-def _phrase(name: str) -> list[str]:
-    """Return the terms by which chunks are found whose text holds a name; a short one holds no name but any word."""
-    return terms(name) if len(name) >= _SHORTEST_PHRASE or not name.isascii() else []
 
 
 def _named_scores(found: Found) -> Scores:
@@ -626,12 +617,6 @@ def _named_scores(found: Found) -> Scores:
         for chunk_id in chunk_ids:
             scores[chunk_id] = max(scores.get(chunk_id, 0.0), value / len(chunk_ids) ** 0.5)
     return scores
-
-
-def _subjects(found: Found, bridge: Bridge) -> list[str]:
-    """Return the names of what the chunks on the way are about."""
-    passed = (mention for chunk_id in bridge.path for mention in found.mentions.get(chunk_id, ()))
-    return [mention.name for mention in passed if is_subject_rank(mention.rank)]
 
 
 def _hits(found: Found, limits: SearchLimits) -> FusedHits:

@@ -29,8 +29,6 @@ from heliograph.stores.changeset import Collection
 from heliograph.text.analysis import HAN, terms
 from heliograph.text.names import MAX_NAME_LENGTH, entity_key, name_to_entity_id
 
-# What a question names, and how its names were read, frozen.
-
 
 @dataclass(frozen=True, slots=True)
 class LinkedEntity:
@@ -106,7 +104,7 @@ _AROUND = 100
 _NOT_ABOUT = (1 << 63) - 1
 
 
-class NameSpan(NamedTuple):
+class QuestionSpan(NamedTuple):
     """A run of words that may be a name: its text, where it stands, and the id of the entity of that name.
 
     A tuple, since a question makes hundreds of them.
@@ -131,7 +129,7 @@ class Named:
     all_ids: frozenset[str] = frozenset()
 
 
-def question_spans(question: str) -> list[NameSpan]:
+def question_spans(question: str) -> list[QuestionSpan]:
     """Return every run of words that may be a name, each id once."""
     units = [match.span() for _, match in zip(range(_MOST_UNITS), _UNIT.finditer(question), strict=False)]
     # Who writes capitals, other than at the start and in "I", writes them in long names too.
@@ -144,7 +142,7 @@ def question_spans(question: str) -> list[NameSpan]:
         for last, (_, end) in enumerate(units[first : first + _LONGEST], start=first)
         if last - first < longest or (begins[first] and begins[last])
     ]
-    return [NameSpan(question[start:end], start, end, id_) for id_, (start, end) in _by_id(question, runs).items()]
+    return [QuestionSpan(question[start:end], start, end, id_) for id_, (start, end) in _by_id(question, runs).items()]
 
 
 def passage_runs(text: str, extracted: Iterable[str] = ()) -> dict[str, tuple[int, int]]:
@@ -182,7 +180,16 @@ def _name_runs(text: str, extracted: _NamedParts) -> list[tuple[int, int]]:
     units = [match.span() for match in _UNIT.finditer(text)]
     # Where numbers start and end within longer ones, such as 192.168.0.1: these parts are no names.
     inner = {place for match in _NUMBERS_JOINED.finditer(text) for place in (match.start() + 1, match.end())}
-    ends = _sentence_ends(text, units)
+    # Where sentences surely end, and where the text does; after an initial or "Bros." a name may go on.
+    begins = {end: start for start, end in units}
+    ends: list[int] = []
+    for match in _STOP.finditer(text):
+        stop = match.start()
+        begin = begins.get(stop)
+        is_small = begin is not None and text[begin].islower() and text[stop + 1 : stop + 2].isspace()
+        if is_small or text[stop] not in _UNSURE_STOPS:
+            ends.append(stop)
+    ends.append(len(text))
     runs: list[tuple[int, int]] = []
     bounds = [place for place, (start, _) in enumerate(units) if text[start] <= "Z" or _begins_name(text[start])]
     for order, first in enumerate(bounds):
@@ -201,19 +208,6 @@ def _name_runs(text: str, extracted: _NamedParts) -> list[tuple[int, int]]:
         if len(runs) >= _MOST_RUNS:
             break
     return runs
-
-
-def _sentence_ends(text: str, units: Iterable[tuple[int, int]]) -> list[int]:
-    """Return where sentences surely end, and where the text does; after an initial or "Bros." a name may go on."""
-    begins = {end: start for start, end in units}
-    ends: list[int] = []
-    for match in _STOP.finditer(text):
-        stop = match.start()
-        begin = begins.get(stop)
-        is_small = begin is not None and text[begin].islower() and text[stop + 1 : stop + 2].isspace()
-        if is_small or text[stop] not in _UNSURE_STOPS:
-            ends.append(stop)
-    return [*ends, len(text)]
 
 
 def _begins_name(sign: str) -> bool:
@@ -247,7 +241,7 @@ def _key(run: str) -> str:
     return entity_key(_SPACE.sub(" ", unicodedata.normalize("NFKC", run)))
 
 
-def link_entities(spans: Sequence[NameSpan], places: Mapping[str, EntityPlaces]) -> Named:
+def link_entities(spans: Sequence[QuestionSpan], places: Mapping[str, EntityPlaces]) -> Named:
     """Return the entities among the runs of a question, given where those that exist are mentioned."""
     known = [span for span in spans if span.entity_id in places]
     linked = tuple(
@@ -269,7 +263,7 @@ def named_in_passage(
         places: Where those that exist are mentioned.
     """
     known = [
-        NameSpan(text[start:end], start, end, id_)
+        QuestionSpan(text[start:end], start, end, id_)
         for id_, (start, end) in runs.items()
         if (told := places.get(id_)) is not None and any(about != chunk_id for about in told.chunk_ids[: told.subjects])
     ]
@@ -295,12 +289,16 @@ def is_one_word(name: str) -> bool:
     return len(name) <= 2 if _HAN.search(name) else len(name.split()) == 1
 
 
-def _longest(spans: Sequence[NameSpan]) -> list[NameSpan]:
-    return [span for span in spans if not any(_is_within(span, other) for other in spans)]
-
-
-def _is_within(span: NameSpan, other: NameSpan) -> bool:
-    return other.start <= span.start and span.end <= other.end and other.end - other.start > span.end - span.start
+def _longest(spans: Sequence[QuestionSpan]) -> list[QuestionSpan]:
+    """Return the spans that lie within no longer one."""
+    return [
+        span
+        for span in spans
+        if not any(
+            other.start <= span.start and span.end <= other.end and other.end - other.start > span.end - span.start
+            for other in spans
+        )
+    ]
 
 
 # Names in a question that are misspelt: words that stand in no document, read as a near one that does.
@@ -328,7 +326,15 @@ async def respell(store: StoreView, question: str, named: Named, near: Sequence[
         named: What it names; nothing of that is doubted.
         near: Ids of chunks near it by vector, nearest first.
     """
-    words = _doubtful(question, named)
+    # Words outside of known names that may be part of one; without any capital, all may be.
+    has_capitals = any(character.isupper() for character in question[1:])
+    free = (
+        word
+        for word in _WORD.finditer(question)
+        if not any(entity.start < word.end() and word.start() < entity.end for entity in named.longest)
+    )
+    cased = (word for word in free if (word[0][0].isupper() if has_capitals else word[0].lower() != word[0].upper()))
+    words = list(islice(cased, _MOST_WORDS))
     phrases = [terms(word.group()) for word in words]
     if not near or not any(phrases):
         return Respelt(question)
@@ -338,18 +344,6 @@ async def respell(store: StoreView, question: str, named: Named, near: Sequence[
         return Respelt(question)
     chunks = await store.records.get_chunks(near[:_CHUNKS_READ])
     return _read(question, unknown, [chunk.text for chunk in chunks])
-
-
-def _doubtful(question: str, named: Named) -> list[re.Match[str]]:
-    """Return the words outside of known names that may be part of one; without any capital, all may be."""
-    has_capitals = any(character.isupper() for character in question[1:])
-    free = (
-        word
-        for word in _WORD.finditer(question)
-        if not any(entity.start < word.end() and word.start() < entity.end for entity in named.longest)
-    )
-    cased = (word for word in free if (word[0][0].isupper() if has_capitals else word[0].lower() != word[0].upper()))
-    return list(islice(cased, _MOST_WORDS))
 
 
 def _read(question: str, words: Iterable[re.Match[str]], texts: Iterable[str]) -> Respelt:
@@ -387,7 +381,7 @@ _MOST_PHRASES = 32
 _PER_PHRASE = 8
 
 
-def alias_spans(question: str, spans: Sequence[NameSpan], named: Named) -> list[NameSpan]:
+def alias_spans(question: str, spans: Sequence[QuestionSpan], named: Named) -> list[QuestionSpan]:
     """Return the runs of a question that may be aliases: like a name, short, and not within a name that was found.
 
     A question without any capital is taken as one whose writer left them out: every run of it may be one.
@@ -405,8 +399,8 @@ def alias_spans(question: str, spans: Sequence[NameSpan], named: Named) -> list[
 
 
 async def find_aliases(
-    store: StoreView, spans: Sequence[NameSpan], mentions: int
-) -> tuple[list[NameSpan], dict[str, EntityPlaces]]:
+    store: StoreView, spans: Sequence[QuestionSpan], mentions: int
+) -> tuple[list[QuestionSpan], dict[str, EntityPlaces]]:
     """Return the runs that are an alias, with the id of the entity whose alias they are, and where these are mentioned.
 
     Args:
@@ -414,7 +408,7 @@ async def find_aliases(
         spans: What `alias_spans` gave.
         mentions: Mentions read of each.
     """
-    phrases: dict[tuple[str, ...], list[NameSpan]] = {}
+    phrases: dict[tuple[str, ...], list[QuestionSpan]] = {}
     for span in spans:
         words = tuple(terms(span.text))
         if words and (words in phrases or len(phrases) < _MOST_PHRASES):
@@ -430,20 +424,16 @@ async def find_aliases(
     if not wanted:
         return [], {}
     evidence, _ = await store.records.get_evidence(wanted, [], mentions)
-    aliases = _aliases(evidence)
-    found = [span._replace(entity_id=aliases[span.entity_id].id) for span in tried if span.entity_id in aliases]
-    return found, {item.id: places_of(item, mentions) for item in aliases.values()}
-
-
-def _aliases(evidence: Sequence[EntityEvidence]) -> dict[str, EntityEvidence]:
-    """Return, per id of a name, the entity that most mentions of this name count for; ties by id."""
+    # Per id of a name, the entity that most mentions of this name count for; ties by id.
     counted: dict[str, tuple[int, str, EntityEvidence]] = {}
     for item in evidence:
         for name, count in item.names.items():
             id_ = name_to_entity_id(name)
             if item.leading and (id_ not in counted or (-count, item.id) < counted[id_][:2]):
                 counted[id_] = (-count, item.id, item)
-    return {id_: item for id_, (_, _, item) in counted.items()}
+    aliases = {id_: item for id_, (_, _, item) in counted.items()}
+    found = [span._replace(entity_id=aliases[span.entity_id].id) for span in tried if span.entity_id in aliases]
+    return found, {item.id: places_of(item, mentions) for item in aliases.values()}
 
 
 async def find_similar(
@@ -494,8 +484,13 @@ async def near_entities(store: Store, name: str, view: StoreView | None = None) 
     slips = min(_MOST_SLIPS_OF_NAMES, len(key) // _CHARACTERS_PER_SLIP)
     if not slips:
         return []
+    # Parts of which hardly any name that differs by so many slips has none.
+    size = -(-len(key) // (slips + 1))
+    parts = [key[start : start + size] for start in range(0, len(key), size)]
+    if len(key) < _LONG:
+        parts = [key[:2], *(key[start : start + 3] for start in range(len(key) - 2))]
     ids: dict[str, None] = {}
-    for part in _parts(key, slips):
+    for part in parts:
         ids |= dict.fromkeys(await store.names.find_names(part, _CANDIDATES))
     entities = await (view or store).graph.get_entities(list(ids))
     ranked: list[tuple[int, Entity]] = []
@@ -506,19 +501,6 @@ async def near_entities(store: Store, name: str, view: StoreView | None = None) 
     ranked.sort(key=lambda item: (item[0], -item[1].degree, item[1].name))
     return [entity for distance, entity in ranked if distance <= slips]
 
-
-def _parts(key: str, slips: int) -> list[str]:
-    """Return parts of a key of which hardly any name that differs by so many slips has none."""
-    if len(key) < _LONG:
-        return [key[:2], *(key[start : start + 3] for start in range(len(key) - 2))]
-    size = -(-len(key) // (slips + 1))
-    return [key[start : start + size] for start in range(0, len(key), size)]
-
-
-# Explicit paths between the entities that a question names, as in ESP32 -> MQTT -> WiFi.
-#
-# The first few entities are taken in the order of the question, and each pair of them is asked for its shortest
-# paths.
 
 # A question that asks for a connection names two or three things; more are a list.
 _MOST_ENTITIES = 3

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Literal, NotRequired, TypedDict, cast
 
-from heliograph.models import FIELD_SEPARATOR, GraphPath, Mode, chunk_details
+from heliograph.models import FIELD_SEPARATOR, Mode, chunk_details
 from heliograph.query.models import (
     Context,
     Failure,
@@ -137,7 +137,13 @@ def context_data(context: Context, include_chunk_content: bool = False) -> Conte
         "references": reference_data(context, include_chunk_content),
     }
     if context.paths is not None:
-        data["paths"] = [_path(path) for path in context.paths]
+        data["paths"] = [
+            {
+                "entities": [entity.name for entity in path.entities],
+                "relations": [relation.description for relation in path.relations],
+            }
+            for path in context.paths
+        ]
     return data
 
 
@@ -156,10 +162,9 @@ def explanation_data(retrieval: Retrieval) -> dict[str, Any] | None:
     trace = retrieval.trace
     if trace is None:
         return None
-    keywords = retrieval.keywords
     return {
         "mode": retrieval.mode.value,
-        "keywords": {"high_level": list(keywords.high_level), "low_level": list(keywords.low_level)},
+        "keywords": _keywords(retrieval),
         "respelt": retrieval.respelt,
         "understanding": None if retrieval.understanding is None else _understanding(retrieval.understanding),
         "chunks": [
@@ -185,10 +190,7 @@ def retrieval_metadata(retrieval: Retrieval) -> dict[str, Any]:
     """Return mode, keywords and counts, and what went wrong if something did."""
     metadata: dict[str, Any] = {
         "query_mode": retrieval.mode.value,
-        "keywords": {
-            "high_level": list(retrieval.keywords.high_level),
-            "low_level": list(retrieval.keywords.low_level),
-        },
+        "keywords": _keywords(retrieval),
     }
     if retrieval.failure:
         metadata |= {"failure_reason": retrieval.failure.value, "mode": retrieval.mode.value}
@@ -202,6 +204,10 @@ def retrieval_metadata(retrieval: Retrieval) -> dict[str, Any]:
     if retrieval.timings:
         metadata["timings"] = {stage: round(seconds, 6) for stage, seconds in retrieval.timings.items()}
     return metadata
+
+
+def _keywords(retrieval: Retrieval) -> dict[str, list[str]]:
+    return {name: list(words) for name, words in asdict(retrieval.keywords).items()}
 
 
 def _understanding(found: Understanding) -> dict[str, Any]:
@@ -277,13 +283,6 @@ def _chunk_row(item: RetrievedChunk) -> ChunkData:
     if item.scores:
         row["scores"] = {name: round(score, 6) for name, score in item.scores.items()}
     return row
-
-
-def _path(path: GraphPath) -> dict[str, Any]:
-    return {
-        "entities": [entity.name for entity in path.entities],
-        "relations": [relation.description for relation in path.relations],
-    }
 
 
 def _reference(reference: Reference) -> ReferenceData:

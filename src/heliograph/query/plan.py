@@ -17,7 +17,7 @@ from enum import StrEnum
 from numbers import Integral
 from operator import index
 from string import Template
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from heliograph.chat.base import ChatMessage, ChatModel, ChatRequest, Purpose
 from heliograph.errors import BadModelReply, InvalidRequestError
@@ -73,11 +73,6 @@ def channels_of(mode: Mode) -> tuple[Channel, ...]:
 def is_fused(channels: Iterable[Channel]) -> bool:
     """Return whether chunks found through these channels are ranked by one fused search."""
     return any(channel in FUSED_CHANNELS and channel is not Channel.VECTOR for channel in channels)
-
-
-def is_understood(mode: Mode) -> bool:
-    """Return whether a mode asks first what kind of question it is, and searches accordingly."""
-    return mode is Mode.AUTO
 
 
 # The few numbers of fused retrieval, each with its reason; `docs/retrieval.md` says what they do.
@@ -314,8 +309,12 @@ def make_plan(question: str, param: QueryParam, settings: QuerySettings, readabl
     Raises:
         InvalidRequestError: Something cannot be served as given.
     """
-    _check_type("param", param, QueryParam)
-    mode = _checked_mode(param.mode)
+    if not isinstance(param, QueryParam):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidRequestError(f"param is {param!r:.200}; give a {QueryParam.__module__}.{QueryParam.__name__}")
+    try:
+        mode = Mode(param.mode)
+    except ValueError:
+        raise InvalidRequestError(f"mode is {param.mode!r}; use one of {', '.join(Mode)}") from None
     added = _added_channels(param, mode)
     items = _items("conversation_history", param.conversation_history or (), "messages")
     messages = [_message(index, item) for index, item in enumerate(items)]
@@ -362,18 +361,12 @@ def check_length(question: str, mode: Mode) -> None:
     Raises:
         InvalidRequestError: It is too short.
     """
-    if channels_of(mode) and _weight(question) < _LEAST_WEIGHT:
+    start = question[:_LEAST_WEIGHT]
+    if channels_of(mode) and len(start) + len(_WIDE.findall(start)) < _LEAST_WEIGHT:
         raise InvalidRequestError(
             f"the question {question!r} is too short to search for; use at least {_LEAST_WEIGHT} characters, where "
             "each Chinese, Japanese or Korean one counts as 2, or mode 'bypass'"
         )
-
-
-def _checked_mode(mode: Mode | str) -> Mode:
-    try:
-        return Mode(mode)
-    except ValueError:
-        raise InvalidRequestError(f"mode is {mode!r}; use one of {', '.join(Mode)}") from None
 
 
 def _added_channels(param: QueryParam, mode: Mode) -> tuple[Channel, ...]:
@@ -400,11 +393,6 @@ def _checked_question(question: str, mode: Mode, max_characters: int) -> str:
     return text
 
 
-def _weight(text: str) -> int:
-    start = text[:_LEAST_WEIGHT]
-    return len(start) + len(_WIDE.findall(start))
-
-
 def _keyword_list(name: str, value: object) -> tuple[str, ...]:
     if value is None:
         return ()
@@ -425,11 +413,6 @@ def _message(index: int, item: object) -> ChatMessage:
             "with role 'system', 'user' or 'assistant'"
         )
     return ChatMessage(role, _text("content", content))
-
-
-def _check_type(name: str, value: object, kind: type) -> None:
-    if not isinstance(value, kind):
-        raise InvalidRequestError(f"{name} is {value!r:.200}; give a {kind.__module__}.{kind.__name__}")
 
 
 def _count(name: str, value: object, default: int, maximum: int | None = None, *, least: int = 1) -> int:
@@ -481,8 +464,6 @@ def _items(name: str, value: object, kind: str) -> Sequence[Any]:
     return value
 
 
-# Which words a question is searched with.
-
 # A model that loops can name thousands.
 _MAX_KEYWORDS = 64
 _MAX_KEYWORD_LENGTH = 512
@@ -512,26 +493,22 @@ async def find_keywords(plan: Plan, chat: ChatModel | None) -> FoundKeywords:
     """
     if plan.keywords is not None:
         found = FoundKeywords(plan.keywords)
-    elif chat is not None:
-        found = await _ask(plan, chat)
-    else:
+    elif chat is None:
         found = FoundKeywords(await asyncio.to_thread(local_keywords, plan.question))
+    else:
+        language = plan.keyword_language or "the language of the question"
+        prompt = Template(load_prompt("keywords")).substitute(language=language)
+        messages = (ChatMessage("system", prompt), ChatMessage("user", f"Question: {plan.question}"))
+        usage = Usage()
+        try:
+            request = ChatRequest(messages, Purpose.KEYWORDS, json_mode=True, needed_tokens=_NEEDED_TOKENS)
+            reply = await chat.complete(request)
+            usage = Usage() if reply.from_cache else reply.usage
+            found = FoundKeywords(parse_keywords(reply.text), usage=usage)
+        except BadModelReply as error:
+            warning = f"the chat model gave no usable keywords ({error}); they were found locally"
+            found = FoundKeywords(await asyncio.to_thread(local_keywords, plan.question), (warning,), usage)
     return _mend_empty(plan, found)
-
-
-async def _ask(plan: Plan, chat: ChatModel) -> FoundKeywords:
-    language = plan.keyword_language or "the language of the question"
-    prompt = Template(load_prompt("keywords")).substitute(language=language)
-    messages = (ChatMessage("system", prompt), ChatMessage("user", f"Question: {plan.question}"))
-    usage = Usage()
-    try:
-        request = ChatRequest(messages, Purpose.KEYWORDS, json_mode=True, needed_tokens=_NEEDED_TOKENS)
-        reply = await chat.complete(request)
-        usage = Usage() if reply.from_cache else reply.usage
-        return FoundKeywords(parse_keywords(reply.text), usage=usage)
-    except BadModelReply as error:
-        warning = f"the chat model gave no usable keywords ({error}); they were found locally"
-        return FoundKeywords(await asyncio.to_thread(local_keywords, plan.question), (warning,), usage)
 
 
 def _mend_empty(plan: Plan, found: FoundKeywords) -> FoundKeywords:
@@ -588,16 +565,16 @@ def _words(value: Any) -> tuple[str, ...]:
         return _unique(str(word) for word in value.values() if isinstance(word, str))
     if not isinstance(value, list):
         return ()
-    return _unique(word for item in value for word in ([item] if isinstance(item, str) else _inner(item)))
-
-
-def _inner(item: Any) -> list[str]:
-    """Return what one element of a list says: a number itself, an object its first string."""
-    if isinstance(item, int | float) and not isinstance(item, bool):
-        return [str(item)]
-    if isinstance(item, Mapping):
-        return [word for word in item.values() if isinstance(word, str)][:1]
-    return []
+    words: list[str] = []
+    for item in cast("list[object]", value):
+        if isinstance(item, str):
+            words.append(item)
+        elif isinstance(item, int | float) and not isinstance(item, bool):
+            words.append(str(item))
+        elif isinstance(item, Mapping):
+            # Of an object its first string.
+            words += [word for word in item.values() if isinstance(word, str)][:1]
+    return _unique(words)
 
 
 def _unique(words: Iterable[str]) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from heliograph.calls.tasks import run_together
 from heliograph.chat.base import ChatModel
 from heliograph.embedding.base import EmbeddingModel
+from heliograph.models import Mode
 from heliograph.observing import Progress, StageClock
 from heliograph.query.channels import (
     ChunkPicks,
@@ -44,7 +45,7 @@ from heliograph.query.context.format import context_format, fit_budgets, fit_pat
 from heliograph.query.fusion import FusedHit, FusedHits, FusedSearch, SearchLimits
 from heliograph.query.linking import find_paths
 from heliograph.query.models import Failure, FoundPart, Keywords, ProcessingInfo, Retrieval
-from heliograph.query.plan import FUSED_CHANNELS, MAX_TOP_K, Channel, Plan, find_keywords, is_understood
+from heliograph.query.plan import FUSED_CHANNELS, MAX_TOP_K, Channel, Plan, find_keywords
 from heliograph.query.understanding import QuestionKind, Understanding, find_aspects, find_understanding, side_question
 from heliograph.rerank.base import Reranker
 from heliograph.settings import RerankSettings
@@ -94,7 +95,7 @@ class Retriever:
         """
         retrieval = Retrieval(plan.question, plan.mode, max_total_tokens=plan.max_total_tokens)
         clock = StageClock()
-        if is_understood(plan.mode):
+        if plan.mode is Mode.AUTO:
             progress("understanding_question")
             with clock.measure("understanding"):
                 understood = await find_understanding(plan.question, chat, plan.keyword_language)
@@ -161,7 +162,15 @@ class Retriever:
             paths = None
             if Channel.GRAPH in plan.channels:
                 paths = await find_paths(graph, [entity.id for entity in fused.linked])
-        retrieval = replace(_as_searched(plan, retrieval, fused), parts=fused.parts)
+        retrieval = replace(retrieval, parts=fused.parts)
+        if fused.respelt:
+            changes = ((item.written, item.read) for item in fused.respelt.changes)
+            read = (f"{old!r} stands in no document that was searched and is read as {new!r}" for old, new in changes)
+            warnings = (*retrieval.warnings, *read)
+            retrieval = replace(retrieval, respelt=fused.respelt.question, warnings=warnings)
+        if not plan.needs_keywords:
+            names = tuple(dict.fromkeys(entity.name for entity in fused.linked))
+            retrieval = replace(retrieval, keywords=Keywords(low_level=names))
         form = context_format(plan.context_format)
         with clock.measure("select"):
             paths, room = fit_paths(form, paths, room_for_rows(plan, form))
@@ -266,21 +275,6 @@ class Retriever:
         return replace(merged, ids=ids, picks=[joined, *others], scores=scores)
 
 
-def _as_searched(plan: Plan, retrieval: Retrieval, fused: FusedHits) -> Retrieval:
-    """Return a retrieval with corrected names, and linked names as keywords where there were none."""
-    if fused.respelt:
-        changes = ((item.written, item.read) for item in fused.respelt.changes)
-        read = (f"{old!r} stands in no document that was searched and is read as {new!r}" for old, new in changes)
-        warnings = (*retrieval.warnings, *read)
-        retrieval = replace(retrieval, respelt=fused.respelt.question, warnings=warnings)
-    if plan.needs_keywords:
-        return retrieval
-    names = tuple(dict.fromkeys(entity.name for entity in fused.linked))
-    return replace(retrieval, keywords=Keywords(low_level=names))
-
-
-Vector = NDArray[np.float32]
-
 # What mode `auto` does differently from `fusion`, and why.
 #
 # | kind | search |
@@ -291,14 +285,14 @@ Vector = NDArray[np.float32]
 # | aggregate | wider: twice the chunks |
 # | global | broad: twice the chunks, entities and relations; also once for each aspect, and documents take turns |
 #
-# The first hits of the plain search keep their places (`_HEAD`), but for the best hit of a side that is not among them;
-# behind them all take turns. So `auto` finds in its first hits what `fusion` finds, and what is misread costs little. A
-# question of several parts is searched part by part as well, whatever its kind; its parts and the whole take turns from
-# the first place on. An account of a whole subject is spread over documents, those first that its words, its meaning
-# and its aspects agree on. `leaders` names the chunks, one for each side or part, that must outlive every cut.
+# The first hits of the plain search keep their places (`_KEPT_FIRST`), but for the best hit of a side that is not among
+# them; behind them all take turns. So `auto` finds in its first hits what `fusion` finds, and what is misread costs
+# little. A question of several parts is searched part by part as well, whatever its kind; its parts and the whole take
+# turns from the first place on. An account of a whole subject is spread over documents, those first that its words, its
+# meaning and its aspects agree on. `leaders` names the chunks, one for each side or part, that must outlive every cut.
 
 # First hits that further searches may not push down.
-_HEAD = 5
+_KEPT_FIRST = 5
 # Of a side's or a part's hits the first ones: if one of them is among the first hits already, its evidence is there. Of
 # a part that is not understood on its own ("who goes with him?") the very first ones may be anything.
 _SEEN = 4
@@ -360,7 +354,14 @@ class AutoSearch:
         is_account = understanding.kind is QuestionKind.GLOBAL
         whole = await self._search.search(question, vector, replace(limits, rounds=rounds, is_account=is_account))
         if is_account and not understanding.parts:
-            return await self._account(question, whole, limits)
+            # For every aspect as well, by vectors and words, which is cheap; and documents take turns.
+            aspects = find_aspects(whole.respelt.question if whole.respelt else question)
+            vectors = (await self._embedding.embed(aspects, "query")).vectors if aspects else ()
+            plain = replace(limits, channels=limits.channels.intersection(_PLAIN), is_read=True, is_account=True)
+            found = await run_together(
+                *(self._search.search(aspect, vector, plain) for aspect, vector in zip(aspects, vectors, strict=True))
+            )
+            return _spread(whole, found, limits.hits)
         sides = [side_question(question, understanding.sides, side) for side in understanding.sides]
         pieces = sides or list(understanding.parts)
         if pieces:
@@ -377,30 +378,19 @@ class AutoSearch:
             return replace(shared, hits=_spread(whole, found, limits.hits).hits) if is_account else shared
         return whole
 
-    async def _account(self, question: str, whole: FusedHits, limits: SearchLimits) -> FusedHits:
-        """Search for every aspect as well, by vectors and words, which is cheap; and let documents take turns."""
-        aspects = find_aspects(whole.respelt.question if whole.respelt else question)
-        vectors = (await self._embedding.embed(aspects, "query")).vectors if aspects else ()
-        plain = replace(limits, channels=limits.channels.intersection(_PLAIN), is_read=True, is_account=True)
-        found = await run_together(
-            *(self._search.search(aspect, vector, plain) for aspect, vector in zip(aspects, vectors, strict=True))
-        )
-        return _spread(whole, found, limits.hits)
-
 
 def _merged(whole: FusedHits, pieces: Sequence[FusedHits], limit: int) -> FusedHits:
     """Return the whole question's first hits, then everybody's in turn; the best of each piece gets to the front."""
-    order = dict.fromkeys(whole.chunk_ids[:_HEAD])
+    order = dict.fromkeys(whole.chunk_ids[:_KEPT_FIRST])
     lists = [whole, *pieces]
     for turn in zip_longest(*(hits.chunk_ids for hits in lists)):
         order.update(dict.fromkeys(chunk_id for chunk_id in turn if chunk_id is not None))
     # A piece is led by one of its best that the whole question found too, else by its best.
-    head = whole.chunk_ids[:_HEAD]
+    head = whole.chunk_ids[:_KEPT_FIRST]
     leaders = [
         next((id_ for id_ in hits.chunk_ids[:_SEEN] if id_ in head), hits.chunk_ids[0]) for hits in pieces if hits.hits
     ]
-    known: Mapping[str, FusedHit] = {hit.chunk_id: hit for hits in reversed(lists) for hit in hits.hits}
-    hits = _by_place([known[chunk_id] for chunk_id in with_leaders(list(order), leaders, _HEAD)[:limit]])
+    hits = _by_place(with_leaders(list(order), leaders, _KEPT_FIRST)[:limit], lists[::-1])
     entities = round_robin([hits.entities for hits in lists], key=str)
     return replace(whole, hits=hits, leaders=tuple(dict.fromkeys(leaders)), entities=tuple(entities))
 
@@ -409,11 +399,10 @@ def _shared_out(whole: FusedHits, parts: Sequence[str], found: Sequence[FusedHit
     """Return the parts' hits and the whole question's in turn, so that each part has its share of places and budget."""
     lists = [*found, whole]
     order = list(dict.fromkeys(id_ for turn in zip_longest(*(hits.chunk_ids for hits in lists)) for id_ in turn if id_))
-    known: Mapping[str, FusedHit] = {hit.chunk_id: hit for hits in (*found, whole) for hit in hits.hits}
     entities = round_robin([hits.entities for hits in (whole, *found)], key=str)
     return replace(
         whole,
-        hits=_by_place([known[chunk_id] for chunk_id in order[:limit]]),
+        hits=_by_place(order[:limit], lists),
         leaders=tuple(dict.fromkeys(hits.chunk_ids[0] for hits in found if hits.hits)),
         entities=tuple(entities),
         parts=tuple(
@@ -444,10 +433,10 @@ def _spread(whole: FusedHits, aspects: Sequence[FusedHits], limit: int) -> Fused
     for chunk_id in round_robin([hits.chunk_ids for hits in lists], key=str):
         groups[sources[chunk_id]].append(chunk_id)
     order = [chunk_id for turn in zip_longest(*groups.values()) for chunk_id in turn if chunk_id is not None]
-    known: Mapping[str, FusedHit] = {hit.chunk_id: hit for hits in reversed(lists) for hit in hits.hits}
-    return replace(whole, hits=_by_place([known[chunk_id] for chunk_id in order[:limit]]), sources=sources)
+    return replace(whole, hits=_by_place(order[:limit], lists[::-1]), sources=sources)
 
 
-def _by_place(hits: Sequence[FusedHit]) -> tuple[FusedHit, ...]:
-    """Return hits scored by their place, since scores of different searches do not compare."""
-    return tuple(replace(hit, score=1.0 / place) for place, hit in enumerate(hits, start=1))
+def _by_place(chunk_ids: Sequence[str], lists: Sequence[FusedHits]) -> tuple[FusedHit, ...]:
+    """Return the hits of these chunks, the last ones found, scored by place: scores of searches do not compare."""
+    known: Mapping[str, FusedHit] = {hit.chunk_id: hit for hits in lists for hit in hits.hits}
+    return tuple(replace(known[chunk_id], score=1.0 / place) for place, chunk_id in enumerate(chunk_ids, start=1))

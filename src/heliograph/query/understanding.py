@@ -25,8 +25,6 @@ from heliograph.text.chinese import tag_words
 from heliograph.text.patterns import late_pattern
 from heliograph.text.phrases import SentenceReading, read_texts
 
-# What is understood of a question, frozen.
-
 
 class QuestionKind(StrEnum):
     """What a question asks for; the first four are the seed's, the others ours."""
@@ -495,8 +493,16 @@ def _merge(pieces: Sequence[str], chinese: bool) -> list[str]:
     for piece in pieces:
         has_asked = has_asked or _has_interrogative(piece, chinese, is_first=not waiting)
         waiting.append(piece)
+        if not has_asked:
+            continue
         # Joined only where something is asked, so that many pieces that ask nothing cost no more than their length.
-        if has_asked and _is_long_enough(whole := comma.join(waiting), chinese, is_later=bool(merged)):
+        whole = comma.join(waiting)
+        if chinese:
+            # A later one as short as "用哪个键" says how the one before it is meant.
+            is_long = len(whole.rstrip("?？")) > _LEAST_HAN + (2 if merged and not _ALSO_OF.match(whole) else -1)
+        else:
+            is_long = len(whole.split()) >= _LEAST_WORDS or (bool(merged) and _BARE.match(whole) is not None)
+        if is_long:
             merged.append(whole)
             waiting, has_asked = [], False
     if waiting and merged:
@@ -508,13 +514,6 @@ def _has_interrogative(piece: str, chinese: bool, *, is_first: bool) -> bool:
     if chinese:
         return _INTERROGATIVE_ZH.search(piece) is not None or _ALSO_OF.match(piece) is not None
     return _INTERROGATIVE.search(piece) is not None or (is_first and _ASKS_FROM_START.match(piece) is not None)
-
-
-def _is_long_enough(whole: str, chinese: bool, *, is_later: bool) -> bool:
-    if chinese:
-        # A later one as short as "用哪个键" says how the one before it is meant.
-        return len(whole.rstrip("?？")) > _LEAST_HAN + (2 if is_later and not _ALSO_OF.match(whole) else -1)
-    return len(whole.split()) >= _LEAST_WORDS or (is_later and _BARE.match(whole) is not None)
 
 
 def _standing_alone(part: str, before: Sequence[str], entities: Sequence[str]) -> str:
@@ -610,18 +609,16 @@ def find_aspects(question: str) -> tuple[str, ...]:
     return (subject, *(f"{subject}: {other}" for other in others))[:_MOST_ASPECTS]
 
 
-# Understanding a question without a model: cue words, names, coordination.
-#
-# The same question gives the same understanding. Nothing is added that the question does not say: `entities` are its
-# names and `expansions` its other content words.
-
 _MAX_WORDS = 64
 # What comes later in a question of pages is material, not the question.
 LONGEST_READ = 4_000
 
 
 def understand_by_rules(question: str) -> Understanding:
-    """Return what rules find in a question; takes about a millisecond, so it belongs into a thread."""
+    """Return what rules find in a question; takes about a millisecond, so it belongs into a thread.
+
+    Nothing is added that the question does not say: `expansions` are its content words besides the names.
+    """
     text = question[:LONGEST_READ]
     (sentences,) = read_texts([text])
     entities = _names(sentences)
@@ -665,8 +662,6 @@ def _unique(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for word in words if word.strip()))[:_MAX_WORDS]
 
 
-# Reading what a chat model says about a question; what it leaves out or garbles is filled in from the rules.
-
 _KINDS = (
     (QuestionKind.COMPARE, late_pattern(r"compar|contrast|比较|对比")),
     (QuestionKind.HOW_TO, late_pattern(r"how|instruct|procedure|操作|步骤|方法")),
@@ -693,7 +688,9 @@ def read_understanding(reply: str, question: str, by_rules: Understanding) -> Un
         BadModelReply: The reply names no kind of question.
     """
     objects = list(objects_in(reply))
-    kind = _kind(_first(objects, ("type", "kind", "intent", "question_type", "类型")))
+    said = _first(objects, ("type", "kind", "intent", "question_type", "类型"))
+    said = said.casefold().replace("-", "_") if isinstance(said, str) else ""
+    kind = next((kind for kind, pattern in _KINDS if pattern.search(said)), None)
     if kind is None:
         raise BadModelReply(f"the reply names no kind of question: {reply!r:.200}; try a more capable chat model")
     entities = _words(_first(objects, ("entities", "entity", "实体")), _MAX_REPLY_WORDS) or by_rules.entities
@@ -712,11 +709,6 @@ def read_understanding(reply: str, question: str, by_rules: Understanding) -> Un
         sides=sides,
         by_model=True,
     )
-
-
-def _kind(value: object) -> QuestionKind | None:
-    text = str(value).casefold().replace("-", "_") if isinstance(value, str) else ""
-    return next((kind for kind, pattern in _KINDS if pattern.search(text)), None)
 
 
 def _first(objects: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Any:

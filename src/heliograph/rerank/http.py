@@ -31,7 +31,7 @@ from heliograph.settings import RerankSettings
 # `BadModelReply`; the search then keeps its own order. Results may be fewer than texts, and in any order.
 
 
-def read_results(body: object, form: Service, sent: int, service: str) -> list[RerankHit]:
+def read_results(body: object, form: Form, sent: int, service: str) -> list[RerankHit]:
     """Return the hits of a reply, best first, of equals the one that was sent first.
 
     Args:
@@ -43,38 +43,29 @@ def read_results(body: object, form: Service, sent: int, service: str) -> list[R
     Raises:
         BadModelReply: It is not what was asked for; says what is wrong with it.
     """
+    found = body
+    for key in form.results_path:
+        found = _field(found, key)
+    if not isinstance(found, list):
+        detail = clean_detail(error_message(body))
+        raise _bad(service, f"no list of results (it said: {detail})" if detail else "no list of results")
     scores: dict[int, float] = {}
-    for result in _results(body, form.results_path, service):
+    for result in cast("list[object]", found):
         index, score = _field(result, form.index_key), _field(result, form.score_key)
         if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < sent:
             raise _bad(service, f"the index {index!r:.80}, where 0 to {sent - 1} were sent")
         if index in scores:
             raise _bad(service, f"the index {index} twice")
-        scores[index] = _score(score, index, service)
+        # An integer of hundreds of digits is JSON, but no float.
+        is_number = isinstance(score, int | float) and not isinstance(score, bool) and abs(score) < 1e300
+        if not is_number or not math.isfinite(score):
+            raise _bad(service, f"the score {score!r:.80} for index {index}, which is not a finite number")
+        scores[index] = float(score)
     return sorted((RerankHit(index, score) for index, score in scores.items()), key=lambda hit: (-hit.score, hit.index))
-
-
-def _results(body: object, results_path: Sequence[str], service: str) -> list[object]:
-    found = body
-    for key in results_path:
-        found = _field(found, key)
-    if isinstance(found, list):
-        return cast("list[object]", found)
-    detail = clean_detail(error_message(body))
-    raise _bad(service, f"no list of results (it said: {detail})" if detail else "no list of results")
 
 
 def _field(value: object, key: str) -> Any:
     return cast("Mapping[str, Any]", value).get(key) if isinstance(value, Mapping) else None
-
-
-def _score(score: object, index: int, service: str) -> float:
-    if isinstance(score, int | float) and not isinstance(score, bool):
-        # An integer of hundreds of digits is JSON, but no float.
-        number = float(score) if abs(score) < 1e300 else math.inf
-        if math.isfinite(number):
-            return number
-    raise _bad(service, f"the score {score!r:.80} for index {index}, which is not a finite number")
 
 
 def _bad(service: str, what: str) -> BadModelReply:
@@ -91,7 +82,7 @@ _DEFAULT_MODEL = "bge-reranker-v2-m3"
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class Form:
     """How one kind of service is called.
 
     Attributes:
@@ -134,7 +125,7 @@ def _jina_body(model: str, query: str, texts: Sequence[str]) -> Mapping[str, Any
     return {**_plain_body(model, query, texts), "return_documents": False}
 
 
-_DASHSCOPE = Service(
+_DASHSCOPE = Form(
     "https://dashscope.aliyuncs.com/api/v1",
     "/services/rerank/text-rerank/text-rerank",
     "gte-rerank-v2",
@@ -145,22 +136,22 @@ _DASHSCOPE = Service(
     },
     ("output", "results"),
 )
-_SERVICES: Mapping[str, Service] = {
-    "": Service("", "/rerank", _DEFAULT_MODEL, _plain_body),
-    "cohere": Service("https://api.cohere.com/v2", "/rerank", "rerank-v3.5", _plain_body),
-    "jina": Service("https://api.jina.ai/v1", "/rerank", "jina-reranker-v2-base-multilingual", _jina_body),
-    "siliconflow": Service("https://api.siliconflow.cn/v1", "/rerank", f"BAAI/{_DEFAULT_MODEL}", _jina_body),
+_SERVICES: Mapping[str, Form] = {
+    "": Form("", "/rerank", _DEFAULT_MODEL, _plain_body),
+    "cohere": Form("https://api.cohere.com/v2", "/rerank", "rerank-v3.5", _plain_body),
+    "jina": Form("https://api.jina.ai/v1", "/rerank", "jina-reranker-v2-base-multilingual", _jina_body),
+    "siliconflow": Form("https://api.siliconflow.cn/v1", "/rerank", f"BAAI/{_DEFAULT_MODEL}", _jina_body),
     # Without the last a text beyond the window is refused; -1 stands for the window.
-    "vllm": Service(
+    "vllm": Form(
         "",
         "/rerank",
         _DEFAULT_MODEL,
         lambda model, query, texts: {**_plain_body(model, query, texts), "truncate_prompt_tokens": -1},
     ),
-    "xinference": Service("", "/rerank", _DEFAULT_MODEL, _jina_body),
-    "infinity": Service("", "/rerank", _DEFAULT_MODEL, _jina_body),
+    "xinference": Form("", "/rerank", _DEFAULT_MODEL, _jina_body),
+    "infinity": Form("", "/rerank", _DEFAULT_MODEL, _jina_body),
     # It serves one model.
-    "tei": Service(
+    "tei": Form(
         "",
         "/rerank",
         _DEFAULT_MODEL,
@@ -179,11 +170,6 @@ _SERVICES: Mapping[str, Service] = {
 }
 
 
-def find_service(provider: str) -> Service:
-    """Return how a provider of the settings is called; raises `KeyError` for `onnx`, which is no service."""
-    return _SERVICES[provider]
-
-
 # Services refuse an empty text; this stands for it.
 _EMPTY = "."
 
@@ -199,7 +185,7 @@ class HttpReranker(Reranker):
     """
 
     def __init__(self, settings: RerankSettings) -> None:
-        self._form = find_service(settings.provider)
+        self._form = _SERVICES[settings.provider]
         base_url = settings.base_url.strip()
         if not (base_url or self._form.address):
             raise SettingsError(
@@ -236,20 +222,18 @@ class HttpReranker(Reranker):
         if response.status_code >= 300:
             # A service's words may repeat the key, so they are not chained.
             raise error_from_response(response, self._service, self._key) from None
-        return read_results(self._decoded(response), self._form, len(documents), self._service)[:top_n]
-
-    async def close(self) -> None:
-        await self._client.aclose()
-
-    def _decoded(self, response: httpx.Response) -> object:
         try:
-            return response.json()
+            found = response.json()
         except (json.JSONDecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
             kind = response.headers.get("content-type", "no type")
             raise BadModelReply(
                 f"{self._service} sent what is not JSON ({kind!r:.80}, {type(error).__name__}); check that `base_url` "
                 "is the address of a rerank service"
             ) from None
+        return read_results(found, self._form, len(documents), self._service)[:top_n]
+
+    async def close(self) -> None:
+        await self._client.aclose()
 
 
 def _sendable(text: str) -> str:

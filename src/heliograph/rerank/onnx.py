@@ -13,7 +13,6 @@ from typing import Any, cast
 
 import numpy as np
 import onnxruntime
-from numpy.typing import NDArray
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors  # pyright: ignore[reportAttributeAccessIssue]
 
 from heliograph.calls.tasks import plan_runs
@@ -127,15 +126,6 @@ class TokenRow:
     type_ids: Sequence[int]
 
 
-def require_tokenizers() -> Any:
-    """Return the package.
-
-    Raises:
-        MissingDependencyError: It is not installed.
-    """
-    return import_optional("tokenizers", "rerank")
-
-
 class PairTokenizer:
     """A loaded `tokenizer.json`. Safe to use from several threads.
 
@@ -149,7 +139,7 @@ class PairTokenizer:
     """
 
     def __init__(self, path: Path, max_tokens: int) -> None:
-        package = require_tokenizers()
+        package = import_optional("tokenizers", "rerank")
         try:
             # The library raises bare `Exception`s.
             self._tokenizer = package.Tokenizer.from_file(str(path))
@@ -165,13 +155,10 @@ class PairTokenizer:
 
     def rows(self, query: str, documents: Sequence[str]) -> list[TokenRow]:
         """Return one row a document."""
-        question = self._cut(query)
+        ends, most = self._whole.encode(query, add_special_tokens=False).offsets, self._max_query_tokens
+        question = query if len(ends) <= most else query[: ends[most - 1][1]]
         encodings = self._tokenizer.encode_batch([(question, document) for document in documents])
         return [TokenRow(encoding.ids, encoding.type_ids) for encoding in encodings]
-
-    def _cut(self, query: str) -> str:
-        ends = self._whole.encode(query, add_special_tokens=False).offsets
-        return query if len(ends) <= self._max_query_tokens else query[: ends[self._max_query_tokens - 1][1]]
 
 
 # Runs a cross-encoder's graph on rows of tokens and turns what it says into scores from 0 to 1.
@@ -204,8 +191,16 @@ class CrossEncoderScorer:
     def __init__(self, path: Path, pad_id: int, threads: int) -> None:
         self._path = path
         self._pad_id = pad_id
+        options = onnxruntime.SessionOptions()
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        options.intra_op_num_threads = threads or cores
+        # Batches differ in shape, and what an arena keeps of the largest is more than it saves.
+        options.enable_cpu_mem_arena = False
+        options.enable_mem_pattern = False
+        options.log_severity_level = _ERRORS_ONLY
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         try:
-            self._session = onnxruntime.InferenceSession(str(path), _options(threads), ["CPUExecutionProvider"])
+            self._session = onnxruntime.InferenceSession(str(path), options, ["CPUExecutionProvider"])
         except _ONNXRUNTIME_ERRORS as error:
             raise ModelUnavailable(
                 f"onnxruntime {onnxruntime.__version__} cannot load {str(path)!r}: {error}; export the model again"
@@ -227,20 +222,6 @@ class CrossEncoderScorer:
             ModelUnavailable: The run failed, most likely for lack of memory.
             BadModelReply: What came out is not one score a row, or not finite.
         """
-        try:
-            output = np.asarray(self._session.run([self._output], self._feeds(rows))[0], np.float64)
-        except _ONNXRUNTIME_ERRORS as error:
-            raise ModelUnavailable(
-                f"the cross-encoder {str(self._path)!r} failed: {error}; if memory is short, use a quantised model"
-            ) from error
-        if output.shape not in {(len(rows),), (len(rows), 1), (len(rows), 2)} or not np.isfinite(output).all():
-            raise BadModelReply(
-                f"the cross-encoder {str(self._path)!r} gave {output.shape} numbers, not all of which are scores, "
-                f"for {len(rows)} pairs; name a model with one or two labels"
-            )
-        return self._scores(output.reshape(len(rows), -1))
-
-    def _feeds(self, rows: Sequence[TokenRow]) -> dict[str, NDArray[Any]]:
         shape = len(rows), max(len(row.ids) for row in rows)
         filled = {
             "input_ids": np.full(shape, self._pad_id, np.int64),
@@ -251,29 +232,24 @@ class CrossEncoderScorer:
             filled["input_ids"][place, : len(row.ids)] = row.ids
             filled["attention_mask"][place, : len(row.ids)] = 1
             filled["token_type_ids"][place, : len(row.ids)] = row.type_ids
-        return {name: filled[name].astype(width) for name, width in self._widths.items() if width is not None}
-
-    def _scores(self, output: NDArray[np.float64]) -> list[float]:
+        feeds = {name: filled[name].astype(width) for name, width in self._widths.items() if width is not None}
+        try:
+            output = np.asarray(self._session.run([self._output], feeds)[0], np.float64)
+        except _ONNXRUNTIME_ERRORS as error:
+            raise ModelUnavailable(
+                f"the cross-encoder {str(self._path)!r} failed: {error}; if memory is short, use a quantised model"
+            ) from error
+        if output.shape not in {(len(rows),), (len(rows), 1), (len(rows), 2)} or not np.isfinite(output).all():
+            raise BadModelReply(
+                f"the cross-encoder {str(self._path)!r} gave {output.shape} numbers, not all of which are scores, "
+                f"for {len(rows)} pairs; name a model with one or two labels"
+            )
+        output = output.reshape(len(rows), -1)
         if self._gives_scores:
             return output[:, -1].tolist()
         # Of two labels, the softmax of "yes" is the logistic function of the difference.
         logits = output[:, 0] if output.shape[1] == 1 else output[:, 1] - output[:, 0]
         return (1 / (1 + np.exp(-np.clip(logits, -500, 500)))).tolist()
-
-
-def _options(threads: int) -> Any:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads or _cores()
-    # Batches differ in shape, and what an arena keeps of the largest is more than it saves.
-    options.enable_cpu_mem_arena = False
-    options.enable_mem_pattern = False
-    options.log_severity_level = _ERRORS_ONLY
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return options
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 # The local cross-encoder as a `Reranker`: loaded when first asked, run batch by batch in a thread.
@@ -297,7 +273,8 @@ class OnnxReranker(Reranker):
 
     def __init__(self, settings: RerankSettings) -> None:
         self._files = find_files(settings.model_dir, settings.model_file)
-        require_tokenizers()
+        # If it is missing, that shows now and not with the first question.
+        import_optional("tokenizers", "rerank")
         folder = self._files.tokenizer.parent
         self._name = f"onnx:{folder.name}/{self._files.graph.relative_to(folder)}"
         self._threads = settings.threads

@@ -15,7 +15,7 @@ from heliograph.text.tokens import token_ends
 
 
 class WrapperReranker(Reranker):
-    """Passes everything to the reranker inside; subclasses change what they are about and nothing else.
+    """Stands before the reranker inside; subclasses change how it is asked.
 
     Args:
         inner: The reranker inside; it is closed with its wrapper.
@@ -27,9 +27,6 @@ class WrapperReranker(Reranker):
     @property
     def name(self) -> str:
         return self.inner.name
-
-    async def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
-        return await self.inner.rerank(query, documents, top_n)
 
     async def close(self) -> None:
         await self.inner.close()
@@ -95,7 +92,9 @@ class SplittingReranker(WrapperReranker):
     async def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
         if not documents or top_n < 1:
             return []
-        pieces, owners = await asyncio.to_thread(_all_pieces, documents, self._max_tokens)
+        parts = await asyncio.to_thread(lambda: [split_text(document, self._max_tokens) for document in documents])
+        pieces = [piece for of_document in parts for piece in of_document]
+        owners = [place for place, of_document in enumerate(parts) for _ in of_document]
         if len(pieces) == len(documents):
             return await self.inner.rerank(query, documents, top_n)
         best: dict[int, float] = {}
@@ -145,17 +144,6 @@ def split_text(text: str, max_tokens: int) -> list[str]:
         (int(ends[start - 1]) if start else 0, int(ends[min(start + max_tokens, len(ends)) - 1])) for start in starts
     ]
     return [text[begin:end] for begin, end in borders]
-
-
-def _all_pieces(documents: Sequence[str], max_tokens: int) -> tuple[list[str], list[int]]:
-    """Return the pieces of all documents, and for each piece the index of its document."""
-    pieces: list[str] = []
-    owners: list[int] = []
-    for index, document in enumerate(documents):
-        parts = split_text(document, max_tokens)
-        pieces += parts
-        owners += [index] * len(parts)
-    return pieces, owners
 
 
 def _ordered(scores: dict[int, float]) -> list[RerankHit]:

@@ -12,13 +12,13 @@ from fastapi import APIRouter, FastAPI
 
 from heliograph._version import __version__
 from heliograph.engine import Given
-from heliograph.monitoring.metrics import SharedMetrics
+from heliograph.monitoring.monitoring import SharedMetrics
 from heliograph.server.mcp_route import McpRoute
 from heliograph.server.openapi import Shapes, describe_api
 from heliograph.server.pages import add_pages
 from heliograph.server.requests import PUBLIC_PATHS, Drain, Requests
 from heliograph.server.responses import add_error_handlers
-from heliograph.server.routes import document_intake, documents, events, graph, ollama, openai, query
+from heliograph.server.routes import chat_clients, document_intake, documents, events, graph, query
 from heliograph.server.routes import service as service_routes
 from heliograph.service.service import Service
 from heliograph.settings import Settings
@@ -31,11 +31,15 @@ _ROUTERS: tuple[APIRouter, ...] = (
     graph.router,
     documents.router,
     events.router,
-    ollama.router,
-    openai.router,
+    chat_clients.ollama_router,
+    chat_clients.openai_router,
 )
 # How failures are told to clients that expect another shape.
-_PROBLEM_SHAPES: Shapes = {"/api/": ollama.render_problem, "/api/v1/": None, "/v1/": openai.render_problem}
+_PROBLEM_SHAPES: Shapes = {
+    "/api/": chat_clients.render_ollama_problem,
+    "/api/v1/": None,
+    "/v1/": chat_clients.render_openai_problem,
+}
 
 
 def create_app(

@@ -28,8 +28,7 @@ from starlette.types import Message, Receive, Scope, Send
 from heliograph.errors import AuthenticationError, OverloadedError, PermissionDenied
 from heliograph.mcp.protocol import make_server
 from heliograph.mcp.tools import Caller, Host
-from heliograph.server.dependencies import find_workspace
-from heliograph.server.requests import Drain
+from heliograph.server.requests import Drain, find_workspace
 from heliograph.service.principal import Principal, Role
 from heliograph.service.service import Service
 
@@ -148,13 +147,7 @@ class McpRoute:
 
 
 class _Sessions(StreamableHTTPSessionManager):
-    """All sessions of a process.
-
-    Args:
-        most_of_one: Sessions that one owner may have.
-        app: The server.
-        options: As of the SDK's manager.
-    """
+    """All sessions of a process, of which one owner may have so many."""
 
     def __init__(self, most_of_one: int, app: Server[Any], **options: Any) -> None:
         super().__init__(app, **options)

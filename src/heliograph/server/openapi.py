@@ -12,20 +12,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from heliograph.errors import (
-    AuthenticationError,
-    ConflictError,
-    HeliographError,
-    InvalidRequestError,
-    MissingDependencyError,
-    ModelTimeout,
-    ModelUnavailable,
-    NotFoundError,
-    OverloadedError,
-    PermissionDenied,
-    RequestTooLargeError,
-    StoreUnavailable,
-)
+import heliograph.errors as errors
 from heliograph.server.responses import status_of
 from heliograph.wire.service import InvalidProblem, Problem
 
@@ -34,22 +21,23 @@ from heliograph.wire.service import InvalidProblem, Problem
 # Both are kept in `examples/`, one file a tag: by operation, `request` or the reply's status, and type of content.
 
 # How failures are told below a prefix, by the longest that fits; None is the problem as it is.
-Shapes = Mapping[str, Callable[[dict[str, Any]], dict[str, Any]] | None]
+Shape = Callable[[dict[str, Any]], dict[str, Any]]
+Shapes = Mapping[str, Shape | None]
 
 _FOLDER = Path(__file__).parent / "examples"
 _PROBLEM = "application/problem+json"
-_ERRORS: tuple[HeliographError, ...] = (
-    InvalidRequestError("confirm is false; set it to true to reset"),
-    AuthenticationError("the token has expired; log in again"),
-    PermissionDenied("this needs the role 'write', and 'reader' has 'read'"),
-    NotFoundError("there is no workspace 'research'; create it first"),
-    ConflictError("there is a document of the source 'notes.md'; update or delete it"),
-    RequestTooLargeError("the body is larger than 1048576 bytes"),
-    OverloadedError("64 questions wait already; try again in 2 seconds", 2),
-    MissingDependencyError("reading this needs the extra 'pdf'; pip install 'heliograph[pdf]'"),
-    ModelUnavailable("the chat model 'qwen3:8b' cannot be reached; is it running?"),
-    StoreUnavailable("the database does not answer; is it running?"),
-    ModelTimeout("the chat model 'qwen3:8b' gave no reply within 180 s"),
+_ERRORS: tuple[errors.HeliographError, ...] = (
+    errors.InvalidRequestError("confirm is false; set it to true to reset"),
+    errors.AuthenticationError("the token has expired; log in again"),
+    errors.PermissionDenied("this needs the role 'write', and 'reader' has 'read'"),
+    errors.NotFoundError("there is no workspace 'research'; create it first"),
+    errors.ConflictError("there is a document of the source 'notes.md'; update or delete it"),
+    errors.RequestTooLargeError("the body is larger than 1048576 bytes"),
+    errors.OverloadedError("64 questions wait already; try again in 2 seconds", 2),
+    errors.MissingDependencyError("reading this needs the extra 'pdf'; pip install 'heliograph[pdf]'"),
+    errors.ModelUnavailable("the chat model 'qwen3:8b' cannot be reached; is it running?"),
+    errors.StoreUnavailable("the database does not answer; is it running?"),
+    errors.ModelTimeout("the chat model 'qwen3:8b' gave no reply within 180 s"),
 )
 _OTHERS: dict[int, tuple[str, Any]] = {
     415: ("Unsupported Media Type", "send the body as application/json"),
@@ -59,6 +47,13 @@ _OTHERS: dict[int, tuple[str, Any]] = {
     ),
     500: ("Internal error", "something failed that should not have; the log has it under the request id"),
 }
+_PROBLEMS = {
+    status: {"type": "about:blank", "title": title, "detail": detail} for status, (title, detail) in _OTHERS.items()
+} | {
+    status: {"type": f"urn:heliograph:error:{type(error).__name__}", "title": title, "detail": str(error)}
+    for error in _ERRORS
+    for status, title in (status_of(error),)
+}
 
 
 def failure_example(status: int) -> dict[str, Any]:
@@ -67,30 +62,7 @@ def failure_example(status: int) -> dict[str, Any]:
     Raises:
         KeyError: No route documents this status.
     """
-    return {**_problems()[status], "status": status, "request_id": "5f0c1c6de0a94a7f"}
-
-
-def add_examples(paths: Mapping[str, Any], shapes: Shapes) -> None:
-    """Put an example beside each schema of a body, where there is one.
-
-    Args:
-        paths: Of the OpenAPI document; changed.
-        shapes: How failures are told, by prefix of the path.
-    """
-    replies = _replies()
-    for path, methods in paths.items():
-        shape = shapes.get(max((known for known in shapes if path.startswith(known)), key=len, default=""))
-        for method, operation in methods.items():
-            told = replies.get(f"{method.upper()} {path}", {})
-            for kind, example in told.get("request", {}).items():
-                operation["requestBody"]["content"][kind]["example"] = example
-            for status, response in operation["responses"].items():
-                for kind, media in response.get("content", {}).items():
-                    if kind in told.get(status, {}):
-                        media.setdefault("example", told[status][kind])
-                    elif status not in told and int(status) >= 400:
-                        problem = failure_example(int(status))
-                        media.setdefault("example", problem if kind == _PROBLEM or shape is None else shape(problem))
+    return {**_PROBLEMS[status], "status": status, "request_id": "5f0c1c6de0a94a7f"}
 
 
 @cache
@@ -98,18 +70,6 @@ def _replies() -> dict[str, dict[str, dict[str, Any]]]:
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for path in sorted(_FOLDER.glob("*.json")):
         found |= json.loads(path.read_text("utf-8"))
-    return found
-
-
-@cache
-def _problems() -> dict[int, dict[str, Any]]:
-    found = {
-        status: {"type": "about:blank", "title": title, "detail": detail} for status, (title, detail) in _OTHERS.items()
-    }
-    for error in _ERRORS:
-        status, title = status_of(error)
-        kind = f"urn:heliograph:error:{type(error).__name__}"
-        found[status] = {"type": kind, "title": title, "detail": str(error)}
     return found
 
 
@@ -171,10 +131,11 @@ def describe_api(app: FastAPI, public: frozenset[str], shapes: Shapes, *, is_ope
             schemas.pop(unused, None)
         components["securitySchemes"] = _SCHEMES
         for path, methods in document.get("paths", {}).items():
+            shape = shapes.get(max((known for known in shapes if path.startswith(known)), key=len, default=""))
             for method in _METHODS:
                 if method in methods:
                     _complete(methods[method], is_public=path in public, is_open=is_open)
-        add_examples(document.get("paths", {}), shapes)
+                    _add_examples(methods[method], _replies().get(f"{method.upper()} {path}", {}), shape)
         app.openapi_schema = document
     return app.openapi_schema
 
@@ -200,6 +161,19 @@ def _complete(operation: dict[str, Any], *, is_public: bool, is_open: bool) -> N
             response["content"] = shape if _is_framework_own(own.get("application/json", {})) else own | shape
             if status in ("429", "503"):
                 response["headers"] = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}}
+
+
+def _add_examples(operation: dict[str, Any], replies: Mapping[str, Any], shape: Shape | None) -> None:
+    """Put an example beside each schema of a body, where there is one."""
+    for kind, example in replies.get("request", {}).items():
+        operation["requestBody"]["content"][kind]["example"] = example
+    for status, response in operation["responses"].items():
+        for kind, media in response.get("content", {}).items():
+            if kind in replies.get(status, {}):
+                media.setdefault("example", replies[status][kind])
+            elif status not in replies and int(status) >= 400:
+                problem = failure_example(int(status))
+                media.setdefault("example", problem if kind == _PROBLEM or shape is None else shape(problem))
 
 
 def _is_framework_own(body: dict[str, Any]) -> bool:

@@ -7,6 +7,7 @@
 4. Credentials are looked at: nobody unknown comes further than to public paths, or has a body read.
 5. From here on it is one of the requests that end when the service is told to stop.
 6. Its body is read within its limits.
+7. Its route says what it needs: a role, the engine of the workspace that is named, a turn for its question.
 
 So every refusal is counted and has its id and its headers.
 """
@@ -21,30 +22,30 @@ import re
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import ExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from typing import Any
-from urllib.parse import urlsplit
+from typing import Annotated, Any, TypeVar, cast
+from urllib.parse import unquote, urlsplit
 
+from fastapi import Depends
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from heliograph.errors import (
-    AccessError,
-    HeliographError,
-    InvalidRequestError,
-    OverloadedError,
-    PermissionDenied,
-    RequestTooLargeError,
-    StoreUnavailable,
-)
-from heliograph.observing import REQUEST_ID, observing
-from heliograph.server.responses import error_response, failure_body, internal_error_response
+import heliograph.errors as errors
+from heliograph.engine import AsyncHeliograph
+from heliograph.observing import OBSERVER, REQUEST_ID
+from heliograph.query.answers.answer import AnswerStream
+from heliograph.query.models import QueryParam
+from heliograph.server.openapi import responses
+from heliograph.server.responses import error_response, failure_body, internal_error_response, until_disconnect
 from heliograph.service.access import Credentials, has_credentials
+from heliograph.service.admission import Admission
+from heliograph.service.jobs.jobs import Jobs
+from heliograph.service.principal import Principal, Role
 from heliograph.service.service import Service
 from heliograph.settings import ServerSettings, Settings
 
@@ -71,6 +72,8 @@ _ALWAYS = {
 }
 _EXPOSED = ["Mcp-Session-Id", "Retry-After", "X-New-Token", _ID_HEADER]
 _BODY_HEADERS = ("content-length", "transfer-encoding")
+
+_T = TypeVar("_T")
 
 
 class Requests:
@@ -119,11 +122,11 @@ class Requests:
         response = scope["heliograph.response"] = _Response(send, request_id, is_head=scope["method"] == "HEAD")
         if response.is_head:
             scope["method"] = "GET"
-        token = REQUEST_ID.set(request_id)
+        id_token, observer_token = REQUEST_ID.set(request_id), OBSERVER.set(self._monitoring)
         # A trace that the caller has begun (`traceparent` of W3C's Trace Context) goes on.
         parent = headers.get("traceparent", "")
         try:
-            with observing(self._monitoring), self._monitoring.request(parent, scope["method"]) as counted:
+            with self._monitoring.request(parent, scope["method"]) as counted:
                 try:
                     await self._enter(scope, receive, response.send)
                 finally:
@@ -138,20 +141,19 @@ class Requests:
             await internal_error_response(Request(scope), error)(scope, receive, response.send)
         finally:
             _write_line(scope, response, time.perf_counter() - started)
-            REQUEST_ID.reset(token)
+            OBSERVER.reset(observer_token)
+            REQUEST_ID.reset(id_token)
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope)
-        path = route_path(scope)
-        address = address_of(request)
-        client = address
+        request, path = Request(scope), route_path(scope)
+        client = address = address_of(request)
         if self._pages is not None and (refusal := self._pages.refusal(request.headers)) is not None:
             await error_response(request, refusal)(scope, receive, send)
             return
         try:
             identity = self._access.identify(credentials_of(request), address)
-        except HeliographError as error:
-            if not (isinstance(error, AccessError) and is_public(path)):
+        except errors.HeliographError as error:
+            if not (isinstance(error, errors.AccessError) and is_public(path)):
                 await error_response(request, error)(scope, receive, send)
                 return
         else:
@@ -169,7 +171,7 @@ class Requests:
         response: _Response = scope["heliograph.response"]
         if response.is_complete:
             return
-        error = StoreUnavailable("the service is being stopped; ask again, it may be back in a moment")
+        error = errors.StoreUnavailable("the service is being stopped; ask again, it may be back in a moment")
         if not response.status:
             refusal = error_response(request, error)
             refusal.headers["Retry-After"] = "5"
@@ -186,15 +188,7 @@ class Requests:
 
 
 class _Response:
-    """The state of the response so far.
-
-    Attributes:
-        status: Of the response; 0 before it has begun.
-        kind: Its media type.
-        bytes: How long its body is as yet.
-        is_complete: Whether its body has ended.
-        new_token: What renews the token that the request came with, if it is to be.
-    """
+    """The state of the response so far; its status is 0 before it has begun."""
 
     def __init__(self, send: Send, request_id: str, *, is_head: bool) -> None:
         self.status = 0
@@ -202,6 +196,7 @@ class _Response:
         self.bytes = 0
         self.is_complete = False
         self.is_head = is_head
+        # What renews the token that the request came with, if it is to be.
         self.new_token: str | None = None
         self._send = send
         self._request_id = request_id
@@ -328,7 +323,7 @@ class PageCheck:
         self._origins = {*settings.server.allowed_origins}
         self._remedy = "" if has_credentials(settings) else ", set a key (server.api_key), or serve with --insecure"
 
-    def refusal(self, headers: Headers) -> PermissionDenied | None:
+    def refusal(self, headers: Headers) -> errors.PermissionDenied | None:
         """Return why a request is refused: it is addressed to another name, or comes from another page.
 
         What sends neither header is no browser.
@@ -351,8 +346,8 @@ class PageCheck:
             for host in self._hosts
         )
 
-    def _refusal(self, what: str, setting: str) -> PermissionDenied:
-        return PermissionDenied(
+    def _refusal(self, what: str, setting: str) -> errors.PermissionDenied:
+        return errors.PermissionDenied(
             f"{what}, only those of this machine and of the settings; name it in {setting}{self._remedy}"
         )
 
@@ -446,20 +441,14 @@ _LONG_NUMBER = re.compile(rb"\d{1001}")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-@dataclass(frozen=True, slots=True)
-class BodyLimits:
-    """The limits of some settings."""
-
-    settings: ServerSettings
-
-    def most_bytes(self, method: str, path: str) -> tuple[int, str]:
-        """Return how long the body of a request may be, and the setting that says so."""
-        if path in _UPLOAD_PATHS:
-            return self.settings.max_upload_bytes + _FORM_FRAME_BYTES, "max_upload_bytes"
-        brings_text = path in _TEXT_PATHS or path.startswith(_TEXT_PREFIXES)
-        if brings_text or (method == "PUT" and path.startswith("/documents/")):
-            return self.settings.max_text_bytes, "max_text_bytes"
-        return self.settings.max_body_bytes, "max_body_bytes"
+def most_body_bytes(settings: ServerSettings, method: str, path: str) -> tuple[int, str]:
+    """Return how long the body of a request may be, and the setting that says so."""
+    if path in _UPLOAD_PATHS:
+        return settings.max_upload_bytes + _FORM_FRAME_BYTES, "max_upload_bytes"
+    brings_text = path in _TEXT_PATHS or path.startswith(_TEXT_PREFIXES)
+    if brings_text or (method == "PUT" and path.startswith("/documents/")):
+        return settings.max_text_bytes, "max_text_bytes"
+    return settings.max_body_bytes, "max_body_bytes"
 
 
 def check_json(body: bytes, max_depth: int, max_values: int) -> None:
@@ -471,25 +460,25 @@ def check_json(body: bytes, max_depth: int, max_values: int) -> None:
         RequestTooLargeError: It is nested deeper than `max_depth`, or holds more than `max_values`.
     """
     if b"\0" in body:
-        raise InvalidRequestError("the body is not JSON in UTF-8: it holds NUL; send UTF-8")
+        raise errors.InvalidRequestError("the body is not JSON in UTF-8: it holds NUL; send UTF-8")
     try:
         body.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InvalidRequestError(f"the body is not UTF-8 at byte {error.start}; send UTF-8") from None
+        raise errors.InvalidRequestError(f"the body is not UTF-8 at byte {error.start}; send UTF-8") from None
     frame = _frame(body, max_values)
     if b"NaN" in frame or b"Infinity" in frame:
-        raise InvalidRequestError(
+        raise errors.InvalidRequestError(
             "the body holds NaN or Infinity, which JSON has not; leave the field out, or send null"
         )
     if _LONG_NUMBER.search(frame):
-        raise InvalidRequestError("the body holds a number of more than a thousand digits; send a shorter one")
+        raise errors.InvalidRequestError("the body holds a number of more than a thousand digits; send a shorter one")
     if sum(frame.count(mark) for mark in (b",", b"[", b"{")) > max_values:
         raise _too_many(max_values)
     depth = 0
     for bracket in _BRACKETS.finditer(frame) if frame.count(b"[") + frame.count(b"{") > max_depth else ():
         depth += 1 if bracket[0] in _OPENING else -1
         if depth > max_depth:
-            raise RequestTooLargeError(f"the body is nested deeper than {max_depth} levels; send a flatter one")
+            raise errors.RequestTooLargeError(f"the body is nested deeper than {max_depth} levels; send a flatter one")
     if _SURROGATE.search(body):
         _check_surrogates(body)
 
@@ -511,8 +500,8 @@ def _frame(body: bytes, max_values: int) -> bytes:
     return b"".join((*parts, body[end:]))
 
 
-def _too_many(max_values: int) -> RequestTooLargeError:
-    return RequestTooLargeError(f"the body holds more than {max_values:,} values; send several smaller ones")
+def _too_many(max_values: int) -> errors.RequestTooLargeError:
+    return errors.RequestTooLargeError(f"the body holds more than {max_values:,} values; send several smaller ones")
 
 
 def _check_surrogates(body: bytes) -> None:
@@ -523,7 +512,9 @@ def _check_surrogates(body: bytes) -> None:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        raise InvalidRequestError("a text in the body holds half of a surrogate pair; send whole characters") from None
+        raise errors.InvalidRequestError(
+            "a text in the body holds half of a surrogate pair; send whole characters"
+        ) from None
 
 
 class Limits:
@@ -536,7 +527,6 @@ class Limits:
 
     def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
         self._app = app
-        self._limits = BodyLimits(settings)
         self._settings = settings
         self._sending: Counter[str] = Counter()
 
@@ -551,7 +541,7 @@ class Limits:
             send: Takes the response.
         """
         path = path.rstrip("/")
-        most, setting = self._limits.most_bytes(scope["method"], path)
+        most, setting = most_body_bytes(self._settings, scope["method"], path)
         try:
             declared = Headers(scope=scope).get("content-length", "")
             if declared.isascii() and declared.isdecimal():
@@ -559,15 +549,48 @@ class Limits:
                 _check_body_length(int(declared[:20]), most, setting)
             if path in _FORM_PATHS:
                 with self._place(client) if path in _UPLOAD_PATHS else nullcontext():
-                    await _CountedForm(self._app, most, setting).serve(scope, receive, send)
+                    await self._pass_form(most, setting, scope, receive, send)
                 return
             body = await self._read(client, receive, most, setting)
-        except HeliographError as error:
+        except errors.HeliographError as error:
             await error_response(Request(scope), error)(scope, receive, send)
         except ClientDisconnect:
             return
         else:
-            await self._app(scope, _replaying(body, receive), send)
+            whole: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+            async def replay() -> Message:
+                return whole.pop() if whole else await receive()
+
+            await self._app(scope, replay, send)
+
+    async def _pass_form(self, most: int, setting: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a form on as it comes, counted as it passes by."""
+        length, has_begun = 0, False
+
+        async def counted() -> Message:
+            nonlocal length
+            message = await receive()
+            length += len(message.get("body", b""))
+            if length > most:
+                # Of this class, since the framework passes it on from wherever it reads a body.
+                raise HTTPException(413)
+            return message
+
+        async def sent(message: Message) -> None:
+            nonlocal has_begun
+            # Whatever the application makes of being cut off, below is told what it was.
+            if has_begun or length <= most:
+                has_begun = True
+                await send(message)
+
+        try:
+            await self._app(scope, counted, sent)
+        except HTTPException:
+            if length <= most:
+                raise
+        if not has_begun:
+            _check_body_length(length, most, setting)
 
     async def _read(self, client: str, receive: Receive, most: int, setting: str) -> bytes:
         limits = self._settings.max_json_depth, self._settings.max_json_values
@@ -598,7 +621,7 @@ class Limits:
         """Count a long body of a client while it comes."""
         most = self._settings.max_client_uploads
         if self._sending[client] >= most:
-            raise OverloadedError(
+            raise errors.OverloadedError(
                 f"{most} uploads or long bodies of yours are coming in already; try again when one is done, or raise "
                 "server.max_client_uploads",
                 _RETRY_AFTER_SECONDS,
@@ -612,60 +635,163 @@ class Limits:
             self._sending += Counter()
 
 
-class _CountedForm:
-    """One request with a form, whose body is counted as it passes by."""
-
-    def __init__(self, app: ASGIApp, most: int, setting: str) -> None:
-        self._app = app
-        self._most = most
-        self._setting = setting
-        self._length = 0
-        self._has_begun = False
-
-    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def counted() -> Message:
-            message = await receive()
-            self._length += len(message.get("body", b""))
-            if self._is_too_long:
-                # Of this class, since the framework passes it on from wherever it reads a body.
-                raise HTTPException(413)
-            return message
-
-        async def sent(message: Message) -> None:
-            # Whatever the application makes of being cut off, below is told what it was.
-            if self._has_begun or not self._is_too_long:
-                self._has_begun = True
-                await send(message)
-
-        try:
-            await self._app(scope, counted, sent)
-        except HTTPException:
-            if not self._is_too_long:
-                raise
-        if self._is_too_long and not self._has_begun:
-            _check_body_length(self._length, self._most, self._setting)
-
-    @property
-    def _is_too_long(self) -> bool:
-        return self._length > self._most
-
-
 def _check_body_length(length: int, most: int, setting: str) -> None:
     if length > most:
-        raise RequestTooLargeError(
+        raise errors.RequestTooLargeError(
             f"the body has {length:,} bytes or more, and at most {most:,} are taken here; send less at once, or raise "
             f"server.{setting}"
         )
 
 
-def _replaying(body: bytes, receive: Receive) -> Receive:
-    is_sent = False
+# What routes declare to need: the service, who asks, the engine of the workspace that is named, and a turn.
 
-    async def replay() -> dict[str, Any]:
-        nonlocal is_sent
-        if is_sent:
-            return dict(await receive())
-        is_sent = True
-        return {"type": "http.request", "body": body, "more_body": False}
+_HEADERS = ("X-Heliograph-Workspace", "LIGHTRAG-WORKSPACE")
 
-    return replay
+
+def find_workspace(request: Request, default: str) -> str:
+    """Return the workspace that a request names in its headers, and note it for the log."""
+    named = (request.headers.get(header, "").strip() for header in _HEADERS)
+    name = next(filter(None, named), "")
+    # Headers are ASCII, so other letters come as bytes of UTF-8 or percent-encoded.
+    with suppress(UnicodeError):
+        name = unquote(name.encode("latin-1").decode("utf-8"))
+    request.state.workspace = name or default
+    return request.state.workspace
+
+
+def _service_of(request: Request) -> Service:
+    return cast("Service", request.app.state.service)
+
+
+def _principal_of(request: Request) -> Principal:
+    principal = getattr(request.state, "principal", None)
+    if principal is None:
+        # On a path that everybody may reach.
+        raise errors.AuthenticationError("No credentials provided. Please login.")
+    return cast("Principal", principal)
+
+
+def _entering(request: Request, role: Role) -> tuple[Principal, str]:
+    """Return who asks and in which workspace, if the role is held there."""
+    principal, workspace = _principal_of(request), find_workspace(request, _service_of(request).workspaces.default)
+    principal.require(role, workspace)
+    return principal, workspace
+
+
+# FastAPI runs what is not async in a thread, which costs more than all of these together; so all are. Each asks the
+# request, and none another, since the framework's walk through a tree of them costs more than they do.
+async def _service(request: Request) -> Service:
+    return _service_of(request)
+
+
+async def _workspace(request: Request) -> str:
+    return find_workspace(request, _service_of(request).workspaces.default)
+
+
+async def _principal(request: Request) -> Principal:
+    return _principal_of(request)
+
+
+def _with(role: Role) -> Callable[[Request], Awaitable[Principal]]:
+    async def principal(request: Request) -> Principal:
+        return _entering(request, role)[0]
+
+    return principal
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A workspace to read or to change: its engine, its name, who asks, and the service around it."""
+
+    kb: AsyncHeliograph
+    workspace: str
+    author: str
+    service: Service
+
+    @property
+    def jobs(self) -> Jobs:
+        """Background work, of this workspace and others."""
+        return self.service.jobs
+
+
+def _working(role: Role) -> Callable[[Request], AsyncGenerator[Work]]:
+    async def work(request: Request) -> AsyncGenerator[Work]:
+        principal, workspace = _entering(request, role)
+        service = _service_of(request)
+        may_create = principal.may_create(workspace) or workspace == service.workspaces.default
+        async with service.workspaces.use(workspace, creates=role is Role.WRITE and may_create) as kb:
+            yield Work(kb, workspace, principal.name, service)
+
+    return work
+
+
+async def _read_engine(request: Request) -> AsyncGenerator[AsyncHeliograph]:
+    _, workspace = _entering(request, Role.READ)
+    async with _service_of(request).workspaces.use(workspace) as engine:
+        yield engine
+
+
+CurrentService = Annotated[Service, Depends(_service)]
+Workspace = Annotated[str, Depends(_workspace)]
+CurrentPrincipal = Annotated[Principal, Depends(_principal)]
+Reader = Annotated[Principal, Depends(_with(Role.READ))]
+Admin = Annotated[Principal, Depends(_with(Role.ADMIN))]
+ReadEngine = Annotated[AsyncHeliograph, Depends(_read_engine)]
+ReadWork = Annotated[Work, Depends(_working(Role.READ))]
+WriteWork = Annotated[Work, Depends(_working(Role.WRITE))]
+
+
+# What every route that asks may fail with.
+FAILURES = responses(400, 401, 403, 404, 413, 422, 429, 500, 502, 503, 504)
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Asks one workspace for one client: in its turn, and only for as long as the client is there.
+
+    Attributes:
+        engine: The workspace.
+        admission: Gives turns.
+        client: Whose turn it is.
+        request: The client's request.
+    """
+
+    engine: AsyncHeliograph
+    admission: Admission
+    client: str
+    request: Request
+
+    async def ask(self, ask: Callable[[AsyncHeliograph], Awaitable[_T]]) -> _T:
+        """Return what a method of the engine gives.
+
+        Raises:
+            ClientGone: The client hung up, and what it asked for was cancelled.
+            OverloadedError: Too many wait.
+            HeliographError: What the engine raises.
+        """
+
+        async def wait_and_ask() -> _T:
+            async with self.admission.turn(self.client):
+                return await ask(self.engine)
+
+        return await until_disconnect(self.request, wait_and_ask())
+
+    @asynccontextmanager
+    async def stream(
+        self, question: str, param: QueryParam, progress: Callable[[str], None] | None = None
+    ) -> AsyncGenerator[AnswerStream]:
+        """Retrieve and yield the stream of the answer; the turn lasts until the block is left."""
+        async with (
+            self.admission.turn(self.client),
+            await self.engine.query_stream(question, param, progress=progress) as stream,
+        ):
+            yield stream
+
+
+async def _asker(request: Request, engine: ReadEngine) -> Asker:
+    service = _service_of(request)
+    await service.access.count_query(request.state.principal)
+    return Asker(engine, service.admission, request.state.principal.client, request)
+
+
+CurrentAsker = Annotated[Asker, Depends(_asker)]

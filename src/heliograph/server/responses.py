@@ -22,30 +22,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from heliograph.errors import (
-    AuthenticationError,
-    BadModelReply,
-    ClusterUnavailable,
-    ConflictError,
-    ContextTooLong,
-    HeliographError,
-    IngestError,
-    InvalidRequestError,
-    MissingDependencyError,
-    ModelError,
-    ModelTimeout,
-    ModelUnavailable,
-    NotFoundError,
-    OverloadedError,
-    PermissionDenied,
-    RateLimited,
-    RequestTooLargeError,
-    SchemaMismatch,
-    SettingsError,
-    StoreDamaged,
-    StoreError,
-    StoreUnavailable,
-)
+import heliograph.errors as errors
 from heliograph.service.principal import Principal, as_told
 
 # JSON out, written by pydantic's encoder: four times as fast as the standard library's on the bodies of queries.
@@ -141,7 +118,7 @@ class LineResponse(Response):
         error = None if task.cancelled() else task.exception()
         last = b""
         if isinstance(error, Exception):
-            defect = None if isinstance(error, HeliographError) else error
+            defect = None if isinstance(error, errors.HeliographError) else error
             _LOG.warning("a response failed after it began: %s: %s", type(error).__name__, error, exc_info=defect)
             last = self._on_failure(error)
         await send({"type": "http.response.body", "body": last, "more_body": False})
@@ -168,7 +145,12 @@ def _all_ready(line: bytes, lines: asyncio.Queue[bytes | None]) -> tuple[bytes, 
 @asynccontextmanager
 async def _watched(receive: Callable[[], Awaitable[Any]], task: asyncio.Task[Any]) -> AsyncGenerator[None]:
     """Cancel a task once the client hangs up, and wait for its end when the block is left."""
-    watcher = asyncio.create_task(_wait_for_disconnect(receive))
+
+    async def wait_for_disconnect() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    watcher = asyncio.create_task(wait_for_disconnect())
     watcher.add_done_callback(lambda done: None if done.cancelled() else task.cancel())
     try:
         yield
@@ -178,37 +160,32 @@ async def _watched(receive: Callable[[], Awaitable[Any]], task: asyncio.Task[Any
         await asyncio.gather(watcher, task, return_exceptions=True)
 
 
-async def _wait_for_disconnect(receive: Callable[[], Awaitable[Any]]) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
 _UNEXPECTED = "something failed that should not have; the log has it under the request id"
 
 # The first class in the method resolution order of an error that is listed here decides.
 _STATUSES: dict[type[Exception], tuple[int, str]] = {
-    SettingsError: (400, "A setting is not valid"),
-    MissingDependencyError: (501, "An optional package is not installed"),
-    InvalidRequestError: (400, "The request cannot be served as given"),
-    NotFoundError: (404, "Not found"),
-    ConflictError: (409, "Conflict"),
-    IngestError: (422, "A document could not be taken in"),
-    AuthenticationError: (401, "Credentials are needed"),
-    PermissionDenied: (403, "Not allowed"),
-    OverloadedError: (429, "Too many requests"),
-    RequestTooLargeError: (413, "The request is too large"),
-    ClusterUnavailable: (503, "The cluster that reads documents is unavailable"),
-    StoreUnavailable: (503, "The store is unavailable"),
-    StoreDamaged: (503, "The store is damaged"),
-    SchemaMismatch: (503, "The store does not fit"),
-    StoreError: (503, "The store failed"),
-    RateLimited: (503, "A model refuses for now"),
-    ModelTimeout: (504, "A model did not answer in time"),
-    BadModelReply: (502, "A model gave a reply that cannot be used"),
-    ContextTooLong: (502, "A model was asked for more than it can read"),
-    ModelUnavailable: (502, "A model is unavailable"),
-    ModelError: (502, "A model failed"),
-    HeliographError: (500, "The request failed"),
+    errors.SettingsError: (400, "A setting is not valid"),
+    errors.MissingDependencyError: (501, "An optional package is not installed"),
+    errors.InvalidRequestError: (400, "The request cannot be served as given"),
+    errors.NotFoundError: (404, "Not found"),
+    errors.ConflictError: (409, "Conflict"),
+    errors.IngestError: (422, "A document could not be taken in"),
+    errors.AuthenticationError: (401, "Credentials are needed"),
+    errors.PermissionDenied: (403, "Not allowed"),
+    errors.OverloadedError: (429, "Too many requests"),
+    errors.RequestTooLargeError: (413, "The request is too large"),
+    errors.ClusterUnavailable: (503, "The cluster that reads documents is unavailable"),
+    errors.StoreUnavailable: (503, "The store is unavailable"),
+    errors.StoreDamaged: (503, "The store is damaged"),
+    errors.SchemaMismatch: (503, "The store does not fit"),
+    errors.StoreError: (503, "The store failed"),
+    errors.RateLimited: (503, "A model refuses for now"),
+    errors.ModelTimeout: (504, "A model did not answer in time"),
+    errors.BadModelReply: (502, "A model gave a reply that cannot be used"),
+    errors.ContextTooLong: (502, "A model was asked for more than it can read"),
+    errors.ModelUnavailable: (502, "A model is unavailable"),
+    errors.ModelError: (502, "A model failed"),
+    errors.HeliographError: (500, "The request failed"),
 }
 
 
@@ -241,7 +218,7 @@ def problem(request: Request, status: int, title: str, detail: Any, kind: str = 
 def failure_body(request: Request, error: Exception) -> dict[str, Any]:
     """Return the problem of a failure, for a response that has begun and cannot have its status any more."""
     status, title = status_of(error)
-    is_known = isinstance(error, HeliographError)
+    is_known = isinstance(error, errors.HeliographError)
     return {
         "type": _kind(error) if is_known else "about:blank",
         "title": title,
@@ -253,14 +230,14 @@ def failure_body(request: Request, error: Exception) -> dict[str, Any]:
 
 def add_error_handlers(app: FastAPI) -> None:
     """Answer every failure of an application with a problem body."""
-    app.add_exception_handler(HeliographError, _on_error)
+    app.add_exception_handler(errors.HeliographError, _on_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http_error)
     app.add_exception_handler(ClientGone, _on_client_gone)
     app.add_exception_handler(Exception, _on_error)
 
 
-def error_response(request: Request, error: HeliographError) -> JSONResponse:
+def error_response(request: Request, error: errors.HeliographError) -> JSONResponse:
     """Return the response to an error, with the headers that belong to its status."""
     status, title = status_of(error)
     if status >= 500:
@@ -280,7 +257,7 @@ def internal_error_response(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _on_error(request: Request, error: Exception) -> JSONResponse:
-    is_known = isinstance(error, HeliographError)
+    is_known = isinstance(error, errors.HeliographError)
     return error_response(request, error) if is_known else internal_error_response(request, error)
 
 

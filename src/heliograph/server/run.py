@@ -36,7 +36,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
 from heliograph.errors import HeliographError, SettingsError, StoreUnavailable
-from heliograph.monitoring.metrics import SharedMetrics, shared_folder
+from heliograph.monitoring.monitoring import SharedMetrics, shared_folder
 from heliograph.observing import REQUEST_ID
 from heliograph.server.app import create_app
 from heliograph.server.requests import Drain
@@ -82,11 +82,7 @@ class _StrictConnection(h11.Connection):
 
 
 def _check_head(head: bytes, request: h11.Request) -> None:
-    """Check a head as it came, which is ambiguous or larger than it looks once it is parsed.
-
-    Raises:
-        h11.RemoteProtocolError: It is not to be served.
-    """
+    """Refuse a head that is ambiguous as it came, or larger than it looks once it is parsed."""
     # What comes at once is parsed before h11 looks at its length.
     if len(head) > HEADER_BYTES or len(request.headers) > _MOST_HEADERS:
         raise h11.RemoteProtocolError("the head is too long", error_status_hint=431)
@@ -470,7 +466,8 @@ def run_server(settings: Settings, announce: Callable[[str], None]) -> int:
     listener = _bind(settings.server)
     configure_logging(settings.server)
     with listener:
-        address = _address(listener, settings.server)
+        host, port = listener.getsockname()[:2]
+        address = f"http://{f'[{host}]' if ':' in host else host}:{port}{settings.server.root_path}"
         run = _run_workers if settings.server.workers > 1 else _run_alone
         return run(settings, listener, lambda: announce(address))
 
@@ -521,10 +518,7 @@ class _Server(uvicorn.Server):
 
 
 def _run_until_told(server: uvicorn.Server, listener: socket.socket) -> None:
-    """Serve until a signal, also one that comes before uvicorn listens to them.
-
-    The signal that ends it, which uvicorn raises again when all is closed, then has nothing left to end.
-    """
+    """Serve until a signal, also one before uvicorn listens to them; raised again at the end, it has nothing to end."""
 
     def stop(received: int, frame: FrameType | None) -> None:  # noqa: ARG001
         server.should_exit = True
@@ -654,9 +648,3 @@ def _listening_errors(settings: ServerSettings) -> Generator[None]:
             f"cannot listen on {settings.host!r} port {settings.port} ({error.strerror}); "
             "choose others by --host and --port"
         ) from error
-
-
-def _address(listener: socket.socket, settings: ServerSettings) -> str:
-    host, port = listener.getsockname()[:2]
-    shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{port}{settings.root_path}"

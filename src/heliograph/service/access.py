@@ -24,14 +24,7 @@ from pwdlib import PasswordHash
 from pwdlib.hashers.argon2 import Argon2Hasher
 from pwdlib.hashers.bcrypt import BcryptHasher
 
-from heliograph.errors import (
-    AuthenticationError,
-    InvalidRequestError,
-    OverloadedError,
-    PermissionDenied,
-    SettingsError,
-    StoreUnavailable,
-)
+import heliograph.errors as errors
 from heliograph.service.principal import ANYONE, Principal, Role
 from heliograph.settings import AccountSettings, KeySettings, ServerSettings, Settings
 from heliograph.stores.wal import DAMAGE, transaction, use_wal
@@ -41,18 +34,6 @@ from heliograph.stores.wal import DAMAGE, transaction, use_wal
 _SIGNING_FILE = "token_secret"
 _BYTES = 32
 _LEAST_CHARACTERS = 16
-
-
-def make_private_folder(folder: Path) -> None:
-    """Make a folder that only this user may enter.
-
-    Raises:
-        StoreUnavailable: It cannot be made.
-    """
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreUnavailable(f"the folder {str(folder)!r} cannot be made: {error.strerror}") from error
 
 
 def signing_key(given: str, folder: Path) -> bytes:
@@ -67,7 +48,7 @@ def signing_key(given: str, folder: Path) -> bytes:
         StoreUnavailable: The one kept cannot be read or made.
     """
     if given and len(given) < _LEAST_CHARACTERS:
-        raise SettingsError(f"server.token_secret is too short; give it {_LEAST_CHARACTERS} characters or more")
+        raise errors.SettingsError(f"server.token_secret is too short; give it {_LEAST_CHARACTERS} characters or more")
     secret = given.encode() if given else _kept_secret(folder / _SIGNING_FILE)
     # One step from the secret, so that its length and form do not matter.
     return hmac.new(secret, b"heliograph access token", hashlib.sha256).digest()
@@ -79,9 +60,11 @@ def _kept_secret(path: Path) -> bytes:
             _make(path)
         secret = path.read_bytes()
     except OSError as error:
-        raise StoreUnavailable(f"the secret in {str(path)!r} cannot be read or made: {error.strerror}") from error
+        raise errors.StoreUnavailable(
+            f"the secret in {str(path)!r} cannot be read or made: {error.strerror}"
+        ) from error
     if len(secret) < _BYTES:
-        raise StoreUnavailable(f"the secret in {str(path)!r} is damaged; delete it, and everybody logs in again")
+        raise errors.StoreUnavailable(f"the secret in {str(path)!r} is damaged; delete it, and everybody logs in again")
     return secret
 
 
@@ -107,7 +90,6 @@ def _make(path: Path) -> None:
 
 MAX_PASSWORD_BYTES = 1024
 _AT_ONCE = 2
-_LIGHTRAG_SCHEME = "{bcrypt}"
 _BCRYPT = "$2"
 
 
@@ -118,18 +100,8 @@ def hash_password(password: str) -> str:
         InvalidRequestError: The password is empty or longer than 1024 bytes.
     """
     if not 0 < len(password.encode("utf-8", "surrogatepass")) <= MAX_PASSWORD_BYTES:
-        raise InvalidRequestError(f"a password has 1 to {MAX_PASSWORD_BYTES} bytes; choose another")
+        raise errors.InvalidRequestError(f"a password has 1 to {MAX_PASSWORD_BYTES} bytes; choose another")
     return _hashers().hash(password)
-
-
-def strip_scheme(password_hash: str) -> str:
-    """Return a hash without the `{bcrypt}` that LightRAG puts before it."""
-    return password_hash.strip().removeprefix(_LIGHTRAG_SCHEME)
-
-
-def is_known_hash(password_hash: str) -> bool:
-    """Whether it is a hash that passwords can be compared with."""
-    return any(hasher.identify(password_hash) for hasher in (Argon2Hasher, BcryptHasher))
 
 
 class PasswordChecker:
@@ -267,9 +239,9 @@ class TokenSigner:
             times = float(said["iat"]), float(said["exp"])
             claims = TokenContent(str(said["sub"]), str(said["sid"]), str(said["pwd"]), *times)
         except (jwt.InvalidTokenError, TypeError, ValueError) as error:
-            raise AuthenticationError(_REFUSED) from error
+            raise errors.AuthenticationError(_REFUSED) from error
         if claims.expires_at <= self._clock():
-            raise AuthenticationError(_REFUSED)
+            raise errors.AuthenticationError(_REFUSED)
         return claims
 
     def password_mark(self, password_hash: str) -> str:
@@ -304,7 +276,7 @@ class KeyRing:
         for key in settings.keys:
             plain = key.key.get_secret_value()
             if bool(plain) == bool(key.key_sha256):
-                raise SettingsError(
+                raise errors.SettingsError(
                     f"the key {key.name!r} (server.keys) needs either key or key_sha256; `make-key` prints both"
                 )
             digest = _key_digest(plain.encode()) if plain else bytes.fromhex(key.key_sha256)
@@ -329,15 +301,15 @@ def _key_digest(key: bytes) -> bytes:
     return hashlib.sha256(key).digest()
 
 
-def _principal(key: KeySettings) -> Principal:
-    return Principal(key.name, Role(key.role), frozenset(key.workspaces) or None)
+def _principal(holder: KeySettings | AccountSettings) -> Principal:
+    return Principal(holder.name, Role(holder.role), frozenset(holder.workspaces) or None)
 
 
 def _check_unique(values: Sequence[str], kind: str) -> None:
     twice = [value for value in values if values.count(value) > 1]
     if twice:
         shown = f": {twice[0]!r}" if kind == "name" else ""
-        raise SettingsError(f"two keys of the service (server.api_key, server.keys) have the same {kind}{shown}")
+        raise errors.SettingsError(f"two keys of the service (server.api_key, server.keys) have the same {kind}{shown}")
 
 
 # The people who log in with a password, and what each may do now.
@@ -354,34 +326,29 @@ class Accounts:
         self._accounts: dict[str, tuple[Principal, str]] = {}
         for account in accounts:
             if account.name in self._accounts:
-                raise SettingsError(f"two accounts (server.accounts) have the name {account.name!r}")
-            password_hash = strip_scheme(account.password_hash.get_secret_value())
-            if not is_known_hash(password_hash):
-                raise SettingsError(
+                raise errors.SettingsError(f"two accounts (server.accounts) have the name {account.name!r}")
+            # LightRAG puts `{bcrypt}` before a hash.
+            password_hash = account.password_hash.get_secret_value().strip().removeprefix("{bcrypt}")
+            if not any(hasher.identify(password_hash) for hasher in (Argon2Hasher, BcryptHasher)):
+                raise errors.SettingsError(
                     f"the password_hash of the account {account.name!r} is neither argon2 nor bcrypt; "
                     "make one with 'heliograph hash-password'"
                 )
-            principal = Principal(account.name, Role(account.role), frozenset(account.workspaces) or None)
-            self._accounts[account.name] = (principal, password_hash)
+            self._accounts[account.name] = (_principal(account), password_hash)
         self._checker = PasswordChecker(password_hash for _, password_hash in self._accounts.values())
 
     def __len__(self) -> int:
         return len(self._accounts)
 
-    def find(self, name: str) -> Principal | None:
-        """Return what an account may do, or None if there is none of this name any more."""
-        found = self._accounts.get(name)
-        return found and found[0]
+    def find(self, name: str) -> tuple[Principal, str] | None:
+        """Return what an account may do, and the hash of its password; None if there is none of this name any more."""
+        return self._accounts.get(name)
 
-    def password_hash(self, name: str) -> str | None:
-        """Return the hash of an account's password, or None."""
-        found = self._accounts.get(name)
-        return found and found[1]
-
-    async def check(self, name: str, password: str) -> Principal | None:
-        """Return the account whose password this is, or None; all names take as long."""
-        is_right = await self._checker.matches(password, self.password_hash(name))
-        return self.find(name) if is_right else None
+    async def check(self, name: str, password: str) -> tuple[Principal, str] | None:
+        """Return the account whose password this is, as `find` does, or None; all names take as long."""
+        found = self.find(name)
+        is_right = await self._checker.matches(password, found[1] if found else None)
+        return found if is_right else None
 
 
 # What the processes of a service remember together: attempts within a window, and sessions that were ended.
@@ -443,7 +410,23 @@ class Ledger:
             StoreUnavailable: The file fails.
         """
         counted = {_digest(subject): limit for subject, limit in most.items()}
-        return await self._run(lambda: self._attempt(counted, window_seconds))
+        latest = "SELECT at FROM attempt WHERE subject = ? AND at > ? ORDER BY at DESC LIMIT 1 OFFSET ?"
+
+        def count() -> float:
+            now, wait_seconds = self._clock(), 0.0
+            with transaction(self._connection):
+                self._connection.execute("DELETE FROM attempt WHERE until <= ?", (now,))
+                for subject, limit in counted.items():
+                    known = self._connection.execute(latest, (subject, now - window_seconds, limit - 1)).fetchall()
+                    if known:
+                        wait_seconds = max(wait_seconds, float(str(known[0][0])) + window_seconds - now)
+                if wait_seconds <= 0:
+                    batch = secrets.randbits(62)
+                    rows = [(subject, batch, now, now + window_seconds) for subject in counted]
+                    self._connection.executemany("INSERT INTO attempt VALUES (?, ?, ?, ?)", rows)
+            return wait_seconds
+
+        return await self._run(count)
 
     async def forget(self, subjects: Collection[str]) -> None:
         """Forget the attempts that were made by all of these subjects together.
@@ -451,7 +434,18 @@ class Ledger:
         Raises:
             StoreUnavailable: The file fails.
         """
-        await self._run(lambda: self._forget(list(map(_digest, subjects))))
+        marks = ", ".join("?" * len(subjects))
+        batches = (
+            f"SELECT batch FROM attempt WHERE subject IN ({marks}) GROUP BY batch "  # noqa: S608 (marks alone)
+            f"HAVING count(DISTINCT subject) = {len(set(subjects))}"
+        )
+
+        def forget() -> None:
+            with transaction(self._connection):
+                query = f"DELETE FROM attempt WHERE batch IN ({batches})"  # noqa: S608
+                self._connection.execute(query, tuple(map(_digest, subjects)))
+
+        await self._run(forget)
 
     async def end_session(self, session: str, until: float) -> None:
         """Remember that a session was ended, until no token of it can be good any more (seconds since the epoch).
@@ -495,44 +489,18 @@ class Ledger:
 
         return await asyncio.to_thread(locked)
 
-    def _attempt(self, most: Mapping[bytes, int], window_seconds: float) -> float:
-        now = self._clock()
-        with transaction(self._connection):
-            self._connection.execute("DELETE FROM attempt WHERE until <= ?", (now,))
-            waits = [self._wait(subject, limit, window_seconds, now) for subject, limit in most.items()]
-            if max(waits) > 0:
-                return max(waits)
-            batch = secrets.randbits(62)
-            rows = [(subject, batch, now, now + window_seconds) for subject in most]
-            self._connection.executemany("INSERT INTO attempt VALUES (?, ?, ?, ?)", rows)
-        return 0.0
-
-    def _wait(self, subject: bytes, most: int, window_seconds: float, now: float) -> float:
-        query = "SELECT at FROM attempt WHERE subject = ? AND at > ? ORDER BY at DESC LIMIT 1 OFFSET ?"
-        rows = self._connection.execute(query, (subject, now - window_seconds, most - 1)).fetchall()
-        return float(str(rows[0][0])) + window_seconds - now if rows else 0.0
-
-    def _forget(self, subjects: Sequence[bytes]) -> None:
-        marks = ", ".join("?" * len(subjects))
-        batches = (
-            f"SELECT batch FROM attempt WHERE subject IN ({marks}) GROUP BY batch "  # noqa: S608 (marks alone)
-            f"HAVING count(DISTINCT subject) = {len(set(subjects))}"
-        )
-        with transaction(self._connection):
-            self._connection.execute(f"DELETE FROM attempt WHERE batch IN ({batches})", tuple(subjects))  # noqa: S608
-
     @contextmanager
     def _translated(self) -> Generator[None]:
         try:
             yield
         except DAMAGE as error:
-            raise StoreUnavailable(
+            raise errors.StoreUnavailable(
                 f"the file of sessions {str(self._path)!r} is damaged ({error}); stop the service, delete the file and "
                 "start again: people stay logged in, but sessions that were ended are good again until they expire, "
                 "unless 'token_secret' beside it, or server.token_secret where that is set, goes, too"
             ) from error
         except (apsw.Error, OSError) as error:
-            raise StoreUnavailable(
+            raise errors.StoreUnavailable(
                 f"the file of sessions {str(self._path)!r} failed ({error}); check the disk and permissions of its "
                 "folder"
             ) from error
@@ -568,12 +536,10 @@ class Identity:
 
     Attributes:
         principal: Who, and what that allows.
-        claims: Of the token, if it was one.
         new_token: A token to go on with, when the one used is past half its life.
     """
 
     principal: Principal
-    claims: TokenContent | None = None
     new_token: str | None = None
 
     def __repr__(self) -> str:
@@ -647,7 +613,7 @@ class Access:
         if credentials.bearer:
             try:
                 return self._identify_token(credentials.bearer)
-            except AuthenticationError:
+            except errors.AuthenticationError:
                 if self.has_accounts:
                     raise
         raise self._refusal(credentials)
@@ -668,12 +634,12 @@ class Access:
         subjects = {f"login name {name.casefold()}": most * _ADDRESSES_OF_A_NAME, f"login address {address}": most}
         wait = await self._ledger.attempt(subjects, self._settings.login_window_seconds)
         if wait > 0:
-            raise OverloadedError("too many failed logins; try again later", wait)
-        principal = await self._accounts.check(name, password)
-        if principal is None:
-            raise AuthenticationError("the name or the password is wrong")
+            raise errors.OverloadedError("too many failed logins; try again later", wait)
+        found = await self._accounts.check(name, password)
+        if found is None:
+            raise errors.AuthenticationError("the name or the password is wrong")
         await self._ledger.forget(subjects)
-        return self._tokens.issue(principal.name, self._accounts.password_hash(name) or "")
+        return self._tokens.issue(name, found[1])
 
     def guest_token(self) -> str:
         """Return a token for a service that is open; it allows nothing in one that is not."""
@@ -698,7 +664,7 @@ class Access:
         if most:
             wait = await self._ledger.attempt({f"query {principal.client}": most}, _MINUTE_SECONDS)
             if wait > 0:
-                raise OverloadedError(f"more than {most} questions in a minute; try again later", wait)
+                raise errors.OverloadedError(f"more than {most} questions in a minute; try again later", wait)
 
     @property
     def _tokens(self) -> TokenSigner:
@@ -710,30 +676,32 @@ class Access:
 
     def _open_or_fail(self) -> tuple[TokenSigner, Ledger]:
         if self._opened is None:
-            raise StoreUnavailable("the service is closed; it takes no requests any more")
+            raise errors.StoreUnavailable("the service is closed; it takes no requests any more")
         return self._opened
 
     def _open(self) -> tuple[TokenSigner, Ledger]:
-        make_private_folder(self._folder)
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise errors.StoreUnavailable(
+                f"the folder {str(self._folder)!r} cannot be made: {error.strerror}"
+            ) from error
         key = signing_key(self._settings.token_secret.get_secret_value(), self._folder)
         return TokenSigner(key, self._settings.token_hours, self._clock), Ledger(self._folder / _FILE, self._clock)
 
     def _identify_token(self, token: str) -> Identity:
         claims = self._tokens.read(token)
-        principal = self._accounts.find(claims.name)
-        password_hash = self._accounts.password_hash(claims.name) or ""
-        is_good = principal is not None and claims.password_mark == self._tokens.password_mark(password_hash)
+        principal, password_hash = self._accounts.find(claims.name) or (None, "")
+        is_good = claims.password_mark == self._tokens.password_mark(password_hash)
         if principal is None or not is_good or self._ledger.is_ended(claims.session):
-            raise AuthenticationError("the token is not valid, has expired or was revoked; log in again")
+            raise errors.AuthenticationError(_REFUSED)
         is_old = claims.is_past_half(self._clock())
-        return Identity(
-            principal, claims, self._tokens.issue(claims.name, password_hash, claims.session) if is_old else None
-        )
+        return Identity(principal, self._tokens.issue(claims.name, password_hash, claims.session) if is_old else None)
 
-    def _refusal(self, credentials: Credentials) -> AuthenticationError | PermissionDenied:
+    def _refusal(self, credentials: Credentials) -> errors.AuthenticationError | errors.PermissionDenied:
         # These words are what LightRAG's page looks for; a token of a guest is no try at a key.
         if credentials.key or (credentials.bearer and not looks_like_token(credentials.bearer)):
-            return PermissionDenied("Invalid API Key")
+            return errors.PermissionDenied("Invalid API Key")
         if self.has_accounts:
-            return AuthenticationError("No credentials provided. Please login.")
-        return PermissionDenied("API Key required")
+            return errors.AuthenticationError("No credentials provided. Please login.")
+        return errors.PermissionDenied("API Key required")

@@ -25,7 +25,7 @@ _LONGEST_RETRY_SECONDS = 60.0
 class Admission:
     """Lets questions through, for use within one event loop.
 
-        async with admission.turn(principal.name):
+        async with admission.turn(principal.client):
             await kb.query("...")
 
     Args:

@@ -12,15 +12,13 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from typing import Self
 
 from heliograph.documents.isolation import DocumentReader, limits_of
 from heliograph.engine import AsyncHeliograph, Given
 from heliograph.errors import HeliographError
 from heliograph.models import WAITING_STATUSES, Stats
-from heliograph.monitoring.metrics import SharedMetrics, WorkspaceState
-from heliograph.monitoring.monitoring import Monitoring
+from heliograph.monitoring.monitoring import Monitoring, SharedMetrics, WorkspaceState
 from heliograph.observing import observe
 from heliograph.service.access import Access
 from heliograph.service.admission import Admission
@@ -32,24 +30,7 @@ from heliograph.stores.base import DocumentQuery
 
 _LOG = logging.getLogger(__name__)
 _SHARE_OF_TIME = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class _Counted:
-    """Counts, when they may be read again (monotonic seconds), and of which engine they are."""
-
-    stats: Stats
-    due: float
-    engine: AsyncHeliograph
-
-
-@dataclass(frozen=True, slots=True)
-class EngineState:
-    """An engine beside the primary store: by how many commits it lags, and why it cannot be reached, if so."""
-
-    name: str
-    lag: int
-    trouble: str
+_REFRESH_SECONDS = 1.0
 
 
 class States:
@@ -63,7 +44,8 @@ class States:
     def __init__(self, workspaces: Workspaces, jobs: Jobs) -> None:
         self._workspaces = workspaces
         self._jobs = jobs
-        self._counted: dict[str, _Counted] = {}
+        # Counts, when they may be read again (monotonic seconds), and of which engine they are.
+        self._counted: dict[str, tuple[Stats, float, AsyncHeliograph]] = {}
 
     async def read(self, may_see: Callable[[str], bool]) -> list[WorkspaceState]:
         """Return the state of every open workspace that may be seen.
@@ -95,8 +77,11 @@ class States:
             return None
         return longest
 
-    async def engines(self, name: str) -> list[EngineState] | None:
-        """Return how other engines follow the store of a workspace; None if it is not open, or cannot be read."""
+    async def engines(self, name: str) -> list[tuple[str, int, str]] | None:
+        """Return how other engines follow the store of a workspace; None if it is not open, or cannot be read.
+
+        Each by its name, how many commits it lags, and why it cannot be reached, if so.
+        """
         if name not in self._workspaces.open_names:
             return None
         try:
@@ -105,7 +90,7 @@ class States:
         except HeliographError as error:
             _LOG.warning("how engines follow a workspace cannot be read: %s", error)
             return None
-        return [EngineState(engine, lag, troubles.get(engine, "")) for engine, lag in lags.items()]
+        return [(engine, lag, troubles.get(engine, "")) for engine, lag in lags.items()]
 
     async def _read(self, name: str, kb: AsyncHeliograph) -> WorkspaceState:
         pipeline = await self._jobs.state(name, 0)
@@ -126,13 +111,14 @@ class States:
 
     async def _count(self, name: str, kb: AsyncHeliograph) -> Stats:
         known, started = self._counted.get(name), time.monotonic()
-        if known is not None and known.engine is kb:
-            if started < known.due or known.stats.data_version == await kb.store.get_data_version():
-                return known.stats
+        if known is not None and known[2] is kb:
+            stats, due, _ = known
+            if started < due or stats.data_version == await kb.store.get_data_version():
+                return stats
             started = time.monotonic()
         stats = await kb.stats()
         now = time.monotonic()
-        self._counted[name] = _Counted(stats, now + (now - started) / _SHARE_OF_TIME, kb)
+        self._counted[name] = (stats, now + (now - started) / _SHARE_OF_TIME, kb)
         return stats
 
 
@@ -142,11 +128,6 @@ async def _waiting_since(kb: AsyncHeliograph, pipeline: PipelineState) -> float 
     moments = [document.updated_at for document in page.documents]
     moments += [job.created_at for job in pipeline.jobs if LANES[job.kind] is Lane.READING and job.is_unfinished]
     return min(moments).timestamp() if moments else None
-
-
-_REFRESH_SECONDS = 1.0
-
-_log = logging.getLogger(__name__)
 
 
 class Service:
@@ -224,16 +205,17 @@ class Service:
         stack.callback(shared.leave)
         # The last look counts what closing took.
         stack.callback(self.refresh_gauges)
-        refreshing = asyncio.create_task(self._keep_refreshing())
-        stack.callback(refreshing.cancel)
 
-    async def _keep_refreshing(self) -> None:
-        while True:
-            try:
-                self.refresh_gauges()
-            except Exception:  # noqa: BLE001 (a task that ended would leave the gauges as they are for good)
-                _log.exception("the gauges could not be read anew")
-            await asyncio.sleep(_REFRESH_SECONDS)
+        async def keep_refreshing() -> None:
+            while True:
+                try:
+                    self.refresh_gauges()
+                except Exception:  # noqa: BLE001 (a task that ended would leave the gauges as they are for good)
+                    _LOG.exception("the gauges could not be read anew")
+                await asyncio.sleep(_REFRESH_SECONDS)
+
+        refreshing = asyncio.create_task(keep_refreshing())
+        stack.callback(refreshing.cancel)
 
     async def __aenter__(self) -> Self:
         return await self.open()

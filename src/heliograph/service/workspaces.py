@@ -225,7 +225,9 @@ class Workspaces:
         async with self._lock(name):
             entry = self._open.get(name)
             if entry is not None and await _is_gone(entry) and self._open.pop(name, None):
-                self._abandon(name, entry)
+                task = asyncio.create_task(_close(name, entry, _LAST_SECONDS))
+                self._abandoned.add(task)
+                task.add_done_callback(self._abandoned.discard)
             self._check_available(name)
             # It may have been closed meanwhile, as too many were open.
             entry = self._open.get(name)
@@ -249,7 +251,15 @@ class Workspaces:
     async def _open_entry(self, name: str, creates: bool) -> _Open:
         if (closing := self._closing.get(name)) is not None:
             await asyncio.wait([closing])
-        engine = await self._open_engine(name, creates)
+        if name != self.default or not creates:
+            await self._check_name(name, creates)
+        engine = await AsyncHeliograph(
+            settings=with_store(self.settings, None, name),
+            chat=self._models.chat,
+            embedding=self._models.embedding,
+            reranker=self._models.reranker,
+            extractor=self._models.extractor,
+        ).open()
         try:
             entry = _Open(engine, *identifier(engine.settings.store))
             entry.identity, entry.identified_at = await _identify(entry), time.monotonic()
@@ -261,18 +271,6 @@ class Workspaces:
         self._open[name] = entry
         return entry
 
-    async def _open_engine(self, name: str, creates: bool) -> AsyncHeliograph:
-        settings = with_store(self.settings, None, name)
-        if name != self.default or not creates:
-            await self._check_name(name, creates)
-        return await AsyncHeliograph(
-            settings=settings,
-            chat=self._models.chat,
-            embedding=self._models.embedding,
-            reranker=self._models.reranker,
-            extractor=self._models.extractor,
-        ).open()
-
     async def _check_name(self, name: str, creates: bool) -> None:
         # Asked for by its name, since there may be thousands of others.
         if await self.exists(name):
@@ -281,7 +279,7 @@ class Workspaces:
             raise NotFoundError(f"there is no workspace {name!r}; create it first")
         # Some file systems take names that differ in case alone, or in how accents are encoded, for one.
         for other in await self.names():
-            if _folded(other) == _folded(name):
+            if len({unicodedata.normalize("NFKC", item).casefold() for item in (name, other)}) == 1:
                 raise ConflictError(f"there is a workspace {other!r}, too like {name!r}; choose another name")
 
     async def _open_models(self, stack: AsyncExitStack) -> Given:
@@ -300,11 +298,6 @@ class Workspaces:
             stack.push_async_callback(reranker.close)
             models = replace(models, reranker=reranker)
         return models
-
-    def _abandon(self, name: str, entry: _Open) -> None:
-        task = asyncio.create_task(_close(name, entry, _LAST_SECONDS))
-        self._abandoned.add(task)
-        task.add_done_callback(self._abandoned.discard)
 
 
 async def _is_gone(entry: _Open) -> bool:
@@ -352,7 +345,3 @@ async def _close(name: str, entry: _Open, patience_seconds: float | None = None)
         _LOG.warning("the workspace %r was not closed cleanly: %s", name, error)
     except Exception:  # noqa: BLE001 (a defect in one must not keep the others, and the models, open)
         _LOG.exception("the workspace %r was not closed cleanly", name)
-
-
-def _folded(name: str) -> str:
-    return unicodedata.normalize("NFKC", name).casefold()

@@ -169,9 +169,18 @@ def read_segments(path: Path) -> tuple[list[Segment], str]:
     """
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
-        header, begin = _read_header(file.read(_PREFIX.size), file)
+        prefix = file.read(_PREFIX.size)
+        if len(prefix) < _PREFIX.size or not prefix.startswith(_MAGIC):
+            raise ValueError("it is no full-text index")
+        _, number, length, check = _PREFIX.unpack(prefix)
+        if number != _FORMAT:
+            raise ValueError(f"its format is {number} and not {_FORMAT}")
+        read = file.read(length)
+        if zlib.crc32(read) != check:
+            raise ValueError("its header is damaged")
+        header: dict[str, Any] = json.loads(read)
         sizes: list[list[int]] = header["segments"]
-        places, end = _places(sizes, begin)
+        places, end = _places(sizes, _PREFIX.size + length)
         if end != size:
             raise ValueError(f"it has {size} bytes and not {end}")
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -186,18 +195,6 @@ def read_segments(path: Path) -> tuple[list[Segment], str]:
         segment.check = _BlockCheck(segment.slots, segment.counts, blocks)
         segments.append(segment)
     return segments, str(header["mark"])
-
-
-def _read_header(prefix: bytes, file: Any) -> tuple[dict[str, Any], int]:
-    if len(prefix) < _PREFIX.size or not prefix.startswith(_MAGIC):
-        raise ValueError("it is no full-text index")
-    _, number, length, check = _PREFIX.unpack(prefix)
-    if number != _FORMAT:
-        raise ValueError(f"its format is {number} and not {_FORMAT}")
-    header = file.read(length)
-    if zlib.crc32(header) != check:
-        raise ValueError("its header is damaged")
-    return json.loads(header), _PREFIX.size + length
 
 
 def _places(sizes: Sequence[Sequence[int]], begin: int) -> tuple[Iterator[int], int]:
@@ -298,8 +295,9 @@ class Segment:
         self.counts = counts
         self.dead = np.empty(0, np.uint32) if dead is None else dead
         self.total_length = float(lengths.sum(dtype=np.float64) - lengths[self.dead].sum(dtype=np.float64))
-        # Asked before postings from one place to another are used; raises `IndexError` if they are damaged.
-        self.check: Callable[[int, int], None] = _nothing
+        # Asked before postings from one place to another are used; raises `IndexError` if they are damaged. Those in
+        # memory need no comparing.
+        self.check: Callable[[int, int], None] = lambda _begin, _end: None
         self._by_key: tuple[Keys, NDArray[np.int64]] | None = None
         self._frequencies: dict[int, int] = {}
 
@@ -445,10 +443,6 @@ def _distinct(numbers: NDArray[Number]) -> NDArray[Number]:
     """Return the different ones, ascending; `np.unique` imports `numpy.ma` when it is first called, for 8 ms."""
     ordered = np.sort(numbers)
     return np.concatenate((ordered[:1], ordered[1:][ordered[1:] != ordered[:-1]]))
-
-
-def _nothing(begin: int, end: int) -> None:
-    """Postings in memory need no comparing."""
 
 
 # BM25 over posting lists: the best rows exactly, without reading what cannot be among them.

@@ -109,29 +109,22 @@ class Lookup:
         chunks = await self._home.records.get_chunks(wanted.get(OutboxKind.CHUNKS, []))
         entities = await self._home.graph.get_entities(wanted.get(OutboxKind.ENTITIES, []))
         relations = await self._home.graph.get_relations(wanted.get(OutboxKind.RELATIONS, []))
-        origins = await self._find_origins(chunks, entities) if self._projection.needs_origins else {}
+        vectors: dict[Collection, Mapping[str, NDArray[np.float32]]] = {}
+        for kind, named in wanted.items() if self._projection.needs_vectors else ():
+            if collection := COLLECTIONS.get(kind):
+                vectors[collection] = await self._home.vectors.get_vectors(collection, named)
         there = {item.id for item in (*documents, *chunks, *entities, *relations)}
         return ProjectionChange(
             documents=tuple(documents),
             chunks=tuple(chunks),
             entities=tuple(entities),
             relations=tuple(relations),
-            vectors=await self._vectors(wanted) if self._projection.needs_vectors else {},
+            vectors=vectors,
             texts=await self._texts(chunks, entities) if self._projection.needs_texts else {},
-            **origins,
-            chunk_ids=await self._chunk_ids(documents) if self._projection.needs_origins else {},
+            **(await self._origins(documents, chunks, entities) if self._projection.needs_origins else {}),
             removed={kind: [id_ for id_ in named if id_ not in there] for kind, named in wanted.items()},
             kept_replies=tuple(ids.get(OutboxKind.KEPT_REPLIES, ())),
         )
-
-    async def _vectors(
-        self, wanted: Mapping[OutboxKind, Sequence[str]]
-    ) -> dict[Collection, Mapping[str, NDArray[np.float32]]]:
-        return {
-            COLLECTIONS[kind]: await self._home.vectors.get_vectors(COLLECTIONS[kind], named)
-            for kind, named in wanted.items()
-            if kind in COLLECTIONS
-        }
 
     async def _texts(
         self, chunks: Sequence[Chunk], entities: Sequence[Entity]
@@ -144,20 +137,21 @@ class Lookup:
         )
         return {Collection.CHUNKS: of_chunks, Collection.ENTITIES: tuple(map(entity_terms, entities))}
 
-    async def _chunk_ids(self, documents: Sequence[Document]) -> dict[str, tuple[str, ...]]:
-        read = self._home.records.get_document_chunks
-        return {item.id: tuple(chunk.id for chunk in await read(item.id)) for item in documents}
-
-    async def _find_origins(self, chunks: Sequence[Chunk], entities: Sequence[Entity]) -> dict[str, Any]:
+    async def _origins(
+        self, documents: Sequence[Document], chunks: Sequence[Chunk], entities: Sequence[Entity]
+    ) -> dict[str, Any]:
+        read_chunks = self._home.records.get_document_chunks
+        chunk_ids = {item.id: tuple(chunk.id for chunk in await read_chunks(item.id)) for item in documents}
         owner_ids = {chunk.id: chunk.document_id for chunk in chunks}
         missing = sorted({id_ for entity in entities for id_ in entity.chunk_ids} - set(owner_ids))
         for start in range(0, len(missing), _PAGE):
             others = await self._home.records.get_chunks(missing[start : start + _PAGE])
             owner_ids |= {chunk.id: chunk.document_id for chunk in others}
-        documents = await self._home.records.get_documents(sorted({chunk.document_id for chunk in chunks}))
+        owners = await self._home.records.get_documents(sorted({chunk.document_id for chunk in chunks}))
         read = await self._home.records.get_extractions([chunk.id for chunk in chunks])
         names = {item.chunk_id: tuple(dict.fromkeys(mention.name for mention in item.entities)) for item in read}
-        return {"owners": {item.id: item for item in documents}, "owner_ids": owner_ids, "names": names}
+        by_id = {item.id: item for item in owners}
+        return {"owners": by_id, "owner_ids": owner_ids, "names": names, "chunk_ids": chunk_ids}
 
 
 # Comparing what a projection keeps with what it should keep: ids in windows side by side, contents by pages.
@@ -252,7 +246,7 @@ class ProjectionFollower(Follower):
 
     def __init__(self, home: Store, outbox: Outbox, projection: Projection) -> None:
         self.name = projection.name
-        self.role = _role(projection)
+        self.role = projection.role
         self.projection = projection
         self._home = home
         self._outbox = outbox
@@ -419,23 +413,20 @@ class ProjectionFollower(Follower):
             rest_seconds = _RETRY_SECONDS
             self._is_wanted.clear()
             waiting, self._waiting = self._waiting, []
-            await self._run()
+            try:
+                await self.catch_up()
+            except StoreError as error:
+                _LOGGER.debug("%r was tried: %s", self.name, error)
+            except Exception:
+                # Nobody awaits this task: without it the engine would be left behind in silence.
+                _LOGGER.exception("%r cannot follow, which is a defect", self.name)
+            self._report()
             self._release(waiting)
             self._is_late = False
             if self.is_away:
                 # Whoever came meanwhile waits in vain, and is no reason to try at once.
                 self._release(self._waiting)
                 self._is_wanted.clear()
-
-    async def _run(self) -> None:
-        try:
-            await self.catch_up()
-        except StoreError as error:
-            _LOGGER.debug("%r was tried: %s", self.name, error)
-        except Exception:
-            # Nobody awaits this task: without it the engine would be left behind in silence.
-            _LOGGER.exception("%r cannot follow, which is a defect", self.name)
-        self._report()
 
     def _release(self, waiting: list[asyncio.Future[None]]) -> None:
         for one in waiting:
@@ -457,8 +448,13 @@ class ProjectionFollower(Follower):
                 return False
             cursor = await self._settled_cursor()
             while entries := await self._outbox.read(cursor, _PAGE):
-                cursor = entries[-1].version
-                await self._take_in(entries, cursor)
+                cursor = reached = entries[-1].version
+                if any(entry.kind is OutboxKind.RESET for entry in entries):
+                    reached = max(cursor, await self._make_anew())
+                else:
+                    async for change in self._lookup.changes(entries):
+                        await self.projection.apply(change)
+                await self._move(reached)
             # Versions that changed nothing here have no entries; a commit between the two reads has.
             version = await self._home.get_data_version()
             if version > cursor and not await self._outbox.read(cursor, 1):
@@ -482,14 +478,6 @@ class ProjectionFollower(Follower):
             await self._move(cursor)
         return cursor
 
-    async def _take_in(self, entries: Sequence[OutboxEntry], version: int) -> None:
-        if any(entry.kind is OutboxKind.RESET for entry in entries):
-            version = max(version, await self._make_anew())
-        else:
-            async for change in self._lookup.changes(entries):
-                await self.projection.apply(change)
-        await self._move(version)
-
     async def _move(self, version: int) -> None:
         await self.projection.set_cursor(version)
         await self._outbox.acknowledge(self.name, version)
@@ -501,18 +489,6 @@ class ProjectionFollower(Follower):
         async for change in self._lookup.everything():
             await self.projection.apply(change)
         return version
-
-
-def _role(projection: Projection) -> str:
-    match projection:
-        case GraphProjection():
-            return "graph"
-        case TextProjection():
-            return "text"
-        case CacheProjection():
-            return "cache"
-        case _:
-            return "vectors"
 
 
 # A circuit breaker stands between questions and an engine: one that is away or unfinished is not asked.

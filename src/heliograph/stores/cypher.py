@@ -6,7 +6,7 @@ import re
 import secrets
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -16,7 +16,7 @@ from heliograph.models import FIELD_SEPARATOR, Entity, Relation
 from heliograph.settings import StoreSettings
 from heliograph.stores.changeset import OutboxKind
 from heliograph.stores.graph import IncidentRelation
-from heliograph.stores.projection import GraphProjection, ProjectionChange, is_alike
+from heliograph.stores.projection import GraphProjection, ProjectionChange, first_keyword, is_alike
 
 # Names of labels and relationship types, made of what sources call things.
 #
@@ -79,11 +79,6 @@ RELATION = """r.id, r.source_name, r.target_name, r.source_entity, r.target_enti
  r.weight, r.source_id, r.token_count, r.created_at"""
 
 
-def first_keyword(relation: Relation) -> str:
-    """Return what a relation is called where it has one name."""
-    return relation.keywords[0] if relation.keywords else RELATED.lower()
-
-
 def entity_row(entity: Entity) -> dict[str, Any]:
     """Return an entity as a row of parameters: `id`, `label`, `properties`."""
     properties = {
@@ -122,9 +117,7 @@ def relation_row(relation: Relation, type_: str) -> dict[str, Any]:
 def to_entity(values: Sequence[Any]) -> Entity:
     """Return the entity of the values of `ENTITY`."""
     id_, name, type_, description, aliases, source_id, token_count, degree, created_at = values
-    return Entity(
-        *(id_, name, type_, description, tuple(aliases), _split(source_id), token_count, degree, created_at),
-    )
+    return Entity(*(id_, name, type_, description, tuple(aliases), _split(source_id), token_count, degree, created_at))
 
 
 def to_relation(values: Sequence[Any]) -> Relation:
@@ -147,11 +140,11 @@ def _split(text: str) -> tuple[str, ...]:
 # stands for each relation and says where it is.
 
 # Both are asked with `ids`, and tell what is stored now.
-LABELS = """
+_LABELS = """
 UNWIND $ids AS id MATCH (e:Entity {workspace: $workspace, id: id}) WHERE e.entity_type IS NOT NULL
 RETURN e.id, e.entity_type
 """
-ENDS = """
+_ENDS = """
 UNWIND $ids AS id MATCH (k:RelationEnds {workspace: $workspace, id: id}) RETURN k.id, k.source_id, k.target_id, k.type
 """
 _UNLABEL = "UNWIND $ids AS id MATCH (e:Entity {{workspace: $workspace, id: id}}) REMOVE e:{label}"
@@ -184,80 +177,6 @@ _PRUNE = """
 UNWIND $ids AS id MATCH (e:Entity {workspace: $workspace, id: id})
 WHERE e.displayName IS NULL AND e.degree = 0 DELETE e
 """
-
-
-@dataclass(frozen=True, slots=True)
-class StoredEnds:
-    """A relation as it is stored: where, and by which type."""
-
-    source_id: str
-    target_id: str
-    type: str
-
-
-def named_entities(change: ProjectionChange) -> list[str]:
-    """Return the ids of all entities that a change puts or removes."""
-    return [*change.removed.get(OutboxKind.ENTITIES, ()), *(item.id for item in change.entities)]
-
-
-def named_relations(change: ProjectionChange) -> list[str]:
-    """Return the ids of all relations that a change puts or removes."""
-    return [*change.removed.get(OutboxKind.RELATIONS, ()), *(item.id for item in change.relations)]
-
-
-def change_statements(
-    change: ProjectionChange,
-    dialect: Dialect,
-    types: TypeNames,
-    labels: Mapping[str, str],
-    ends: Mapping[str, StoredEnds],
-    workspace_label: str,
-) -> list[Statement]:
-    """Return what takes a change in.
-
-    Args:
-        change: What to take in.
-        dialect: Of the database.
-        types: Names of relationship types.
-        labels: Label per id, of the entities that it names and that are stored.
-        ends: Likewise of the relations.
-        workspace_label: What all entities are labelled.
-    """
-    entities = [entity_row(item) for item in change.entities]
-    relations = [relation_row(item, types.name(first_keyword(item))) for item in change.relations]
-    wanted = {row["id"]: StoredEnds(row["source_id"], row["target_id"], row["type"]) for row in relations}
-    stale = {id_: stored for id_, stored in ends.items() if wanted.get(id_) != stored}
-    gone = list(change.removed.get(OutboxKind.ENTITIES, ()))
-    loose = {*gone, *_ends_of(stale)}
-    touched = loose | set(_ends_of(wanted))
-    unlabelled: dict[str, list[str]] = defaultdict(list)
-    new_labels = {row["id"]: row["label"] for row in entities}
-    for id_, label in labels.items():
-        if new_labels.get(id_) != label:
-            unlabelled[label].append(id_)
-    ends_of_stale = [
-        {"id": id_, "source_id": stored.source_id, "target_id": stored.target_id} for id_, stored in stale.items()
-    ]
-    put = _PUT.format(workspace_label=quote(workspace_label))
-    return [
-        *(Statement(_UNLABEL.format(label=quote(label)), {"ids": ids}) for label, ids in sorted(unlabelled.items())),
-        *_over("rows", ends_of_stale, _UNRELATE),
-        *_over("rows", entities, put),
-        *dialect.label_entities(entities),
-        *dialect.relate([row for row in relations if ends.get(row["id"]) != wanted[row["id"]]]),
-        *_over("rows", [row for row in relations if ends.get(row["id"]) == wanted[row["id"]]], _CHANGE),
-        *_over("ids", gone, _EMPTY),
-        *_over("ids", sorted(touched), _COUNT.format(degree=dialect.degree)),
-        *_over("ids", sorted(loose), _PRUNE),
-    ]
-
-
-def _over(name: str, values: Sequence[Any], text: str) -> list[Statement]:
-    return [Statement(text, {name: values})] if values else []
-
-
-def _ends_of(relations: Mapping[str, StoredEnds]) -> Iterator[str]:
-    return (end for one in relations.values() for end in (one.source_id, one.target_id))
 
 
 _CLEAR_BATCH = 2000
@@ -408,7 +327,7 @@ class CypherGraphProjection(GraphProjection):
         return [id_ for (id_,) in await self._read(_LEVEL, ids=list(frontier), behind=list(behind), limit=limit)]
 
     async def get_cursor(self) -> int:
-        rows = await self._glance(_GET_CURSOR)
+        rows = await self._read(_GET_CURSOR, is_patient=False)
         self._seen, self._mark = int(rows[0][0]) if rows else -1, None
         return self._seen
 
@@ -422,19 +341,50 @@ class CypherGraphProjection(GraphProjection):
 
     async def apply(self, change: ProjectionChange) -> None:
         """All of it in one transaction."""
-        entity_ids, relation_ids = named_entities(change), named_relations(change)
-        labels = await self._glance(LABELS, ids=entity_ids) if entity_ids else []
-        ends = await self._glance(ENDS, ids=relation_ids) if relation_ids else []
-        statements = change_statements(
-            *(change, self._database.dialect, self._types),
-            # What others wrote in place of a type is no label of ours.
-            {id_: label for id_, label in labels if label == label_name(label)},
-            {row[0]: StoredEnds(*row[1:]) for row in ends},
-            self._label,
-        )
-        if statements:
+        gone = list(change.removed.get(OutboxKind.ENTITIES, ()))
+        entity_ids = [*gone, *(item.id for item in change.entities)]
+        relation_ids = [*change.removed.get(OutboxKind.RELATIONS, ()), *(item.id for item in change.relations)]
+        labels = await self._read(_LABELS, is_patient=False, ids=entity_ids) if entity_ids else []
+        ends = await self._read(_ENDS, is_patient=False, ids=relation_ids) if relation_ids else []
+        if statements := self._statements(change, gone, dict(labels), {id_: tuple(row) for id_, *row in ends}):
             self._mark = secrets.token_hex(8)
             await self._write([*statements, Statement(_MARK, {"mark": self._mark})])
+
+    def _statements(
+        self, change: ProjectionChange, gone: Sequence[str], labels: Mapping[str, str], ends: Mapping[str, Ends]
+    ) -> list[Statement]:
+        """Return what takes a change in, given the labels and ends that are stored of what it names."""
+        dialect = self._database.dialect
+        entities = [entity_row(item) for item in change.entities]
+        relations = [relation_row(item, self._types.name(first_keyword(item))) for item in change.relations]
+        wanted: dict[str, Ends] = {row["id"]: (row["source_id"], row["target_id"], row["type"]) for row in relations}
+        stale = {id_: stored for id_, stored in ends.items() if wanted.get(id_) != stored}
+        loose = {*gone, *(end for stored in stale.values() for end in stored[:2])}
+        touched = loose | {end for placed in wanted.values() for end in placed[:2]}
+        new_labels = {row["id"]: row["label"] for row in entities}
+        unlabelled: dict[str, list[str]] = defaultdict(list)
+        for id_, label in labels.items():
+            # What others wrote in place of a type is no label of ours.
+            if label == label_name(label) and new_labels.get(id_) != label:
+                unlabelled[label].append(id_)
+        unrelated = [
+            {"id": id_, "source_id": source, "target_id": target} for id_, (source, target, _) in stale.items()
+        ]
+        put = _PUT.format(workspace_label=quote(self._label))
+        return [
+            *(
+                Statement(_UNLABEL.format(label=quote(label)), {"ids": ids})
+                for label, ids in sorted(unlabelled.items())
+            ),
+            *_over("rows", unrelated, _UNRELATE),
+            *_over("rows", entities, put),
+            *dialect.label_entities(entities),
+            *dialect.relate([row for row in relations if ends.get(row["id"]) != wanted[row["id"]]]),
+            *_over("rows", [row for row in relations if ends.get(row["id"]) == wanted[row["id"]]], _CHANGE),
+            *_over("ids", gone, _EMPTY),
+            *_over("ids", sorted(touched), _COUNT.format(degree=dialect.degree)),
+            *_over("ids", sorted(loose), _PRUNE),
+        ]
 
     async def clear(self) -> None:
         """In batches, the cursor first, so that an interrupted removal is begun again."""
@@ -487,21 +437,22 @@ class CypherGraphProjection(GraphProjection):
     def describe(self) -> Mapping[str, str]:
         return {"back end": self._database.engine.lower(), "address": self._database.where, **self._facts}
 
-    async def _read(self, text: str, **parameters: Any) -> list[list[Any]]:
-        return await self._database.read(Statement(text, {"workspace": self._workspace, **parameters}))
+    async def _read(self, text: str, *, is_patient: bool = True, **parameters: Any) -> list[list[Any]]:
+        """Read; what every commit does without patience, as one that fails is taken in with the next."""
+        statement = Statement(text, {"workspace": self._workspace, **parameters})
+        return await self._database.read(statement, is_patient=is_patient)
 
     async def _read_list(self, text: str, ids: Sequence[str]) -> list[list[Any]]:
         """Return the rows that a statement collects of these."""
         return (await self._read(text, ids=_distinct(ids)))[0][0] if ids else []
 
-    async def _glance(self, text: str, **parameters: Any) -> list[list[Any]]:
-        """Read without patience: every commit does, and one that fails is taken in with the next."""
-        statement = Statement(text, {"workspace": self._workspace, **parameters})
-        return await self._database.read(statement, is_patient=False)
-
     async def _write(self, statements: Sequence[Statement]) -> list[list[Any]]:
         mine = {"workspace": self._workspace}
         return await self._database.write([Statement(item.text, {**mine, **item.parameters}) for item in statements])
+
+
+def _over(name: str, values: Sequence[Any], text: str) -> list[Statement]:
+    return [Statement(text, {name: values})] if values else []
 
 
 def _holds(properties: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
@@ -513,9 +464,11 @@ def _distinct(ids: Iterable[str]) -> list[str]:
 
 
 Row = Mapping[str, Any]
+# Of a relation as it is stored: the ids of its two entities, and its type.
+Ends = tuple[str, ...]
 
 _LABEL = """
-UNWIND $rows AS row MATCH (e:Entity {{workspace: $workspace, id: row.id}}) SET e:{label}
+UNWIND $rows AS row MATCH (e:Entity {{workspace: $workspace, id: row.id}}) SET e:{name}
 """
 _RELATE = """
 UNWIND $rows AS row
@@ -523,7 +476,7 @@ MERGE (a:Entity {{workspace: $workspace, id: row.source_id}})
 MERGE (b:Entity {{workspace: $workspace, id: row.target_id}})
 {verb} (k:RelationEnds {{workspace: $workspace, id: row.id}})
 SET k.source_id = row.source_id, k.target_id = row.target_id, k.type = row.type
-WITH a, b, row {verb} (a)-[r:{type} {{id: row.id}}]->(b) SET r += row.properties
+WITH a, b, row {verb} (a)-[r:{name} {{id: row.id}}]->(b) SET r += row.properties
 """
 
 
@@ -543,55 +496,38 @@ def quote(name: str) -> str:
     return f"`{name}`"
 
 
-class Dialect(ABC):
+@dataclass(frozen=True, slots=True)
+class Dialect:
     """What databases say differently.
 
     Attributes:
         degree: Expression: how many relationships the node `e` has; must not read them one by one.
         constraints: Statements that make constraints and indexes where they are missing.
         most_types: Relationship types that a database bears.
+        has_dynamic_names: Whether labels and types may be values, and a transaction that was done is never done again,
+            as ids are unique. Else they stand in the text, so there is a statement for each, and any may be done again.
     """
 
     degree: str
     constraints: tuple[str, ...]
     most_types: int
+    has_dynamic_names: bool
 
-    @abstractmethod
     def label_entities(self, rows: Sequence[Row]) -> list[Statement]:
         """Give each entity (`id`) its label (`label`)."""
+        return self._over_names(_LABEL, "label", rows)
 
-    @abstractmethod
     def relate(self, rows: Sequence[Row]) -> list[Statement]:
         """Make relationships that are not there: `id`, `source_id`, `target_id`, `type`, `properties`; ends too."""
+        return self._over_names(_RELATE, "type", rows)
 
-
-class DynamicDialect(Dialect):
-    """Labels and types may be values; a transaction that was done is never done again, as ids are unique."""
-
-    def label_entities(self, rows: Sequence[Row]) -> list[Statement]:
-        return [Statement(_LABEL.format(label="$(row.label)"), {"rows": rows})] if rows else []
-
-    def relate(self, rows: Sequence[Row]) -> list[Statement]:
-        return [Statement(_RELATE.format(verb="CREATE", type="$(row.type)"), {"rows": rows})] if rows else []
-
-
-class GroupedDialect(Dialect):
-    """Labels and types stand in the text, so there is a statement for each; any may be done again."""
-
-    def label_entities(self, rows: Sequence[Row]) -> list[Statement]:
-        groups = _groups(rows, "label").items()
-        return [Statement(_LABEL.format(label=quote(label)), {"rows": group}) for label, group in groups]
-
-    def relate(self, rows: Sequence[Row]) -> list[Statement]:
-        groups = _groups(rows, "type").items()
-        return [Statement(_RELATE.format(verb="MERGE", type=quote(type_)), {"rows": group}) for type_, group in groups]
-
-
-def _groups(rows: Sequence[Row], name: str) -> dict[str, list[Row]]:
-    groups: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        groups[row[name]].append(row)
-    return groups
+    def _over_names(self, text: str, column: str, rows: Sequence[Row]) -> list[Statement]:
+        if self.has_dynamic_names:
+            return _over("rows", rows, text.format(name=f"$(row.{column})", verb="CREATE"))
+        groups: dict[str, list[Row]] = defaultdict(list)
+        for row in rows:
+            groups[row[column]].append(row)
+        return [Statement(text.format(name=quote(of), verb="MERGE"), {"rows": group}) for of, group in groups.items()]
 
 
 class CypherDatabase(ABC):

@@ -10,7 +10,7 @@ from falkordb.asyncio.graph import AsyncGraph
 from falkordb.helpers import stringify_param_value
 from redis.exceptions import ResponseError
 
-from heliograph.stores.cypher import CypherDatabase, CypherGraphProjection, GroupedDialect, Statement
+from heliograph.stores.cypher import CypherDatabase, CypherGraphProjection, Dialect, Statement
 from heliograph.stores.redis.connection import RedisConnection
 
 # One pool of connections to FalkorDB, which keeps graphs in a Redis; a workspace has a graph of its own.
@@ -21,18 +21,6 @@ from heliograph.stores.redis.connection import RedisConnection
 _TIMEOUT_SECONDS = 60.0
 _READ_SECONDS = 20.0
 _IS_THERE = "already indexed"
-
-
-class FalkorDialect(GroupedDialect):
-    """Cypher of FalkorDB."""
-
-    degree = "indegree(e) + outdegree(e)"
-    constraints = (
-        *(f"CREATE INDEX FOR (e:Entity) ON (e.{name})" for name in ("id", "degree")),
-        "CREATE INDEX FOR (k:RelationEnds) ON (k.id)",
-    )
-    # It keeps a matrix per type, and looks into all of them wherever a step may be of any type.
-    most_types = 100
 
 
 class FalkorDatabase(CypherDatabase):
@@ -47,7 +35,16 @@ class FalkorDatabase(CypherDatabase):
     """
 
     engine = "FalkorDB"
-    dialect = FalkorDialect()
+    dialect = Dialect(
+        degree="indegree(e) + outdegree(e)",
+        constraints=(
+            *(f"CREATE INDEX FOR (e:Entity) ON (e.{name})" for name in ("id", "degree")),
+            "CREATE INDEX FOR (k:RelationEnds) ON (k.id)",
+        ),
+        # It keeps a matrix per type, and looks into all of them wherever a step may be of any type.
+        most_types=100,
+        has_dynamic_names=False,
+    )
 
     def __init__(self, url: str, workspace: str) -> None:
         redis_url = url.replace("falkordbs:", "rediss:", 1).replace("falkordb:", "redis:", 1)

@@ -32,7 +32,7 @@ from neo4j.exceptions import (
 )
 
 from heliograph.errors import SettingsError, StoreAccessDenied, StoreError, StoreUnavailable
-from heliograph.stores.cypher import CypherDatabase, CypherGraphProjection, DynamicDialect, Statement
+from heliograph.stores.cypher import CypherDatabase, CypherGraphProjection, Dialect, Statement
 
 # Where Neo4j is: `neo4j://[user[:password]@]host[:port][/database]`, or `bolt://`; `+s` after the scheme is TLS.
 #
@@ -132,27 +132,8 @@ CALL dbms.components() YIELD name, versions, edition WHERE name = 'Neo4j Kernel'
 """
 
 
-class Neo4jDialect(DynamicDialect):
-    """Cypher of Neo4j 5.26 and later."""
-
-    # The number is kept with each node.
-    degree = "COUNT { (e)--() }"
-    constraints = (
-        *(
-            f"CREATE CONSTRAINT heliograph_{name} IF NOT EXISTS FOR (n:{label}) REQUIRE (n.workspace, n.id) IS UNIQUE"
-            for name, label in (("entity", "Entity"), ("relation", "RelationEnds"))
-        ),
-        """CREATE CONSTRAINT heliograph_cursor IF NOT EXISTS FOR (c:HeliographCursor)
-           REQUIRE c.workspace IS UNIQUE""",
-        "CREATE INDEX heliograph_degree IF NOT EXISTS FOR (e:Entity) ON (e.workspace, e.degree)",
-        "CALL db.awaitIndexes(60)",
-    )
-    # The format of the community edition holds 65,536 types.
-    most_types = 10_000
-
-
 class Neo4jDatabase(CypherDatabase):
-    """A database of a Neo4j server or cluster.
+    """A database of a Neo4j server or cluster, of 5.26 or later.
 
     Args:
         address: Which.
@@ -162,7 +143,22 @@ class Neo4jDatabase(CypherDatabase):
     """
 
     engine = "Neo4j"
-    dialect = Neo4jDialect()
+    dialect = Dialect(
+        # The number is kept with each node.
+        degree="COUNT { (e)--() }",
+        constraints=(
+            "CREATE CONSTRAINT heliograph_entity IF NOT EXISTS FOR (n:Entity) REQUIRE (n.workspace, n.id) IS UNIQUE",
+            """CREATE CONSTRAINT heliograph_relation IF NOT EXISTS FOR (n:RelationEnds)
+               REQUIRE (n.workspace, n.id) IS UNIQUE""",
+            """CREATE CONSTRAINT heliograph_cursor IF NOT EXISTS FOR (c:HeliographCursor)
+               REQUIRE c.workspace IS UNIQUE""",
+            "CREATE INDEX heliograph_degree IF NOT EXISTS FOR (e:Entity) ON (e.workspace, e.degree)",
+            "CALL db.awaitIndexes(60)",
+        ),
+        # The format of the community edition holds 65,536 types.
+        most_types=10_000,
+        has_dynamic_names=True,
+    )
 
     def __init__(self, address: Neo4jAddress) -> None:
         self.where = address.where

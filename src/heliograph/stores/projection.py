@@ -80,6 +80,7 @@ class Projection(ABC):
     """One role of one workspace in another engine.
 
     Attributes:
+        role: Which it serves, as `store.<role>_url` names it.
         name: Which, for cursors, messages and metrics: the role, and where it is; no secrets.
         kinds: What it takes in.
         needs_vectors: Whether it takes vectors in.
@@ -87,6 +88,7 @@ class Projection(ABC):
         needs_origins: Whether it wants to know the documents of chunks and entities.
     """
 
+    role: str = ""
     name: str
     kinds: frozenset[OutboxKind]
     needs_vectors: bool = False
@@ -167,6 +169,7 @@ class Projection(ABC):
 class GraphProjection(Projection, GraphStore):
     """Folded entities and relations in another engine."""
 
+    role = "graph"
     kinds = frozenset({OutboxKind.ENTITIES, OutboxKind.RELATIONS})
 
     async def list_entities(self, offset: int, limit: int) -> list[Entity]:
@@ -191,6 +194,7 @@ class GraphProjection(Projection, GraphStore):
 class VectorProjection(Projection, VectorStore):
     """Vectors in another engine, with what its own users want to see beside them."""
 
+    role = "vectors"
     kinds = frozenset({OutboxKind.DOCUMENTS, OutboxKind.CHUNKS, OutboxKind.ENTITIES, OutboxKind.RELATIONS})
     needs_vectors = True
 
@@ -206,6 +210,7 @@ class VectorProjection(Projection, VectorStore):
 class TextProjection(Projection, TextStore):
     """Full text in another engine, of chunks and of entities."""
 
+    role = "text"
     kinds = frozenset({OutboxKind.CHUNKS, OutboxKind.ENTITIES})
     needs_texts = True
 
@@ -213,11 +218,17 @@ class TextProjection(Projection, TextStore):
 class CacheProjection(Projection, ReplyCache):
     """Cached replies in another engine; it takes in of what they must no longer speak."""
 
+    role = "cache"
     kinds = frozenset({OutboxKind.SUBJECTS})
 
     async def compare(self, expected: ProjectionChange) -> set[str]:  # noqa: ARG002 (replies follow from nothing)
         """Replies have no other truth than the cache."""
         return set()
+
+
+def first_keyword(relation: Relation) -> str:
+    """Return what a relation is called where it has one name."""
+    return relation.keywords[0] if relation.keywords else "related"
 
 
 def is_same_vector(wanted: NDArray[np.float32], kept: NDArray[np.float32] | None) -> bool:

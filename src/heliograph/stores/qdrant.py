@@ -93,9 +93,6 @@ class QdrantAddress:
         return f"QdrantAddress({self.url or self.path})"
 
 
-# What the exceptions of Qdrant's client mean.
-
-
 @contextmanager
 def translate_errors(where: str, setting: str = "store.vectors_url") -> Generator[None]:
     """Turn the client's exceptions into `StoreError`s that name the place."""
@@ -134,37 +131,6 @@ def connect(address: QdrantAddress) -> AsyncQdrantClient:
     )
 
 
-async def prepare(client: AsyncQdrantClient, address: QdrantAddress, embedding: EmbeddingInfo) -> None:
-    """Create missing collections and indexes; any number of processes may do so at once.
-
-    Raises:
-        SchemaMismatch: A collection is there with vectors of another length.
-    """
-    params = models.VectorParams(
-        size=embedding.dimension,
-        distance=models.Distance.COSINE,
-        on_disk=address.on_disk or None,
-        quantization_config=models.ScalarQuantization(
-            scalar=models.ScalarQuantizationConfig(type=models.ScalarType.INT8, quantile=0.99, always_ram=True)
-        )
-        if address.is_quantized
-        else None,
-    )
-    tenant = models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True)
-    cursor = models.VectorParams(size=1, distance=models.Distance.DOT)
-    await _make(client, address.prefix + CURSORS, cursor)
-    for collection, name in NAMES.items():
-        place = address.prefix + name
-        if not await client.collection_exists(place):
-            # Cursors speak of what is gone, of every workspace; dropped first, so that a crash leaves none behind.
-            await client.delete(address.prefix + CURSORS, models.Filter())
-            await _make(client, place, params)
-        await _check(client, place, embedding.dimension)
-        # Local mode searches without indexes, and warns of every one that is asked for.
-        if address.url:
-            await _index(client, place, {"workspace": tenant, **INDEXES[collection]})
-
-
 async def _make(client: AsyncQdrantClient, name: str, params: models.VectorParams) -> None:
     if await client.collection_exists(name):
         return
@@ -174,25 +140,6 @@ async def _make(client: AsyncQdrantClient, name: str, params: models.VectorParam
         # Another process may have been faster.
         if not await client.collection_exists(name):
             raise
-
-
-async def _index(
-    client: AsyncQdrantClient, name: str, indexes: Mapping[str, models.PayloadSchemaType | models.KeywordIndexParams]
-) -> None:
-    known = (await client.get_collection(name)).payload_schema
-    for field, schema in indexes.items():
-        if field not in known:
-            await client.create_payload_index(name, field, schema)
-
-
-async def _check(client: AsyncQdrantClient, name: str, dimension: int) -> None:
-    vectors = (await client.get_collection(name)).config.params.vectors
-    stored = vectors.size if isinstance(vectors, models.VectorParams) else None
-    if stored != dimension:
-        raise SchemaMismatch(
-            f"the collection {name!r} of Qdrant holds vectors of length {stored}, the embedding makes {dimension}; "
-            "choose another prefix in store.vectors_url, or remove the collection"
-        )
 
 
 # What is kept in Qdrant: one point per chunk, entity and relation, with the fields that its own users search by.
@@ -280,7 +227,7 @@ def make_points(workspace: str, collection: Collection, change: ProjectionChange
     return [
         models.PointStruct(
             id=point_id(workspace, id_),
-            vector=_as_list(vectors[id_]),
+            vector=vectors[id_].astype(float).tolist(),
             payload={"workspace": workspace, "id": id_, **payload},
         )
         for id_, payload in payloads.items()
@@ -297,10 +244,6 @@ def document_payload(document: Document | None) -> dict[str, Any]:
         "created_at": document.created_at.isoformat(),
         "updated_at": document.updated_at.isoformat(),
     }
-
-
-def _as_list(vector: NDArray[np.float32]) -> list[float]:
-    return vector.astype(float).tolist()
 
 
 # The vectors of one workspace in Qdrant: written batch by batch, searched within the workspace's points only.
@@ -340,9 +283,46 @@ class QdrantVectorProjection(VectorProjection):
             return cls(connect(address), address, settings.workspace, embedding)
 
     async def prepare(self) -> None:
-        """Makes collections and indexes where they are missing."""
+        """Makes collections and indexes where they are missing; any number of processes may do so at once.
+
+        Raises:
+            SchemaMismatch: A collection is there with vectors of another length.
+        """
+        address = self._address
         with self._errors():
-            await prepare(self._client, self._address, self._embedding)
+            params = models.VectorParams(
+                size=self._embedding.dimension,
+                distance=models.Distance.COSINE,
+                on_disk=address.on_disk or None,
+                quantization_config=models.ScalarQuantization(
+                    scalar=models.ScalarQuantizationConfig(type=models.ScalarType.INT8, quantile=0.99, always_ram=True)
+                )
+                if address.is_quantized
+                else None,
+            )
+            tenant = models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True)
+            cursor = models.VectorParams(size=1, distance=models.Distance.DOT)
+            await _make(self._client, address.prefix + CURSORS, cursor)
+            for collection, name in NAMES.items():
+                place = address.prefix + name
+                if not await self._client.collection_exists(place):
+                    # Cursors speak of what is gone, of every workspace; dropped first, so that a crash leaves none.
+                    await self._client.delete(address.prefix + CURSORS, models.Filter())
+                    await _make(self._client, place, params)
+                found = await self._client.get_collection(place)
+                vectors = found.config.params.vectors
+                stored = vectors.size if isinstance(vectors, models.VectorParams) else None
+                if stored != self._embedding.dimension:
+                    raise SchemaMismatch(
+                        f"the collection {place!r} of Qdrant holds vectors of length {stored}, the embedding makes "
+                        f"{self._embedding.dimension}; choose another prefix in store.vectors_url, or remove the "
+                        "collection"
+                    )
+                # Local mode searches without indexes, and warns of every one that is asked for.
+                if address.url:
+                    for field, schema in {"workspace": tenant, **INDEXES[collection]}.items():
+                        if field not in found.payload_schema:
+                            await self._client.create_payload_index(place, field, schema)
 
     async def search(
         self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float

@@ -18,8 +18,6 @@ from heliograph.stores.base import Damage, Store
 from heliograph.stores.composed import ComposedStore
 from heliograph.stores.projection import Projection
 
-# Which roles of a workspace the settings have served beside the store with the truth, and where.
-
 
 def projection_urls(settings: StoreSettings) -> dict[str, str]:
     """Return where the roles are served that the store with the truth does not serve itself."""
@@ -188,22 +186,20 @@ async def drop_workspace(settings: StoreSettings) -> None:
         StoreUnavailable: It, or another engine, cannot be reached.
     """
     if projection_urls(settings) and settings.workspace in await find_workspaces(settings):
-        await _clear_projections(settings)
+        home = await open_store(settings, None)
+        filled_with = home.embedding
+        await home.close()
+        if filled_with is None:
+            raise InvalidRequestError(
+                f"the store {home.describe()!r} does not say what fills it; remove others by hand"
+            )
+        for role in projection_urls(settings):
+            projection = await open_projection(role, settings, EmbeddingInfo(*filled_with, max_input_tokens=1))
+            try:
+                await projection.clear()
+            finally:
+                await projection.close()
     await asyncio.to_thread(_workspaces_of(settings).drop_workspace, settings)
-
-
-async def _clear_projections(settings: StoreSettings) -> None:
-    home = await open_store(settings, None)
-    filled_with = home.embedding
-    await home.close()
-    if filled_with is None:
-        raise InvalidRequestError(f"the store {home.describe()!r} does not say what fills it; remove others by hand")
-    for role in projection_urls(settings):
-        projection = await open_projection(role, settings, EmbeddingInfo(*filled_with, max_input_tokens=1))
-        try:
-            await projection.clear()
-        finally:
-            await projection.close()
 
 
 def workspace_identity(settings: StoreSettings) -> object:

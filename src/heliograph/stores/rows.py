@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, ClassVar, Final, get_type_hints
 
+from heliograph.errors import SchemaMismatch
 from heliograph.filters import (
     And,
     DocumentIds,
@@ -67,9 +68,40 @@ def split_lines(text: str) -> tuple[str, ...]:
     return tuple(text.split("\n")) if text else ()
 
 
+# Most values; asked for first, as it costs less than all other questions.
+_PLAIN = frozenset({str, int, float})
+
+
+def row_of(item: Any, names: Iterable[str] | None = None) -> dict[str, Any]:
+    """Return fields of a record, all or those named, as columns hold them: lists as lines, objects as JSON."""
+    row: dict[str, Any] = {}
+    for name in names or item.__slots__:
+        value = getattr(item, name)
+        if type(value) in _PLAIN:
+            row[name] = value
+        elif isinstance(value, tuple):
+            row[name] = join_lines(value)
+        else:
+            row[name] = encode(value) if isinstance(value, Mapping) else value
+    return row
+
+
 def from_seconds(seconds: float) -> datetime:
     """Return a moment from Unix seconds."""
     return datetime.fromtimestamp(seconds, UTC)
+
+
+def check_embedding(stored: tuple[str, int] | None, expected: tuple[str, int]) -> None:
+    """Compare the embedding that fills a store with the one that it was opened for.
+
+    Raises:
+        SchemaMismatch: Another process has embedded the store anew since.
+    """
+    if stored != expected:
+        raise SchemaMismatch(
+            f"the store was embedded anew with {stored!r} since it was opened with {expected!r}; "
+            "configure that embedding and open the store again"
+        )
 
 
 def in_utc(moment: datetime) -> datetime:
@@ -209,35 +241,22 @@ def to_rules(rules: Iterable[Row], active: Iterable[Row], read_moment: Callable[
     ]
 
 
-def curation_content(item: Curation) -> dict[str, Any]:
-    """Return what a curation says of which names and ids, ready for JSON: the plain data that is never changed."""
-    return {
-        "names": item.names,
-        "entity_ids": item.entity_ids,
-        "scope": item.scope,
-        "type": item.type,
-        "description": item.description,
-        "keywords": item.keywords,
-        "weight": item.weight,
-    }
+# What a curation says of which names and ids: the plain data that is never changed.
+_CONTENT = ("names", "entity_ids", "scope", "type", "description", "keywords", "weight")
+
+
+def curation_content(item: Curation) -> str:
+    """Return what a curation says of which names and ids as JSON."""
+    return encode({name: getattr(item, name) for name in _CONTENT})
 
 
 # The curations of a well-known entity are read with every document that mentions it.
 @lru_cache(maxsize=4_096)
 def _said(kind: str, content: str) -> Curation:
     said = json.loads(content)
-    keywords = said["keywords"]
-    return Curation(
-        id="",
-        kind=CurationKind(kind),
-        names=tuple(said["names"]),
-        entity_ids=tuple(said["entity_ids"]),
-        scope=tuple(said["scope"]),
-        type=said["type"],
-        description=said["description"],
-        keywords=None if keywords is None else tuple(keywords),
-        weight=said["weight"],
-    )
+    values: dict[str, Any] = {name: said[name] for name in _CONTENT}
+    values |= {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+    return Curation(id="", kind=CurationKind(kind), **values)
 
 
 def grouped(rows: Iterable[Row]) -> dict[str, tuple[Any, ...]]:

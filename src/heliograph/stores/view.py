@@ -310,7 +310,14 @@ class ScopeMemory(Generic[S]):
             found = self._recall(name, filter_, version, renew)
             if found is None:
                 found = await make()
-            self._keep(name, found)
+            with self._guard:
+                known = self._scopes.get(name)
+                # Else this reader's moment is older than another's.
+                if known is None or known.version <= found.version:
+                    self._scopes[name] = found
+                    self._scopes.move_to_end(name)
+                while len(self._scopes) > _MOST_SCOPES:
+                    self._scopes.popitem(last=False)
         return found
 
     def _recall(
@@ -332,16 +339,6 @@ class ScopeMemory(Generic[S]):
         if all(found.is_left_alone(commit, filter_) for commit in since):
             return replace(found, version=version)
         return renew(found, since) if renew is not None else None
-
-    def _keep(self, name: tuple[str, Fold], scope: S) -> None:
-        with self._guard:
-            known = self._scopes.get(name)
-            if known is not None and known.version > scope.version:
-                return  # This reader's moment is older than another's.
-            self._scopes[name] = scope
-            self._scopes.move_to_end(name)
-            while len(self._scopes) > _MOST_SCOPES:
-                self._scopes.popitem(last=False)
 
 
 # What a back end gives, and what is folded from it.
@@ -493,15 +490,8 @@ class _HeldReader(ScopedReader):
         return await work(self._reading)
 
 
-# The roles of a view.
-
-
 class _Role:
-    """What the roles of a view have in common.
-
-    Args:
-        reader: Reads under the filter.
-    """
+    """What the roles of a view have in common: what reads under the filter."""
 
     def __init__(self, reader: ScopedReader) -> None:
         self.reader = reader

@@ -28,6 +28,21 @@ from heliograph.text.tokens import count_tokens
 __all__ = ["FakeChatModel", "FakeEmbeddingModel", "FakeReplies", "FakeReranker"]
 
 
+class _Fake:
+    """What all fakes have: failures to order, and whether they were closed."""
+
+    def __init__(self) -> None:
+        self._failures: deque[ModelError] = deque()
+        self.is_closed = False
+
+    def fail_next(self, *errors: ModelError) -> None:
+        """Let the next calls fail, one with each of these errors."""
+        self._failures.extend(errors)
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
 # A chat model that says what it is told to, for tests.
 #
 # It records the requests, and can fail, wait, be held back, and break off a stream midway. It counts tokens as the
@@ -36,7 +51,7 @@ __all__ = ["FakeChatModel", "FakeEmbeddingModel", "FakeReplies", "FakeReranker"]
 FakeReplies = str | Sequence[str] | Mapping[str, str] | Callable[[ChatRequest], str]
 
 
-class FakeChatModel(ChatModel):
+class FakeChatModel(_Fake, ChatModel):
     """Replies from a script.
 
     Args:
@@ -67,6 +82,7 @@ class FakeChatModel(ChatModel):
         piece_characters: int = 8,
         cut_stream_after: int | None = None,
     ) -> None:
+        super().__init__()
         self._replies = replies
         self._name = name
         self._is_complete = is_complete
@@ -74,21 +90,15 @@ class FakeChatModel(ChatModel):
         self._piece_characters = piece_characters
         self._cut_stream_after = cut_stream_after
         self._given = 0
-        self._failures: deque[ModelError] = deque()
         self.requests: list[ChatRequest] = []
         self.gate: asyncio.Event | None = None
         self.under_way = 0
         self.most_under_way = 0
         self.cancelled = 0
-        self.is_closed = False
 
     @property
     def name(self) -> str:
         return self._name
-
-    def fail_next(self, *errors: ModelError) -> None:
-        """Let the next calls fail, one with each of these errors."""
-        self._failures.extend(errors)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         with self._call(request):
@@ -106,9 +116,6 @@ class FakeChatModel(ChatModel):
                 await asyncio.sleep(0)
             if request.on_finish is not None:
                 request.on_finish(reply)
-
-    async def close(self) -> None:
-        self.is_closed = True
 
     @contextmanager
     def _call(self, request: ChatRequest) -> Generator[None]:
@@ -139,25 +146,18 @@ class FakeChatModel(ChatModel):
         if isinstance(replies, str):
             return replies
         if isinstance(replies, Mapping):
-            return _first_fitting(replies, request)
+            said = [message.content for message in request.messages]
+            for key, text in replies.items():
+                # A Purpose is a str too, so it is asked for first.
+                if key is request.purpose if isinstance(key, Purpose) else any(key in content for content in said):
+                    return text
+            raise InvalidRequestError(f"no reply is scripted for {request!r}; add one to the mapping")
         if callable(replies):
             return replies(request)
         if self._given >= len(replies):
             raise InvalidRequestError(f"{self._name!r} has given all its {len(replies)} replies; give it more")
         self._given += 1
         return replies[self._given - 1]
-
-
-def _first_fitting(replies: Mapping[str, str], request: ChatRequest) -> str:
-    for key, text in replies.items():
-        # A Purpose is a str too, so it is asked for first.
-        if (
-            key is request.purpose
-            if isinstance(key, Purpose)
-            else any(key in part.content for part in request.messages)
-        ):
-            return text
-    raise InvalidRequestError(f"no reply is scripted for {request!r}; add one to the mapping")
 
 
 # An embedding of hashed words, for tests and for measuring what everything but the model costs.
@@ -172,7 +172,7 @@ _TABLE_ROWS = 1 << 14
 _START_ROW = 0
 
 
-class FakeEmbeddingModel(EmbeddingModel):
+class FakeEmbeddingModel(_Fake, EmbeddingModel):
     """Embeds by shared words, or fails and waits as configured.
 
     Args:
@@ -198,20 +198,15 @@ class FakeEmbeddingModel(EmbeddingModel):
         delay_seconds: float = 0.0,
         record: bool = True,
     ) -> None:
+        super().__init__()
         self._info = EmbeddingInfo(name, dimension, max_input_tokens, min_score, USUAL_SCALE)
         self._record = record
-        self._failures: deque[ModelError] = deque()
         self.delay_seconds = delay_seconds
         self.calls: list[tuple[EmbeddingKind, tuple[str, ...]]] = []
-        self.is_closed = False
 
     @property
     def info(self) -> EmbeddingInfo:
         return self._info
-
-    def fail_next(self, *errors: ModelError) -> None:
-        """Let the next calls fail, one with each of these errors."""
-        self._failures.extend(errors)
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
         if self._record:
@@ -220,21 +215,17 @@ class FakeEmbeddingModel(EmbeddingModel):
             await asyncio.sleep(self.delay_seconds)
         if self._failures:
             raise self._failures.popleft()
-        words = [_rows(text) for text in texts]
+        found = (_WORD.findall(text.casefold()) for text in texts)
+        words = [
+            [_START_ROW, *(zlib.crc32(word.encode("utf-8", "surrogatepass")) % _TABLE_ROWS for word in of_text)]
+            for of_text in found
+        ]
         if not words:
             return Embeddings(np.zeros((0, self._info.dimension), np.float32), Usage())
         rows = np.fromiter((row for text in words for row in text), np.intp)
         starts = np.cumsum([0, *(len(text) for text in words[:-1])])
         sums = np.add.reduceat(_table(self._info.dimension)[rows], starts, axis=0)
         return Embeddings(sums / np.linalg.norm(sums, axis=1, keepdims=True), Usage(len(rows)))
-
-    async def close(self) -> None:
-        self.is_closed = True
-
-
-def _rows(text: str) -> list[int]:
-    words = _WORD.findall(text.casefold())
-    return [_START_ROW, *(zlib.crc32(word.encode("utf-8", "surrogatepass")) % _TABLE_ROWS for word in words)]
 
 
 @cache
@@ -245,12 +236,7 @@ def _table(dimension: int) -> NDArray[np.float32]:
     return table
 
 
-# A reranker that scores by shared words, or as it is told, for tests.
-
-# Chinese is written without spaces, so each of its characters counts as a word.
-
-
-class FakeReranker(Reranker):
+class FakeReranker(_Fake, Reranker):
     """Scores each document on its own; equal scores keep the order given.
 
     Args:
@@ -263,19 +249,14 @@ class FakeReranker(Reranker):
     """
 
     def __init__(self, score: Callable[[str, str], float] | None = None, *, name: str = "fake") -> None:
+        super().__init__()
         self._score = score
         self._name = name
-        self._failures: deque[ModelError] = deque()
         self.calls: list[tuple[str, tuple[str, ...], int]] = []
-        self.is_closed = False
 
     @property
     def name(self) -> str:
         return self._name
-
-    def fail_next(self, *errors: ModelError) -> None:
-        """Let the next calls fail, one with each of these errors."""
-        self._failures.extend(errors)
 
     async def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
         self.calls.append((query, tuple(documents), top_n))
@@ -289,6 +270,3 @@ class FakeReranker(Reranker):
         score = self._score or shared_words
         hits = [RerankHit(index, score(query, text)) for index, text in enumerate(documents)]
         return sorted(hits, key=lambda hit: -hit.score)[: max(top_n, 0)]
-
-    async def close(self) -> None:
-        self.is_closed = True

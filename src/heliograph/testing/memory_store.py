@@ -80,9 +80,6 @@ __all__ = [
 ]
 
 
-# Full text in memory: BM25 by counting every row, phrases by looking through them.
-
-
 class MemoryTextStore(TextStore):
     """Terms in dictionaries, every row of which is scored."""
 
@@ -107,7 +104,12 @@ class MemoryTextStore(TextStore):
         self, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
     ) -> list[list[str]]:
         entries = self._ordered[collection]
-        found = ([id_ for id_, held in entries.items() if _holds(held, tuple(phrase))] for phrase in phrases)
+
+        def holds(held: tuple[str, ...], phrase: tuple[str, ...]) -> bool:
+            places = range(len(held) - len(phrase) + 1)
+            return bool(phrase) and any(held[place : place + len(phrase)] == phrase for place in places)
+
+        found = ([id_ for id_, held in entries.items() if holds(held, tuple(phrase))] for phrase in phrases)
         return [sorted(ids)[: max(0, limit)] for ids in found]
 
     def terms(self, collection: Collection) -> dict[str, list[str]]:
@@ -124,14 +126,6 @@ class MemoryTextStore(TextStore):
         """Put rows, in place of those with the same ids."""
         self._entries[collection].update((entry.id, Counter(entry.terms)) for entry in entries)
         self._ordered[collection].update((entry.id, tuple(entry.terms)) for entry in entries)
-
-
-def _holds(held: tuple[str, ...], phrase: tuple[str, ...]) -> bool:
-    places = range(len(held) - len(phrase) + 1)
-    return bool(phrase) and any(held[place : place + len(phrase)] == phrase for place in places)
-
-
-# The graph of `MemoryStore`: entities, relations, degrees, and walks over them.
 
 
 class MemoryGraphStore(GraphStore):
@@ -187,7 +181,9 @@ class MemoryGraphStore(GraphStore):
 
     async def rank_incident_relations(self, entity_ids: Sequence[str]) -> list[IncidentRelation]:
         ids = dict.fromkeys(relation for entity in entity_ids for relation in self._incident.get(entity, {}))
-        ranked = [self._ranked(self.relations[id_]) for id_ in ids]
+        ends = {id_: (self.relations[id_].source_id, self.relations[id_].target_id) for id_ in ids}
+        degrees = {id_: sum(len(self._incident[end]) for end in of_relation) for id_, of_relation in ends.items()}
+        ranked = [IncidentRelation(id_, degree, self.relations[id_].weight) for id_, degree in degrees.items()]
         return sorted(ranked, key=lambda item: (-item.degree, -item.weight, item.id))
 
     async def list_entities(self, offset: int, limit: int) -> list[Entity]:
@@ -232,8 +228,14 @@ class MemoryGraphStore(GraphStore):
             frontier = list(level)
         if target_id not in distances:
             return []
-        paths = [self._path(steps) for steps in self._steps_back(target_id, distances)]
-        paths.sort(key=lambda path: (-_weight(path), [entity.id for entity in path.entities]))
+        paths = [
+            GraphPath(
+                tuple(self._entity(id_) for _, id_ in steps),
+                tuple(self.relations[relation] for relation, _ in steps[1:]),
+            )
+            for steps in self._steps_back(target_id, distances)
+        ]
+        paths.sort(key=lambda path: (-sum(item.weight for item in path.relations), [item.id for item in path.entities]))
         return paths[:limit]
 
     def _entity(self, id_: str) -> Entity:
@@ -241,10 +243,6 @@ class MemoryGraphStore(GraphStore):
 
     def _by_degree(self, ids: Iterable[str]) -> list[Entity]:
         return sorted(map(self._entity, ids), key=lambda entity: (-entity.degree, entity.name, entity.id))
-
-    def _ranked(self, relation: Relation) -> IncidentRelation:
-        ends = self._incident[relation.source_id], self._incident[relation.target_id]
-        return IncidentRelation(relation.id, len(ends[0]) + len(ends[1]), relation.weight)
 
     def _neighbours(self, id_: str) -> list[str]:
         return [other for other in self._incident.get(id_, {}).values() if other in self.entities]
@@ -257,17 +255,6 @@ class MemoryGraphStore(GraphStore):
             if distances.get(other, -1) == distances[id_] - 1:
                 for steps in self._steps_back(other, distances):
                     yield [*steps, (relation, id_)]
-
-    def _path(self, steps: Sequence[tuple[str, str]]) -> GraphPath:
-        entities = tuple(self._entity(id_) for _, id_ in steps)
-        return GraphPath(entities, tuple(self.relations[relation] for relation, _ in steps[1:]))
-
-
-def _weight(path: GraphPath) -> float:
-    return sum(relation.weight for relation in path.relations)
-
-
-# The rules of names and the curations of `MemoryStore`.
 
 
 class MemoryCurationStore(CurationStore):
@@ -288,7 +275,13 @@ class MemoryCurationStore(CurationStore):
         ]
 
     async def find_curations(self, query: CurationQuery) -> CurationPage:
-        found = [item for item in self._in_order() if _fits(item, query)]
+        found = [
+            item
+            for item in self._in_order()
+            if (query.entity_id is None or query.entity_id in item.entity_ids)
+            and (query.ids is None or item.id in query.ids)
+            and (query.includes_undone or item.is_active)
+        ]
         if query.descending:
             found.reverse()
         return CurationPage(tuple(found[query.offset : query.offset + query.limit]), len(found))
@@ -330,12 +323,6 @@ class MemoryCurationStore(CurationStore):
 
     def _in_order(self) -> list[Curation]:
         return sorted(self._curations.values(), key=lambda item: item.sequence)
-
-
-def _fits(item: Curation, query: CurationQuery) -> bool:
-    is_about = query.entity_id is None or query.entity_id in item.entity_ids
-    is_about &= query.ids is None or item.id in query.ids
-    return is_about and (query.includes_undone or item.is_active)
 
 
 # Whole-workspace reads of the store in memory.
@@ -405,9 +392,6 @@ def _page(said: Mapping[str, list[M]], ids: Sequence[str], offset: int, limit: i
     return {id_: page for id_, page in pages.items() if page}
 
 
-# The second set of vectors of the store in memory.
-
-
 class MemoryReembedding(Reembedding):
     """Keeps next vectors in memory."""
 
@@ -472,19 +456,13 @@ class _Records:
     relation_evidence: dict[str, RelationEvidence] = field(default_factory=dict[str, RelationEvidence])
 
     def clear(self) -> None:
-        for held in (self.documents, self.texts, self.chunks, self.extractions):
+        for held in vars(self).values():
             held.clear()
-        self.entity_evidence.clear()
-        self.relation_evidence.clear()
 
     def chunks_of(self, document: Document) -> list[Chunk]:
         """Return the chunks of a document, for a twin its original's."""
         holder = document.twin_of or document.id
         return [chunk for chunk in self.chunks.values() if chunk.document_id == holder]
-
-    def version_of(self, id_: str) -> int:
-        evidence = self.entity_evidence.get(id_) or self.relation_evidence.get(id_)
-        return evidence.version if evidence else 0
 
 
 def _is_wanted(document: Document, query: DocumentQuery, read_chunks: Callable[[Document], Iterable[Chunk]]) -> bool:
@@ -649,12 +627,6 @@ def _owners(documents: Mapping[str, Document], matching: list[Document]) -> dict
     return owners
 
 
-def _as_left(document: Document, owners: Mapping[str, str]) -> Document:
-    """Return a document as it would be without those that do not match: a twin may be the original then."""
-    original = owners.get(document.twin_of, "")
-    return replace(document, twin_of="" if original == document.id else original)
-
-
 def _creation_moments(
     documents: Sequence[Document], chunks: Sequence[Chunk], extractions: Sequence[Extraction]
 ) -> dict[str, int]:
@@ -718,7 +690,17 @@ class MemoryStore(Store):
     async def apply(self, changeset: Changeset) -> int:
         if self._is_closed:
             raise StoreUnavailable("the store in memory is closed; make a new one")
-        self._check(changeset)
+        for id_, version in changeset.expected.items():
+            evidence = self.data.entity_evidence.get(id_) or self.data.relation_evidence.get(id_)
+            if (evidence.version if evidence else 0) != version:
+                raise StaleChangesetError(f"the evidence of {id_!r} has changed since it was read; compute it again")
+        self._curations.check(changeset.expected_rules)
+        if changeset.expected_version not in (None, self.version):
+            raise StaleChangesetError("something was committed since this was computed; compute it again")
+        for id_, content_hash in changeset.expected_documents.items():
+            document = self.data.documents.get(id_)
+            if (document.content_hash if document else "") != content_hash:
+                raise StaleChangesetError(f"the document {id_!r} has changed since it was read; read it again")
         self.version += 1
         self._remove(changeset)
         self._upsert_truth(changeset)
@@ -765,18 +747,14 @@ class MemoryStore(Store):
     def _filtered(self, filter_: Filter, fold: Fold) -> MemoryStore:
         """Return a store that holds what a filter leaves and nothing else."""
         name = filter_key(filter_), fold
-        version, known = self._views.get(name, (-1, self))
+        version, left = self._views.get(name, (-1, self))
         if version != self.version:
-            known = self._copy(filter_, fold)
-            self._views[name] = self.version, known
-        return known
-
-    def _copy(self, filter_: Filter, fold: Fold) -> MemoryStore:
-        left = MemoryStore()
-        left.version = self.version
-        changeset = self._left(filter_, fold)
-        left._upsert_truth(changeset)
-        left._upsert_projections(changeset)
+            left = MemoryStore()
+            left.version = self.version
+            changeset = self._left(filter_, fold)
+            left._upsert_truth(changeset)
+            left._upsert_projections(changeset)
+            self._views[name] = self.version, left
         return left
 
     def _left(self, filter_: Filter, fold: Fold) -> Changeset:
@@ -785,7 +763,11 @@ class MemoryStore(Store):
         matching = [item for item in data.documents.values() if matches(filter_, item, data.chunks_of)]
         condition = chunk_condition(filter_)
         owners = _owners(data.documents, matching)
-        documents = [_as_left(item, owners) for item in matching]
+        # As they would be without those that do not match: a twin may be the original then.
+        originals = {item.id: owners.get(item.twin_of, "") for item in matching}
+        documents = [
+            replace(item, twin_of="" if originals[item.id] == item.id else originals[item.id]) for item in matching
+        ]
         allowed = {item.id for item in documents}
         chunks = [
             replace(chunk, document_id=owners[chunk.document_id])
@@ -832,18 +814,6 @@ class MemoryStore(Store):
             },
             moments=_creation_moments(documents, chunks, extractions),
         )
-
-    def _check(self, changeset: Changeset) -> None:
-        for id_, version in changeset.expected.items():
-            if self.data.version_of(id_) != version:
-                raise StaleChangesetError(f"the evidence of {id_!r} has changed since it was read; compute it again")
-        self._curations.check(changeset.expected_rules)
-        if changeset.expected_version not in (None, self.version):
-            raise StaleChangesetError("something was committed since this was computed; compute it again")
-        for id_, content_hash in changeset.expected_documents.items():
-            document = self.data.documents.get(id_)
-            if (document.content_hash if document else "") != content_hash:
-                raise StaleChangesetError(f"the document {id_!r} has changed since it was read; read it again")
 
     def _remove(self, changeset: Changeset) -> None:
         for id_ in changeset.removed_documents:

@@ -320,10 +320,7 @@ class InspectionContract:
         later = replace(first.documents[0], id="doc-c", track_id="two", error="why", status=DocumentStatus.FAILED)
         await store.apply(Changeset(documents=(replace(later, updated_at=later.updated_at.replace(year=2999)),)))
         two, one = await store.records.list_batches(0, 9)
-        assert (one.track_id, dict(one.documents)) == (
-            "one",
-            {first.documents[0].status: 1, DocumentStatus.PENDING: 1},
-        )
+        assert (one.track_id, dict(one.documents)) == ("one", {first.documents[0].status: 1, DocumentStatus.PENDING: 1})
         assert (two.track_id, two.errors) == ("two", (("a.md", "why"),))
         assert await store.records.list_batches(1, 1) == [one]
 

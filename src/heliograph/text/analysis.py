@@ -20,11 +20,7 @@ from Stemmer import Stemmer
 
 from heliograph.models import Chunk
 
-# Tells which language a text is in, and reads the word lists of `text/words/`.
-#
-# Text comes in; a language code, or the words that carry grammar rather than content, go out. No model is used: scripts
-# are counted, and languages in Latin letters are told apart by their commonest words. The file imports nothing heavy,
-# as the child process that parses documents loads it.
+# The file imports nothing heavy, as the child process that parses documents loads it.
 
 # The word lists of `text/words/`: one file each, words between white space, "_" for a space inside a term.
 #
@@ -132,15 +128,6 @@ def _latin_language(sample: str) -> str:
     best = max(counts, key=lambda code: counts[code])
     is_clear = counts[best] >= _LEAST_FUNCTION_WORDS and counts[best] > _LEAD_OVER_ENGLISH * counts["en"]
     return best if is_clear else "en"
-
-
-# Turns text into full-text terms, the same way for documents and for questions.
-#
-# A chunk is indexed under its document's title and its headings (`chunk_index_text`); terms come out in the order of
-# the text and with repeats. Letters are folded, English words stemmed, stop words dropped; scripts without spaces give
-# pairs of characters; identifiers give one term for the whole and one for each part.
-
-__all__ = ["MAX_TERM_LENGTH", "chunk_index_text", "detect_language", "stop_words", "terms"]
 
 
 # The text that stands for a chunk wherever it is found: by its vector, and by its terms.
@@ -267,14 +254,7 @@ def _terms_of(token: str) -> tuple[str, ...]:
     if match := _VERSIONED.fullmatch(folded):
         name, version = match.groups()
         return _distinct(name + version, *_part(name), version)
-    return _distinct(folded.replace("'", "").strip("_"), *_inner_terms(folded))
-
-
-_token_terms = lru_cache(maxsize=65_536)(_terms_of)
-
-
-def _inner_terms(folded: str) -> list[str]:
-    """Return the segments of a path, address or URL, and the words within them."""
+    # The segments of a path, address or URL, and the words within them.
     inner: list[str] = []
     for segment in _SEGMENT_ENDS.split(folded):
         parts = [part for part in _PART_ENDS.split(segment) if part]
@@ -282,13 +262,20 @@ def _inner_terms(folded: str) -> list[str]:
             inner.append(segment.replace("'", ""))
         for part in parts:
             inner.extend(_part(part))
-    return inner
+    return _distinct(folded.replace("'", "").strip("_"), *inner)
+
+
+_token_terms = lru_cache(maxsize=65_536)(_terms_of)
 
 
 def _part(word: str, least_length: int = 2) -> tuple[str, ...]:
     if len(word) < least_length or word in _ENGLISH_STOP_WORDS:
         return ()
-    return (_stem(word)[:MAX_TERM_LENGTH],)
+    if word.isalpha():
+        for first, last, language in _STEMMED_LETTERS:
+            if first <= word[0] <= last:
+                return (_stemmer(language)(word)[:MAX_TERM_LENGTH],)
+    return (word[:MAX_TERM_LENGTH],)
 
 
 def _distinct(*found: str) -> tuple[str, ...]:
@@ -301,15 +288,6 @@ def _fold(token: str) -> str:
         return folded
     bare = _LATIN_ACCENT.sub("", unicodedata.normalize("NFKD", folded))
     return unicodedata.normalize("NFKC", bare)
-
-
-def _stem(word: str) -> str:
-    if not word.isalpha():
-        return word
-    for first, last, language in _STEMMED_LETTERS:
-        if first <= word[0] <= last:
-            return _stemmer(language)(word)
-    return word
 
 
 def _stemmer(language: str) -> Callable[[str], str]:

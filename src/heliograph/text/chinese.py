@@ -104,7 +104,11 @@ class _Lac:
                 paths[number] = path
         words: list[list[TaggedWord]] = [[] for _ in texts]
         for (index, start, piece), path in zip(pieces, paths, strict=True):
-            words[index].extend(self._words(piece, start, path))
+            begin = 0
+            for position in range(1, len(piece) + 1):
+                if position == len(piece) or not self._is_inside[path[position]]:
+                    words[index].append(TaggedWord(piece[begin:position], start + begin, self._tags[path[begin]]))
+                    begin = position
         return words
 
     def _scores(self, piece: str) -> NDArray[np.float32]:
@@ -127,31 +131,14 @@ class _Lac:
         for step in range(1, longest):
             np.add(best[step - 1].T[:, :, None], self._transitions[:, None, :], out=candidates)
             best[step] += candidates.max(axis=0)
-        return _walk_back(best, lengths, self._to)
-
-    def _words(self, piece: str, offset: int, path: list[int]) -> Iterator[TaggedWord]:
-        start = 0
-        for position in range(1, len(piece) + 1):
-            if position == len(piece) or not self._is_inside[path[position]]:
-                yield TaggedWord(piece[start:position], offset + start, self._tags[path[start]])
-                start = position
-
-
-def _walk_back(best: NDArray[np.float32], lengths: NDArray[np.int64], to: NDArray[np.float32]) -> list[list[int]]:
-    """Return paths from their ends on; predecessors are looked for on the path alone.
-
-    Args:
-        best: Score of the best path to each tag, `(characters, pieces, tags)`.
-        lengths: Characters of each piece; what comes after is not looked at.
-        to: Transition scores, `(to, from)`.
-    """
-    ends = best[lengths - 1, np.arange(len(lengths))].argmax(axis=1)
-    paths = np.empty(best.shape[:2], np.int64)
-    paths[-1] = ends
-    for step in range(len(best) - 2, -1, -1):
-        before = (best[step] + to[paths[step + 1]]).argmax(axis=1)
-        paths[step] = np.where(step < lengths - 1, before, ends)
-    return [paths[:length, index].tolist() for index, length in enumerate(lengths.tolist())]
+        # From the ends of the paths on; predecessors are looked for on the path alone.
+        ends = best[lengths - 1, np.arange(count)].argmax(axis=1)
+        paths = np.empty((longest, count), np.int64)
+        paths[-1] = ends
+        for step in range(longest - 2, -1, -1):
+            before = (best[step] + self._to[paths[step + 1]]).argmax(axis=1)
+            paths[step] = np.where(step < lengths - 1, before, ends)
+        return [paths[:length, index].tolist() for index, length in enumerate(lengths.tolist())]
 
 
 def _pieces(text: str) -> Iterator[tuple[int, str]]:
@@ -276,7 +263,12 @@ def chinese_names(words: Sequence[TaggedWord], offset: int) -> list[NameSpan]:
     """
     names: list[NameSpan] = []
     for run in _runs(_with_dots_joined(words), _PARTS | {"nw"}):
-        names.extend(_names_in_run(run, offset))
+        first = 0
+        while first < len(run):
+            last = _last_part(run, first)
+            if last >= first:
+                names.extend(_span(run[first : last + 1], offset))
+            first = max(last, first) + 1
     return names
 
 
@@ -327,17 +319,6 @@ def _with_dots_joined(words: Sequence[TaggedWord]) -> list[TaggedWord]:
         else:
             joined.append(word)
     return joined
-
-
-def _names_in_run(run: list[TaggedWord], offset: int) -> Iterator[NameSpan]:
-    first = 0
-    while first < len(run):
-        last = _last_part(run, first)
-        if last < first:
-            first += 1
-            continue
-        yield from _span(run[first : last + 1], offset)
-        first = last + 1
 
 
 def _last_part(run: list[TaggedWord], first: int) -> int:

@@ -17,7 +17,7 @@ from heliograph.text.sentences import OPENERS
 from heliograph.text.tokens import encode
 
 _PREPOSITIONS = word_list("de_prepositions")
-_NOUN_ENDINGS = tuple(sorted(word_list("de_noun_endings")))
+NOUN_ENDINGS = tuple(sorted(word_list("de_noun_endings")))
 _GIVEN_NAMES = word_list("given_names")
 KNOWN_NAMES = word_list("places") | _GIVEN_NAMES | word_list("demonyms")
 _TITLES = word_list("titles_stripped")
@@ -116,7 +116,7 @@ def is_german_noun(
             return _GIVEN_NAMES.isdisjoint(inner) and _TITLES.isdisjoint(inner) and _KEPT_TITLES.isdisjoint(inner)
         if any(inner.islower() for inner in words[first:last]):
             # The genitive of a noun: "Aufruf des Befehls".
-            return word.endswith(_NOUN_ENDINGS) or ("des" in inner and words[last].endswith("s"))
+            return word.endswith(NOUN_ENDINGS) or ("des" in inner and words[last].endswith("s"))
         # "Verwandte Themen": an adjective has its capital from the start of the sentence, and the noun as nouns do.
         opens = first == 0 or words[first - 1] in OPENERS
         if word.endswith(_ADJECTIVE_ENDINGS):
@@ -128,7 +128,7 @@ def is_german_noun(
         return False
     if before not in _PREPOSITIONS:
         return True
-    if word.endswith(_NOUN_ENDINGS) or len(word) > _LONGEST_SIMPLE_WORD or word.lower() in lower_words or word in nouns:
+    if word.endswith(NOUN_ENDINGS) or len(word) > _LONGEST_SIMPLE_WORD or word.lower() in lower_words or word in nouns:
         return True
     # "durch Klicken": a verb in the place of a noun.
     return (before == "durch" and word.endswith("en")) or (_is_frequent(word) and word not in bare)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from heliograph.text.analysis import HAN, LATIN_LANGUAGES, detect_language, function_words, stop_words, word_list
-from heliograph.text.german import KNOWN_NAMES, german_words, is_german_noun
+from heliograph.text.german import KNOWN_NAMES, NOUN_ENDINGS, german_words, is_german_noun
 from heliograph.text.sentences import OPENERS, is_own_line
 from heliograph.text.tokens import is_usually_lower
 
@@ -498,6 +498,14 @@ def _is_initial_letter(tokens: list[NameToken], index: int) -> bool:
     if index > 0 and index + 1 < len(tokens) and tokens[index + 1].text.istitle():
         # "at Y Combinator", but not "B" in "plan B".
         return True
+    if (
+        index > 1
+        and _is_dot(tokens, index - 1)
+        and len(tokens[index - 2].text) == 1
+        and tokens[index - 2].text.islower()
+    ):
+        # "z. B. Konten": an abbreviation goes on.
+        return False
     return _is_dot(tokens, index + 1) or (index > 0 and tokens[index - 1].is_name)
 
 
@@ -538,7 +546,8 @@ def _german_end(tokens: list[NameToken], first: int, last: int, evidence: CaseEv
         may_decline = (is_person and index > first) or base.lower() in KNOWN_NAMES
         if base == token.text or not may_decline or token.lower in KNOWN_NAMES or base.endswith("s"):
             continue
-        is_before_noun = following[:1].isupper() and is_german_noun(("in", following), 1, 1, nouns=evidence.nouns)
+        # "Hans Jonas Weber" has an s of its own: what follows must be a noun for sure, or the name stand elsewhere.
+        is_before_noun = following[:1].isupper() and (following in evidence.nouns or following.endswith(NOUN_ENDINGS))
         if is_before_noun or (index == last and base in evidence.capitalised):
             tokens[index] = replace(token, text=base, end=token.end - 1)
             return index

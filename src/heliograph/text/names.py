@@ -88,9 +88,6 @@ def prevailing_type(votes: Mapping[str, int]) -> str:
     return best if known[best] * _LEAST_SHARE >= sum(votes.values()) else _UNKNOWN
 
 
-# Which entity or relation a mention counts for: what its resolution says, else what its names alone stand for.
-
-
 def mention_entity_id(mention: EntityMention) -> str:
     """Return the id of the entity that a mention counts for."""
     return mention.entity_id or name_to_entity_id(mention.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
@@ -13,14 +13,9 @@ Moment = Annotated[datetime, PlainSerializer(datetime.isoformat, return_type=str
 
 
 class Shape(BaseModel):
-    """A record as others are shown it; all its fields are always there in a reply."""
+    """A record as others are shown it, made of its attributes by `model_validate`; a reply has all its fields."""
 
     model_config = ConfigDict(frozen=True, from_attributes=True, json_schema_serialization_defaults_required=True)
-
-    @classmethod
-    def of(cls, record: Any) -> Self:
-        """Return the shape of a record, filled from its attributes of the same names."""
-        return cls.model_validate(record)
 
 
 class ChunkDetails(Shape):

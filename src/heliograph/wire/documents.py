@@ -11,7 +11,7 @@ from pydantic import AfterValidator, AliasChoices, AliasPath, BaseModel, BeforeV
 from heliograph.errors import InvalidRequestError
 from heliograph.ingest.models import NewDocument
 from heliograph.models import COMMITTED_STATUSES, Document, DocumentStatus, document_details
-from heliograph.service.jobs.models import Job, JobKind, JobState, Lane, PipelineState, describe
+from heliograph.service.jobs.models import NAMES, Job, JobKind, JobState, Lane, PipelineState
 from heliograph.service.principal import without_folders
 from heliograph.wire.base import ChunkDetails, Moment, Shape
 
@@ -92,7 +92,11 @@ class PipelineResponse(BaseModel):
 
 def pipeline_response(state: PipelineState) -> PipelineResponse:
     """Return the state of the jobs in LightRAG's shape; the job shown is the one that processes, else the first."""
-    shown = _shown(state.jobs)
+    shown = min(
+        state.jobs,
+        key=lambda job: (job.state is not JobState.RUNNING, job.lane is not Lane.PROCESSING),
+        default=None,
+    )
     messages = [text for _, text in state.messages]
     counts = state.counts
     response = PipelineResponse(
@@ -110,20 +114,13 @@ def pipeline_response(state: PipelineState) -> PipelineResponse:
     progress = shown.progress
     return response.model_copy(
         update={
-            "job_name": describe(shown.kind),
+            "job_name": NAMES[shown.kind],
             "job_start": (shown.started_at or shown.created_at).isoformat(),
             "docs": progress.total,
             "batchs": progress.total,
             "cur_batch": progress.done,
         }
     )
-
-
-def _shown(jobs: tuple[Job, ...]) -> Job | None:
-    def rank(job: Job) -> tuple[bool, bool]:
-        return job.state is not JobState.RUNNING, job.lane is not Lane.PROCESSING
-
-    return min(jobs, key=rank, default=None)
 
 
 class ScanResponse(BaseModel):

@@ -98,14 +98,14 @@ def test_nothing_is_cut_or_wrapped_in_a_pipe(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_lines_in_a_pipe_have_no_spaces_at_their_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = make_table()
+    table = make_table({})
     table.add_row("a", "long text")
     table.add_row("b", "c")
     assert piped(monkeypatch, table)[1:] == ["a  long text", "b  c"]
 
 
 def test_row_is_one_line_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = make_table("Notes")
+    table = make_table({}, "Notes")
     table.add_column("note")
     table.add_column("count", justify="right")
     table.add_column("of")
@@ -121,7 +121,7 @@ def test_row_is_one_line_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_one_long_cell_widens_no_other_line_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
-    table = make_table()
+    table = make_table({})
     for text in ("x" * 100_000, *"abc"):
         table.add_row(text, text)
     rendered = ["".join(segment.text for segment in line) for line in Output().console.render_lines(table, pad=False)]
@@ -138,6 +138,6 @@ def test_columns_are_kept_where_they_are_asked_for(monkeypatch: pytest.MonkeyPat
 
 
 def test_cells_of_tables_cannot_steer_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = make_table()
+    table = make_table({})
     table.add_row("\x1b[31mred\x07")
     assert piped(monkeypatch, table)[-1] == "\ufffd[31mred\ufffd"

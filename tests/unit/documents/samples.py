@@ -11,6 +11,7 @@ import docx
 import openpyxl
 import pptx
 from reportlab.lib.pagesizes import A4
+from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen.canvas import Canvas
 
 from heliograph.documents.base import Limits, LoadedDocument, RawDocument
@@ -110,6 +111,11 @@ class PdfPages:
     def lines(self, left: float, top: float, texts: Sequence[str], pitch: float = 12, **style: Any) -> PdfPages:
         for index, text in enumerate(texts):
             self.line(left, top + index * pitch, text, **style)
+        return self
+
+    def picture(self, image: Any) -> PdfPages:
+        """Cover the page."""
+        self._canvas.drawImage(ImageReader(image), 0, 0, *A4)
         return self
 
     def next(self) -> PdfPages:

@@ -94,8 +94,8 @@ def test_broken_file_is_refused() -> None:
 
 
 def test_pages_without_text_are_refused() -> None:
-    with pytest.raises(IngestError, match="OCR"):
-        load("scan.pdf", PdfPages().next().data())
+    with pytest.raises(IngestError, match="1 pages without text, as scans have; nothing in it can be read"):
+        load("blank.pdf", PdfPages().next().data())
 
 
 def test_limits_of_pages_and_characters_hold() -> None:

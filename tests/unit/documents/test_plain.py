@@ -56,8 +56,10 @@ def test_empty_file_loads_as_empty_text() -> None:
 
 
 def test_binary_file_is_refused_by_name() -> None:
-    with pytest.raises(IngestError, match=r"picture\.txt.*PNG"):
+    with pytest.raises(IngestError, match=r"picture\.txt' is no picture that can be read"):
         load("picture.txt", b"\x89PNG\r\n\x1a\n ...")
+    with pytest.raises(IngestError, match=r"picture\.txt.*GIF"):
+        load("picture.txt", b"GIF89a ...")
 
 
 def test_limit_counts_characters_not_bytes() -> None:

@@ -13,8 +13,7 @@ import pytest
 import yaml
 
 from heliograph.models import DocumentStatus, Stats
-from heliograph.monitoring.metrics import WorkspaceState, workspace_metrics
-from heliograph.monitoring.monitoring import Monitoring
+from heliograph.monitoring.monitoring import Monitoring, WorkspaceState, workspace_metrics
 from heliograph.observing import ModelCalls, QuestionReport
 from heliograph.settings import MonitoringSettings
 

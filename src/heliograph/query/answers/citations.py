@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from heliograph.calls.tasks import run_together
 from heliograph.ingest.chunking import HeadingPaths
@@ -100,15 +100,16 @@ class CitationFilter:
 
     def feed(self, piece: str) -> str:
         """Take the next piece and return the text that is certain by now; may be empty."""
-        return "".join(self._settled(part) for part in _parts(piece))
+        shown = ""
+        # In parts, since each step copies all that is pending.
+        for start in range(0, len(piece), _PART):
+            self._pending += piece[start : start + _PART]
+            shown += self._drain(is_last=False)
+        return shown
 
     def finish(self) -> str:
         """Return the held-back text; nothing may be fed afterwards."""
         return self._drain(is_last=True)
-
-    def _settled(self, part: str) -> str:
-        self._pending += part
-        return self._drain(is_last=False)
 
     def _drain(self, *, is_last: bool) -> str:
         written: list[str] = []
@@ -207,12 +208,6 @@ class CitationFilter:
         return 1, text[0]
 
 
-def _parts(piece: str) -> Iterator[str]:
-    """Yield a piece in parts, since each step of the filter copies all that is pending."""
-    for start in range(0, len(piece), _PART):
-        yield piece[start : start + _PART]
-
-
 def _leading_space(text: str) -> int:
     return len(text) - len(text.lstrip())
 
@@ -282,24 +277,6 @@ class _Passage:
     words: frozenset[str]
 
 
-@dataclass(slots=True)
-class _Passages:
-    """Sentences of the context by reference, read on first use."""
-
-    context: Context
-    read: dict[str, list[_Passage]] = field(default_factory=dict[str, list[_Passage]])
-
-    def of(self, reference_id: str) -> Sequence[_Passage]:
-        if reference_id not in self.read:
-            items = [item for item in self.context.chunks if item.reference_id == reference_id]
-            self.read[reference_id] = [
-                _Passage(item, start, end, frozenset(terms(item.chunk.text[start:end])))
-                for item in items
-                for start, end in sentence_spans(item.chunk.text)
-            ]
-        return self.read[reference_id]
-
-
 def ground_answer(text: str, context: Context, documents: Mapping[str, Document] | None = None) -> Grounding:
     """Return what the sentences of an answer rest on.
 
@@ -308,18 +285,52 @@ def ground_answer(text: str, context: Context, documents: Mapping[str, Document]
         context: What it was written from.
         documents: Documents by id, for the pages of quotes; of one that is missing a quote has its chunk's page.
     """
-    passages = _Passages(context)
     found: list[Citation] = []
     unsupported = 0
+    # Sentences of the context by reference, read on first use.
+    passages: dict[str, list[_Passage]] = {}
     for statement in _statements(text):
-        supports = [
-            (number, passage)
-            for number in dict.fromkeys(statement.numbers)
-            if (passage := _support(statement.words, passages.of(number))) is not None
-        ]
-        found.extend(_citation(number, passage, statement, documents or {}) for number, passage in supports)
+        supports: list[_Passage] = []
+        for number in dict.fromkeys(statement.numbers):
+            if number not in passages:
+                passages[number] = [
+                    _Passage(item, start, end, frozenset(terms(item.chunk.text[start:end])))
+                    for item in context.chunks
+                    if item.reference_id == number
+                    for start, end in sentence_spans(item.chunk.text)
+                ]
+            # The one that shares most words with the sentence, the shortest of equals.
+            best = max(
+                passages[number],
+                key=lambda passage: (len(statement.words & passage.words), -len(passage.words)),
+                default=None,
+            )
+            if best is not None and statement.words & best.words:
+                supports.append(best)
+        for item, start, end in ((passage.item, passage.start, passage.end) for passage in supports):
+            chunk, document = item.chunk, (documents or {}).get(item.chunk.document_id)
+            place = statement.start, statement.end
+            found.append(cite(item, chunk.start + start, chunk.text[start:end], document, place))
         unsupported += statement.is_claim and not supports
     return Grounding(tuple(found), unsupported)
+
+
+def cite(item: RetrievedChunk, start: int, quote: str, document: Document | None, place: tuple[int, int]) -> Citation:
+    """Return the citation of a quote; it has the headings of its chunk.
+
+    Args:
+        item: The chunk that was retrieved.
+        start: Where the quote begins in the document's text.
+        quote: Its characters.
+        document: The document, for the page; None leaves that of the chunk.
+        place: The sentence of the answer that rests on it: its first character, and one past the last.
+    """
+    chunk = item.chunk
+    page = page_of(document, start, chunk.page)
+    end = start + len(quote)
+    return Citation(
+        *(item.reference_id, item.source, chunk.document_id, chunk.id, start, end, quote, page, chunk.headings), *place
+    )
 
 
 def page_of(document: Document | None, start: int, page: int | None) -> int | None:
@@ -387,27 +398,3 @@ def _statements(text: str) -> list[_Statement]:
         start += len(sentence) - len(sentence.lstrip())
         found.append(_Statement(start, end, words, tuple(cited_numbers(sentence)), is_claim))
     return found
-
-
-def _support(words: frozenset[str], passages: Sequence[_Passage]) -> _Passage | None:
-    """Return the passage that shares most words with a sentence, the shortest of equals; None if none shares any."""
-    best = max(passages, key=lambda passage: (len(words & passage.words), -len(passage.words)), default=None)
-    return best if best is not None and words & best.words else None
-
-
-def _citation(number: str, passage: _Passage, statement: _Statement, documents: Mapping[str, Document]) -> Citation:
-    chunk = passage.item.chunk
-    start = chunk.start + passage.start
-    return Citation(
-        number,
-        passage.item.source,
-        chunk.document_id,
-        chunk.id,
-        start,
-        chunk.start + passage.end,
-        chunk.text[passage.start : passage.end],
-        page_of(documents.get(chunk.document_id), start, chunk.page),
-        chunk.headings,
-        statement.start,
-        statement.end,
-    )

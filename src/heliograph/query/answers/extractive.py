@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from heliograph.calls.tasks import run_together
 from heliograph.embedding.base import EmbeddingModel, cosines
 from heliograph.models import Document
-from heliograph.query.answers.citations import Citation, page_of, with_headings_of_quotes
+from heliograph.query.answers.citations import Citation, cite, with_headings_of_quotes
 from heliograph.query.answers.quotables import (
     Form,
     Quotable,
@@ -125,7 +125,12 @@ async def quote_answer(
     else:
         sections = [("", await source.quotes(question, _MAX_QUOTES, understood))]
     cut = {item.item.chunk.document_id for _, quotes in sections for item in quotes if item.is_cut}
-    texts |= await _texts(records, {id_ for id_ in cut - texts.keys() if _has_more_text(id_, documents, context)})
+    # Of a document that is longer than what the context holds of it in one chunk.
+    held: dict[str, int] = {}
+    for chunk in (item.chunk for item in context.chunks):
+        held[chunk.document_id] = max(held.get(chunk.document_id, 0), chunk.end - chunk.start)
+    longer = {id_ for id_, document in documents.items() if document.length > held[id_]}
+    texts |= await _texts(records, (cut & longer) - texts.keys())
     written = _written(question, context, sections, documents, texts)
     return replace(written, citations=await with_headings_of_quotes(written.citations, context, records))
 
@@ -153,12 +158,19 @@ class _Source:
         listed = await asyncio.to_thread(self._listed, question, understanding, part)
         if listed is None:
             return []
-        cosines = await _cosines(question, listed, self.embedding) if self.embedding else None
+        near: Sequence[float] | None = None
+        if self.embedding is not None:
+            # Each sentence is read with what stands above it.
+            told = [sentence.in_place[:_LONGEST_READ] for _, sentence in listed.items]
+            asked, read = await run_together(
+                self.embedding.embed([question], "query"), self.embedding.embed(told, "document")
+            )
+            near = (await self.embedding.scale()).usual(cosines(read.vectors, asked.vectors[0])).tolist()
         # What is asked of the documents as a whole is said by no sentence of them.
         is_broad = understanding is not None and understanding.kind is QuestionKind.GLOBAL
-        if not is_broad and not (listed.is_told if cosines is None else is_answered(listed, cosines)):
+        if not is_broad and not (listed.is_told if near is None else is_answered(listed, near)):
             return []
-        return await asyncio.to_thread(choose, listed, limit, cosines)
+        return await asyncio.to_thread(choose, listed, limit, near)
 
     def _listed(self, question: str, understanding: Understanding | None, part: FoundPart | None) -> Shortlist | None:
         chunks = self.context.chunks
@@ -195,14 +207,6 @@ def _place(quote: Quotable) -> tuple[str, int, int]:
     return quote.item.chunk.document_id, start + quote.start, start + quote.end
 
 
-async def _cosines(question: str, listed: Shortlist, embedding: EmbeddingModel) -> Sequence[float]:
-    """Return the cosines of a question and sentences, each read with what stands above it, in the usual scale."""
-    told = [sentence.in_place[:_LONGEST_READ] for _, sentence in listed.items]
-    asked, read = await run_together(embedding.embed([question], "query"), embedding.embed(told, "document"))
-    scale = await embedding.scale()
-    return scale.usual(cosines(read.vectors, asked.vectors[0])).tolist()
-
-
 def cited_references(references: Sequence[Reference], cited: Collection[str]) -> str:
     """Return the list of the documents that an answer cites, in the order of their numbers, under its heading."""
     documents = [
@@ -216,13 +220,6 @@ def cited_references(references: Sequence[Reference], cited: Collection[str]) ->
 async def _texts(records: RecordsStore, document_ids: Collection[str]) -> dict[str, str]:
     texts = await run_together(*(records.get_document_text(id_) for id_ in document_ids))
     return {id_: text for id_, text in zip(document_ids, texts, strict=True) if text is not None}
-
-
-def _has_more_text(document_id: str, documents: Mapping[str, Document], context: Context) -> bool:
-    """Return whether a document is longer than what the context holds of it in one chunk."""
-    document = documents.get(document_id)
-    chunks = [item.chunk for item in context.chunks if item.chunk.document_id == document_id]
-    return document is not None and document.length > max(chunk.end - chunk.start for chunk in chunks)
 
 
 def _written(
@@ -244,8 +241,15 @@ def _written(
             text += f"\n**{part[:1].upper()}{part[1:].rstrip('?？。. ')}{mark if mark in '?？' else ''}**\n"
             text += "" if quotes else f"\n{_in_language(_NOT_SAID, question)}\n"
         for sentence in quotes:
-            start, end, quote = _exact(sentence, texts)
-            place = (sentence.item.chunk.document_id, start, end)
+            chunk = sentence.item.chunk
+            start, end = chunk.start + sentence.start, chunk.start + sentence.end
+            quote = chunk.text[sentence.start : sentence.end]
+            whole = texts.get(chunk.document_id) if sentence.is_cut else None
+            # A document that has changed since the chunk was read tells nothing of it.
+            if whole is not None and whole[start:end] == quote:
+                start, end = completed_span(whole, start, end)
+                quote = whole[start:end]
+            place = (chunk.document_id, start, end)
             if place in citations:
                 continue
             lead = _shortened(sentence.lead) + (" " if sentence.lead.endswith((":", "：")) else " — ")
@@ -255,42 +259,11 @@ def _written(
             answer_start = len(text) + len(f"\n- {lead}")
             text += f"\n- {lead}{shown} [{sentence.item.reference_id}]"
             document = documents.get(sentence.item.chunk.document_id)
-            citations[place] = _citation(sentence, start, quote, document, (answer_start, answer_start + len(shown)))
+            citations[place] = cite(sentence.item, start, quote, document, (answer_start, answer_start + len(shown)))
         text += "\n" if part and quotes else ""
     found = tuple(citations.values())
     cited = {citation.reference_id for citation in found}
     return ExtractiveAnswer(f"{text.rstrip()}\n\n{cited_references(context.references, cited)}", found)
-
-
-def _exact(sentence: Quotable, texts: Mapping[str, str]) -> tuple[int, int, str]:
-    """Return a sentence's place in its document, and its characters there."""
-    chunk = sentence.item.chunk
-    start, end = chunk.start + sentence.start, chunk.start + sentence.end
-    text = texts.get(chunk.document_id) if sentence.is_cut else None
-    # A document that has changed since the chunk was read tells nothing of it.
-    if text is None or text[start:end] != chunk.text[sentence.start : sentence.end]:
-        return start, end, chunk.text[sentence.start : sentence.end]
-    start, end = completed_span(text, start, end)
-    return start, end, text[start:end]
-
-
-def _citation(
-    sentence: Quotable, start: int, quote: str, document: Document | None, place: tuple[int, int]
-) -> Citation:
-    item = sentence.item
-    page = page_of(document, start, item.chunk.page)
-    return Citation(
-        item.reference_id,
-        item.source,
-        item.chunk.document_id,
-        item.chunk.id,
-        start,
-        start + len(quote),
-        quote,
-        page,
-        item.chunk.headings,
-        *place,
-    )
 
 
 def _shortened(sentence: str) -> str:

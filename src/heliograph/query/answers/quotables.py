@@ -29,6 +29,7 @@ _LONGEST_COLUMN = 12
 _CELL_ENDS = re.compile(r"(?<!\\)\|")
 _LEADS_IN = (":", "：")
 _LETTER = re.compile(r"\w")
+_PARAGRAPH_END = re.compile(r"[ \t]*\n[ \t]*\n\s*\S")
 _FORMULA = re.compile(r"^\$\$?[^$]+\$\$?$|^\\[\[(].*\\[\])]$")
 # How far beyond a chunk the rest of a sentence is looked for.
 _REACH = 1000
@@ -331,13 +332,16 @@ class _Reading:
                 continue
             if _NO_STATEMENT.match(shown) or _REFERS.match(shown) or not _LETTER.search(shown):
                 continue
-            is_paragraph = _stands_alone(text, start, end)
+            # Of its own, with another below it.
+            is_paragraph = _begins_paragraph(text, start) and _PARAGRAPH_END.match(text, end) is not None
             is_listed = _LIST_MARK.match(written) is not None or text[start - 1 : start] in (" ", "\t")
             if _is_row(written):
                 self._add(start, end, _row_text(_cells(written), self.columns), Form.ROW, above)
                 continue
             self.columns = ()
-            if _is_question(shown, is_paragraph):
+            asks = shown.rstrip("*_ ").endswith(("?", "？")) and len(shown) <= _LONGEST_QUESTION
+            if asks and (is_paragraph or _QUESTION_MARK.match(shown)):
+                # The lines below answer it.
                 self._begin_term(shown.strip("*_ "))
                 self.leading = ""
                 self._note(self._terms(shown), "")
@@ -346,7 +350,9 @@ class _Reading:
             # "To show the default target, run", with the command below it.
             breaks_off = _FENCE_LINE.match(following) is not None and _breaks_off(shown)
             names = is_paragraph and not breaks_off and _is_term(shown)
-            if names and not self._is_explanation(shown) and not self._is_property(shown):
+            # A line in plain words explains the option above it, though it has no full stop.
+            is_of_option = self.is_term_new and self.term.startswith(("-", "`-")) and shown[0].isalpha()
+            if names and not (is_of_option and " " in shown) and not self._is_property(shown):
                 # Several terms may share what stands below them ("-s", "--sign").
                 both = f"{self.term}, {shown}"
                 self._begin_term(both if self.is_term_new and self.term and len(both) <= _LONGEST_TERM else shown)
@@ -432,10 +438,6 @@ class _Reading:
             start = previous.start
         return found
 
-    def _is_explanation(self, shown: str) -> bool:
-        """Return whether a line in plain words explains the option above it, though it has no full stop."""
-        return self.is_term_new and self.term.startswith(("-", "`-")) and shown[0].isalpha() and " " in shown
-
     def _is_property(self, shown: str) -> bool:
         """Return whether a line says one thing of the term above, beside what explains it."""
         is_default = len(shown) <= _LONGEST_LEAD and _DEFAULT_VALUE.match(shown) is not None
@@ -474,20 +476,9 @@ class _Reading:
         self.before_text, self.code_above = ("", shown) if is_code else (shown, "")
 
 
-def _stands_alone(text: str, start: int, end: int) -> bool:
-    """Return whether a span is a paragraph of its own, with another below it."""
-    return _begins_paragraph(text, start) and re.match(r"[ \t]*\n[ \t]*\n\s*\S", text[end:]) is not None
-
-
 def _begins_paragraph(text: str, start: int) -> bool:
     before = text[:start].rstrip(" \t")
     return not before or before.endswith("\n\n") or re.search(r"\n[ \t]*\n$", before) is not None
-
-
-def _is_question(shown: str, is_paragraph: bool) -> bool:
-    """Return whether a line asks what the lines below it answer."""
-    asks = shown.rstrip("*_ ").endswith(("?", "？")) and len(shown) <= _LONGEST_QUESTION
-    return asks and (is_paragraph or _QUESTION_MARK.match(shown) is not None)
 
 
 def _breaks_off(shown: str) -> bool:

@@ -188,7 +188,14 @@ def answer_first(asked: AskedQuestion, chosen: Sequence[Candidate], candidates: 
     """
     if not chosen:
         return []
-    lead = _as_asked(asked, chosen)
+    lead = chosen[0]
+    if asked.forms and asked.fit(lead.sentence.told, lead.new) < 1.0:
+        # It has not what an answer looks like; what has it in its section leads.
+        section = lead.sentence.item.chunk.id, lead.sentence.heading
+        beside = [item for item in chosen if (item.sentence.item.chunk.id, item.sentence.heading) == section]
+        lead = max(
+            (item for item in beside if asked.fit(item.sentence.told, item.new) >= 1.0), key=_score, default=lead
+        )
 
     def likelihood(candidate: Candidate) -> float:
         known = _known_before(candidate, chosen)
@@ -204,16 +211,6 @@ def answer_first(asked: AskedQuestion, chosen: Sequence[Candidate], candidates: 
     rivals = [item for item in candidates if item.document_id != lead.document_id and _follows(item, chosen, asked)]
     first = first or _alone(asked, lead, candidates) or [max((lead, *rivals), key=likelihood)]
     return [*first, *(candidate for candidate in chosen if candidate not in first)]
-
-
-def _as_asked(asked: AskedQuestion, chosen: Sequence[Candidate]) -> Candidate:
-    """Return the leading sentence; where it has not what an answer looks like, what has it in its section."""
-    lead = chosen[0]
-    if not asked.forms or asked.fit(lead.sentence.told, lead.new) >= 1.0:
-        return lead
-    section = lead.sentence.item.chunk.id, lead.sentence.heading
-    beside = [item for item in chosen if (item.sentence.item.chunk.id, item.sentence.heading) == section]
-    return max((item for item in beside if asked.fit(item.sentence.told, item.new) >= 1.0), key=_score, default=lead)
 
 
 def _alone(asked: AskedQuestion, lead: Candidate, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -383,14 +380,18 @@ def shortlist(
     least = LEAST_ANSWERED if is_comparable else LEAST_OF_OTHER_LANGUAGE
     titled_words = frozenset[str]().union(*(terms_in(title, language) for title in titles.values()))
     # A name that is missing is one of the words that are.
-    missing = _WORDS_MISSING * is_comparable * _missing(words, asked, sentences, titled_words)
+    lost = words - asked.weights.keys() - titled_words
+    lost = lost.difference(*(sentence.nearby for sentence in sentences)) if lost else lost
+    share_lost = max(0.0, len(lost) / max(1, len(words)) - _USUALLY_MISSING * asked.is_chinese)
+    missing = _WORDS_MISSING * is_comparable * share_lost
     least = least if is_told else CLEARLY_ANSWERED
     names = _names_in(question, sentences)
     chunks = {sentence.item.chunk.id: sentence.item.chunk for sentence in sentences}
-    held = {
-        id_: _latin_words(" ".join((titles.get(chunk.document_id, ""), *chunk.headings, chunk.text)))
-        for id_, chunk in (chunks.items() if names else ())
-    }
+    held: dict[str, frozenset[str]] = {}
+    for id_, chunk in chunks.items() if names else ():
+        text = " ".join((titles.get(chunk.document_id, ""), *chunk.headings, chunk.text))
+        latin = frozenset(word.casefold() for word in _LATIN.findall(text))
+        held[id_] = latin | {part for word in latin for part in re.split(r"[._+-]+", word)}
     least += max(missing, _NAME_MISSING * any(not _hold(name, held.values()) for name in names))
     unnamed = frozenset(id_ for id_, words in held.items() if not any(_hold(name, [words]) for name in names))
     titled = {id_: frozenset(terms_in(title, language)) for id_, title in titles.items()}
@@ -406,15 +407,6 @@ def shortlist(
     return Shortlist(
         asked, [(score, sentence) for score, _, sentence in ordered], titles, is_comparable, is_told, least, unnamed
     )
-
-
-def _missing(
-    words: frozenset[str], asked: AskedQuestion, sentences: Sequence[Quotable], titled: frozenset[str]
-) -> float:
-    """Return the share of a question's terms that stand nowhere in what was found, without what is usual."""
-    missing = words - asked.weights.keys() - titled
-    missing = missing.difference(*(sentence.nearby for sentence in sentences)) if missing else missing
-    return max(0.0, len(missing) / max(1, len(words)) - _USUALLY_MISSING * asked.is_chinese)
 
 
 def _with_parts_of_compounds(sentence: Quotable, words: frozenset[str]) -> Quotable:
@@ -496,12 +488,6 @@ def _continues(longer: Quotable, sentence: Quotable) -> bool:
     return is_same and longer.end > sentence.end and longer.form is Form.PROSE
 
 
-def term_weights(wanted: Iterable[str], texts: Sequence[frozenset[str]]) -> dict[str, float]:
-    """Return a weight for each wanted term that a text holds: the rarer among the texts, the more."""
-    frequencies = Counter(term for text in texts for term in text)
-    return {term: math.log1p(len(texts) / frequencies[term]) for term in wanted if frequencies[term]}
-
-
 def _read_question(
     question: str,
     language: str,
@@ -512,7 +498,9 @@ def _read_question(
     chunks: dict[str, set[str]] = {}
     for sentence in sentences:
         chunks.setdefault(sentence.item.chunk.id, set()).update(sentence.words)
-    weights = term_weights(words, [frozenset(held) for held in chunks.values()])
+    # The rarer a term of the question is among the chunks, the more it weighs.
+    frequencies = Counter(term for held in chunks.values() for term in held)
+    weights = {term: math.log1p(len(chunks) / frequencies[term]) for term in words if frequencies[term]}
     total = sum(weights.values()) or 1.0
     read = question[:LONGEST_READ]
     focus = find_focus(read)
@@ -552,28 +540,21 @@ def _names_in(question: str, sentences: Sequence[Quotable]) -> list[str]:
     if is_chinese(question):
         return _LATIN.findall(question)
     if _ENGLISH_WORD.search(question) and not is_chinese(sentences[0].item.chunk.text):
+        names: list[str] = []
+        for match in _NAME.finditer(question):
+            # A capital that only begins a sentence makes no name.
+            opens = match.start() == 0 or question[: match.start()].rstrip()[-1:] in ".?!"
+            first, _, rest = match[0].partition(" ")
+            names.append(rest if opens and not _MADE_NAME.search(first) else match[0])
         # "I" is nobody's name, and no value of a setting is one.
-        names = (_without_opening(question, match) for match in _NAME.finditer(question))
         return [name for name in names if len(name) > 1 and name.casefold() not in _LITERALS]
     # German nouns have capitals and are said otherwise in another language; what is made like this is a name.
     return [part for word in _LATIN.findall(question) for part in word.split("-") if _MADE_NAME.search(part)]
 
 
-def _latin_words(text: str) -> frozenset[str]:
-    words = frozenset(word.casefold() for word in _LATIN.findall(text))
-    return words | {part for word in words for part in re.split(r"[._+-]+", word)}
-
-
 def _hold(name: str, texts: Iterable[frozenset[str]]) -> bool:
     """Return whether one of these texts, as their words, holds a word of a name."""
     return any(not words.isdisjoint(word.casefold().rstrip(".") for word in name.split()) for words in texts)
-
-
-def _without_opening(question: str, match: re.Match[str]) -> str:
-    """Return a name without a capital that only begins a sentence."""
-    opens = match.start() == 0 or question[: match.start()].rstrip()[-1:] in ".?!"
-    first, _, rest = match[0].partition(" ")
-    return rest if opens and not _MADE_NAME.search(first) else match[0]
 
 
 def _scored(

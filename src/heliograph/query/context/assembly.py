@@ -66,7 +66,7 @@ Vector = NDArray[np.float32]
 # themselves stay ranked; only the text is ordered. In the modes of LightRAG text and ranking are the same.
 
 # Hits among which a chain counts as what the question needs.
-_HEAD = 5
+_CHAIN_HEAD = 5
 
 
 def evidence_order(chunks: Sequence[Chunk], chains: Mapping[str, Sequence[str]]) -> list[int]:
@@ -105,11 +105,8 @@ def needed_chunks(ranked: Sequence[str], chains: Mapping[str, Sequence[str]]) ->
         ranked: Chunk ids, best first.
         chains: As in `evidence_order`.
     """
-    reached = next((id_ for id_ in ranked[:_HEAD] if chains.get(id_)), None)
+    reached = next((id_ for id_ in ranked[:_CHAIN_HEAD] if chains.get(id_)), None)
     return () if reached is None else tuple(dict.fromkeys((*chains[reached], reached)))
-
-
-# Chunks that must outlive a cut: one for each part of a question and each side of a comparison.
 
 
 def with_leaders(order: Sequence[str], leaders: Sequence[str], head: int) -> list[str]:
@@ -394,16 +391,6 @@ class KeptChunks:
     is_reranked: bool = False
 
 
-def chunks_to_name(selection: Selection, chunk_ids: Sequence[str]) -> list[str]:
-    """Return all chunks whose source will be shown: the chunks themselves, and those of entities and relations."""
-    ids = set(chunk_ids)
-    for entity in selection.entities:
-        ids.update(entity.chunk_ids[:MAX_SOURCES])
-    for item in selection.relations:
-        ids.update(item.relation.chunk_ids[:MAX_SOURCES])
-    return list(ids)
-
-
 def build_context(
     plan: Plan,
     form: ContextFormat,
@@ -463,10 +450,7 @@ def build_context(
     )
 
 
-# Putting chunks into the order of a reranker, if there is one and it answers.
-#
-# Only chunks are reranked. A reranker that fails does not fail the question: the merged order stands, and a warning
-# says why.
+# A reranker that fails does not fail the question: the merged order stands, and a warning says why.
 
 
 @dataclass(frozen=True, slots=True)
@@ -547,16 +531,24 @@ class ChunkKeeper:
         """
         reranker = self._reranker if self.reranks(plan) and merged.ids else None
         wanted = merged.ids if reranker else merged.ids[: plan.chunk_top_k]
-        chunks, sources = await run_together(
-            self._records.get_chunks(wanted), self._records.get_sources(chunks_to_name(selection, wanted))
-        )
+        # Sources are shown of the chunks themselves, and of those of entities and relations.
+        items = (*selection.entities, *(item.relation for item in selection.relations))
+        named = {*wanted, *(id_ for item in items for id_ in item.chunk_ids[:MAX_SOURCES])}
+        chunks, sources = await run_together(self._records.get_chunks(wanted), self._records.get_sources(list(named)))
         ranked: _Ranked = [(chunk, None) for chunk in chunks[: plan.chunk_top_k]]
         warnings: list[str] = []
         if reranker:
             progress("reranking")
             with clock.measure("rerank"):
                 result = await rerank_chunks(reranker, self._rerank_settings, plan.question, chunks, plan.chunk_top_k)
-            ranked = _keep_leaders(result.chunks, chunks, merged.leaders)
+            ranked = result.chunks
+            if merged.leaders and ranked:
+                # With the leaders among them that the reranker, which knows one question only, left out.
+                scores = {chunk.id: score for chunk, score in ranked}
+                known = {chunk.id: chunk for chunk in chunks}
+                leaders = [leader for leader in merged.leaders if leader in known]
+                in_turn = with_leaders(list(scores), leaders, len(ranked))[: len(ranked)]
+                ranked = [(known[chunk_id], scores.get(chunk_id)) for chunk_id in in_turn]
             warnings += [result.warning] if result.warning else []
         bodies = {chunk.id: form.chunk_body(chunk) for chunk, _ in ranked}
         kept = await _fit(form, room - selection.tokens, ranked, bodies, merged)
@@ -587,16 +579,6 @@ def _tell_what_did_not_fit(plan: Plan, selection: Selection, ranked: _Ranked) ->
         f"max_relation_tokens={plan.max_relation_tokens:,} and {total} beside the prompt and the question; raise them "
         "(chat.context_tokens bounds the last)"
     ]
-
-
-def _keep_leaders(ranked: _Ranked, chunks: Sequence[Chunk], leaders: Sequence[str]) -> _Ranked:
-    """Return reranked chunks with the leaders among them that the reranker, which knows one question only, left out."""
-    if not leaders or not ranked:
-        return ranked
-    scores = {chunk.id: score for chunk, score in ranked}
-    known = {chunk.id: chunk for chunk in chunks}
-    order = with_leaders(list(scores), [leader for leader in leaders if leader in known], len(ranked))
-    return [(known[chunk_id], scores.get(chunk_id)) for chunk_id in order[: len(ranked)]]
 
 
 async def _fit(
@@ -708,6 +690,10 @@ def _chunks(
     final = {chunk.id for chunk, _ in kept.chunks}
     marks = dict(zip(ids, merged.marks(ids), strict=True))
     order = sorted((id_ for id_ in ids if id_ in known), key=lambda id_: places.get(id_, len(places)))
+    # Of what was not ranked: a reranker has seen all chunks; without one only the first few went on.
+    unranked = {
+        id_: "rerank" if kept.is_reranked and places.get(id_, 0) <= plan.chunk_top_k else "count" for id_ in order
+    }
     return tuple(
         TracedChunk(
             chunk_id=id_,
@@ -723,20 +709,10 @@ def _chunks(
             scores=merged.scores.get(id_, {}),
             rerank_score=scores.get(id_),
             path=merged.paths.get(id_, ()),
-            outcome=_outcome(plan, kept, id_, places.get(id_, 0), is_kept=id_ in final),
+            outcome="kept" if id_ in final else "budget" if id_ in scores else unranked[id_],
         )
         for id_ in order
     )
-
-
-def _outcome(plan: Plan, kept: KeptChunks, id_: str, place: int, *, is_kept: bool) -> str:
-    """Return why a chunk is not in the context; `kept` if it is."""
-    if is_kept:
-        return "kept"
-    if any(id_ == ranked for ranked, _ in kept.ranked):
-        return "budget"
-    # A reranker has seen all chunks; without one only the first few went on.
-    return "count" if not kept.is_reranked or place > plan.chunk_top_k else "rerank"
 
 
 def _count(rows: Sequence[str]) -> int:

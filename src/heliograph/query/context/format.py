@@ -374,8 +374,6 @@ def _newline_after(end: str) -> int:
     return count_tokens(row + "\n") - count_tokens(row)
 
 
-# The system prompt of an answer, and how the tokens of a question are shared out between it and what is found.
-
 _NO_INSTRUCTIONS = "None."
 # LightRAG's prompt for mode naive says `content_data`.
 _CONTEXT_NAMES = ("context_data", "content_data")
@@ -400,8 +398,12 @@ def system_prompt(plan: Plan, context: str) -> str:
     }
     if not plan.system_prompt:
         return Template(builtin_prompt(plan)).substitute(values)
-    filled = _fill(plan.system_prompt, values)
-    return filled if _marks(plan.system_prompt).intersection(_CONTEXT_NAMES) else f"{filled}\n\n{context}"
+    template = plan.system_prompt
+    if _is_format_string(template):
+        filled = template.format(**values)
+    else:
+        filled = _MARK.sub(lambda match: values[match[match.lastindex or 0]], template)
+    return filled if _marks(template).intersection(_CONTEXT_NAMES) else f"{filled}\n\n{context}"
 
 
 def count_prompt_tokens(plan: Plan) -> int:
@@ -422,12 +424,6 @@ def show_prompt(plan: Plan, prompt: str) -> str:
 @lru_cache(maxsize=64)
 def _count(text: str) -> int:
     return count_tokens(text)
-
-
-def _fill(template: str, values: dict[str, str]) -> str:
-    if _is_format_string(template):
-        return template.format(**values)
-    return _MARK.sub(lambda match: values[match[match.lastindex or 0]], template)
 
 
 def _marks(template: str) -> set[str]:

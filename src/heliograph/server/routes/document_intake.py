@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +18,7 @@ from fastapi.exceptions import RequestValidationError
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
+import heliograph.wire.documents as wire
 from heliograph.documents.fetching import check_url
 from heliograph.documents.registry import known_suffixes
 from heliograph.engine import AsyncHeliograph
@@ -28,33 +28,12 @@ from heliograph.ingest.files import find_samples
 from heliograph.ingest.intake import clean_metadata, identify_files
 from heliograph.ingest.models import IngestReport, Outcome
 from heliograph.models import COMMITTED_STATUSES
-from heliograph.server.dependencies import Admin, CurrentService, ReadEngine, Workspace, WriteEngine, Writer
 from heliograph.server.openapi import responses
-from heliograph.server.requests import check_json
+from heliograph.server.requests import Admin, ReadEngine, ReadWork, WriteWork, check_json
 from heliograph.service.jobs.input_folder import InputFolder, checked_name
 from heliograph.service.jobs.models import JobKind, JobRequest, JobState
 from heliograph.service.principal import without_folders
 from heliograph.settings import ServerSettings
-from heliograph.wire.documents import (
-    ClearResponse,
-    DeleteRequest,
-    DeleteResponse,
-    InsertResponse,
-    JobListResponse,
-    JobResponse,
-    MessageResponse,
-    PipelineResponse,
-    RecoveryRequest,
-    RecoveryResponse,
-    RepairRequest,
-    RetryRequest,
-    ScanResponse,
-    SupportedTypesResponse,
-    TextRequest,
-    TextsRequest,
-    UrlRequest,
-    pipeline_response,
-)
 
 router = APIRouter(prefix="/documents", tags=["documents"])
 
@@ -78,109 +57,96 @@ _UPLOAD_FORM: dict[str, Any] = {
 
 
 @router.post("/text", summary="Take in a text", responses=responses(409))
-async def insert_text(
-    body: TextRequest, kb: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
-) -> InsertResponse:
+async def insert_text(body: wire.TextRequest, work: WriteWork) -> wire.InsertResponse:
     """Store a text, to be processed in the background; one with a known source replaces that document.
 
     The same text again is `duplicated` and changes nothing, so that a request may be repeated.
     """
     track_id = new_track_id("insert")
-    report = await service.jobs.enqueue(workspace, kb, body.documents(), track_id, principal.name)
-    return await _inserted(kb, report, has_chunking=body.chunking is not None)
+    report = await work.jobs.enqueue(work.workspace, work.kb, body.documents(), track_id, work.author)
+    return await _inserted(work.kb, report, has_chunking=body.chunking is not None)
 
 
 @router.post("/texts", summary="Take in several texts", responses=responses(400, 409))
-async def insert_texts(
-    body: TextsRequest, kb: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
-) -> InsertResponse:
+async def insert_texts(body: wire.TextsRequest, work: WriteWork) -> wire.InsertResponse:
     """Store texts, to be processed in the background; see `POST /documents/text`."""
     track_id = new_track_id("insert")
-    report = await service.jobs.enqueue(workspace, kb, body.documents(), track_id, principal.name)
-    return await _inserted(kb, report, has_chunking=body.chunking is not None)
+    report = await work.jobs.enqueue(work.workspace, work.kb, body.documents(), track_id, work.author)
+    return await _inserted(work.kb, report, has_chunking=body.chunking is not None)
 
 
 @router.post("/samples", summary="Take in the sample documents", responses=responses(409))
-async def insert_samples(
-    kb: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
-) -> InsertResponse:
+async def insert_samples(work: WriteWork) -> wire.InsertResponse:
     """Store the documents that come with the package, a handbook and a story in English and Chinese, to try."""
     track_id = new_track_id("samples")
     documents = await asyncio.to_thread(find_samples)
-    report = await service.jobs.enqueue(workspace, kb, documents, track_id, principal.name)
-    return await _inserted(kb, report, has_chunking=False)
+    report = await work.jobs.enqueue(work.workspace, work.kb, documents, track_id, work.author)
+    return await _inserted(work.kb, report, has_chunking=False)
 
 
 @router.post("/upload", summary="Upload a file", responses=responses(409, 422), openapi_extra=_UPLOAD_FORM)
-async def upload(
-    request: Request, kb: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
-) -> InsertResponse:
+async def upload(request: Request, work: WriteWork) -> wire.InsertResponse:
     """Keep a file in the input folder and have it read in the background. The form is `multipart/form-data`.
 
     A file of a known name is an update: it takes the place of the file, and its document is read anew. The same file
     again is `duplicated` and changes nothing.
     """
-    await service.jobs.check_room(workspace, kb)
-    folder = service.jobs.input_folder(workspace)
-    received = await receive_upload(request, folder, service.settings.server)
+    await work.jobs.check_room(work.workspace, work.kb)
+    folder = work.jobs.input_folder(work.workspace)
+    name, part, metadata = await receive_upload(request, folder, work.service.settings.server)
     try:
-        is_new = await asyncio.to_thread(folder.finish, received.part, received.name)
+        is_new = await asyncio.to_thread(folder.finish, part, name)
     finally:
-        received.part.unlink(missing_ok=True)
-    (id_,) = await identify_files(kb.store.records, [received.name])
-    known = await kb.document(id_)
-    if known is not None and known.status in COMMITTED_STATUSES and not is_new and received.metadata is None:
-        message = f"The file '{received.name}' was known already and is unchanged."
-        return InsertResponse(status="duplicated", message=message, track_id=known.track_id, document_ids=(id_,))
+        part.unlink(missing_ok=True)
+    (id_,) = await identify_files(work.kb.store.records, [name])
+    known = await work.kb.document(id_)
+    if known is not None and known.status in COMMITTED_STATUSES and not is_new and metadata is None:
+        message = f"The file '{name}' was known already and is unchanged."
+        return wire.InsertResponse(status="duplicated", message=message, track_id=known.track_id, document_ids=(id_,))
     track_id = new_track_id("upload")
     # If this fails, the file stays: the next scan reads it, and uploading it again is safe.
-    await service.jobs.submit(
-        workspace,
-        JobRequest(JobKind.FILES, track_id, principal.name, (received.name,), metadata=received.metadata),
-    )
-    message = f"File '{received.name}' uploaded successfully. Processing will continue in background."
-    return InsertResponse(status="success", message=message, track_id=track_id, document_ids=(id_,))
+    await work.jobs.submit(work.workspace, JobRequest(JobKind.FILES, track_id, work.author, (name,), metadata=metadata))
+    message = f"File '{name}' uploaded successfully. Processing will continue in background."
+    return wire.InsertResponse(status="success", message=message, track_id=track_id, document_ids=(id_,))
 
 
 @router.post("/url", summary="Take in a web page or file by its URL", responses=responses(409))
-async def insert_url(
-    body: UrlRequest, kb: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
-) -> InsertResponse:
+async def insert_url(body: wire.UrlRequest, work: WriteWork) -> wire.InsertResponse:
     """Fetch a URL in the background; a known one is updated. Private addresses are refused unless settings allow."""
     try:
         check_url(body.url)
     except IngestError as error:
         raise InvalidRequestError(str(error)) from error
-    await service.jobs.check_room(workspace, kb)
+    await work.jobs.check_room(work.workspace, work.kb)
     track_id = new_track_id("url")
-    asked = JobRequest(JobKind.URL, track_id, principal.name, (body.url,), metadata=body.metadata)
-    await service.jobs.submit(workspace, asked)
+    asked = JobRequest(JobKind.URL, track_id, work.author, (body.url,), metadata=body.metadata)
+    await work.jobs.submit(work.workspace, asked)
     message = "The URL was accepted and is read in the background."
-    ids = tuple(await identify_files(kb.store.records, [body.url]))
-    return InsertResponse(status="success", message=message, track_id=track_id, document_ids=ids)
+    ids = tuple(await identify_files(work.kb.store.records, [body.url]))
+    return wire.InsertResponse(status="success", message=message, track_id=track_id, document_ids=ids)
 
 
 @router.post("/scan", summary="Read what is new in the input folder", responses=responses(409))
-async def scan(_: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService) -> ScanResponse:
+async def scan(work: WriteWork) -> wire.ScanResponse:
     """Read new and changed files of the input folder in the background; unchanged ones are not opened."""
-    for job in (await service.jobs.state(workspace, most_messages=0)).jobs:
+    for job in (await work.jobs.state(work.workspace, most_messages=0)).jobs:
         if job.kind is JobKind.SCAN:
             message = "A scan is under way already."
             status = "scanning_skipped_pipeline_busy"
-            return ScanResponse(status=status, message=message, track_id=job.request.track_id)
-    job = await service.jobs.submit(workspace, JobRequest(JobKind.SCAN, new_track_id("scan"), principal.name))
+            return wire.ScanResponse(status=status, message=message, track_id=job.request.track_id)
+    job = await work.jobs.submit(work.workspace, JobRequest(JobKind.SCAN, new_track_id("scan"), work.author))
     message = "Scanning process has been initiated in the background"
-    return ScanResponse(status="scanning_started", message=message, track_id=job.request.track_id)
+    return wire.ScanResponse(status="scanning_started", message=message, track_id=job.request.track_id)
 
 
 @router.get("/supported_file_types", summary="List the kinds of files that are read")
-async def supported_file_types(_: ReadEngine) -> SupportedTypesResponse:
+async def supported_file_types(_: ReadEngine) -> wire.SupportedTypesResponse:
     """Return the endings of file names that can be uploaded and scanned."""
     endings = sorted(known_suffixes())
-    return SupportedTypesResponse(supported_extensions=endings, engines={"heliograph": endings})
+    return wire.SupportedTypesResponse(supported_extensions=endings, engines={"heliograph": endings})
 
 
-async def _inserted(kb: AsyncHeliograph, report: IngestReport, *, has_chunking: bool) -> InsertResponse:
+async def _inserted(kb: AsyncHeliograph, report: IngestReport, *, has_chunking: bool) -> wire.InsertResponse:
     """Return what became of texts; a failure of all of them is raised."""
     failures = report.failures
     if len(failures) == len(report.results) and failures[0].error is not None:
@@ -190,16 +156,16 @@ async def _inserted(kb: AsyncHeliograph, report: IngestReport, *, has_chunking: 
     if failures:
         reasons = "; ".join(without_folders(str(result.error)) for result in failures[:3])
         message = f"{len(failures)} of {len(report.results)} texts were refused: {reasons}"
-        return InsertResponse(
+        return wire.InsertResponse(
             status="partial_success", message=message + note, track_id=report.track_id, document_ids=ids
         )
     if not waiting:
         known = await kb.document(ids[0])
         track_id = known.track_id if known is not None and known.track_id else report.track_id
         message = "Everything was known already and is unchanged."
-        return InsertResponse(status="duplicated", message=message, track_id=track_id, document_ids=ids)
+        return wire.InsertResponse(status="duplicated", message=message, track_id=track_id, document_ids=ids)
     message = f"{waiting} of {len(ids)} texts accepted. Processing will continue in background.{note}"
-    return InsertResponse(status="success", message=message, track_id=report.track_id, document_ids=ids)
+    return wire.InsertResponse(status="success", message=message, track_id=report.track_id, document_ids=ids)
 
 
 # Receiving one uploaded file.
@@ -209,23 +175,10 @@ _MOST_OTHER_BYTES = 131_072
 _FLUSH_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Upload:
-    """A file that was received whole.
-
-    Attributes:
-        name: A safe name.
-        part: Where it lies until it is given its name.
-        metadata: What the form said about it.
-    """
-
-    name: str
-    part: Path
-    metadata: Mapping[str, Any] | None
-
-
-async def receive_upload(request: Request, folder: InputFolder, settings: ServerSettings) -> Upload:
-    """Receive a multipart form with a file.
+async def receive_upload(
+    request: Request, folder: InputFolder, settings: ServerSettings
+) -> tuple[str, Path, Mapping[str, Any] | None]:
+    """Receive a multipart form with a file; return its safe name, where it lies until it has that, and its metadata.
 
     Raises:
         ConflictError: Something other than a file has this name in the input folder.
@@ -243,7 +196,7 @@ async def receive_upload(request: Request, folder: InputFolder, settings: Server
     form = _UploadForm(folder)
     try:
         part = await _receive(request, form, options[b"boundary"], folder, max_bytes)
-        return Upload(form.name, part, _metadata(bytes(form.metadata), settings))
+        return form.name, part, _metadata(bytes(form.metadata), settings)
     except BaseException:
         if form.part is not None:
             form.part.unlink(missing_ok=True)
@@ -287,33 +240,37 @@ class _UploadForm:
 
     def callbacks(self) -> Any:
         """Return what the parser calls."""
+
+        def begin_part() -> None:
+            self._headers, self._field = {}, b""
+
+        def take_header(data: bytes, start: int, end: int) -> None:
+            self._header += data[start:end]
+
+        def take_value(data: bytes, start: int, end: int) -> None:
+            self._value += data[start:end]
+
+        def end_header() -> None:
+            self._headers[self._header.lower()] = self._value
+            self._header = self._value = b""
+
+        def end() -> None:
+            self.is_whole = True
+
         return {
-            "on_part_begin": self._begin_part,
+            "on_part_begin": begin_part,
             "on_part_data": self._take_data,
-            "on_header_field": self._take_header,
-            "on_header_value": self._take_value,
-            "on_header_end": self._end_header,
+            "on_header_field": take_header,
+            "on_header_value": take_value,
+            "on_header_end": end_header,
             "on_headers_finished": self._end_headers,
-            "on_end": self._end,
+            "on_end": end,
         }
 
     def taken(self) -> list[bytes]:
         """Return the pieces of the file that came since the last call."""
         pieces, self._pieces, self.size = self._pieces, [], 0
         return pieces
-
-    def _begin_part(self) -> None:
-        self._headers, self._field = {}, b""
-
-    def _take_header(self, data: bytes, start: int, end: int) -> None:
-        self._header += data[start:end]
-
-    def _take_value(self, data: bytes, start: int, end: int) -> None:
-        self._value += data[start:end]
-
-    def _end_header(self) -> None:
-        self._headers[self._header.lower()] = self._value
-        self._header = self._value = b""
 
     def _end_headers(self) -> None:
         _, options = parse_options_header(self._headers.get(b"content-disposition"))
@@ -339,9 +296,6 @@ class _UploadForm:
             self.metadata += data[start:end]
             if len(self.metadata) > _MOST_FIELD_BYTES:
                 raise RequestTooLargeError(f"metadata has more than {_MOST_FIELD_BYTES:,} bytes; give less")
-
-    def _end(self) -> None:
-        self.is_whole = True
 
 
 def _metadata(data: bytes, settings: ServerSettings) -> Mapping[str, Any] | None:
@@ -369,20 +323,20 @@ _CLEAR_SECONDS = 300.0
 
 
 @router.get("/pipeline_status", summary="See what is under way")
-async def pipeline_status(_: ReadEngine, workspace: Workspace, service: CurrentService) -> PipelineResponse:
+async def pipeline_status(work: ReadWork) -> wire.PipelineResponse:
     """Return what runs and waits in the workspace, and what happened last."""
-    return pipeline_response(await service.jobs.state(workspace))
+    return wire.pipeline_response(await work.jobs.state(work.workspace))
 
 
 @router.post("/cancel_pipeline", summary="Cancel what is under way")
-async def cancel_pipeline(
-    _: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
-) -> MessageResponse:
+async def cancel_pipeline(work: WriteWork) -> wire.MessageResponse:
     """Cancel all jobs but deletions. Documents that were not finished are kept as failed, for `reprocess_failed`."""
-    if not await service.jobs.cancel_all(workspace, principal.name):
-        return MessageResponse(status="not_busy", message="Pipeline is not currently running. No cancellation needed.")
+    if not await work.jobs.cancel_all(work.workspace, work.author):
+        return wire.MessageResponse(
+            status="not_busy", message="Pipeline is not currently running. No cancellation needed."
+        )
     message = "Pipeline cancellation has been requested. Documents will be marked as FAILED."
-    return MessageResponse(status="cancellation_requested", message=message)
+    return wire.MessageResponse(status="cancellation_requested", message=message)
 
 
 @router.post(
@@ -391,41 +345,36 @@ async def cancel_pipeline(
     responses=responses(404, 409),
 )
 async def reprocess_failed(
-    kb: WriteEngine,
-    principal: Writer,
-    workspace: Workspace,
-    service: CurrentService,
-    body: RetryRequest | None = None,
-) -> MessageResponse:
+    work: WriteWork,
+    body: wire.RetryRequest | None = None,
+) -> wire.MessageResponse:
     """Process failed documents, failed chunks of partial ones, and whatever waits; unreadable files are read anew.
 
     With `doc_ids`, only these of them.
     """
     ids = tuple(body.doc_ids) if body else ()
-    await _check_known(kb, ids)
-    asked = JobRequest(JobKind.RETRY, new_track_id("retry"), principal.name, document_ids=ids)
-    await service.jobs.submit(workspace, asked)
+    await _check_known(work.kb, ids)
+    asked = JobRequest(JobKind.RETRY, new_track_id("retry"), work.author, document_ids=ids)
+    await work.jobs.submit(work.workspace, asked)
     message = "Reprocessing of failed documents has been initiated in background"
-    return MessageResponse(status="reprocessing_started", message=message)
+    return wire.MessageResponse(status="reprocessing_started", message=message)
 
 
 @router.delete("/delete_document", summary="Delete documents by id", responses=responses(404, 409))
-async def delete_document(
-    body: DeleteRequest, kb: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
-) -> DeleteResponse:
+async def delete_document(body: wire.DeleteRequest, work: WriteWork) -> wire.DeleteResponse:
     """Delete documents and all that only they said, in the background; nothing is deleted if an id is unknown."""
-    await _check_known(kb, body.doc_ids)
+    await _check_known(work.kb, body.doc_ids)
     asked = JobRequest(
         JobKind.DELETE,
         new_track_id("delete"),
-        principal.name,
+        work.author,
         document_ids=tuple(body.doc_ids),
         deletes_files=body.delete_file,
     )
-    job = await service.jobs.submit(workspace, asked)
+    job = await work.jobs.submit(work.workspace, asked)
     message = f"Deletion of {len(body.doc_ids)} documents has been initiated in the background."
     doc_id = ", ".join(body.doc_ids)
-    return DeleteResponse(status="deletion_started", message=message, doc_id=doc_id, job_id=job.id)
+    return wire.DeleteResponse(status="deletion_started", message=message, doc_id=doc_id, job_id=job.id)
 
 
 async def _check_known(kb: AsyncHeliograph, ids: Sequence[str]) -> None:
@@ -435,64 +384,62 @@ async def _check_known(kb: AsyncHeliograph, ids: Sequence[str]) -> None:
 
 
 @router.delete("", summary="Delete all documents and the files of the input folder", responses=responses(409))
-async def clear_documents(
-    _: WriteEngine, principal: Admin, workspace: Workspace, service: CurrentService
-) -> ClearResponse:
+async def clear_documents(work: WriteWork, _: Admin) -> wire.ClearResponse:
     """Delete everything in the workspace, files of the input folder included; refused while anything is under way."""
-    if await service.jobs.count_unfinished(workspace):
+    if await work.jobs.count_unfinished(work.workspace):
         message = "Other work is under way; wait for it, or cancel it, and try again."
-        return ClearResponse(status="busy", message=message)
-    job = await service.jobs.submit(workspace, JobRequest(JobKind.CLEAR, new_track_id("clear"), principal.name))
-    job = await service.jobs.wait(workspace, job.id, _CLEAR_SECONDS)
+        return wire.ClearResponse(status="busy", message=message)
+    job = await work.jobs.submit(work.workspace, JobRequest(JobKind.CLEAR, new_track_id("clear"), work.author))
+    job = await work.jobs.wait(work.workspace, job.id, _CLEAR_SECONDS)
     if job.state is JobState.DONE:
         files = job.progress.counts.get("files", 0)
-        return ClearResponse(status="success", message=f"All documents cleared successfully. Deleted {files} files.")
-    return ClearResponse(status="fail", message=job.error or "The deletion takes long and goes on in the background.")
+        return wire.ClearResponse(
+            status="success", message=f"All documents cleared successfully. Deleted {files} files."
+        )
+    return wire.ClearResponse(
+        status="fail", message=job.error or "The deletion takes long and goes on in the background."
+    )
 
 
 @router.post("/clear_cache", summary="Drop cached replies of models")
-async def clear_cache(kb: WriteEngine, _: Admin) -> MessageResponse:
+async def clear_cache(work: WriteWork, _: Admin) -> wire.MessageResponse:
     """Drop all cached replies of chat models; documents and graph stay as they are."""
-    count = await kb.clear_cache()
-    return MessageResponse(status="success", message=f"Successfully cleared all cache ({count} replies)")
+    count = await work.kb.clear_cache()
+    return wire.MessageResponse(status="success", message=f"Successfully cleared all cache ({count} replies)")
 
 
 @router.post("/source_conflicts/repair", summary="Settle a conflict of sources", responses=responses(409))
-async def repair_source_conflict(body: RepairRequest, _: WriteEngine) -> MessageResponse:
+async def repair_source_conflict(body: wire.RepairRequest, _: WriteWork) -> wire.MessageResponse:
     """Always a conflict of its own: there is none to settle, see `GET /documents/source_conflicts`."""
     raise ConflictError(f"no two documents claim {body.canonical_source_key!r:.200}; nothing has to be repaired")
 
 
 @router.post("/recovery/force_reset", summary="Reset after a crash")
-async def force_reset(body: RecoveryRequest, _: Admin) -> RecoveryResponse:
+async def force_reset(body: wire.RecoveryRequest, _: Admin) -> wire.RecoveryResponse:
     """Do nothing: every change is one transaction, so that a crash leaves nothing to reset."""
     if not body.confirm:
         raise InvalidRequestError("confirm is false; set it to true to reset")
-    return RecoveryResponse(status="no_recovery_required", message="Nothing has to be reset.")
+    return wire.RecoveryResponse(status="no_recovery_required", message="Nothing has to be reset.")
 
 
 @router.get("/jobs", summary="List background jobs")
 async def list_jobs(
-    _: ReadEngine,
-    workspace: Workspace,
-    service: CurrentService,
+    work: ReadWork,
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
-) -> JobListResponse:
+) -> wire.JobListResponse:
     """Return jobs, the latest first; those long finished are dropped."""
-    jobs, total = await service.jobs.page(workspace, offset, limit)
-    return JobListResponse(jobs=tuple(map(JobResponse.of, jobs)), total=total)
+    jobs, total = await work.jobs.page(work.workspace, offset, limit)
+    return wire.JobListResponse(jobs=tuple(map(wire.JobResponse.model_validate, jobs)), total=total)
 
 
 @router.get("/jobs/{job_id}", summary="See one background job", responses=responses(404))
-async def get_job(job_id: str, _: ReadEngine, workspace: Workspace, service: CurrentService) -> JobResponse:
+async def get_job(job_id: str, work: ReadWork) -> wire.JobResponse:
     """Return how far a job is, or what came of it."""
-    return JobResponse.of(await service.jobs.get(workspace, job_id))
+    return wire.JobResponse.model_validate(await work.jobs.get(work.workspace, job_id))
 
 
 @router.post("/jobs/{job_id}/cancel", summary="Cancel one background job", responses=responses(404))
-async def cancel_job(
-    job_id: str, _: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
-) -> JobResponse:
+async def cancel_job(job_id: str, work: WriteWork) -> wire.JobResponse:
     """Cancel a job; one that is finished stays as it is. Documents it leaves unfinished are kept as failed."""
-    return JobResponse.of(await service.jobs.cancel(workspace, job_id, principal.name))
+    return wire.JobResponse.model_validate(await work.jobs.cancel(work.workspace, job_id, work.author))

@@ -15,46 +15,20 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
+import heliograph.wire.documents as wire
 from heliograph.documents.markdown import clean_text
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import InvalidRequestError, NotFoundError
-from heliograph.filters import Filter, parse_filter
+from heliograph.filters import parse_filter
 from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.intake import changed_document, identify_files
 from heliograph.ingest.models import NewDocument, Outcome
 from heliograph.models import Document, DocumentStatus
-from heliograph.server.dependencies import CurrentService, ReadEngine, Workspace, WriteEngine, Writer
 from heliograph.server.openapi import responses
+from heliograph.server.requests import ReadEngine, ReadWork, Work, WriteWork
 from heliograph.service.jobs.models import Job, JobKind, JobRequest, JobState
-from heliograph.service.service import Service
 from heliograph.stores.base import DocumentPage, DocumentQuery, DocumentSort
 from heliograph.text.names import mention_entity_id
-from heliograph.wire.documents import (
-    ChangeRequest,
-    ChangeResponse,
-    ChunkResponse,
-    ConflictsResponse,
-    DeleteMatchingRequest,
-    DetailResponse,
-    DocStatusResponse,
-    DocumentEntitiesResponse,
-    DocumentEntity,
-    DocumentResponse,
-    ListResponse,
-    PageRequest,
-    PageResponse,
-    Pagination,
-    RemovalResponse,
-    ScanStatusResponse,
-    StatusCountsResponse,
-    TextResponse,
-    TrackResponse,
-    UpdateRequest,
-    VersionItem,
-    count_statuses,
-    doc_status_response,
-    scan_status_response,
-)
 
 router = APIRouter(prefix="/documents", tags=["documents"])
 
@@ -71,14 +45,22 @@ TrackId = Annotated[str, Path(max_length=4_096, description="As the response tha
 
 
 @router.post("/paginated", summary="List documents page by page")
-async def paginated(body: PageRequest, kb: ReadEngine) -> PageResponse:
+async def paginated(body: wire.PageRequest, kb: ReadEngine) -> wire.PageResponse:
     """Return one page of documents, and how many there are per status."""
-    counts = await _counts(kb)
-    page = await _page(kb, body)
+    counts, statuses = await _counts(kb), body.statuses()
+    query = DocumentQuery(
+        statuses or (),
+        sort=_SORTS[body.sort_field],
+        descending=body.sort_direction == "desc",
+        offset=(body.page - 1) * body.page_size,
+        limit=body.page_size,
+    )
+    # There are statuses of LightRAG's that no document ever has.
+    page = DocumentPage((), 0) if statuses == () else await kb.documents(query)
     pages = -(-page.total // body.page_size)
-    return PageResponse(
+    return wire.PageResponse(
         documents=await _told(kb, page.documents),
-        pagination=Pagination(
+        pagination=wire.Pagination(
             page=body.page,
             page_size=body.page_size,
             total_count=page.total,
@@ -91,34 +73,34 @@ async def paginated(body: PageRequest, kb: ReadEngine) -> PageResponse:
 
 
 @router.get("/status_counts", summary="Count documents by status")
-async def status_counts(kb: ReadEngine) -> StatusCountsResponse:
+async def status_counts(kb: ReadEngine) -> wire.StatusCountsResponse:
     """Return how many documents there are per status, and in all."""
-    return StatusCountsResponse(status_counts=await _counts(kb))
+    return wire.StatusCountsResponse(status_counts=await _counts(kb))
 
 
 @router.get("/track_status/{track_id}", summary="Follow a batch")
-async def track_status(
-    track_id: TrackId, kb: ReadEngine, workspace: Workspace, service: CurrentService
-) -> TrackResponse:
+async def track_status(track_id: TrackId, work: ReadWork) -> wire.TrackResponse:
     """Return the documents of a batch, those that are still to be read included; none for an unknown batch."""
     track_id = track_id.strip()
-    jobs = await service.jobs.of_track(workspace, track_id)
-    page = await kb.documents(DocumentQuery(track_id=track_id, limit=_MOST_OF_TRACK))
-    documents = await _told(kb, page.documents) + await _unread(kb, jobs, {item.source for item in page.documents})
+    jobs = await work.jobs.of_track(work.workspace, track_id)
+    page = await work.kb.documents(DocumentQuery(track_id=track_id, limit=_MOST_OF_TRACK))
+    documents = await _told(work.kb, page.documents) + await _unread(
+        work.kb, jobs, {item.source for item in page.documents}
+    )
     summary: dict[str, int] = {}
     for document in documents:
         summary[document.status] = summary.get(document.status, 0) + 1
-    return TrackResponse(track_id=track_id, documents=documents, total_count=len(documents), status_summary=summary)
+    return wire.TrackResponse(
+        track_id=track_id, documents=documents, total_count=len(documents), status_summary=summary
+    )
 
 
 @router.get("/scan/status/{track_id}", summary="Follow a scan", responses=responses(404))
-async def scan_status(
-    track_id: TrackId, _: ReadEngine, workspace: Workspace, service: CurrentService
-) -> ScanStatusResponse:
+async def scan_status(track_id: TrackId, work: ReadWork) -> wire.ScanStatusResponse:
     """Return how far a scan of the input folder is, and what it found."""
-    for job in await service.jobs.of_track(workspace, track_id.strip()):
+    for job in await work.jobs.of_track(work.workspace, track_id.strip()):
         if job.kind is JobKind.SCAN:
-            return scan_status_response(job)
+            return wire.scan_status_response(job)
     raise NotFoundError(f"there is no scan {track_id!r:.100}; it may be long finished")
 
 
@@ -127,38 +109,24 @@ async def source_conflicts(
     _: ReadEngine,
     limit: Annotated[int, Query(ge=1, le=200, description="Conflicts on a page.")] = 50,  # noqa: ARG001 (there are none)
     cursor: Annotated[str | None, Query(description="From the page before; there is none.")] = None,
-) -> ConflictsResponse:
+) -> wire.ConflictsResponse:
     """Return none: every document has its own id, and a text of a source that several have replaces none of them."""
     if cursor is not None:
         raise InvalidRequestError(f"no page has the cursor {cursor!r:.100}; leave it out")
-    return ConflictsResponse()
+    return wire.ConflictsResponse()
 
 
 async def _counts(kb: AsyncHeliograph) -> dict[str, int]:
     pages = await asyncio.gather(*(kb.documents(DocumentQuery((status,), limit=0)) for status in DocumentStatus))
-    return count_statuses(zip(DocumentStatus, (page.total for page in pages), strict=True))
+    return wire.count_statuses(zip(DocumentStatus, (page.total for page in pages), strict=True))
 
 
-async def _page(kb: AsyncHeliograph, body: PageRequest) -> DocumentPage:
-    statuses = body.statuses()
-    if statuses == ():
-        return DocumentPage((), 0)
-    query = DocumentQuery(
-        statuses or (),
-        sort=_SORTS[body.sort_field],
-        descending=body.sort_direction == "desc",
-        offset=(body.page - 1) * body.page_size,
-        limit=body.page_size,
-    )
-    return await kb.documents(query)
-
-
-async def _told(kb: AsyncHeliograph, documents: Sequence[Document]) -> list[DocStatusResponse]:
+async def _told(kb: AsyncHeliograph, documents: Sequence[Document]) -> list[wire.DocStatusResponse]:
     openings = await kb.store.records.get_openings([document.id for document in documents], _OPENING_LENGTH)
-    return [doc_status_response(document, openings.get(document.id, "")) for document in documents]
+    return [wire.doc_status_response(document, openings.get(document.id, "")) for document in documents]
 
 
-async def _unread(kb: AsyncHeliograph, jobs: Sequence[Job], stored: set[str]) -> list[DocStatusResponse]:
+async def _unread(kb: AsyncHeliograph, jobs: Sequence[Job], stored: set[str]) -> list[wire.DocStatusResponse]:
     """Return uploads and URLs that were accepted and are not read yet."""
     sources = [
         (job, source)
@@ -169,7 +137,7 @@ async def _unread(kb: AsyncHeliograph, jobs: Sequence[Job], stored: set[str]) ->
     ]
     ids = await identify_files(kb.store.records, [source for _, source in sources])
     return [
-        doc_status_response(
+        wire.doc_status_response(
             Document(
                 id_,
                 source,
@@ -202,35 +170,48 @@ async def list_documents(
     descending: bool = False,
     offset: Annotated[int, Query(ge=0, le=1_000_000_000)] = 0,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
-) -> ListResponse:
+) -> wire.ListResponse:
     """Return documents that meet every condition given."""
+    condition = None
+    if filter is not None:
+        try:
+            value = json.loads(filter)
+        except (ValueError, RecursionError) as error:
+            raise InvalidRequestError(f"filter is not JSON: {error}") from error
+        condition = parse_filter(value)
     query = DocumentQuery(
         tuple(DocumentStatus(name) for name in status or ()),
         track_id=track_id,
         source_prefix=source_prefix,
-        filter=_read_filter(filter),
+        filter=condition,
         sort=sort,
         descending=descending,
         offset=offset,
         limit=limit,
     )
     page = await kb.documents(query)
-    documents = tuple(map(DocumentResponse.of, page.documents))
-    return ListResponse(documents=documents, total=page.total, offset=offset, limit=limit)
+    documents = tuple(map(wire.DocumentResponse.of, page.documents))
+    return wire.ListResponse(documents=documents, total=page.total, offset=offset, limit=limit)
 
 
 @router.post("/delete_matching", summary="Delete documents that match", responses=responses(409))
-async def delete_matching(
-    body: DeleteMatchingRequest, kb: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
-) -> RemovalResponse:
+async def delete_matching(body: wire.DeleteMatchingRequest, work: WriteWork) -> wire.RemovalResponse:
     """Delete all documents that match now, in the background. Without any condition nothing is deleted."""
     if body.source_prefix is None and body.filter is None:
         raise InvalidRequestError("give source_prefix or filter; DELETE /documents deletes everything")
     condition = None if body.filter is None else parse_filter(body.filter)
-    ids = await _matching(kb, DocumentQuery(source_prefix=body.source_prefix, filter=condition))
+    ids: list[str] = []
+    while len(ids) % _PAGE == 0:
+        query = DocumentQuery(
+            source_prefix=body.source_prefix, filter=condition, sort="id", offset=len(ids), limit=_PAGE
+        )
+        page = await work.kb.documents(query)
+        if not page.documents:
+            break
+        ids += [document.id for document in page.documents]
     if not ids:
-        return RemovalResponse(status="deleted", message="No document matches.", job_id="", count=0)
-    return await _remove(service, workspace, principal.name, ids, deletes_files=body.delete_file)
+        return wire.RemovalResponse(status="deleted", message="No document matches.", job_id="", count=0)
+    return await _remove(work, ids, deletes_files=body.delete_file)
 
 
 @router.get("/{document_id:path}/text", summary="Read a document's text", responses=responses(404))
@@ -239,14 +220,16 @@ async def get_text(
     kb: ReadEngine,
     offset: Annotated[int, Query(ge=0, le=1_000_000_000)] = 0,
     limit: Annotated[int | None, Query(ge=1, description="Characters; all by default.")] = None,
-) -> TextResponse:
+) -> wire.TextResponse:
     """Return the whole text as it is stored, or a part of it."""
     document = await _find(kb, document_id)
     text = await kb.store.records.get_document_text(document.id)
     if text is None:
         raise NotFoundError(f"the document {document.source!r} has no text: {document.error or 'it is not read yet'}")
     part = text[offset:] if limit is None else text[offset : offset + limit]
-    return TextResponse(id=document.id, source=document.source, text=part, offset=offset, total_characters=len(text))
+    return wire.TextResponse(
+        id=document.id, source=document.source, text=part, offset=offset, total_characters=len(text)
+    )
 
 
 @router.get(
@@ -261,19 +244,17 @@ async def get_text(
 async def draw_page(
     document_id: DocumentId,
     page: Annotated[int, Path(ge=1, le=1_000_000)],
-    kb: ReadEngine,
-    workspace: Workspace,
-    service: CurrentService,
+    work: ReadWork,
     width: Annotated[int, Query(ge=100, le=2_000, description="Of the picture, in pixels.")] = 1_000,
 ) -> Response:
     """Return a page as PNG, where the file that was uploaded lies in the input folder still; 404 otherwise."""
-    document = await _find(kb, document_id)
-    path = await asyncio.to_thread(service.jobs.input_folder(workspace).find, document.source)
+    document = await _find(work.kb, document_id)
+    path = await asyncio.to_thread(work.jobs.input_folder(work.workspace).find, document.source)
     if path is None or path.suffix.lower() != ".pdf":
         raise NotFoundError(
             f"the file of the document {document.source!r} is no PDF in the input folder of the service"
         )
-    picture = await asyncio.to_thread(service.page_reader.draw_page, path, document.source, page, width)
+    picture = await asyncio.to_thread(work.service.page_reader.draw_page, path, document.source, page, width)
     return Response(picture, media_type="image/png", headers={"Cache-Control": "private, max-age=300"})
 
 
@@ -282,7 +263,7 @@ async def get_entities(
     document_id: DocumentId,
     kb: ReadEngine,
     limit: Annotated[int, Query(ge=1, le=1_000, description="Entities at the most.")] = 200,
-) -> DocumentEntitiesResponse:
+) -> wire.DocumentEntitiesResponse:
     """Return what is named in a document: each entity by the ways it is written there, the most mentioned first."""
     document = await _find(kb, document_id)
     chunks = await kb.chunks(document.id)
@@ -293,78 +274,67 @@ async def get_entities(
             written.setdefault(mention_entity_id(mention), Counter())[mention.name] += 1
     known = {entity.id: entity for entity in await kb.store.graph.get_entities(list(written))}
     entities = [
-        DocumentEntity(name=known[id_].name, type=known[id_].type, written=list(names), count=names.total())
+        wire.DocumentEntity(name=known[id_].name, type=known[id_].type, written=list(names), count=names.total())
         for id_, names in written.items()
         if id_ in known
     ]
     entities.sort(key=lambda item: (-item.count, item.name))
-    return DocumentEntitiesResponse(entities=entities[:limit], total=len(entities))
+    return wire.DocumentEntitiesResponse(entities=entities[:limit], total=len(entities))
 
 
 @router.get("/{document_id:path}", summary="Read a document with its chunks", responses=responses(404))
 async def get_document(
     document_id: DocumentId,
-    kb: ReadEngine,
-    workspace: Workspace,
-    service: CurrentService,
+    work: ReadWork,
     chunk_offset: Annotated[int, Query(ge=0, le=1_000_000_000)] = 0,
     chunk_limit: Annotated[int, Query(ge=0, le=500)] = 50,
-) -> DetailResponse:
+) -> wire.DetailResponse:
     """Return a document and a page of its chunks in order."""
-    document = await _find(kb, document_id)
-    chunks = await kb.chunks(document.id) if chunk_limit else []
-    shown = tuple(map(ChunkResponse.of, chunks[chunk_offset : chunk_offset + chunk_limit]))
-    known = DocumentResponse.of(document).model_dump()
-    versions = tuple(map(VersionItem.of, await service.jobs.versions(workspace, document.id)))
-    return DetailResponse(**known, chunks=shown, chunk_offset=chunk_offset, versions=versions)
+    document = await _find(work.kb, document_id)
+    chunks = await work.kb.chunks(document.id) if chunk_limit else []
+    shown = tuple(map(wire.ChunkResponse.model_validate, chunks[chunk_offset : chunk_offset + chunk_limit]))
+    known = wire.DocumentResponse.of(document).model_dump()
+    versions = tuple(map(wire.VersionItem.model_validate, await work.jobs.versions(work.workspace, document.id)))
+    return wire.DetailResponse(**known, chunks=shown, chunk_offset=chunk_offset, versions=versions)
 
 
 @router.put("/{document_id:path}", summary="Update a document", responses=responses(404, 409))
 async def update_document(
     document_id: DocumentId,
-    body: UpdateRequest,
-    kb: WriteEngine,
-    principal: Writer,
-    workspace: Workspace,
-    service: CurrentService,
-) -> ChangeResponse:
+    body: wire.UpdateRequest,
+    work: WriteWork,
+) -> wire.ChangeResponse:
     """Replace text, title or metadata; what is not given stays. The old text answers until the new one is processed.
 
     Chunks that stay the same keep what was read in them.
     """
-    document = await _find(kb, document_id)
-    new = await changed_document(kb.store.records, document, body.text, body.metadata, body)
-    return await _update(service, workspace, kb, new, principal.name)
+    document = await _find(work.kb, document_id)
+    new = await changed_document(work.kb.store.records, document, body.text, body.metadata, body)
+    return await _update(work, new)
 
 
 @router.patch("/{document_id:path}", summary="Change metadata or title", responses=responses(404, 409))
 async def change_document(
     document_id: DocumentId,
-    body: ChangeRequest,
-    kb: WriteEngine,
-    principal: Writer,
-    workspace: Workspace,
-    service: CurrentService,
-) -> ChangeResponse:
+    body: wire.ChangeRequest,
+    work: WriteWork,
+) -> wire.ChangeResponse:
     """Merge metadata into a document's, or give it another title. Metadata alone takes effect at once."""
-    document = await _find(kb, document_id)
+    document = await _find(work.kb, document_id)
     metadata = None if body.metadata is None else _merged(document.metadata, body.metadata)
-    new = await changed_document(kb.store.records, document, None, metadata, body)
-    return await _update(service, workspace, kb, new, principal.name)
+    new = await changed_document(work.kb.store.records, document, None, metadata, body)
+    return await _update(work, new)
 
 
 @router.delete("/{document_id:path}", summary="Delete a document", responses=responses(404, 409))
 async def delete_one(
     document_id: DocumentId,
-    kb: WriteEngine,
-    principal: Writer,
-    workspace: Workspace,
-    service: CurrentService,
+    work: WriteWork,
     delete_file: bool = False,
-) -> RemovalResponse:
+) -> wire.RemovalResponse:
     """Delete a document and all that only it said; `deletion_started` if that takes longer than a moment."""
-    document = await _find(kb, document_id)
-    return await _remove(service, workspace, principal.name, [document.id], deletes_files=delete_file)
+    document = await _find(work.kb, document_id)
+    return await _remove(work, [document.id], deletes_files=delete_file)
 
 
 async def _find(kb: AsyncHeliograph, id_: str) -> Document:
@@ -373,42 +343,18 @@ async def _find(kb: AsyncHeliograph, id_: str) -> Document:
     return document
 
 
-def _read_filter(text: str | None) -> Filter | None:
-    if text is None:
-        return None
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidRequestError(f"filter is not JSON: {error}") from error
-    return parse_filter(value)
-
-
-async def _matching(kb: AsyncHeliograph, query: DocumentQuery) -> list[str]:
-    ids: list[str] = []
-    while True:
-        part = DocumentQuery(
-            source_prefix=query.source_prefix, filter=query.filter, sort="id", offset=len(ids), limit=_PAGE
-        )
-        page = await kb.documents(part)
-        ids += [document.id for document in page.documents]
-        if len(page.documents) < _PAGE:
-            return ids
-
-
-async def _update(
-    service: Service, workspace: str, kb: AsyncHeliograph, new: NewDocument, author: str
-) -> ChangeResponse:
-    report = await service.jobs.enqueue(workspace, kb, [new], new_track_id("update"), author)
+async def _update(work: Work, new: NewDocument) -> wire.ChangeResponse:
+    report = await work.jobs.enqueue(work.workspace, work.kb, [new], new_track_id("update"), work.author)
     (result,) = report.results
     if result.error is not None:
         raise result.error
-    document = await _find(kb, result.id)
+    document = await _find(work.kb, result.id)
     if result.outcome is Outcome.PENDING:
         status, message = "success", "The update was accepted and is processed in the background."
     else:
         status, message = "unchanged", "The text is unchanged; what was given beside it is in effect."
-    return ChangeResponse(
-        status=status, message=message, track_id=document.track_id, document=DocumentResponse.of(document)
+    return wire.ChangeResponse(
+        status=status, message=message, track_id=document.track_id, document=wire.DocumentResponse.of(document)
     )
 
 
@@ -426,15 +372,13 @@ def _merged(known: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
     return merged
 
 
-async def _remove(
-    service: Service, workspace: str, author: str, ids: list[str], *, deletes_files: bool
-) -> RemovalResponse:
+async def _remove(work: Work, ids: list[str], *, deletes_files: bool) -> wire.RemovalResponse:
     asked = JobRequest(
-        JobKind.DELETE, new_track_id("delete"), author, document_ids=tuple(ids), deletes_files=deletes_files
+        JobKind.DELETE, new_track_id("delete"), work.author, document_ids=tuple(ids), deletes_files=deletes_files
     )
-    job = await service.jobs.submit(workspace, asked)
-    job = await service.jobs.wait(workspace, job.id, _DELETE_SECONDS)
+    job = await work.jobs.submit(work.workspace, asked)
+    job = await work.jobs.wait(work.workspace, job.id, _DELETE_SECONDS)
     if job.state is JobState.DONE:
-        return RemovalResponse(status="deleted", message=f"{len(ids)} deleted.", job_id=job.id, count=len(ids))
+        return wire.RemovalResponse(status="deleted", message=f"{len(ids)} deleted.", job_id=job.id, count=len(ids))
     message = job.error or "The deletion goes on in the background."
-    return RemovalResponse(status="deletion_started", message=message, job_id=job.id, count=len(ids))
+    return wire.RemovalResponse(status="deletion_started", message=message, job_id=job.id, count=len(ids))

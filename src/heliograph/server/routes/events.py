@@ -17,9 +17,8 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from heliograph.errors import OverloadedError
-from heliograph.server.dependencies import CurrentService, Reader, Workspace
 from heliograph.server.openapi import responses
-from heliograph.server.requests import Drain
+from heliograph.server.requests import CurrentService, Drain, Reader, Workspace
 from heliograph.server.responses import LineResponse, Write, failure_body
 from heliograph.service.service import Service
 from heliograph.wire.documents import JobResponse, WorkEvent
@@ -96,8 +95,8 @@ async def _read_work(service: Service, workspace: str) -> WorkEvent:
     documents = {status.value: count for status, count in stats.documents.items()}
     return WorkEvent(
         documents=documents,
-        jobs=tuple(map(JobResponse.of, state.jobs)),
-        latest=JobResponse.of(latest[0]) if latest else None,
+        jobs=tuple(map(JobResponse.model_validate, state.jobs)),
+        latest=JobResponse.model_validate(latest[0]) if latest else None,
     )
 
 

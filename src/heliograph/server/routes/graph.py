@@ -15,55 +15,16 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
 
+import heliograph.wire.graph as wire
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
 from heliograph.filters import Exists
 from heliograph.models import Curation, CurationKind, Entity, NameRules, Relation
-from heliograph.server.dependencies import ReadEngine, WriteEngine, Writer
 from heliograph.server.openapi import responses
+from heliograph.server.requests import ReadEngine, WriteWork
 from heliograph.server.responses import JsonBody
 from heliograph.stores.base import CurationQuery, DocumentQuery, ScanKind
 from heliograph.text.names import name_to_entity_id
-from heliograph.wire.graph import (
-    CurationItem,
-    CurationListResponse,
-    DeleteEntityRequest,
-    DeleteRelationRequest,
-    DeletionResult,
-    DuplicateItem,
-    DuplicateResponse,
-    EditResponse,
-    EntityCreateRequest,
-    EntityDetail,
-    EntityEditResponse,
-    EntityExists,
-    EntityItem,
-    EntityMergeRequest,
-    EntityUpdateRequest,
-    GraphColumns,
-    HistoryResponse,
-    KnowledgeGraph,
-    NeighbourResponse,
-    OperationSummary,
-    PathItem,
-    PathResponse,
-    RelationCreateRequest,
-    RelationDetail,
-    RelationItem,
-    RelationUpdateRequest,
-    SourceChunk,
-    SplitRequest,
-    entity_properties,
-    given_origin,
-    graph_body,
-    graph_columns,
-    read_keywords,
-    read_origin,
-    read_text,
-    read_weight,
-    relation_properties,
-    told_chunks,
-)
 
 router = APIRouter(tags=["graph"])
 
@@ -116,7 +77,7 @@ async def search_labels(
 
 
 @router.get(
-    "/graphs", summary="Return the graph around an entity", response_model=KnowledgeGraph, responses=responses(400)
+    "/graphs", summary="Return the graph around an entity", response_model=wire.KnowledgeGraph, responses=responses(400)
 )
 async def get_graph(
     engine: ReadEngine,
@@ -142,7 +103,7 @@ async def get_graph(
 @router.get(
     "/api/v1/graph",
     summary="Return a part of the graph to be drawn",
-    response_model=GraphColumns,
+    response_model=wire.GraphColumns,
     responses=responses(400, 404),
 )
 async def draw_graph(
@@ -162,7 +123,9 @@ async def draw_graph(
         is_truncated, entities = len(entities) > limit, entities[:limit]
         relations = await engine.store.graph.find_relations_among([item.id for item in entities])
         dates = await _dates(engine, entities)
-        return JsonBody(await asyncio.to_thread(graph_columns, entities, relations, dates, is_truncated=is_truncated))
+        return JsonBody(
+            await asyncio.to_thread(wire.graph_columns, entities, relations, dates, is_truncated=is_truncated)
+        )
     parts = [await engine.neighbours(one, depth=depth, max_entities=limit) for one in name]
     found = {entity.id: entity for part in parts for entity in part.entities}
     if not found:
@@ -173,7 +136,7 @@ async def draw_graph(
         relations = parts[0].relations
     else:
         relations = await engine.store.graph.find_relations_among([item.id for item in entities])
-    return JsonBody(graph_columns(entities, relations, await _dates(engine, entities), is_truncated=is_truncated))
+    return JsonBody(wire.graph_columns(entities, relations, await _dates(engine, entities), is_truncated=is_truncated))
 
 
 async def _dates(engine: AsyncHeliograph, entities: Sequence[Entity]) -> dict[str, int]:
@@ -206,39 +169,43 @@ def _moment(date: object) -> int | None:
 
 
 @router.get("/graph/entity/exists", summary="Whether there is an entity", responses=responses(400))
-async def entity_exists(engine: ReadEngine, name: Name) -> EntityExists:
+async def entity_exists(engine: ReadEngine, name: Name) -> wire.EntityExists:
     """Say whether a name leads to an entity."""
-    return EntityExists(exists=await engine.entity(name) is not None)
+    return wire.EntityExists(exists=await engine.entity(name) is not None)
 
 
 async def _graph(
     engine: AsyncHeliograph, entities: Sequence[Entity], relations: Sequence[Relation], *, is_truncated: bool
 ) -> Response:
-    sources = await engine.store.records.get_sources(told_chunks((*entities, *relations)))
-    return JsonBody(graph_body(entities, relations, sources, is_truncated=is_truncated))
+    sources = await engine.store.records.get_sources(wire.told_chunks((*entities, *relations)))
+    return JsonBody(wire.graph_body(entities, relations, sources, is_truncated=is_truncated))
 
 
 # One entity or relation with its sources, neighbours, and paths between two entities.
 
 
 @router.get("/graph/entity", summary="Return an entity with its sources", responses=responses(400, 404))
-async def get_entity(engine: ReadEngine, name: Name, offset: Offset = 0, limit: SourceLimit = 10) -> EntityDetail:
+async def get_entity(engine: ReadEngine, name: Name, offset: Offset = 0, limit: SourceLimit = 10) -> wire.EntityDetail:
     """Return what is known of an entity, and the chunks that mention it."""
     entity = await _require(engine, name)
     sources = await _sources(engine, entity.chunk_ids[offset : offset + limit])
-    return EntityDetail(entity=EntityItem.of(entity), sources=sources, source_count=len(entity.chunk_ids))
+    return wire.EntityDetail(
+        entity=wire.EntityItem.model_validate(entity), sources=sources, source_count=len(entity.chunk_ids)
+    )
 
 
 @router.get("/graph/relation", summary="Return a relation with its sources", responses=responses(400, 404))
 async def get_relation(
     engine: ReadEngine, source: Name, target: Name, offset: Offset = 0, limit: SourceLimit = 10
-) -> RelationDetail:
+) -> wire.RelationDetail:
     """Return what is known of the relation between two entities, and the chunks that tell of it."""
     relation = await engine.relation(source, target)
     if relation is None:
         raise NotFoundError(f"there is no relation between {source!r} and {target!r} in this workspace")
     sources = await _sources(engine, relation.chunk_ids[offset : offset + limit])
-    return RelationDetail(relation=RelationItem.of(relation), sources=sources, source_count=len(relation.chunk_ids))
+    return wire.RelationDetail(
+        relation=wire.RelationItem.model_validate(relation), sources=sources, source_count=len(relation.chunk_ids)
+    )
 
 
 @router.get("/graph/neighbours", summary="Return what lies around an entity", responses=responses(400, 404))
@@ -247,11 +214,11 @@ async def get_neighbours(
     name: Name,
     depth: Annotated[int, Query(ge=1, le=10, description="Relations from the entity at the most.")] = 1,
     limit: Annotated[int, Query(ge=1, le=10_000, description="Entities at the most.")] = 100,
-) -> NeighbourResponse:
+) -> wire.NeighbourResponse:
     """Return entities by distance, then degree, and the relations among them."""
     entity = await _require(engine, name)
     found = await engine.neighbours(entity.name, depth=depth, max_entities=limit)
-    return NeighbourResponse.of(found)
+    return wire.NeighbourResponse.model_validate(found)
 
 
 @router.get("/graph/paths", summary="Return how two entities are connected", responses=responses(400, 404))
@@ -261,16 +228,16 @@ async def get_paths(
     target: Name,
     max_length: Annotated[int, Query(ge=1, le=10, description="Relations on the way at the most.")] = 6,
     limit: Annotated[int, Query(ge=1, le=100, description="Paths at the most.")] = 5,
-) -> PathResponse:
+) -> wire.PathResponse:
     """Return the shortest paths; none if there is none so short."""
     ends = await _require(engine, source), await _require(engine, target)
     found = await engine.paths(ends[0].name, ends[1].name, max_length=max_length, limit=limit)
-    return PathResponse(paths=tuple(map(PathItem.of, found)))
+    return wire.PathResponse(paths=tuple(map(wire.PathItem.model_validate, found)))
 
 
-async def _sources(engine: AsyncHeliograph, chunk_ids: Sequence[str]) -> tuple[SourceChunk, ...]:
+async def _sources(engine: AsyncHeliograph, chunk_ids: Sequence[str]) -> tuple[wire.SourceChunk, ...]:
     records = engine.store.records
-    return SourceChunk.of_chunks(await records.get_chunks(chunk_ids), await records.get_sources(chunk_ids))
+    return wire.SourceChunk.of_chunks(await records.get_chunks(chunk_ids), await records.get_sources(chunk_ids))
 
 
 async def _require(engine: AsyncHeliograph, name: str) -> Entity:
@@ -284,163 +251,141 @@ async def _require(engine: AsyncHeliograph, name: str) -> Entity:
 
 
 @router.post("/graph/entity/create", summary="Make an entity", responses=responses(400))
-async def create_entity(body: EntityCreateRequest, engine: WriteEngine, principal: Writer) -> EditResponse:
+async def create_entity(body: wire.EntityCreateRequest, work: WriteWork) -> wire.EditResponse:
     """Make an entity that stays without any document."""
-    description = read_text(body.entity_data, "description", is_needed=True) or ""
-    kind = read_text(body.entity_data, "entity_type") or ""
+    description = wire.read_text(body.entity_data, "description", is_needed=True) or ""
+    kind = wire.read_text(body.entity_data, "entity_type") or ""
     async with _refusals():
-        done = await engine.create_entity(
+        done = await work.kb.create_entity(
             body.entity_name,
             type=kind,
             description=description,
-            author=principal.name,
-            origin=read_origin(body.entity_data),
+            author=work.author,
+            origin=wire.read_origin(body.entity_data),
         )
-    data = await _entity_data(engine, done.names[0])
-    return EditResponse(
+    data = await _entity_data(work.kb, done.names[0])
+    return wire.EditResponse(
         message=f"Entity '{data['entity_name']}' created successfully", data=data, curation_ids=[done.id]
     )
 
 
 @router.post("/graph/relation/create", summary="Make a relation", responses=responses(400))
-async def create_relation(body: RelationCreateRequest, engine: WriteEngine, principal: Writer) -> EditResponse:
+async def create_relation(body: wire.RelationCreateRequest, work: WriteWork) -> wire.EditResponse:
     """Make a relation that stays without any document; both entities must exist."""
-    description = read_text(body.relation_data, "description", is_needed=True) or ""
-    weight = read_weight(body.relation_data)
+    description = wire.read_text(body.relation_data, "description", is_needed=True) or ""
+    weight = wire.read_weight(body.relation_data)
     async with _refusals():
-        done = await engine.create_relation(
+        done = await work.kb.create_relation(
             body.source_entity,
             body.target_entity,
-            keywords=read_keywords(body.relation_data) or (),
+            keywords=wire.read_keywords(body.relation_data) or (),
             description=description,
             weight=1.0 if weight is None else weight,
-            author=principal.name,
-            origin=read_origin(body.relation_data),
+            author=work.author,
+            origin=wire.read_origin(body.relation_data),
         )
-    return EditResponse(
+    return wire.EditResponse(
         message=f"Relation created successfully between '{body.source_entity}' and '{body.target_entity}'",
-        data=await _relation_data(engine, *done.names),
+        data=await _relation_data(work.kb, *done.names),
         curation_ids=[done.id],
     )
 
 
 @router.post("/graph/entity/edit", summary="Change or rename an entity", responses=responses(400))
-async def edit_entity(body: EntityUpdateRequest, engine: WriteEngine, principal: Writer) -> EntityEditResponse:
+async def edit_entity(body: wire.EntityUpdateRequest, work: WriteWork) -> wire.EntityEditResponse:
     """Put a type, description or name in place of what documents say.
 
     A new name that another entity has is refused, or with `allow_merge` merges the two. All of it is done, or nothing.
     """
-    async with _refusals():
-        done, summary = await _Edit(body, engine, principal.name).run()
-    message = (
-        f"Entity merged successfully into '{summary.final_entity}'" if summary.merged else "Entity updated successfully"
+    data = body.known_data()
+    new_name, kind, said = (
+        wire.read_text(data, field, is_needed=field in data) for field in ("entity_name", "entity_type", "description")
     )
-    data = await _entity_data(engine, summary.final_entity)
-    ids = [item.id for item in done]
-    return EntityEditResponse(message=message, data=data, curation_ids=ids, operation_summary=summary)
+    done: list[Curation] = []
+    async with _refusals():
+        entity = await _require(work.kb, body.entity_name)
+        final = entity.name
+        is_renamed = new_name is not None and new_name.strip() != entity.name
+        if new_name is not None and is_renamed:
+            if not body.allow_rename:
+                raise InvalidRequestError("renaming is not allowed by this request; set allow_rename to true")
+            done = await work.kb.revise_entity(
+                entity.name,
+                new_name,
+                type=kind,
+                description=said,
+                allow_merge=body.allow_merge,
+                author=work.author,
+            )
+            final = done[-1].names[-1]
+            if (found := await work.kb.entity(final)) is not None:
+                final = found.name
+        elif new_name is None or kind is not None or said is not None:
+            done = [await work.kb.edit_entity(entity.name, type=kind, description=said, author=work.author)]
+    is_merged = is_renamed and done[-1].kind is CurationKind.MERGE_ENTITIES
+    summary = wire.OperationSummary(
+        merged=is_merged,
+        merge_status="success" if is_merged else "not_attempted",
+        operation_status="success",
+        target_entity=final if is_merged else None,
+        final_entity=final,
+        renamed=is_renamed,
+    )
+    return wire.EntityEditResponse(
+        message=f"Entity merged successfully into '{final}'" if is_merged else "Entity updated successfully",
+        data=await _entity_data(work.kb, final),
+        curation_ids=[item.id for item in done],
+        operation_summary=summary,
+    )
 
 
 @router.post("/graph/relation/edit", summary="Change a relation", responses=responses(400))
-async def edit_relation(body: RelationUpdateRequest, engine: WriteEngine, principal: Writer) -> EditResponse:
+async def edit_relation(body: wire.RelationUpdateRequest, work: WriteWork) -> wire.EditResponse:
     """Put keywords, a description or a weight in place of what documents say."""
     data = body.known_data()
     async with _refusals():
-        done = await engine.edit_relation(
+        done = await work.kb.edit_relation(
             body.source_id,
             body.target_id,
-            keywords=read_keywords(data),
-            description=read_text(data, "description", is_needed="description" in data),
-            weight=read_weight(data),
-            author=principal.name,
+            keywords=wire.read_keywords(data),
+            description=wire.read_text(data, "description", is_needed="description" in data),
+            weight=wire.read_weight(data),
+            author=work.author,
         )
-    return EditResponse(
+    return wire.EditResponse(
         message="Relation updated successfully",
-        data=await _relation_data(engine, *done.names),
+        data=await _relation_data(work.kb, *done.names),
         curation_ids=[done.id],
     )
 
 
 @router.post("/graph/entities/merge", summary="Make several entities one", responses=responses(400))
-async def merge_entities(body: EntityMergeRequest, engine: WriteEngine, principal: Writer) -> EditResponse:
+async def merge_entities(body: wire.EntityMergeRequest, work: WriteWork) -> wire.EditResponse:
     """Merge entities into one that exists, or under a new name; their relations are united."""
     async with _refusals():
-        done = await engine.merge_entities(body.entities_to_change, body.entity_to_change_into, author=principal.name)
-    data = await _entity_data(engine, done.names[-1])
+        done = await work.kb.merge_entities(body.entities_to_change, body.entity_to_change_into, author=work.author)
+    data = await _entity_data(work.kb, done.names[-1])
     count = len(body.entities_to_change)
     message = f"Successfully merged {count} entities into '{data['entity_name']}'"
-    return EditResponse(message=message, data=data, curation_ids=[done.id])
+    return wire.EditResponse(message=message, data=data, curation_ids=[done.id])
 
 
 @router.delete("/graph/entity/delete", summary="Hide an entity", responses=responses(404))
 @router.delete("/documents/delete_entity", summary="Hide an entity (earlier path)", include_in_schema=False)
-async def delete_entity(body: DeleteEntityRequest, engine: WriteEngine, principal: Writer) -> DeletionResult:
+async def delete_entity(body: wire.DeleteEntityRequest, work: WriteWork) -> wire.DeletionResult:
     """Hide an entity and its relations, whatever documents say, until this is undone."""
-    done = await engine.delete_entity(body.entity_name, author=principal.name)
+    done = await work.kb.delete_entity(body.entity_name, author=work.author)
     message = f"Entity '{done.names[0]}' and its relationships have been deleted."
-    return DeletionResult(message=message, curation_ids=[done.id])
+    return wire.DeletionResult(message=message, curation_ids=[done.id])
 
 
 @router.delete("/graph/relation/delete", summary="Hide a relation", responses=responses(404))
 @router.delete("/documents/delete_relation", summary="Hide a relation (earlier path)", include_in_schema=False)
-async def delete_relation(body: DeleteRelationRequest, engine: WriteEngine, principal: Writer) -> DeletionResult:
+async def delete_relation(body: wire.DeleteRelationRequest, work: WriteWork) -> wire.DeletionResult:
     """Hide a relation, whatever documents say, until this is undone."""
-    done = await engine.delete_relation(body.source_entity, body.target_entity, author=principal.name)
+    done = await work.kb.delete_relation(body.source_entity, body.target_entity, author=work.author)
     message = f"Relation between '{done.names[0]}' and '{done.names[1]}' deleted successfully"
-    return DeletionResult(message=message, curation_ids=[done.id])
-
-
-class _Edit:
-    """One edit of an entity: properties, name, or both, which is one commit."""
-
-    def __init__(self, body: EntityUpdateRequest, engine: AsyncHeliograph, author: str) -> None:
-        self._engine = engine
-        self._author = author
-        data = body.known_data()
-        self._name = body.entity_name
-        self._new_name = read_text(data, "entity_name", is_needed="entity_name" in data)
-        self._type = read_text(data, "entity_type", is_needed="entity_type" in data)
-        self._description = read_text(data, "description", is_needed="description" in data)
-        self._allow_rename, self._allow_merge = body.allow_rename, body.allow_merge
-
-    async def run(self) -> tuple[list[Curation], OperationSummary]:
-        """Carry out the edit; return the recorded curations and a summary."""
-        entity = await self._engine.entity(self._name)
-        if entity is None:
-            raise NotFoundError(f"there is no entity {self._name!r} in this workspace")
-        if self._new_name is None or self._new_name.strip() == entity.name:
-            return await self._change(entity.name), _summary(entity.name)
-        if not self._allow_rename:
-            raise InvalidRequestError("renaming is not allowed by this request; set allow_rename to true")
-        done = await self._engine.revise_entity(
-            entity.name,
-            self._new_name,
-            type=self._type,
-            description=self._description,
-            allow_merge=self._allow_merge,
-            author=self._author,
-        )
-        name = done[-1].names[-1]
-        entity = await self._engine.entity(name)
-        final = entity.name if entity else name
-        is_merged = done[-1].kind is CurationKind.MERGE_ENTITIES
-        return done, _summary(final, target=final if is_merged else None, renamed=True)
-
-    async def _change(self, name: str) -> list[Curation]:
-        if self._new_name is not None and self._type is None and self._description is None:
-            return []
-        done = await self._engine.edit_entity(name, type=self._type, description=self._description, author=self._author)
-        return [done]
-
-
-def _summary(final: str, *, target: str | None = None, renamed: bool = False) -> OperationSummary:
-    return OperationSummary(
-        merged=target is not None,
-        merge_status="not_attempted" if target is None else "success",
-        operation_status="success",
-        target_entity=target,
-        final_entity=final,
-        renamed=renamed,
-    )
+    return wire.DeletionResult(message=message, curation_ids=[done.id])
 
 
 @asynccontextmanager
@@ -456,10 +401,10 @@ async def _entity_data(engine: AsyncHeliograph, name: str) -> dict[str, Any]:
     entity = await engine.entity(name)
     if entity is None:
         return {"entity_name": name, "source_id": None, "graph_data": None}
-    sources = await engine.store.records.get_sources(told_chunks([entity]))
+    sources = await engine.store.records.get_sources(wire.told_chunks([entity]))
     (rules,) = await engine.store.curations.get_rules([entity.id]) or (NameRules(entity.id),)
     own = (item for item in rules.curations if len(item.entity_ids) == 1)
-    properties = entity_properties(entity, sources) | given_origin(own)
+    properties = wire.entity_properties(entity, sources) | wire.given_origin(own)
     return {"entity_name": entity.name, "source_id": properties["source_id"], "graph_data": properties}
 
 
@@ -467,11 +412,11 @@ async def _relation_data(engine: AsyncHeliograph, name: str, other: str) -> dict
     relation = await engine.relation(name, other)
     if relation is None:
         return {"src_entity": name, "tgt_entity": other, "source_id": None, "graph_data": None}
-    sources = await engine.store.records.get_sources(told_chunks([relation]))
+    sources = await engine.store.records.get_sources(wire.told_chunks([relation]))
     ends = {relation.source_id, relation.target_id}
     (rules,) = await engine.store.curations.get_rules([relation.source_id]) or (NameRules(relation.source_id),)
     own = (item for item in rules.curations if set(item.entity_ids) == ends)
-    properties = relation_properties(relation, sources) | given_origin(own)
+    properties = wire.relation_properties(relation, sources) | wire.given_origin(own)
     return {"src_entity": name, "tgt_entity": other, "source_id": properties["source_id"], "graph_data": properties}
 
 
@@ -479,28 +424,28 @@ async def _relation_data(engine: AsyncHeliograph, name: str, other: str) -> dict
 
 
 @router.post("/graph/entity/split", summary="Split an entity in two", responses=responses(400, 404, 409))
-async def split_entity(body: SplitRequest, engine: WriteEngine, principal: Writer) -> CurationItem:
+async def split_entity(body: wire.SplitRequest, work: WriteWork) -> wire.CurationItem:
     """Make what some documents or chunks call by a name an entity of its own."""
-    done = await engine.split_entity(
+    done = await work.kb.split_entity(
         body.entity_name,
         body.new_name,
         document_ids=body.document_ids,
         chunk_ids=body.chunk_ids,
-        author=principal.name,
+        author=work.author,
     )
-    return CurationItem.of(done)
+    return wire.CurationItem.model_validate(done)
 
 
 @router.get("/graph/history", summary="Return who said what", responses=responses(400, 404))
 async def get_history(
     engine: ReadEngine, name: Name, other: OtherName = None, offset: Offset = 0, limit: Limit = 100
-) -> HistoryResponse:
+) -> wire.HistoryResponse:
     """Return what chunks say of an entity, or with `other` of a relation, and what people did to it."""
     history = await engine.history(name, other, offset=offset, limit=limit)
     if not history.statement_count and not history.curations:
         what = f"entity {name!r}" if other is None else f"relation between {name!r} and {other!r}"
         raise NotFoundError(f"nothing was ever said of the {what} in this workspace")
-    return HistoryResponse.of(history)
+    return wire.HistoryResponse.model_validate(history)
 
 
 @router.get("/graph/curations", summary="List corrections by hand", responses=responses(400))
@@ -510,7 +455,7 @@ async def list_curations(
     includes_undone: Annotated[bool, Query(description="Whether to list those that were taken back, too.")] = True,
     offset: Offset = 0,
     limit: Limit = 100,
-) -> CurationListResponse:
+) -> wire.CurationListResponse:
     """Return what people did to the graph, the latest first."""
     entity = await engine.entity(name) if name else None
     page = await engine.curations(
@@ -522,15 +467,15 @@ async def list_curations(
             limit=limit,
         )
     )
-    return CurationListResponse(curations=tuple(map(CurationItem.of, page.curations)), total=page.total)
+    return wire.CurationListResponse(
+        curations=tuple(map(wire.CurationItem.model_validate, page.curations)), total=page.total
+    )
 
 
 @router.post("/graph/curations/{curation_id}/undo", summary="Undo a correction", responses=responses(404, 409))
-async def undo_curation(
-    curation_id: Annotated[str, Path(max_length=200)], engine: WriteEngine, principal: Writer
-) -> CurationItem:
+async def undo_curation(curation_id: Annotated[str, Path(max_length=200)], work: WriteWork) -> wire.CurationItem:
     """Take a correction back: the graph becomes what it would be without it."""
-    return CurationItem.of(await engine.undo(curation_id, author=principal.name))
+    return wire.CurationItem.model_validate(await work.kb.undo(curation_id, author=work.author))
 
 
 @router.get("/graph/duplicates", summary="Find entities that may be one", responses=responses(400))
@@ -541,8 +486,8 @@ async def find_duplicates(
         int, Query(ge=1, le=_MOST_EXAMINED, description="Without names: how many of the best connected to look at.")
     ] = 500,
     limit: Limit = 100,
-) -> DuplicateResponse:
+) -> wire.DuplicateResponse:
     """Return pairs of entities with like names and near vectors."""
     names = name or [entity.name for entity in await engine.entities(limit=examined)]
     pairs = await engine.find_duplicates(limit=limit, names=names) if names else []
-    return DuplicateResponse(pairs=tuple(map(DuplicateItem.of, pairs)))
+    return wire.DuplicateResponse(pairs=tuple(map(wire.DuplicateItem.model_validate, pairs)))

@@ -7,12 +7,13 @@ fails at once is told by the status. With it lines leave as they come, and a lat
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
 from heliograph.query.payloads import reference_data
-from heliograph.server.dependencies import FAILURES, Asker, CurrentAsker
+from heliograph.server.requests import FAILURES, Asker, CurrentAsker
 from heliograph.server.responses import STREAM_HEADERS, JsonBody, LineResponse, Write, failure_body, json_line
 from heliograph.wire.answers import DataResponse, QueryResponse, RetrieveResponse
 from heliograph.wire.query import (
@@ -61,9 +62,6 @@ async def query(body: QueryRequest, asker: CurrentAsker) -> Response:
 async def query_stream(body: QueryRequest, asker: CurrentAsker, request: Request) -> Response:
     """Answer in newline-delimited JSON, as the chat model writes; `stream: false` gives the answer in one line."""
 
-    async def write_lines(write: Write) -> None:
-        await _stream_answer(body, asker, write)
-
     def fail(error: Exception) -> bytes:
         problem = failure_body(request, error)
         told = {key: problem[key] for key in ("type", "status", "request_id")}
@@ -72,7 +70,7 @@ async def query_stream(body: QueryRequest, asker: CurrentAsker, request: Request
     if body.stream is False:
         line = json_line(await _whole_answer(body, asker))
         return Response(line, headers=STREAM_HEADERS, media_type=_NDJSON)
-    return LineResponse(write_lines, fail, _NDJSON)
+    return LineResponse(partial(_stream_answer, body, asker), fail, _NDJSON)
 
 
 @router.post(
@@ -80,7 +78,7 @@ async def query_stream(body: QueryRequest, asker: CurrentAsker, request: Request
 )
 async def query_for_data(body: QueryRequest, asker: CurrentAsker) -> Response:
     """Return entities, relations, chunks and references; no chat model writes an answer."""
-    return JsonBody(await asker.query_data(body.query, body.to_param()))
+    return JsonBody(await asker.ask(lambda kb: kb.query_data(body.query, body.to_param())))
 
 
 @router.post(
@@ -94,13 +92,13 @@ async def retrieve(body: RetrieveRequest, asker: CurrentAsker) -> Response:
 
     Nothing found is status `failure` with empty lists.
     """
-    retrieval = await asker.retrieve(body.query, body.to_param())
+    retrieval = await asker.ask(lambda kb: kb.retrieve(body.query, body.to_param()))
     return JsonBody(retrieval_body(retrieval, include_context=body.include_context))
 
 
 async def _whole_answer(body: QueryRequest, asker: Asker) -> dict[str, Any]:
     start, param = time.monotonic(), body.to_param()
-    answer = await asker.answer(body.query, param)
+    answer = await asker.ask(lambda kb: kb.query(body.query, param))
     return answer_body(answer, param, time.monotonic() - start)
 
 

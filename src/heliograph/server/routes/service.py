@@ -16,46 +16,26 @@ from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Form, Path, Request, Response
 
+import heliograph.wire.service as wire
 from heliograph._version import __version__
 from heliograph.errors import AuthenticationError, ConflictError, HeliographError, InvalidRequestError, NotFoundError
-from heliograph.models import Stats
 from heliograph.monitoring.monitoring import render_metrics
-from heliograph.server.dependencies import (
+from heliograph.server.openapi import responses
+from heliograph.server.requests import (
     CurrentPrincipal,
     CurrentService,
     ReadEngine,
     Reader,
     Workspace,
+    address_of,
+    credentials_of,
     find_workspace,
 )
-from heliograph.server.openapi import responses
-from heliograph.server.requests import address_of, credentials_of
 from heliograph.service.access import looks_like_token
 from heliograph.service.jobs.models import JobState
 from heliograph.service.principal import Principal, Role
-from heliograph.service.service import Service
 from heliograph.settings import Settings
 from heliograph.wire.documents import pipeline_response
-from heliograph.wire.service import (
-    AlertState,
-    AuthStatus,
-    Configuration,
-    Figures,
-    FollowerState,
-    Health,
-    LatencyFigures,
-    LoginReply,
-    LogoutReply,
-    ModelFigures,
-    NewWorkspace,
-    Queues,
-    Ready,
-    VerifyReply,
-    WorkspaceList,
-    WorkspaceReply,
-    WorkspaceRow,
-    WorkspaceStats,
-)
 
 _LOG = logging.getLogger(__name__)
 
@@ -70,12 +50,12 @@ API_VERSION = "0344"
 
 
 @router.get("/health", tags=["state"], response_model_exclude_none=True, summary="Whether the service lives")
-async def health(request: Request, service: CurrentService, workspace: Workspace) -> Health:
+async def health(request: Request, service: CurrentService, workspace: Workspace) -> wire.Health:
     """Say that the process lives and whether jobs run; with credentials, also how it is configured and how it fares.
 
     Folders are told only to an admin of all workspaces. Never contains a secret.
     """
-    known = Health(
+    known = wire.Health(
         core_version=__version__,
         api_version=API_VERSION,
         auth_mode="enabled" if service.access.has_accounts else "disabled",
@@ -83,19 +63,39 @@ async def health(request: Request, service: CurrentService, workspace: Workspace
     principal: Principal | None = getattr(request.state, "principal", None)
     may_enter = principal is not None and principal.may_enter(workspace)
     if may_enter or workspace == service.workspaces.default:
-        known = known.model_copy(update=await _pipeline(service, workspace))
+        state = await _soon(service.jobs.state(workspace, 0))
+        if state is not None:
+            told = pipeline_response(state)
+            pipeline = {
+                "pipeline_busy": any(job.state is JobState.RUNNING for job in state.jobs),
+                "pipeline_active": told.busy,
+                "pipeline_scanning": told.scanning,
+                "pipeline_destructive_busy": told.destructive_busy,
+                "pipeline_pending_enqueues": told.pending_enqueues,
+            }
+            known = known.model_copy(update=pipeline)
     if principal is None or not may_enter:
         return known
-    alerts, engines = await asyncio.gather(_alerts(service, principal), _soon(service.states.engines(workspace)))
-    is_degraded = any(alert.state == "firing" for alert in alerts) or any(item.trouble for item in engines or ())
+    # The alerts of the process, with the freshness of what may be entered.
+    states = service.states
+    freshness, engines = await asyncio.gather(
+        _soon(states.freshness_seconds(principal.may_enter)), _soon(states.engines(workspace))
+    )
+    alerts = [wire.AlertState(**asdict(alert)) for alert in service.monitoring.alerts(freshness)]
+    is_degraded = any(alert.state == "firing" for alert in alerts) or any(trouble for *_, trouble in engines or ())
     details = {
         "configuration": _configuration(service.settings, workspace),
-        "queues": _queues(service),
+        "queues": wire.Queues(
+            queries_running=service.admission.running,
+            queries_waiting=service.admission.waiting,
+            open_workspaces=service.workspaces.open_count,
+        ),
         "server_mode": "uvicorn",
         "workers": service.settings.server.workers,
         "condition": "degraded" if is_degraded else "ok",
         "alerts": alerts,
-        "engines": None if engines is None else [FollowerState(**asdict(item)) for item in engines],
+        "engines": engines
+        and [wire.FollowerState(name=name, lag=lag, trouble=trouble) for name, lag, trouble in engines],
     }
     if principal.is_operator:
         inputs = service.settings.server.input_dir
@@ -107,30 +107,30 @@ async def health(request: Request, service: CurrentService, workspace: Workspace
 
 
 @router.get("/ready", tags=["state"], summary="Whether the service can serve", responses=responses(503))
-async def ready(engine: ReadEngine, workspace: Workspace) -> Ready:
+async def ready(engine: ReadEngine, workspace: Workspace) -> wire.Ready:
     """Read from the store of the workspace, models being open; 503 says what is not there yet."""
     stats = await engine.stats()
-    return Ready(workspace=workspace, data_version=stats.data_version)
+    return wire.Ready(workspace=workspace, data_version=stats.data_version)
 
 
 @router.get("/api/v1/figures", tags=["state"], summary="What was asked and spent since the start")
-async def figures(principal: Reader, service: CurrentService) -> Figures:
+async def figures(principal: Reader, service: CurrentService) -> wire.Figures:
     """Return how long questions took by mode, and what models cost, since the process was started.
 
     Of the process as a whole, so only for credentials that may enter every workspace; others get empty lists. Times are
     those of the worker that answers, costs those of all workers.
     """
     if principal.workspaces is not None:
-        return Figures(latencies=[], models=[])
+        return wire.Figures(latencies=[], models=[])
     spent = await asyncio.to_thread(service.monitoring.metrics.spent)
-    return Figures(
-        latencies=[LatencyFigures(**asdict(item)) for item in service.monitoring.latencies()],
+    return wire.Figures(
+        latencies=[
+            wire.LatencyFigures(mode=mode, count=count, p50=p50, p95=p95, p99=p99)
+            for mode, (count, p50, p95, p99) in service.monitoring.latencies().items()
+        ],
         models=[
-            ModelFigures(
-                model=item.model,
-                purpose=item.purpose,
-                calls=item.calls,
-                failures=item.failures,
+            wire.ModelFigures(
+                **{name: getattr(item, name) for name in ("model", "purpose", "calls", "failures")},
                 input_tokens=item.usage.input_tokens,
                 output_tokens=item.usage.output_tokens,
             )
@@ -149,41 +149,11 @@ async def _soon(reading: Awaitable[_T]) -> _T | None:
         return None
 
 
-async def _pipeline(service: Service, workspace: str) -> dict[str, bool | int]:
-    """Return which jobs run or wait; nothing if these cannot be read."""
-    state = await _soon(service.jobs.state(workspace, 0))
-    if state is None:
-        return {}
-    is_busy = any(job.state is JobState.RUNNING for job in state.jobs)
-    told = pipeline_response(state)
-    return {
-        "pipeline_busy": is_busy,
-        "pipeline_active": told.busy,
-        "pipeline_scanning": told.scanning,
-        "pipeline_destructive_busy": told.destructive_busy,
-        "pipeline_pending_enqueues": told.pending_enqueues,
-    }
-
-
-def _queues(service: Service) -> Queues:
-    return Queues(
-        queries_running=service.admission.running,
-        queries_waiting=service.admission.waiting,
-        open_workspaces=service.workspaces.open_count,
-    )
-
-
-async def _alerts(service: Service, principal: Principal) -> list[AlertState]:
-    """Return the alerts of the process, with the freshness of what may be entered."""
-    freshness = await _soon(service.states.freshness_seconds(principal.may_enter))
-    return [AlertState(**asdict(alert)) for alert in service.monitoring.alerts(freshness)]
-
-
-def _configuration(settings: Settings, workspace: str) -> Configuration:
+def _configuration(settings: Settings, workspace: str) -> wire.Configuration:
     chat, embedding, rerank = settings.chat, settings.embedding, settings.rerank
     has_reranker = bool(rerank.provider or rerank.base_url)
     scheme = settings.store.url.partition(":")[0]
-    return Configuration(
+    return wire.Configuration(
         llm_binding="openai" if chat.model else "",
         llm_binding_host=_host(chat.base_url),
         llm_model=chat.model,
@@ -237,11 +207,13 @@ _MAX_PASSWORD = 1024
 
 
 @router.get("/auth-status", tags=["access"], response_model_exclude_none=True, summary="Whether people log in")
-async def auth_status(service: CurrentService) -> AuthStatus:
+async def auth_status(service: CurrentService) -> wire.AuthStatus:
     """Say whether there are accounts; where there are none, with a guest's token for pages that want one."""
     if service.access.has_accounts:
-        return AuthStatus(core_version=__version__, api_version=API_VERSION, auth_configured=True, auth_mode="enabled")
-    return AuthStatus(
+        return wire.AuthStatus(
+            core_version=__version__, api_version=API_VERSION, auth_configured=True, auth_mode="enabled"
+        )
+    return wire.AuthStatus(
         core_version=__version__,
         api_version=API_VERSION,
         auth_configured=False,
@@ -259,7 +231,7 @@ async def log_in(
     username: Annotated[str, Form(max_length=_MAX_NAME, description="Name of the account.")],
     password: Annotated[str, Form(max_length=_MAX_PASSWORD, description="Its password.")],
     grant_type: Annotated[str, Form(pattern="^password$", description="Always `password`.")] = "password",  # noqa: ARG001
-) -> LoginReply:
+) -> wire.LoginReply:
     """Return a token for a name and its password; a guest's token where there are no accounts."""
     if service.access.has_accounts:
         token = await service.access.log_in(username, password, address_of(request))
@@ -267,7 +239,7 @@ async def log_in(
     else:
         token = service.access.guest_token()
         message = _OPEN if service.access.is_open else _KEY_ONLY
-    return LoginReply(
+    return wire.LoginReply(
         core_version=__version__,
         api_version=API_VERSION,
         access_token=token,
@@ -277,14 +249,14 @@ async def log_in(
 
 
 @router.get("/auth/verify", tags=["access"], summary="Whose credentials these are")
-async def verify(principal: CurrentPrincipal) -> VerifyReply:
+async def verify(principal: CurrentPrincipal) -> wire.VerifyReply:
     """Say who the credentials of this request stand for, and what they allow."""
     workspaces = None if principal.workspaces is None else sorted(principal.workspaces)
-    return VerifyReply(username=principal.name, role=principal.role.value, workspaces=workspaces)
+    return wire.VerifyReply(username=principal.name, role=principal.role.value, workspaces=workspaces)
 
 
 @router.post("/logout", tags=["access"], summary="Log out", responses=responses(400, 401))
-async def log_out(request: Request, service: CurrentService, _: CurrentPrincipal) -> LogoutReply:
+async def log_out(request: Request, service: CurrentService, _: CurrentPrincipal) -> wire.LogoutReply:
     """End the session of the token in `Authorization`, with every token renewed from it, for good."""
     bearer = credentials_of(request).bearer
     if not looks_like_token(bearer):
@@ -294,7 +266,7 @@ async def log_out(request: Request, service: CurrentService, _: CurrentPrincipal
     except AuthenticationError:
         if not service.access.is_open:
             raise
-    return LogoutReply(message="logged out")
+    return wire.LogoutReply(message="logged out")
 
 
 # Workspaces: list, make, count, delete.
@@ -303,31 +275,33 @@ _Name = Annotated[str, Path(pattern=r"^[\w][\w.\-]{0,63}$", description="Name of
 
 
 @router.get("/workspaces", tags=["workspaces"], summary="List workspaces")
-async def list_workspaces(principal: CurrentPrincipal, service: CurrentService) -> WorkspaceList:
+async def list_workspaces(principal: CurrentPrincipal, service: CurrentService) -> wire.WorkspaceList:
     """Return the workspaces that the credentials may enter, by name."""
     default = service.workspaces.default
     names = [name for name in await service.workspaces.names() if principal.may_enter(name)]
-    rows = tuple(WorkspaceRow(name=name, is_default=name == default) for name in names)
-    return WorkspaceList(workspaces=rows, default=default)
+    rows = tuple(wire.WorkspaceRow(name=name, is_default=name == default) for name in names)
+    return wire.WorkspaceList(workspaces=rows, default=default)
 
 
 @router.post("/workspaces", tags=["workspaces"], status_code=201, summary="Make a workspace", responses=responses(409))
-async def create_workspace(new: NewWorkspace, principal: CurrentPrincipal, service: CurrentService) -> WorkspaceReply:
+async def create_workspace(
+    new: wire.NewWorkspace, principal: CurrentPrincipal, service: CurrentService
+) -> wire.WorkspaceReply:
     """Make an empty workspace; 409 if there is one of this name."""
     principal.require(Role.ADMIN, new.name)
     await service.workspaces.create(new.name)
-    return WorkspaceReply(message="created", name=new.name)
+    return wire.WorkspaceReply(message="created", name=new.name)
 
 
 @router.put(
     "/workspaces/{name}",
     tags=["workspaces"],
     summary="Make sure that there is a workspace",
-    responses={201: {"model": WorkspaceReply, "description": "It was made."}, **responses(409)},
+    responses={201: {"model": wire.WorkspaceReply, "description": "It was made."}, **responses(409)},
 )
 async def ensure_workspace(
     name: _Name, principal: CurrentPrincipal, service: CurrentService, response: Response
-) -> WorkspaceReply:
+) -> wire.WorkspaceReply:
     """Make a workspace if there is none of this name: 201 if it was made, 200 if it was there."""
     principal.require(Role.ADMIN, name)
     try:
@@ -335,31 +309,18 @@ async def ensure_workspace(
     except ConflictError:
         if not await service.workspaces.exists(name):
             raise
-        return WorkspaceReply(message="was there", name=name)
+        return wire.WorkspaceReply(message="was there", name=name)
     response.status_code = 201
-    return WorkspaceReply(message="created", name=name)
+    return wire.WorkspaceReply(message="created", name=name)
 
 
 @router.get("/workspaces/{name}", tags=["workspaces"], summary="Count what a workspace holds", responses=responses(404))
-async def workspace_stats(name: _Name, principal: CurrentPrincipal, service: CurrentService) -> WorkspaceStats:
+async def workspace_stats(name: _Name, principal: CurrentPrincipal, service: CurrentService) -> wire.WorkspaceStats:
     """Return how many documents, chunks, entities and relations a workspace holds."""
     principal.require(Role.READ, name)
     async with service.workspaces.use(name) as engine:
-        return _stats(name, await engine.stats())
-
-
-@router.delete("/workspaces/{name}", tags=["workspaces"], summary="Delete a workspace", responses=responses(404, 409))
-async def delete_workspace(name: _Name, principal: CurrentPrincipal, service: CurrentService) -> WorkspaceReply:
-    """Delete a workspace with everything in it, once requests under way in it are done; never the default one."""
-    principal.require(Role.ADMIN, name)
-    if not await service.workspaces.exists(name):
-        raise NotFoundError(f"there is no workspace {name!r}")
-    await service.workspaces.remove(name)
-    return WorkspaceReply(message="deleted", name=name)
-
-
-def _stats(name: str, stats: Stats) -> WorkspaceStats:
-    return WorkspaceStats(
+        stats = await engine.stats()
+    return wire.WorkspaceStats(
         name=name,
         documents={status.value: count for status, count in stats.documents.items() if count},
         chunks=stats.chunks,
@@ -369,6 +330,16 @@ def _stats(name: str, stats: Stats) -> WorkspaceStats:
         data_version=stats.data_version,
         bytes_on_disk=stats.bytes_on_disk,
     )
+
+
+@router.delete("/workspaces/{name}", tags=["workspaces"], summary="Delete a workspace", responses=responses(404, 409))
+async def delete_workspace(name: _Name, principal: CurrentPrincipal, service: CurrentService) -> wire.WorkspaceReply:
+    """Delete a workspace with everything in it, once requests under way in it are done; never the default one."""
+    principal.require(Role.ADMIN, name)
+    if not await service.workspaces.exists(name):
+        raise NotFoundError(f"there is no workspace {name!r}")
+    await service.workspaces.remove(name)
+    return wire.WorkspaceReply(message="deleted", name=name)
 
 
 # Metrics for Prometheus.

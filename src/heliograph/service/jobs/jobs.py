@@ -10,21 +10,14 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+import heliograph.errors as errors
 from heliograph.engine import AsyncHeliograph, with_store
-from heliograph.errors import (
-    CancelledIngestError,
-    ConflictError,
-    HeliographError,
-    NotFoundError,
-    OverloadedError,
-    RateLimited,
-)
 from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.intake import find_by_source, identify_files
 from heliograph.ingest.models import IngestReport, NewDocument, Outcome, Progress
@@ -87,21 +80,32 @@ async def work_on(job: Job, bench: Bench) -> JobProgress:
         ModelError: A model is out of reach; documents wait.
         StoreError: The store failed, or another process is ingesting.
     """
-    return await _WORK[job.kind](job, bench)
-
-
-async def _read_uploads(job: Job, bench: Bench) -> JobProgress:
-    found = {source: await asyncio.to_thread(bench.folder.find, source) for source in job.request.sources}
-    files = {source: path or bench.folder.path / source for source, path in found.items()}
-    return await _read(job, bench, files)
-
-
-async def _read_url(job: Job, bench: Bench) -> JobProgress:
-    (url,) = job.request.sources
-    metadata = job.request.metadata
-    report = await bench.kb.enqueue_files({url: url}, metadata=metadata, track_id=job.request.track_id)
-    await _note_versions(bench.kb, bench.store, report, job.request)
-    return _told(report)
+    request = job.request
+    match job.kind:
+        case JobKind.FILES:
+            found = {source: await asyncio.to_thread(bench.folder.find, source) for source in request.sources}
+            files = {source: path or bench.folder.path / source for source, path in found.items()}
+            return await _read(job, bench, files)
+        case JobKind.URL:
+            urls = {url: url for url in request.sources}
+            report = await bench.kb.enqueue_files(urls, metadata=request.metadata, track_id=request.track_id)
+            await _note_versions(bench.kb, bench.store, report, request)
+            return _told(report)
+        case JobKind.SCAN:
+            return await _scan(job, bench)
+        case JobKind.PROCESS:
+            return _told(await bench.kb.resume(progress=_watching(bench)))
+        case JobKind.RETRY:
+            return await _retry(job, bench)
+        case JobKind.DELETE:
+            return await _delete(job, bench)
+        case JobKind.CLEAR:
+            count = (await bench.kb.documents(DocumentQuery(limit=0))).total
+            await bench.kb.clear()
+            removed = await asyncio.to_thread(bench.folder.clear)
+            await asyncio.to_thread(bench.store.forget_read)
+            await asyncio.to_thread(bench.store.forget_versions)
+            return JobProgress(count, count, {"deleted": count, "files": removed})
 
 
 async def _scan(job: Job, bench: Bench) -> JobProgress:
@@ -114,10 +118,6 @@ async def _scan(job: Job, bench: Bench) -> JobProgress:
     progress = await _read(job, bench, changed)
     counts = {**progress.counts, "files": len(files), "unread": len(kept)}
     return JobProgress(progress.done, progress.total, counts, progress.problems)
-
-
-async def _process(_: Job, bench: Bench) -> JobProgress:
-    return _told(await bench.kb.resume(progress=_watching(bench)))
 
 
 async def _retry(job: Job, bench: Bench) -> JobProgress:
@@ -149,29 +149,11 @@ async def _delete(job: Job, bench: Bench) -> JobProgress:
             # A file goes with the last document that names it.
             kept = await find_by_source(bench.kb.store.records, sources)
             gone = [source for source in sources if source not in kept]
-            counts["files"] += await asyncio.to_thread(_remove_files, bench, gone)
+            removed = [source for source in gone if await asyncio.to_thread(bench.folder.remove, source)]
+            await asyncio.to_thread(bench.store.forget_read, removed)
+            counts["files"] += len(removed)
         bench.report(JobProgress(start + len(some), len(ids), dict(counts)))
     return JobProgress(len(ids), len(ids), dict(counts))
-
-
-async def _clear(_: Job, bench: Bench) -> JobProgress:
-    count = (await bench.kb.documents(DocumentQuery(limit=0))).total
-    await bench.kb.clear()
-    files = await asyncio.to_thread(bench.folder.clear)
-    await asyncio.to_thread(bench.store.forget_read)
-    await asyncio.to_thread(bench.store.forget_versions)
-    return JobProgress(count, count, {"deleted": count, "files": files})
-
-
-_WORK: dict[JobKind, Callable[[Job, Bench], Awaitable[JobProgress]]] = {
-    JobKind.FILES: _read_uploads,
-    JobKind.URL: _read_url,
-    JobKind.SCAN: _scan,
-    JobKind.PROCESS: _process,
-    JobKind.RETRY: _retry,
-    JobKind.DELETE: _delete,
-    JobKind.CLEAR: _clear,
-}
 
 
 async def _read(job: Job, bench: Bench, files: dict[str, Path]) -> JobProgress:
@@ -213,12 +195,6 @@ async def _well_stored(kb: AsyncHeliograph, sources: Sequence[str]) -> set[str]:
         documents = await kb.store.records.get_documents(list(by_id))
         found |= {by_id[item.id] for item in documents if item.status is not DocumentStatus.FAILED}
     return found
-
-
-def _remove_files(bench: Bench, sources: Sequence[str]) -> int:
-    removed = [source for source in sources if bench.folder.remove(source)]
-    bench.store.forget_read(removed)
-    return len(removed)
 
 
 def _watching(bench: Bench) -> Callable[[Progress], None]:
@@ -312,10 +288,10 @@ class WorkspaceRunner:
                 try:
                     await self._work_while_owner()
                     failures = 0
-                except NotFoundError:
+                except errors.NotFoundError:
                     # The workspace was removed, and its jobs with it.
                     return
-                except HeliographError as error:
+                except errors.HeliographError as error:
                     failures += 1
                     delay = _delay_seconds(failures)
                     _LOG.warning("jobs of the workspace cannot be run: %s; trying again in %g s", error, delay)
@@ -355,8 +331,16 @@ class WorkspaceRunner:
                     self._running[job.id] = asyncio.create_task(self._execute(kb, job))
                 if not jobs and not self._running:
                     return
-                await self._wait(_until_due(jobs))
-                await self._save_progress()
+                # Other processes may add jobs or cancel some at any time.
+                later = [job.due_at.timestamp() - time.time() for job in jobs if job.state is JobState.WAITING]
+                wait_seconds = max(0.01, min([_IDLE_SECONDS, *(delay for delay in later if delay > 0)]))
+                await self._wait(wait_seconds)
+                for id_, progress in list(self._progress.items()):
+                    known = await asyncio.to_thread(self._store.get, id_)
+                    if known.progress != progress:
+                        await asyncio.to_thread(self._store.report, id_, progress)
+                        if progress.done != known.progress.done:
+                            await self._tell(progressed(known, progress))
         finally:
             for id_ in list(self._running):
                 self._stop(id_)
@@ -396,7 +380,7 @@ class WorkspaceRunner:
             with working_for(job.request.origin, "job", kind=job.kind.value):
                 await self._attempt(kb, job)
             del self._failures[job.id]
-        except HeliographError as error:
+        except errors.HeliographError as error:
             # What became of the job could not be written; it counts as running, and is begun again.
             self._failures[job.id] += 1
             delay = _delay_seconds(self._failures[job.id])
@@ -414,10 +398,10 @@ class WorkspaceRunner:
         try:
             await asyncio.to_thread(self._store.begin, job.id)
             await self._tell(begun(job))
-            bench = Bench(kb, self._folder, self._store, lambda progress: self._note(job.id, progress))
+            bench = Bench(kb, self._folder, self._store, partial(self._progress.__setitem__, job.id))
             progress = await work_on(job, bench)
             await self._finish(job, progress)
-        except (asyncio.CancelledError, CancelledIngestError):
+        except (asyncio.CancelledError, errors.CancelledIngestError):
             now = await asyncio.to_thread(self._store.get, job.id)
             if now.cancelled_by:
                 await self._end_cancelled(kb, now)
@@ -427,11 +411,11 @@ class WorkspaceRunner:
             has_moved = self._progress.get(job.id, job.progress).done > 0
             attempts = 1 if has_moved else job.attempts + 1
             delay = _delay_seconds(attempts)
-            if isinstance(error, RateLimited) and error.retry_after_seconds:
+            if isinstance(error, errors.RateLimited) and error.retry_after_seconds:
                 delay = min(max(delay, error.retry_after_seconds), _LONGEST_DELAY_SECONDS)
             await asyncio.to_thread(self._store.park, job.id, str(error), attempts, delay)
             await self._tell(waits(job, error, delay))
-        except HeliographError as error:
+        except errors.HeliographError as error:
             await self._end(job, JobState.FAILED, str(error))
         except Exception as error:  # noqa: BLE001 (the edge of the process: the job must not vanish)
             _LOG.exception("the job %s (%s) failed unexpectedly", job.id, job.kind)
@@ -464,17 +448,6 @@ class WorkspaceRunner:
     async def _tell(self, text: str) -> None:
         await asyncio.to_thread(self._store.tell, text)
 
-    def _note(self, id_: str, progress: JobProgress) -> None:
-        self._progress[id_] = progress
-
-    async def _save_progress(self) -> None:
-        for id_, progress in list(self._progress.items()):
-            known = await asyncio.to_thread(self._store.get, id_)
-            if known.progress != progress:
-                await asyncio.to_thread(self._store.report, id_, progress)
-                if progress.done != known.progress.done:
-                    await self._tell(progressed(known, progress))
-
 
 def _delay_seconds(attempts: int) -> float:
     """Return how long to rest after so many attempts in a row that came to nothing."""
@@ -496,12 +469,6 @@ def _startable(jobs: list[Job], running: set[str]) -> list[Job]:
             taken.add(job.lane)
             chosen.append(job)
     return chosen
-
-
-def _until_due(jobs: list[Job]) -> float:
-    """Return how long to wait before looking again: other processes may add jobs or cancel some at any time."""
-    later = [job.due_at.timestamp() - time.time() for job in jobs if job.state is JobState.WAITING]
-    return max(0.01, min([_IDLE_SECONDS, *(delay for delay in later if delay > 0)]))
 
 
 _MOST_OPEN = 128
@@ -599,10 +566,10 @@ class Jobs:
             OverloadedError: Too many documents wait already.
         """
         if JobKind.CLEAR in await self.count_unfinished(workspace):
-            raise ConflictError("all documents are being deleted; try again when that is done")
+            raise errors.ConflictError("all documents are being deleted; try again when that is done")
         waiting = (await kb.documents(DocumentQuery(WAITING_STATUSES, limit=0))).total
         if waiting >= self._settings.server.max_waiting_jobs:
-            raise OverloadedError(
+            raise errors.OverloadedError(
                 f"{waiting:,} documents wait already; try again later, or raise server.max_waiting_jobs",
                 _RETRY_AFTER_SECONDS,
             )
@@ -705,24 +672,21 @@ class Jobs:
     def _runner(self, workspace: str, store: JobStore) -> WorkspaceRunner:
         runner = self._runners.get(workspace)
         if runner is None:
-            lend = partial(self._lend, workspace)
+            lend = partial(self._workspaces.use, workspace)
             runner = WorkspaceRunner(store, self.input_folder(workspace), self._place(workspace), lend)
             self._runners[workspace] = runner
         return runner
 
-    def _lend(self, workspace: str) -> AbstractAsyncContextManager[AsyncHeliograph]:
-        return self._workspaces.use(workspace)
-
     async def _resume_all(self) -> None:
         try:
             names = await self._workspaces.names()
-        except HeliographError as error:
+        except errors.HeliographError as error:
             _LOG.warning("the workspaces cannot be looked through for work that was left: %s", error)
             return
         for workspace in names:
             try:
                 await self._resume(workspace)
-            except HeliographError as error:
+            except errors.HeliographError as error:
                 _LOG.warning("the workspace %r cannot be looked through for documents that wait: %s", workspace, error)
             except Exception:  # noqa: BLE001 (nobody awaits this; a defect in one must not leave the others as they are)
                 _LOG.exception("the workspace %r cannot be looked through for documents that wait", workspace)

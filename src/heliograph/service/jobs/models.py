@@ -188,7 +188,8 @@ class PipelineState:
 
 # What is told of jobs in the list of messages: plain sentences, without secrets and without paths of the machine.
 
-_NAMES = {
+# Names of kinds of jobs, for people.
+NAMES = {
     JobKind.FILES: "Reading uploads",
     JobKind.URL: "Reading a URL",
     JobKind.SCAN: "Scanning the input folder",
@@ -199,34 +200,24 @@ _NAMES = {
 }
 
 
-def describe(kind: JobKind) -> str:
-    """Return the name of a kind of job, for people."""
-    return _NAMES[kind]
-
-
 def begun(job: Job) -> str:
     """Return the message for the beginning of a job."""
     of = ", ".join(job.request.sources[:3]) + (", ..." if len(job.request.sources) > 3 else "")
-    return f"{describe(job.kind)}: {of}" if of else f"{describe(job.kind)} begins"
+    return f"{NAMES[job.kind]}: {of}" if of else f"{NAMES[job.kind]} begins"
 
 
 def progressed(job: Job, progress: JobProgress) -> str:
     """Return the message for the progress of a job."""
     failed = progress.counts.get("failed", 0)
-    return f"{describe(job.kind)}: {progress.done} of {progress.total} done" + (f", {failed} failed" if failed else "")
+    return f"{NAMES[job.kind]}: {progress.done} of {progress.total} done" + (f", {failed} failed" if failed else "")
 
 
 def ended(job: Job, progress: JobProgress) -> str:
     """Return the message for the end of a job."""
-    return f"{describe(job.kind)} is done: {_counted(progress.counts) or 'nothing to do'}" + "".join(
-        f"; {problem}" for problem in progress.problems[:3]
-    )
+    counts = ", ".join(f"{count} {name}" for name, count in progress.counts.items() if count)
+    return "; ".join([f"{NAMES[job.kind]} is done: {counts or 'nothing to do'}", *progress.problems[:3]])
 
 
 def waits(job: Job, error: Exception, delay_seconds: float) -> str:
     """Return the message for a job that waits for a model or a store."""
-    return f"{describe(job.kind)} waits, next try in {delay_seconds:.0f} s: {error}"
-
-
-def _counted(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    return f"{NAMES[job.kind]} waits, next try in {delay_seconds:.0f} s: {error}"

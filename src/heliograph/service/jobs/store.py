@@ -19,14 +19,7 @@ from typing import Any
 import apsw
 from pydantic import TypeAdapter
 
-from heliograph.errors import (
-    ConflictError,
-    HeliographError,
-    NotFoundError,
-    OverloadedError,
-    SchemaMismatch,
-    StoreUnavailable,
-)
+import heliograph.errors as errors
 from heliograph.service.jobs.models import (
     UNFINISHED,
     DocumentVersion,
@@ -62,16 +55,18 @@ class Ownership:
         try:
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except FileNotFoundError as error:
-            raise NotFoundError(f"there is no workspace {self._path.parent.name!r}; it was removed") from error
+            raise errors.NotFoundError(f"there is no workspace {self._path.parent.name!r}; it was removed") from error
         except OSError as error:
-            raise StoreUnavailable(f"the lock {str(self._path)!r} cannot be made: {error.strerror}") from error
+            raise errors.StoreUnavailable(f"the lock {str(self._path)!r} cannot be made: {error.strerror}") from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(descriptor)
             if error.errno in (errno.EAGAIN, errno.EACCES):
                 return False
-            raise StoreUnavailable(f"the file system refuses locks ({error.strerror}); use a local disk") from error
+            raise errors.StoreUnavailable(
+                f"the file system refuses locks ({error.strerror}); use a local disk"
+            ) from error
         self._descriptor = descriptor
         return True
 
@@ -117,7 +112,7 @@ CREATE INDEX version_by_document ON version (document_id, sequence);
 
 
 class JobFile:
-    """One connection to the file, used by one thread at a time; every method blocks."""
+    """One connection to the file in the folder of a workspace, used by one thread at a time; every method blocks."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / _NAME
@@ -169,19 +164,21 @@ class JobFile:
     def _translated(self) -> Generator[None]:
         try:
             yield
-        except HeliographError:
+        except errors.HeliographError:
             raise
         except (apsw.Error, OSError, *DAMAGE) as error:
             self._disconnect()
             if not self.path.parent.is_dir():
-                raise NotFoundError(f"there is no workspace {self.path.parent.name!r}; it was removed") from error
+                raise errors.NotFoundError(
+                    f"there is no workspace {self.path.parent.name!r}; it was removed"
+                ) from error
             if isinstance(error, DAMAGE):
-                raise StoreUnavailable(
+                raise errors.StoreUnavailable(
                     f"the list of jobs {str(self.path)!r} is damaged ({type(error).__name__}: {error}); stop the "
                     "service, move the file away and start again: documents and uploads are kept elsewhere, those that "
                     "wait are processed, and a scan reads the uploads that were not read yet"
                 ) from error
-            raise StoreUnavailable(
+            raise errors.StoreUnavailable(
                 f"the list of jobs {str(self.path)!r} failed ({error}); check the disk and permissions of its folder"
             ) from error
 
@@ -229,7 +226,7 @@ def _prepare(connection: apsw.Connection, name: str) -> None:
             connection.execute(migration)
         connection.pragma("user_version", max(version, len(_MIGRATIONS)))
     if version > len(_MIGRATIONS):
-        raise SchemaMismatch(f"the list of jobs {name!r} was made by a newer version; update Heliograph")
+        raise errors.SchemaMismatch(f"the list of jobs {name!r} was made by a newer version; update Heliograph")
 
 
 # The jobs of one workspace, kept durably: accepting, beginning, ending, cancelling, and looking at them.
@@ -252,27 +249,8 @@ _RETRY_AFTER_SECONDS = 10.0
 _ONE_AT_A_TIME = (JobKind.PROCESS, JobKind.RETRY, JobKind.SCAN, JobKind.CLEAR)
 
 
-class JobStore:
-    """The jobs of one workspace.
-
-    Args:
-        folder: The folder of the workspace, which must be there.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._file = JobFile(folder)
-
-    def exists(self) -> bool:
-        """Whether any job was ever accepted here."""
-        return self._file.exists()
-
-    def close(self) -> None:
-        """Close the file; the next use opens it again."""
-        self._file.close()
-
-    def remove(self) -> None:
-        """Forget all jobs, with the file."""
-        self._file.remove()
+class JobStore(JobFile):
+    """The jobs of one workspace, whose folder must be there."""
 
     def add(self, request: JobRequest, max_waiting: int | None = None) -> Job:
         """Accept a job; what waits to do the same for the whole workspace already is returned in its place.
@@ -286,7 +264,7 @@ class JobStore:
             OverloadedError: Too many jobs wait.
             StoreUnavailable: It cannot be written.
         """
-        with self._file.transaction() as connection:
+        with self.transaction() as connection:
             if request.kind in _ONE_AT_A_TIME:
                 where = "WHERE state = 'waiting' AND kind = ? AND cancelled_by = ''"
                 for same in _select(connection, where, values=(request.kind.value,)):
@@ -298,7 +276,8 @@ class JobStore:
             id_, now = f"job-{secrets.token_hex(12)}", time.time()
             query = """INSERT INTO job (id, kind, track_id, request, state, due_at, created_at)
                        VALUES (?, ?, ?, ?, 'waiting', ?, ?)"""
-            connection.execute(query, (id_, request.kind.value, request.track_id, _encode(request), now, now))
+            encoded = json.dumps(asdict(request))
+            connection.execute(query, (id_, request.kind.value, request.track_id, encoded, now, now))
             states = ", ".join(f"'{state.value}'" for state in UNFINISHED)
             old = f"""DELETE FROM job WHERE state NOT IN ({states}) AND sequence <= (
                 SELECT sequence FROM job WHERE state NOT IN ({states}) ORDER BY sequence DESC LIMIT 1 OFFSET ?)"""  # noqa: S608
@@ -311,34 +290,34 @@ class JobStore:
         Raises:
             NotFoundError: There is none of this id.
         """
-        with self._file.reading() as connection:
+        with self.reading() as connection:
             return _get(connection, id_)
 
     def page(self, offset: int, limit: int) -> tuple[list[Job], int]:
         """Return jobs, latest first, and how many there are in all."""
-        with self._file.reading() as connection:
+        with self.reading() as connection:
             total = connection.execute("SELECT count(*) FROM job").get
             jobs = _select(connection, "WHERE 1", "ORDER BY sequence DESC LIMIT ? OFFSET ?", (limit, offset))
         return jobs, int(total)
 
     def of_track(self, track_id: str) -> list[Job]:
         """Return the jobs of one batch in order."""
-        with self._file.reading() as connection:
+        with self.reading() as connection:
             return _select(connection, "WHERE track_id = ?", values=(track_id,))
 
     def count_unfinished(self) -> dict[JobKind, int]:
         """Return how many jobs wait or run, per kind that has any."""
-        with self._file.reading() as connection:
+        with self.reading() as connection:
             return _count_unfinished(connection)
 
     def upcoming(self) -> list[Job]:
         """Return, in order, jobs that run or are to be cancelled, and of each kind the next one, due or not."""
-        with self._file.reading() as connection:
+        with self.reading() as connection:
             return _upcoming(connection)
 
     def state(self, most_messages: int) -> PipelineState:
         """Return the unfinished jobs and the latest messages."""
-        with self._file.reading() as connection:
+        with self.reading() as connection:
             jobs, counts = _upcoming(connection), _count_unfinished(connection)
             query = "SELECT moment, text FROM message ORDER BY sequence DESC LIMIT ?"
             rows: list[Any] = connection.execute(query, (most_messages,)).fetchall()
@@ -347,18 +326,18 @@ class JobStore:
 
     def take_over(self) -> None:
         """Let what a dead process was running wait again; only who runs the jobs may call this."""
-        with self._file.transaction(durable=False) as connection:
+        with self.transaction(durable=False) as connection:
             connection.execute("UPDATE job SET state = 'waiting' WHERE state = 'running'")
 
     def begin(self, id_: str) -> None:
         """Note that a job runs now."""
-        with self._file.transaction(durable=False) as connection:
+        with self.transaction(durable=False) as connection:
             query = "UPDATE job SET state = 'running', started_at = ?, error = '' WHERE id = ?"
             connection.execute(query, (time.time(), id_))
 
     def report(self, id_: str, progress: JobProgress) -> None:
         """Note how far a job is."""
-        with self._file.transaction(durable=False) as connection:
+        with self.transaction(durable=False) as connection:
             query = "UPDATE job SET done = ?, total = ?, counts = ?, problems = ? WHERE id = ?"
             counts, problems = dict(progress.counts), list(map(without_folders, progress.problems))
             values = (progress.done, progress.total, json.dumps(counts), json.dumps(problems), id_)
@@ -366,14 +345,14 @@ class JobStore:
 
     def end(self, id_: str, state: JobState, error: str = "") -> None:
         """Note how a job ended. The metadata it brought is with its documents by now, and goes when they do."""
-        with self._file.transaction() as connection:
+        with self.transaction() as connection:
             query = """UPDATE job SET state = ?, error = ?, finished_at = ?,
                        request = json_replace(request, '$.metadata', NULL) WHERE id = ?"""
             connection.execute(query, (state.value, without_folders(error), time.time(), id_))
 
     def park(self, id_: str, error: str = "", attempts: int = 0, delay_seconds: float = 0.0) -> None:
         """Let a job wait, to be tried (again) after a delay."""
-        with self._file.transaction(durable=False) as connection:
+        with self.transaction(durable=False) as connection:
             query = "UPDATE job SET state = 'waiting', error = ?, attempts = ?, due_at = ? WHERE id = ?"
             connection.execute(query, (without_folders(error), attempts, time.time() + delay_seconds, id_))
 
@@ -383,7 +362,7 @@ class JobStore:
         Raises:
             NotFoundError: There is none of this id.
         """
-        with self._file.transaction() as connection:
+        with self.transaction() as connection:
             job = _get(connection, id_)
             if job.is_unfinished:
                 connection.execute("UPDATE job SET cancelled_by = ? WHERE id = ?", (author or "somebody", id_))
@@ -391,7 +370,7 @@ class JobStore:
 
     def cancel_all(self, kinds: Sequence[JobKind], author: str) -> int:
         """Ask for all unfinished jobs of some kinds to be cancelled; return how many those are."""
-        with self._file.transaction() as connection:
+        with self.transaction() as connection:
             query = "UPDATE job SET cancelled_by = ? WHERE state IN ('waiting', 'running') AND kind = ?"
             before = connection.total_changes()
             connection.executemany(query, [(author or "somebody", kind.value) for kind in kinds])
@@ -399,7 +378,7 @@ class JobStore:
 
     def tell(self, text: str) -> None:
         """Add a message of what happened."""
-        with self._file.transaction(durable=False) as connection:
+        with self.transaction(durable=False) as connection:
             query = "INSERT INTO message (moment, text) VALUES (?, ?)"
             connection.execute(query, (time.time(), without_folders(text)[:_MOST_MESSAGE_LENGTH]))
             query = "DELETE FROM message WHERE sequence <= (SELECT max(sequence) FROM message) - ?"
@@ -407,19 +386,19 @@ class JobStore:
 
     def read_files(self) -> dict[str, tuple[int, int]]:
         """Return modification time in nanoseconds and size, per name, of files as they were last read."""
-        with self._file.reading() as connection:
+        with self.reading() as connection:
             rows: list[Any] = connection.execute("SELECT name, modified_ns, size FROM read_file").fetchall()
         return {name: (modified, size) for name, modified, size in rows}
 
     def note_read(self, files: Mapping[str, tuple[int, int]]) -> None:
         """Note files as they were when they were read."""
-        with self._file.transaction(durable=False) as connection:
+        with self.transaction(durable=False) as connection:
             rows = [(name, *stamp) for name, stamp in files.items()]
             connection.executemany("INSERT OR REPLACE INTO read_file VALUES (?, ?, ?)", rows)
 
     def forget_read(self, names: Sequence[str] | None = None) -> None:
         """Forget files that were read; None forgets all."""
-        with self._file.transaction() as connection:
+        with self.transaction() as connection:
             if names is None:
                 connection.execute("DELETE FROM read_file")
             else:
@@ -434,14 +413,14 @@ class JobStore:
             (item.document_id, item.created_at.timestamp(), item.author, item.track_id, item.length, item.content_hash)
             for item in versions
         ]
-        with self._file.transaction(durable=False) as connection:
+        with self.transaction(durable=False) as connection:
             connection.executemany(query, rows)
 
     def versions(self, document_id: str, limit: int) -> list[DocumentVersion]:
         """Return the texts that a document had, latest first; none of those taken in without the service."""
         query = """SELECT document_id, author, track_id, length, content_hash, moment FROM version
                    WHERE document_id = ? ORDER BY sequence DESC LIMIT ?"""
-        with self._file.reading() as connection:
+        with self.reading() as connection:
             rows: list[Any] = connection.execute(query, (document_id, limit)).fetchall()
         return [
             DocumentVersion(id_, author, track_id, length, content_hash, datetime.fromtimestamp(moment, UTC))
@@ -450,7 +429,7 @@ class JobStore:
 
     def forget_versions(self, document_ids: Sequence[str] | None = None) -> None:
         """Forget the texts that documents had; None forgets all."""
-        with self._file.transaction() as connection:
+        with self.transaction() as connection:
             if document_ids is None:
                 connection.execute("DELETE FROM version")
             else:
@@ -488,21 +467,16 @@ def _count_unfinished(connection: apsw.Connection) -> dict[JobKind, int]:
 def _get(connection: apsw.Connection, id_: str) -> Job:
     found = _select(connection, "WHERE id = ?", values=(id_,))
     if not found:
-        raise NotFoundError(f"there is no job {id_!r} in this workspace; it may be long finished")
+        raise errors.NotFoundError(f"there is no job {id_!r} in this workspace; it may be long finished")
     return found[0]
 
 
 def _check_room(connection: apsw.Connection, max_waiting: int) -> None:
-    query = "SELECT count(*) FROM job WHERE kind = ? AND state IN ('waiting', 'running')"
-    if connection.execute(query, (JobKind.CLEAR.value,)).get:
-        raise ConflictError("all documents are being deleted; try again when that is done")
+    if JobKind.CLEAR in _count_unfinished(connection):
+        raise errors.ConflictError("all documents are being deleted; try again when that is done")
     waiting: Any = connection.execute("SELECT count(*) FROM job WHERE state = 'waiting'").get
     if waiting >= max_waiting:
-        raise OverloadedError(
+        raise errors.OverloadedError(
             f"{waiting:,} jobs wait already; try again later, or raise server.max_waiting_jobs",
             _RETRY_AFTER_SECONDS,
         )
-
-
-def _encode(request: JobRequest) -> str:
-    return json.dumps(asdict(request), ensure_ascii=True)

@@ -27,14 +27,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import Format, TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
-from heliograph.errors import (
-    SchemaMismatch,
-    SettingsError,
-    StoreAccessDenied,
-    StoreError,
-    StoreUnavailable,
-)
-from heliograph.models import EntityMention, RelationMention
+from heliograph.errors import SchemaMismatch, SettingsError, StoreAccessDenied, StoreError, StoreUnavailable
+from heliograph.models import RelationMention
 from heliograph.stores.rows import CHUNK_COLUMNS, DOCUMENT_COLUMNS
 
 # Values on their way to the server and back: rows as JSON, vectors in pgvector's binary form.
@@ -171,16 +165,12 @@ RELATION_MENTION = """json_build_array(mention.chunk_id, mention.source, mention
   mention.description, mention.weight, mention.rank, mention.source_id, mention.target_id)"""
 
 
-def to_entity_mention(values: Sequence[Any]) -> EntityMention:
-    """Return a mention from `ENTITY_MENTION`."""
-    return EntityMention(*values)
-
-
-def to_relation_mention(values: Sequence[Any]) -> RelationMention:
+def to_relation_mention(
+    chunk_id: str, source: str, target: str, keywords: Sequence[str], *said: Any
+) -> RelationMention:
     """Return a mention from `RELATION_MENTION`."""
-    chunk_id, source, target, keywords, description, weight, rank, source_id, target_id = values
-    said = tuple(keywords), description, float(weight), rank
-    return RelationMention(chunk_id, source, target, *said, source_id, target_id)
+    description, weight, *rest = said
+    return RelationMention(chunk_id, source, target, tuple(keywords), description, float(weight), *rest)
 
 
 # Where a store is: the address of its server as the driver takes it, and as people may read it.
@@ -271,7 +261,8 @@ def translate_errors(label: str) -> Generator[None]:
         yield
     except (psycopg.Error, PoolClosed, PoolTimeout) as error:
         said = " ".join(str(error).split())
-        if _is_refused(error):
+        is_uncoded = isinstance(error, psycopg.OperationalError) and error.sqlstate is None
+        if isinstance(error, _DENIED) or (is_uncoded and _REFUSALS.search(str(error))):
             raise StoreAccessDenied(
                 f"the store {label!r} refuses the user or the password; check the URL in the settings ({said:.500})"
             ) from error
@@ -282,13 +273,6 @@ def translate_errors(label: str) -> Generator[None]:
             if isinstance(error, kind):
                 raise SchemaMismatch(f"the store {label!r} cannot be used: {meaning} ({said:.500})") from error
         raise StoreError(f"the store {label!r} failed unexpectedly, please report this: {said:.500}") from error
-
-
-def _is_refused(error: Exception) -> bool:
-    if isinstance(error, _DENIED):
-        return True
-    is_coded = isinstance(error, psycopg.Error) and error.sqlstate is not None
-    return isinstance(error, psycopg.OperationalError) and not is_coded and bool(_REFUSALS.search(str(error)))
 
 
 def is_lost_connection(error: Exception) -> bool:
@@ -319,17 +303,32 @@ class Statement:
     is_planned_anew: bool = False
 
 
+def column_names(columns: str) -> list[str]:
+    """Return the names of columns that are given as names and types with commas between them."""
+    return [column.split()[0] for column in columns.split(",")]
+
+
+def comparison(table: str, columns: str) -> str:
+    """Return the statement that finds the ids of rows that a table does not keep as they are.
+
+    Its parameters are the rows as JSON and the workspace; `columns` are names and types with commas between them.
+    """
+    kept, new = (", ".join(f"{which}.{name}" for name in column_names(columns)) for which in ("kept", "new"))
+    return f"""SELECT new.id FROM json_to_recordset(%s) AS new ({columns})
+      LEFT JOIN {table} AS kept ON kept.workspace = %s AND kept.id = new.id WHERE ({kept}) IS DISTINCT FROM ({new})"""
+
+
 def upsert(table: str, columns: str, key: str = "id", *, is_versioned: bool = False, kept: Sequence[str] = ()) -> str:
     """Return the statement that puts rows into a table; its parameters are the workspace, a version, the rows as JSON.
 
     Args:
         table: Its name.
-        columns: Of the rows: names and types with ", " between them.
+        columns: Of the rows: names and types with commas between them.
         key: The column by which a row takes the place of another; empty only inserts.
         is_versioned: Whether rows also get the version, which is a parameter only then.
         kept: Columns that a row keeps which is there already.
     """
-    names = [column.split()[0] for column in columns.split(", ")]
+    names = column_names(columns)
     first, values = ("workspace, version", "%s, %s::bigint") if is_versioned else ("workspace", "%s")
     query = f"""INSERT INTO {table} ({first}, {", ".join(names)})
       SELECT {values}, * FROM json_to_recordset(%s) AS new ({columns})"""
@@ -426,12 +425,12 @@ async def advisory_lock(database: Database, purpose: str, timeout_seconds: float
     Raises:
         StoreUnavailable: Somebody else still holds it after `timeout_seconds`, or the server is out of reach.
     """
-    key = _key(database.workspace, purpose)
+    key = lock_key(f"heliograph {purpose} {database.workspace}")
     async with database.own_connection() as connection:
         deadline = time.monotonic() + timeout_seconds
         with translate_errors(database.address.label):
             await connection.execute(_KEEPALIVE)
-            while not await _try_lock(connection, key):
+            while not await try_lock(connection, key):
                 if time.monotonic() >= deadline:
                     rows = await (await connection.execute(_HOLDER, (key, key))).fetchall()
                     holder = rows[0][0] if rows else "another process"
@@ -451,19 +450,19 @@ async def try_advisory_lock(database: Database, purpose: str) -> AsyncGenerator[
     The lock belongs to a transaction of one of the pool's connections, with which it ends in any case.
     """
     async with database.held_session() as session:
-        _, ((is_held,),) = await session.run(
-            Statement("BEGIN"),
-            Statement("SELECT pg_try_advisory_xact_lock(%s::bigint)", (_key(database.workspace, purpose),)),
-        )
+        key = lock_key(f"heliograph {purpose} {database.workspace}")
+        take = Statement("SELECT pg_try_advisory_xact_lock(%s::bigint)", (key,))
+        _, ((is_held,),) = await session.run(Statement("BEGIN"), take)
         yield bool(is_held)
 
 
-def _key(workspace: str, purpose: str) -> int:
-    hashed = blake2b(f"heliograph {purpose} {workspace}".encode(), digest_size=8).digest()
-    return int.from_bytes(hashed, "big", signed=True)
+def lock_key(name: str) -> int:
+    """Return the key of the advisory lock of this name."""
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)
 
 
-async def _try_lock(connection: Connection, key: int) -> bool:
+async def try_lock(connection: Connection, key: int) -> bool:
+    """Take the advisory lock of this key for as long as the connection lives, if it is free; return whether it was."""
     rows = await (await connection.execute("SELECT pg_try_advisory_lock(%s::bigint)", (key,))).fetchall()
     return bool(rows[0][0])
 
@@ -565,7 +564,7 @@ class Database:
 
     async def fetch(self, query: str, values: Sequence[Any] = (), *, is_planned_anew: bool = False) -> list[Row]:
         """Run one reading statement; it sees one moment by itself."""
-        return await self._call(lambda session: session.fetch(query, values, is_planned_anew=is_planned_anew))
+        return await self.run(lambda session: session.fetch(query, values, is_planned_anew=is_planned_anew))
 
     async def fetch_all(self, *statements: Statement) -> list[list[Row]]:
         """Run reading statements that see one moment, in one round trip."""
@@ -574,15 +573,7 @@ class Database:
             begin = Statement("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             return (await session.run(begin, *statements, Statement("COMMIT")))[1:-1]
 
-        return await self._call(work)
-
-    async def read(self, work: Callable[[Session], Awaitable[T]]) -> T:
-        """Run `work`, which calls `Session.begin_snapshot` first: all that it reads is of one moment."""
-        return await self._call(work)
-
-    async def write(self, work: Callable[[Session], Awaitable[T]]) -> T:
-        """Run `work`, which begins a transaction and ends it by `Session.commit`, or leaves no trace."""
-        return await self._call(work)
+        return await self.run(work)
 
     async def execute(self, *statements: Statement) -> list[list[Row]]:
         """Run statements as one transaction that is durable when this returns, or leaves no trace."""
@@ -591,7 +582,7 @@ class Database:
             session.has_written = True
             return (await session.run(Statement("BEGIN"), *statements, Statement("COMMIT")))[1:-1]
 
-        return await self._call(work)
+        return await self.run(work)
 
     @asynccontextmanager
     async def own_connection(self) -> AsyncGenerator[Connection]:
@@ -617,7 +608,12 @@ class Database:
                     self.round_trips += session.round_trips
                     await session.leave_transaction()
 
-    async def _call(self, work: Callable[[Session], Awaitable[T]]) -> T:
+    async def run(self, work: Callable[[Session], Awaitable[T]]) -> T:
+        """Run `work` on a connection, again on another where that is lost before anything was written.
+
+        What only reads calls `Session.begin_snapshot` first, so that all is of one moment. What writes begins a
+        transaction and ends it by `Session.commit`, or leaves no trace.
+        """
         self._check_open()
         with translate_errors(self.address.label):
             for _ in range(_TRIES - 1):

@@ -8,10 +8,22 @@ from typing import Any, TypeVar
 
 from heliograph.models import Entity, Relation
 from heliograph.stores.base import GraphStore, IncidentRelation
-from heliograph.stores.changeset import Changeset
+from heliograph.stores.changeset import Changeset, OutboxKind
 from heliograph.stores.graph import LAST_CHARACTER, MOST_CANDIDATES, KeyedNameIndex, keys_of, pieces_within, terms_of
-from heliograph.stores.postgres.database import ENTITY, RELATION, WANTED, Database, Row, Session, Statement, to_json
-from heliograph.stores.rows import join_lines, to_entity, to_relation
+from heliograph.stores.postgres.database import (
+    ENTITY,
+    RELATION,
+    WANTED,
+    Database,
+    Row,
+    Session,
+    Statement,
+    comparison,
+    to_json,
+    upsert,
+)
+from heliograph.stores.projection import ProjectionChange
+from heliograph.stores.rows import row_of, to_entity, to_relation
 
 # Writing folded entities and relations to PostgreSQL, and keeping degrees right, within a commit.
 
@@ -32,38 +44,24 @@ WITH gone AS (
   DELETE FROM heliograph_entity WHERE workspace = %s AND id = ANY (ARRAY(SELECT json_array_elements_text(%s)))
 )
 DELETE FROM heliograph_degree WHERE workspace = %s AND id = ANY (ARRAY(SELECT json_array_elements_text(%s)))"""
-_NEW_RELATIONS = """json_to_recordset(%s) AS new (created_at bigint, id text, source_id text, target_id text,
-    source text, target text, keywords text, description text, weight double precision, chunk_ids text,
-    token_count integer)"""
-_PUT_ENTITIES = """
-WITH new AS (
-  SELECT * FROM json_to_recordset(%s) AS new (created_at bigint, id text, name text, type text, description text,
-    aliases text, chunk_ids text, token_count integer)
-), degrees AS (
-  INSERT INTO heliograph_degree (workspace, id, degree) SELECT %s, id, 0 FROM new ON CONFLICT DO NOTHING
-)
-INSERT INTO heliograph_entity (workspace, created_at, id, name, type, description, aliases, chunk_ids, token_count)
-SELECT %s, * FROM new
-ON CONFLICT (workspace, id) DO UPDATE SET name = excluded.name, type = excluded.type,
-  description = excluded.description, aliases = excluded.aliases, chunk_ids = excluded.chunk_ids,
-  token_count = excluded.token_count{dated}"""
-# A row that no transaction has locked or replaced is new.
-_PUT_RELATIONS = f"""
-WITH put AS (
-  INSERT INTO heliograph_relation (workspace, created_at, id, source_id, target_id, source, target, keywords,
-    description, weight, chunk_ids, token_count)
-  SELECT %s, * FROM {_NEW_RELATIONS}
-  ON CONFLICT (workspace, id) DO UPDATE SET source_id = excluded.source_id, target_id = excluded.target_id,
-    source = excluded.source, target = excluded.target, keywords = excluded.keywords,
-    description = excluded.description, weight = excluded.weight, chunk_ids = excluded.chunk_ids,
-    token_count = excluded.token_count{{dated}}
-  RETURNING source_id, target_id, xmax = 0 AS is_new
-), added AS (SELECT source_id, target_id FROM put WHERE is_new), {_CHANGE.format(rows="added", sign="+")}"""
-
-
+_ENTITY_COLUMNS = """created_at bigint, id text, name text, type text, description text, aliases text, chunk_ids text,
+  token_count integer"""
+_RELATION_COLUMNS = """created_at bigint, id text, source_id text, target_id text, source text, target text,
+  keywords text, description text, weight double precision, chunk_ids text, token_count integer"""
 # What something beside the store with the truth says of when things first appeared is what that store says.
-_DATED = ", created_at = excluded.created_at"
-# There, relations may come before their ends, and go after them: a degree stands as long as either does.
+_PUT_ENTITIES, _PUT_FOLLOWED_ENTITIES = (
+    f"""WITH put AS ({upsert("heliograph_entity", _ENTITY_COLUMNS, kept=kept)} RETURNING id)
+INSERT INTO heliograph_degree (workspace, id, degree) SELECT %s, id, 0 FROM put ON CONFLICT DO NOTHING"""
+    for kept in (["created_at"], [])
+)
+# A row that no transaction has locked or replaced is new.
+_PUT_RELATIONS, _PUT_FOLLOWED_RELATIONS = (
+    f"""WITH put AS (
+  {upsert("heliograph_relation", _RELATION_COLUMNS, kept=kept)} RETURNING source_id, target_id, xmax = 0 AS is_new
+), added AS (SELECT source_id, target_id FROM put WHERE is_new), {_CHANGE.format(rows="added", sign="+")}"""
+    for kept in (["created_at"], [])
+)
+# Beside that store, relations may come before their ends, and go after them: a degree stands as long as either does.
 _ENDS = """
 INSERT INTO heliograph_degree (workspace, id, degree)
 SELECT DISTINCT %s, id, 0 FROM json_array_elements_text(%s) AS ends (id) ON CONFLICT DO NOTHING"""
@@ -75,105 +73,46 @@ bare AS (
 DELETE FROM heliograph_entity WHERE workspace = %s AND id IN (SELECT id FROM gone)"""
 
 # What is not as a change would leave it; degrees stand in a row of their own.
-_OTHER_ENTITIES = """
-SELECT new.id FROM json_to_recordset(%s) AS new (created_at bigint, id text, name text, type text, description text,
-    aliases text, chunk_ids text, token_count integer, degree integer)
-LEFT JOIN heliograph_entity AS kept ON kept.workspace = %s AND kept.id = new.id
-LEFT JOIN heliograph_degree AS degree ON degree.workspace = %s AND degree.id = new.id
-WHERE (kept.created_at, kept.name, kept.type, kept.description, kept.aliases, kept.chunk_ids, kept.token_count,
-    degree.degree) IS DISTINCT FROM (new.created_at, new.name, new.type, new.description, new.aliases, new.chunk_ids,
-    new.token_count, new.degree)"""
-_OTHER_RELATIONS = f"""
-SELECT new.id FROM {_NEW_RELATIONS}
-LEFT JOIN heliograph_relation AS kept ON kept.workspace = %s AND kept.id = new.id
-WHERE (kept.created_at, kept.source_id, kept.target_id, kept.source, kept.target, kept.keywords, kept.description,
-    kept.weight, kept.chunk_ids, kept.token_count) IS DISTINCT FROM (new.created_at, new.source_id, new.target_id,
-    new.source, new.target, new.keywords, new.description, new.weight, new.chunk_ids, new.token_count)"""
+_WITH_DEGREES = """(SELECT entity.*, degree.degree FROM heliograph_entity AS entity
+  LEFT JOIN heliograph_degree AS degree ON degree.workspace = entity.workspace AND degree.id = entity.id)"""
+_OTHER_ENTITIES = comparison(_WITH_DEGREES, f"{_ENTITY_COLUMNS}, degree integer")
+_OTHER_RELATIONS = comparison("heliograph_relation", _RELATION_COLUMNS)
 
 
 def graph_statements(workspace: str, changeset: Changeset) -> Iterator[Statement]:
     """Yield what applies the graph part of a changeset, removals first."""
-    now = int(time.time())
     if changeset.removed_relations:
         ids = to_json(changeset.removed_relations)
         yield Statement(_REMOVE_RELATIONS, (workspace, ids, workspace))
     if changeset.removed_entities:
         ids = to_json(changeset.removed_entities)
         yield Statement(_REMOVE_ENTITIES, (workspace, ids, workspace, ids))
-    if changeset.entities:
-        rows = to_json(_entity(item, changeset.moments.get(item.id, now)) for item in changeset.entities)
-        yield Statement(_PUT_ENTITIES.format(dated=""), (rows, workspace, workspace))
-    if changeset.relations:
-        rows = to_json(_relation(item, changeset.moments.get(item.id, now)) for item in changeset.relations)
-        yield Statement(_PUT_RELATIONS.format(dated=""), (workspace, rows, workspace))
+    now = int(time.time())
+    for query, items in ((_PUT_ENTITIES, changeset.entities), (_PUT_RELATIONS, changeset.relations)):
+        if items:
+            rows = to_json({**row_of(item), "created_at": changeset.moments.get(item.id, now)} for item in items)
+            yield Statement(query, (workspace, rows, workspace))
 
 
-def followed_graph_statements(
-    workspace: str,
-    removed: tuple[Sequence[str], Sequence[str]],
-    entities: Sequence[Entity],
-    relations: Sequence[Relation],
-) -> Iterator[Statement]:
-    """Yield what a graph beside the store with the truth takes in.
-
-    Args:
-        workspace: Whose graph.
-        removed: Ids of entities and of relations that are gone.
-        entities: Those that are there now.
-        relations: Likewise.
-    """
-    gone_entities, gone_relations = removed
-    if gone_relations:
-        yield Statement(_REMOVE_RELATIONS, (workspace, to_json(gone_relations), workspace))
-    if gone_entities:
-        yield Statement(_REMOVE_FOLLOWED_ENTITIES, (to_json(gone_entities), workspace, workspace))
-    if entities:
-        rows = to_json(_entity(item, item.created_at) for item in entities)
-        yield Statement(_PUT_ENTITIES.format(dated=_DATED), (rows, workspace, workspace))
-    if relations:
-        yield Statement(
-            _ENDS, (workspace, to_json(id_ for item in relations for id_ in (item.source_id, item.target_id)))
-        )
-        rows = to_json(_relation(item, item.created_at) for item in relations)
-        yield Statement(_PUT_RELATIONS.format(dated=_DATED), (workspace, rows, workspace))
+def followed_graph_statements(workspace: str, change: ProjectionChange) -> Iterator[Statement]:
+    """Yield what a graph beside the store with the truth takes in."""
+    if gone := change.removed.get(OutboxKind.RELATIONS):
+        yield Statement(_REMOVE_RELATIONS, (workspace, to_json(gone), workspace))
+    if gone := change.removed.get(OutboxKind.ENTITIES):
+        yield Statement(_REMOVE_FOLLOWED_ENTITIES, (to_json(gone), workspace, workspace))
+    if change.entities:
+        yield Statement(_PUT_FOLLOWED_ENTITIES, (workspace, to_json(map(row_of, change.entities)), workspace))
+    if change.relations:
+        ends = to_json(id_ for item in change.relations for id_ in (item.source_id, item.target_id))
+        yield Statement(_ENDS, (workspace, ends))
+        yield Statement(_PUT_FOLLOWED_RELATIONS, (workspace, to_json(map(row_of, change.relations)), workspace))
 
 
-def graph_comparisons(workspace: str, entities: Sequence[Entity], relations: Sequence[Relation]) -> Iterator[Statement]:
+def graph_comparisons(workspace: str, expected: ProjectionChange) -> Iterator[Statement]:
     """Yield what finds the ids of entities and relations that are not kept as these are."""
-    if entities:
-        rows = to_json({**_entity(item, item.created_at), "degree": item.degree} for item in entities)
-        yield Statement(_OTHER_ENTITIES, (rows, workspace, workspace))
-    if relations:
-        yield Statement(_OTHER_RELATIONS, (to_json(_relation(item, item.created_at) for item in relations), workspace))
-
-
-def _entity(item: Entity, created_at: int) -> dict[str, Any]:
-    return {
-        "created_at": created_at,
-        "id": item.id,
-        "name": item.name,
-        "type": item.type,
-        "description": item.description,
-        "aliases": join_lines(item.aliases),
-        "chunk_ids": join_lines(item.chunk_ids),
-        "token_count": item.token_count,
-    }
-
-
-def _relation(item: Relation, created_at: int) -> dict[str, Any]:
-    return {
-        "created_at": created_at,
-        "id": item.id,
-        "source_id": item.source_id,
-        "target_id": item.target_id,
-        "source": item.source,
-        "target": item.target,
-        "keywords": join_lines(item.keywords),
-        "description": item.description,
-        "weight": item.weight,
-        "chunk_ids": join_lines(item.chunk_ids),
-        "token_count": item.token_count,
-    }
+    for query, items in ((_OTHER_ENTITIES, expected.entities), (_OTHER_RELATIONS, expected.relations)):
+        if items:
+            yield Statement(query, (to_json(map(row_of, items)), workspace))
 
 
 # Names of entities on PostgreSQL: a B-tree of their keys for beginnings, a `tsvector` of pieces for the rest.
@@ -260,9 +199,9 @@ _EXISTING = """SELECT id FROM heliograph_entity
 
 
 _DEGREE = "JOIN heliograph_degree AS degree ON degree.workspace = entity.workspace AND degree.id = entity.id"
-_ENTITIES = f"""SELECT {ENTITY} FROM {WANTED}
+_ENTITIES_BY_ID = f"""SELECT {ENTITY} FROM {WANTED}
   JOIN heliograph_entity AS entity ON entity.workspace = %s AND entity.id = wanted.id {_DEGREE} ORDER BY wanted.place"""
-_RELATIONS = f"""SELECT {RELATION} FROM {WANTED}
+_RELATIONS_BY_ID = f"""SELECT {RELATION} FROM {WANTED}
   JOIN heliograph_relation AS relation ON relation.workspace = %s AND relation.id = wanted.id ORDER BY wanted.place"""
 _RANKED = """
 WITH start AS MATERIALIZED (SELECT DISTINCT id FROM json_array_elements_text(%s) AS given (id)),
@@ -297,11 +236,11 @@ class PostgresGraphStore(GraphStore):
         self._database = database
 
     async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
-        rows = await self._database.fetch(_ENTITIES, (to_json(ids), self._database.workspace)) if ids else []
+        rows = await self._database.fetch(_ENTITIES_BY_ID, (to_json(ids), self._database.workspace)) if ids else []
         return [to_entity(row) for row in rows]
 
     async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
-        rows = await self._database.fetch(_RELATIONS, (to_json(ids), self._database.workspace)) if ids else []
+        rows = await self._database.fetch(_RELATIONS_BY_ID, (to_json(ids), self._database.workspace)) if ids else []
         return [to_relation(row) for row in rows]
 
     async def rank_incident_relations(self, entity_ids: Sequence[str]) -> list[IncidentRelation]:
@@ -330,7 +269,7 @@ class PostgresGraphStore(GraphStore):
             await session.begin_snapshot()
             return await work(PostgresGraphStore(session))
 
-        return await self._database.read(read) if isinstance(self._database, Database) else await work(self)
+        return await self._database.run(read) if isinstance(self._database, Database) else await work(self)
 
     async def find_nodes(self, entity_ids: Sequence[str]) -> Mapping[str, str]:
         rows = await self._database.fetch(_EXISTING, (self._database.workspace, to_json(entity_ids)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import starmap
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,10 @@ from heliograph.models import (
     AliasMention,
     Batch,
     Chunk,
-    Curation,
     Document,
     DocumentStatus,
     EntityEvidence,
+    EntityMention,
     Extraction,
     NameRules,
     RelationEvidence,
@@ -52,7 +53,7 @@ from heliograph.stores.postgres.database import (
     Session,
     Statement,
     Vectors,
-    to_entity_mention,
+    column_names,
     to_json,
     to_relation_mention,
     upsert,
@@ -65,10 +66,9 @@ from heliograph.stores.rows import (
     chunk_values,
     curation_content,
     document_values,
-    encode,
     grouped,
     in_utc,
-    join_lines,
+    row_of,
     split_lines,
     to_chunk,
     to_curation,
@@ -82,11 +82,11 @@ from heliograph.text.names import mention_entity_id, mention_relation_id, name_t
 _LEADING = """(SELECT json_agg(said) FROM (SELECT {mention} AS said FROM heliograph_{kind}_mention AS mention
                 WHERE mention.workspace = evidence.workspace AND mention.{kind}_id = evidence.id
                 ORDER BY mention.rank, mention.chunk_id, mention.ordinal LIMIT %s) AS first)"""
-_ENTITIES = f"""SELECT evidence.id, names, types, mention_count, version,
+_ENTITY_EVIDENCE = f"""SELECT evidence.id, names, types, mention_count, version,
   {_LEADING.format(mention=ENTITY_MENTION, kind="entity")}
   FROM {WANTED} JOIN heliograph_entity_evidence AS evidence
     ON evidence.workspace = %s AND evidence.id = wanted.id ORDER BY wanted.place"""
-_RELATIONS = f"""SELECT evidence.id, source_id, target_id, keywords, weight_millionths, mention_count, version,
+_RELATION_EVIDENCE = f"""SELECT evidence.id, source_id, target_id, keywords, weight_millionths, mention_count, version,
   {_LEADING.format(mention=RELATION_MENTION, kind="relation")}
   FROM {WANTED} JOIN heliograph_relation_evidence AS evidence
     ON evidence.workspace = %s AND evidence.id = wanted.id ORDER BY wanted.place"""
@@ -183,28 +183,23 @@ class PostgresCurationStore(CurationStore):
 def curation_statements(workspace: str, changeset: Changeset, version: int) -> Iterator[Statement]:
     """Yield what applies the curations and rules of a changeset that is committed as `version`."""
     if changeset.curations:
-        yield Statement(_PUT, (to_json(map(_row, changeset.curations)), workspace, workspace))
+        rows = [
+            {
+                **row_of(item, ("id", "author", "undone_by")),
+                "sequence": item.sequence or None,
+                "kind": item.kind.value,
+                "content": curation_content(item),
+                "created_at": item.created_at.isoformat(),
+                "undone_at": item.undone_at.isoformat() if item.undone_at else None,
+                "entity_ids": item.entity_ids,
+            }
+            for item in changeset.curations
+        ]
+        yield Statement(_PUT, (to_json(rows), workspace, workspace))
     if changeset.name_rules:
         # The last of several rules of one name counts.
-        rows = {
-            item.id: {"id": item.id, "names": encode(item.names), "aliases": encode(item.aliases)}
-            for item in changeset.name_rules
-        }
+        rows = {item.id: row_of(item, ("id", "names", "aliases")) for item in changeset.name_rules}
         yield Statement(_PUT_RULES, (workspace, version, to_json(rows.values())))
-
-
-def _row(item: Curation) -> dict[str, Any]:
-    return {
-        "sequence": item.sequence or None,
-        "id": item.id,
-        "kind": item.kind.value,
-        "content": encode(curation_content(item)),
-        "author": item.author,
-        "created_at": item.created_at.isoformat(),
-        "undone_by": item.undone_by,
-        "undone_at": item.undone_at.isoformat() if item.undone_at else None,
-        "entity_ids": item.entity_ids,
-    }
 
 
 _DOCUMENTS_BY_ID = f"""SELECT {DOCUMENT} FROM {WANTED}
@@ -317,7 +312,16 @@ class PostgresRecordsStore(RecordsStore):
         return grouped(await self._fetch(_TWINS, chunk_ids))
 
     async def get_extractions(self, chunk_ids: Sequence[str]) -> list[Extraction]:
-        return [_extraction(row) for row in await self._fetch(_EXTRACTIONS, chunk_ids)]
+        rows = await self._fetch(_EXTRACTIONS, chunk_ids)
+        return [
+            Extraction(
+                *(chunk_id, extractor, tuple(starmap(EntityMention, entities or ()))),
+                *(tuple(starmap(to_relation_mention, relations or ())), error, split_lines(reply_keys)),
+                Usage(read, written),
+                aliases=tuple(AliasMention(chunk_id, *names) for names in aliases or ()),
+            )
+            for chunk_id, extractor, error, reply_keys, read, written, entities, relations, aliases in rows
+        ]
 
     async def get_document_aliases(self, document_ids: Sequence[str]) -> dict[str, list[AliasMention]]:
         found: dict[str, list[AliasMention]] = {}
@@ -331,39 +335,25 @@ class PostgresRecordsStore(RecordsStore):
     ) -> tuple[list[EntityEvidence], list[RelationEvidence]]:
         workspace = self._database.workspace
         entities, relations = await self._database.fetch_all(
-            Statement(_ENTITIES, (leading, to_json(entity_ids), workspace)),
-            Statement(_RELATIONS, (leading, to_json(relation_ids), workspace)),
+            Statement(_ENTITY_EVIDENCE, (leading, to_json(entity_ids), workspace)),
+            Statement(_RELATION_EVIDENCE, (leading, to_json(relation_ids), workspace)),
         )
         return (
             [
                 EntityEvidence(
-                    id_, json.loads(names), json.loads(types), count, tuple(map(to_entity_mention, said or ())), version
+                    *(id_, json.loads(names), json.loads(types), count),
+                    *(tuple(starmap(EntityMention, said or ())), version),
                 )
                 for id_, names, types, count, version, said in entities
             ],
             [
                 RelationEvidence(
                     *(id_, source_id, target_id, json.loads(keywords), weight, count),
-                    *(tuple(map(to_relation_mention, said or ())), version),
+                    *(tuple(starmap(to_relation_mention, said or ())), version),
                 )
                 for id_, source_id, target_id, keywords, weight, count, version, said in relations
             ],
         )
-
-
-def _extraction(row: Row) -> Extraction:
-    """Return an extraction from the columns of `_EXTRACTIONS`."""
-    chunk_id, extractor, error, reply_keys, read, written, entities, relations, aliases = row
-    return Extraction(
-        chunk_id,
-        extractor,
-        tuple(map(to_entity_mention, entities or ())),
-        tuple(map(to_relation_mention, relations or ())),
-        error,
-        split_lines(reply_keys),
-        Usage(read, written),
-        aliases=tuple(AliasMention(chunk_id, *names) for names in aliases or ()),
-    )
 
 
 # Filters as conditions.
@@ -371,8 +361,6 @@ def _extraction(row: Row) -> Extraction:
 # A path becomes an SQL/JSON path in lax mode, which steps into lists as a filter does: one level at each key. A list at
 # the end of a path is looked into by `@>`, which holds between a list and each of its elements and between equal
 # scalars, types kept apart.
-
-_NUL, _REPLACEMENT = "\x00", "\ufffd"
 
 
 class PostgresDialect(Dialect):
@@ -403,7 +391,20 @@ class PostgresDialect(Dialect):
                 listed = "found @> ANY (SELECT jsonb_array_elements(%s::jsonb))"
                 return _any_of(column, path, listed, [_json(list(values))]) if values else ("false", [])
             case Range(path):
-                return _range(column, path, condition)
+                bounds = condition.bounds
+                is_text = all(isinstance(bound, str) for bound in bounds.values())
+                kind, value, cast = (
+                    ("string", "(item #>> '{}') COLLATE \"C\"", "%s")
+                    if is_text
+                    else ("number", "(item #>> '{}')::numeric", "%s::numeric")
+                )
+                tests = " AND ".join(f"{value} {COMPARISONS[name]} {cast}" for name in bounds)
+                # CASE keeps a text from being read as a number.
+                leaf = f"""EXISTS (SELECT 1 FROM jsonb_array_elements(
+                    CASE jsonb_typeof(found) WHEN 'array' THEN found ELSE jsonb_build_array(found) END) AS item
+                  WHERE CASE jsonb_typeof(item) WHEN '{kind}' THEN {tests} ELSE false END)"""
+                given = [_clean(bound) if isinstance(bound, str) else repr(bound) for bound in bounds.values()]
+                return _any_of(column, path, leaf, given) if bounds else ("false", [])
 
 
 DIALECT = PostgresDialect()
@@ -417,25 +418,12 @@ def _any_of(column: str, path: str, leaf: str, values: list[Any]) -> Condition:
     return f"{from_path} {leaf})", [_path(path), *values]
 
 
-def _range(column: str, path: str, range_: Range) -> Condition:
-    bounds = range_.bounds
-    if not bounds:
-        return ("false", [])
-    is_text = all(isinstance(bound, str) for bound in bounds.values())
-    kind, value = ("string", "(item #>> '{}') COLLATE \"C\"") if is_text else ("number", "(item #>> '{}')::numeric")
-    cast = "%s" if is_text else "%s::numeric"
-    tests = " AND ".join(f"{value} {COMPARISONS[name]} {cast}" for name in bounds)
-    # CASE keeps a text from being read as a number.
-    leaf = f"""EXISTS (SELECT 1 FROM jsonb_array_elements(
-                 CASE jsonb_typeof(found) WHEN 'array' THEN found ELSE jsonb_build_array(found) END) AS item
-               WHERE CASE jsonb_typeof(item) WHEN '{kind}' THEN {tests} ELSE false END)"""
-    given = [bound.replace(_NUL, _REPLACEMENT) if isinstance(bound, str) else repr(bound) for bound in bounds.values()]
-    return _any_of(column, path, leaf, given)
-
-
 def _path(path: str) -> str:
-    keys = (json.dumps(key.replace(_NUL, _REPLACEMENT), ensure_ascii=False) for key in path_keys(path))
-    return "$" + "".join(f".{key}" for key in keys)
+    return "$" + "".join(f".{json.dumps(_clean(key), ensure_ascii=False)}" for key in path_keys(path))
+
+
+def _clean(text: str) -> str:
+    return text.replace("\x00", "\ufffd")
 
 
 def _json(value: object) -> str:
@@ -465,27 +453,19 @@ _PUT_EXTRACTIONS = upsert(
     "chunk_id text, extractor text, error text, reply_keys text, input_tokens bigint, output_tokens bigint",
     key="chunk_id",
 )
-_ENTITY_MENTIONS = upsert(
-    "heliograph_entity_mention",
-    "entity_id text, rank bigint, chunk_id text, ordinal integer, name text, type text, description text, name_id text",
-    key="",
-)
-_RELATION_MENTIONS = upsert(
-    "heliograph_relation_mention",
-    "relation_id text, rank bigint, chunk_id text, ordinal integer, source text, target text, keywords json, "
-    "description text, weight double precision, source_id text, target_id text",
-    key="",
-)
-_ALIAS_MENTIONS = upsert("heliograph_alias_mention", "chunk_id text, ordinal integer, name text, alias text", key="")
-_ENTITY_EVIDENCE = upsert(
-    "heliograph_entity_evidence", "id text, names text, types text, mention_count integer", is_versioned=True
-)
-_RELATION_EVIDENCE = upsert(
-    "heliograph_relation_evidence",
-    "id text, source_id text, target_id text, keywords text, weight_millionths bigint, mention_count integer",
-    is_versioned=True,
-)
-_SAID_IN_CHUNKS = ("heliograph_entity_mention", "heliograph_relation_mention", "heliograph_alias_mention")
+_SAID_IN_CHUNKS = {
+    "heliograph_entity_mention": """entity_id text, rank bigint, chunk_id text, ordinal integer, name text, type text,
+      description text, name_id text""",
+    "heliograph_relation_mention": """relation_id text, rank bigint, chunk_id text, ordinal integer, source text,
+      target text, keywords json, description text, weight double precision, source_id text, target_id text""",
+    "heliograph_alias_mention": "chunk_id text, ordinal integer, name text, alias text",
+}
+_PUT_SAID = [upsert(table, columns, key="") for table, columns in _SAID_IN_CHUNKS.items()]
+_EVIDENCE = {
+    "heliograph_entity_evidence": "id text, names text, types text, mention_count integer",
+    "heliograph_relation_evidence": """id text, source_id text, target_id text, keywords text,
+      weight_millionths bigint, mention_count integer""",
+}
 
 
 def removal_statements(workspace: str, changeset: Changeset) -> Iterator[Statement]:
@@ -500,13 +480,22 @@ def removal_statements(workspace: str, changeset: Changeset) -> Iterator[Stateme
 def record_statements(workspace: str, changeset: Changeset, version: int) -> Iterator[Statement]:
     """Yield what writes the truth of a changeset, but its chunks."""
     if changeset.documents:
-        yield Statement(_DOCUMENTS, (workspace, to_json(map(_document, changeset.documents))))
+        written = ((item, document_values(item, datetime.isoformat)) for item in changeset.documents)
+        rows = (
+            values | {"metadata": dict(item.metadata), "metadata_text": values["metadata"]} for item, values in written
+        )
+        yield Statement(_DOCUMENTS, (workspace, to_json(rows)))
     if changeset.document_texts:
         yield Statement(_DOCUMENT_TEXTS, (workspace, to_json(changeset.document_texts)))
     yield from _deletion(workspace, "heliograph_document_text", "id", changeset.removed_texts)
     if changeset.extractions:
         yield from _extraction_statements(workspace, changeset.extractions)
-    yield from _evidence_statements(workspace, changeset, version)
+    evidence = (changeset.entity_evidence, changeset.relation_evidence)
+    for (table, columns), items in zip(_EVIDENCE.items(), evidence, strict=True):
+        names = column_names(columns)
+        if rows := [row_of(item, names) for item in items if item.mention_count]:
+            yield Statement(upsert(table, columns, is_versioned=True), (workspace, version, to_json(rows)))
+        yield from _deletion(workspace, table, "id", (item.id for item in items if not item.mention_count))
 
 
 def chunk_statements(workspace: str, changeset: Changeset, vector_type: int) -> Iterator[Statement]:
@@ -526,11 +515,6 @@ def _deletion(workspace: str, table: str, column: str, ids: Iterable[str]) -> It
         yield Statement(query, (workspace, to_json(wanted)))
 
 
-def _document(item: Document) -> dict[str, Any]:
-    values = document_values(item, datetime.isoformat)
-    return values | {"metadata": dict(item.metadata), "metadata_text": values["metadata"]}
-
-
 def chunk_row(item: Chunk) -> dict[str, Any]:
     """Return the columns of a chunk, but its workspace and its vector."""
     return dict(zip(CHUNK_NAMES, chunk_values(item).values(), strict=True))
@@ -539,97 +523,26 @@ def chunk_row(item: Chunk) -> dict[str, Any]:
 def _extraction_statements(workspace: str, extractions: Sequence[Extraction]) -> Iterator[Statement]:
     for table in _SAID_IN_CHUNKS:
         yield from _deletion(workspace, table, "chunk_id", (item.chunk_id for item in extractions))
-    yield Statement(_PUT_EXTRACTIONS, (workspace, to_json(map(_extraction_row, extractions))))
-    for query, rows in (
-        (_ENTITY_MENTIONS, [row for item in extractions for row in _entity_mentions(item)]),
-        (_RELATION_MENTIONS, [row for item in extractions for row in _relation_mentions(item)]),
-        (
-            _ALIAS_MENTIONS,
-            [
-                {"chunk_id": item.chunk_id, "ordinal": ordinal, "name": mention.name, "alias": mention.alias}
-                for item in extractions
-                for ordinal, mention in enumerate(item.aliases)
-            ],
-        ),
-    ):
-        if rows:
-            yield Statement(query, (workspace, to_json(rows)))
-
-
-def _extraction_row(item: Extraction) -> dict[str, Any]:
-    return {
-        "chunk_id": item.chunk_id,
-        "extractor": item.extractor,
-        "error": item.error,
-        "reply_keys": join_lines(item.reply_keys),
-        "input_tokens": item.usage.input_tokens,
-        "output_tokens": item.usage.output_tokens,
-    }
-
-
-def _entity_mentions(extraction: Extraction) -> Iterator[dict[str, Any]]:
-    for ordinal, item in enumerate(extraction.entities):
-        yield {
-            "entity_id": mention_entity_id(item),
-            "rank": item.rank,
-            "chunk_id": extraction.chunk_id,
-            "ordinal": ordinal,
-            "name": item.name,
-            "type": item.type,
-            "description": item.description,
-            "name_id": name_to_entity_id(item.name) if item.entity_id else None,
-        }
-
-
-def _relation_mentions(extraction: Extraction) -> Iterator[dict[str, Any]]:
-    for ordinal, item in enumerate(extraction.relations):
-        yield {
-            "relation_id": mention_relation_id(item),
-            "rank": item.rank,
-            "chunk_id": extraction.chunk_id,
-            "ordinal": ordinal,
-            "source": item.source,
-            "target": item.target,
-            "keywords": item.keywords,
-            "description": item.description,
-            "weight": item.weight,
-            "source_id": item.source_id,
-            "target_id": item.target_id,
-        }
-
-
-def _evidence_statements(workspace: str, changeset: Changeset, version: int) -> Iterator[Statement]:
-    entities = [
-        {
-            "id": item.id,
-            "names": encode(item.names),
-            "types": encode(item.types),
-            "mention_count": item.mention_count,
-        }
-        for item in changeset.entity_evidence
-        if item.mention_count
-    ]
-    if entities:
-        yield Statement(_ENTITY_EVIDENCE, (workspace, version, to_json(entities)))
-    relations = [
-        {
-            "id": item.id,
-            "source_id": item.source_id,
-            "target_id": item.target_id,
-            "keywords": encode(item.keywords),
-            "weight_millionths": item.weight_millionths,
-            "mention_count": item.mention_count,
-        }
-        for item in changeset.relation_evidence
-        if item.mention_count
-    ]
-    if relations:
-        yield Statement(_RELATION_EVIDENCE, (workspace, version, to_json(relations)))
-    for table, evidence in (
-        ("heliograph_entity_evidence", changeset.entity_evidence),
-        ("heliograph_relation_evidence", changeset.relation_evidence),
-    ):
-        yield from _deletion(workspace, table, "id", (item.id for item in evidence if not item.mention_count))
+    rows: list[dict[str, Any]] = []
+    entities: list[dict[str, Any]] = []
+    relations: list[dict[str, Any]] = []
+    aliases: list[dict[str, Any]] = []
+    for read in extractions:
+        tokens = {"input_tokens": read.usage.input_tokens, "output_tokens": read.usage.output_tokens}
+        rows.append(row_of(read, ("chunk_id", "extractor", "error", "reply_keys")) | tokens)
+        for ordinal, item in enumerate(read.entities):
+            name_id = name_to_entity_id(item.name) if item.entity_id else None
+            placed = {"entity_id": mention_entity_id(item), "name_id": name_id, "ordinal": ordinal}
+            entities.append({**row_of(item), **placed, "chunk_id": read.chunk_id})
+        for ordinal, item in enumerate(read.relations):
+            placed = {"relation_id": mention_relation_id(item), "ordinal": ordinal, "chunk_id": read.chunk_id}
+            relations.append({**row_of(item), **placed, "keywords": item.keywords})
+        for ordinal, item in enumerate(read.aliases):
+            aliases.append({**row_of(item), "ordinal": ordinal, "chunk_id": read.chunk_id})
+    yield Statement(_PUT_EXTRACTIONS, (workspace, to_json(rows)))
+    for query, said in zip(_PUT_SAID, (entities, relations, aliases), strict=True):
+        if said:
+            yield Statement(query, (workspace, to_json(said)))
 
 
 # Replies of models.

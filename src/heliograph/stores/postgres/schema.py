@@ -8,6 +8,8 @@ or indexed by vector: a changed row is a new row to PostgreSQL, in every index.
 
 from __future__ import annotations
 
+import re
+
 from heliograph.errors import SchemaMismatch
 from heliograph.stores.postgres.database import Session, Statement
 
@@ -223,33 +225,11 @@ MIGRATIONS = (_CREATE, _PROJECTIONS, _MADE, _POSTINGS, _NEXT_CONTENTS)
 
 LATEST_VERSION = len(MIGRATIONS)
 
-# All that hold contents of a workspace: not its own row, nor those who read its outbox.
-TABLES = (
-    "heliograph_document",
-    "heliograph_document_text",
-    "lightrag_chunks",
-    "lightrag_entities",
-    "lightrag_relationships",
-    "heliograph_next_vector",
-    "heliograph_extraction",
-    "heliograph_entity_mention",
-    "heliograph_relation_mention",
-    "heliograph_alias_mention",
-    "heliograph_entity_evidence",
-    "heliograph_relation_evidence",
-    "heliograph_entity",
-    "heliograph_degree",
-    "heliograph_relation",
-    "heliograph_entity_name",
-    "heliograph_chunks_terms",
-    "heliograph_entities_terms",
-    "heliograph_posting",
-    "heliograph_text_size",
-    "heliograph_curation",
-    "heliograph_curation_subject",
-    "heliograph_name_rules",
-    "heliograph_outbox",
-    "heliograph_reply",
+# All that hold contents of a workspace: not its own row, nor those who follow it or read its outbox.
+TABLES = tuple(
+    table
+    for table in re.findall(r"CREATE TABLE (\w+) \(\n  workspace ", "".join(MIGRATIONS))
+    if table not in ("heliograph_term", "heliograph_outbox_reader", "heliograph_projection")
 )
 
 
@@ -281,22 +261,18 @@ async def migrate(session: Session, label: str) -> None:
             await session.execute_script(MIGRATIONS[number])
             await session.execute_script(f"INSERT INTO heliograph_migration VALUES ({number + 1}, now())")
         await session.commit()
-    await _check_server(session, label)
+    query = "SELECT extversion, current_setting('server_encoding') FROM pg_extension WHERE extname = 'vector'"
+    ((installed, encoding),) = await session.fetch(query)
+    if tuple(int(part) for part in installed.split(".")[:2]) < _OLDEST_PGVECTOR:
+        raise SchemaMismatch(
+            f"the store {label!r} has pgvector {installed}, 0.8 or newer is needed; install it on the server and "
+            "ALTER EXTENSION vector UPDATE"
+        )
+    if encoding != "UTF8":
+        raise SchemaMismatch(f"the database {label!r} is in {encoding}, not UTF-8; make one with ENCODING 'UTF8'")
 
 
 async def _version(session: Session) -> int:
     if await session.fetch_value("SELECT to_regclass('heliograph_migration')") is None:
         return 0
     return int(await session.fetch_value("SELECT coalesce(max(number), 0) FROM heliograph_migration"))
-
-
-async def _check_server(session: Session, label: str) -> None:
-    query = "SELECT extversion, current_setting('server_encoding') FROM pg_extension WHERE extname = 'vector'"
-    ((version, encoding),) = await session.fetch(query)
-    if tuple(int(part) for part in version.split(".")[:2]) < _OLDEST_PGVECTOR:
-        raise SchemaMismatch(
-            f"the store {label!r} has pgvector {version}, 0.8 or newer is needed; install it on the server and "
-            "ALTER EXTENSION vector UPDATE"
-        )
-    if encoding != "UTF8":
-        raise SchemaMismatch(f"the database {label!r} is in {encoding}, not UTF-8; make one with ENCODING 'UTF8'")

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,20 +19,23 @@ from psycopg import sql
 from heliograph.errors import SchemaMismatch, StoreError
 from heliograph.stores.base import Hit, TextStore, VectorStore
 from heliograph.stores.bm25 import Question, Scores, inverse_frequency, score_rows, score_terms
-from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch
+from heliograph.stores.changeset import Changeset, Collection, TextEntry
 from heliograph.stores.postgres.database import (
     WANTED,
-    Connection,
     Database,
     Row,
     Session,
     Statement,
     Vector,
     Vectors,
+    comparison,
+    lock_key,
     read_vectors,
     to_json,
     translate_errors,
+    try_lock,
 )
+from heliograph.stores.rows import check_embedding
 
 # Writing vectors to PostgreSQL, within a commit; names beside them are read from the graph just written.
 #
@@ -45,18 +48,18 @@ VECTOR_TABLES = {
     Collection.RELATIONS: "lightrag_relationships",
 }
 _NEW = "ROWS FROM (json_array_elements_text(%s), unnest(%s::vector[])) AS new (id, embedding)"
-_CHUNKS = f"""UPDATE lightrag_chunks AS known SET embedding = new.embedding FROM {_NEW}
+_PUT_CHUNK_VECTORS = f"""UPDATE lightrag_chunks AS known SET embedding = new.embedding FROM {_NEW}
   WHERE known.workspace = %s AND known.id = new.id"""
 _TEXTS = """ROWS FROM (json_array_elements_text(%s), unnest(%s::vector[]), json_array_elements_text(%s))
   AS new (id, embedding, content)"""
-_ENTITIES = f"""
+_PUT_ENTITY_VECTORS = f"""
 INSERT INTO lightrag_entities (workspace, id, entity_name, content, embedding)
 SELECT %s, new.id, coalesce(entity.name, ''),
   coalesce(new.content, concat_ws(E'\\n', entity.name, entity.description)), new.embedding
 FROM {_TEXTS} LEFT JOIN heliograph_entity AS entity ON entity.workspace = %s AND entity.id = new.id
 ON CONFLICT (workspace, id) DO UPDATE SET entity_name = excluded.entity_name, content = excluded.content,
   embedding = excluded.embedding"""
-_RELATIONS = f"""
+_PUT_RELATION_VECTORS = f"""
 INSERT INTO lightrag_relationships (workspace, id, src_id, tgt_id, content, embedding)
 SELECT %s, new.id, coalesce(relation.source, ''), coalesce(relation.target, ''),
   coalesce(new.content, concat_ws(E'\\t', replace(relation.keywords, E'\\n', ','), relation.source, relation.target,
@@ -98,22 +101,16 @@ def vector_statements(workspace: str, changeset: Changeset, vector_type: int) ->
             # What another embedding made of them, if one is on its way in, is out of date.
             yield Statement(_FORGET_NEXT, (workspace, collection.value, to_json(changed)))
         if batch and batch.ids:
-            yield from _put(workspace, collection, batch, changeset, vector_type)
-
-
-def _put(
-    workspace: str, collection: Collection, batch: VectorBatch, changeset: Changeset, vector_type: int
-) -> Iterator[Statement]:
-    if collection is Collection.CHUNKS:
-        written = {chunk.id for chunk in changeset.chunks}
-        places = [place for place, id_ in enumerate(batch.ids) if id_ not in written]
-        if places:
-            ids, vectors = [batch.ids[place] for place in places], np.asarray(batch.vectors)[places]
-            yield Statement(_CHUNKS, (to_json(ids), Vectors(vectors, vector_type), workspace))
-        return
-    query = _ENTITIES if collection is Collection.ENTITIES else _RELATIONS
-    vectors = to_json(batch.ids), Vectors(batch.vectors, vector_type), to_json(batch.texts)
-    yield Statement(query, (workspace, *vectors, workspace))
+            if collection is not Collection.CHUNKS:
+                query = _PUT_ENTITY_VECTORS if collection is Collection.ENTITIES else _PUT_RELATION_VECTORS
+                vectors = to_json(batch.ids), Vectors(batch.vectors, vector_type), to_json(batch.texts)
+                yield Statement(query, (workspace, *vectors, workspace))
+                continue
+            # Those of chunks of the changeset were written with them.
+            written = {chunk.id for chunk in changeset.chunks}
+            if places := [place for place, id_ in enumerate(batch.ids) if id_ not in written]:
+                ids, vectors = [batch.ids[place] for place in places], np.asarray(batch.vectors)[places]
+                yield Statement(_PUT_CHUNK_VECTORS, (to_json(ids), Vectors(vectors, vector_type), workspace))
 
 
 # HNSW indexes: one per workspace and collection, built when there are enough vectors to be worth one.
@@ -181,7 +178,7 @@ class VectorIndexer:
         for collection in Collection:
             await self._try_to_build(collection)
         try:
-            await self.drop_stale()
+            await self.drop([index_name(self._database.workspace, item, self._dimension) for item in Collection])
         except StoreError as error:
             _LOGGER.warning("indexes of another embedding could not be dropped: %s", error)
 
@@ -204,27 +201,32 @@ class VectorIndexer:
         # One that was built with other options is built again.
         query = """SELECT indisvalid AND reloptions @> ARRAY(SELECT json_array_elements_text(%s)) FROM pg_index
                    JOIN pg_class ON pg_class.oid = indexrelid WHERE indexrelid = to_regclass(%s)"""
-        options = to_json(f"{option}={value}" for option, value in _OPTIONS.items())
-        rows = await self._database.fetch(query, (options, index_name(workspace, collection, self._dimension)))
+        wanted = to_json(f"{option}={value}" for option, value in _OPTIONS.items())
+        name = index_name(workspace, collection, self._dimension)
+        rows = await self._database.fetch(query, (wanted, name))
         if rows and rows[0][0]:
             return
         query = f"""SELECT count(*) FROM (SELECT 1 FROM {table}
                     WHERE workspace = %s AND vector_dims(embedding) = %s LIMIT %s) AS counted"""
         rows = await self._database.fetch(query, (workspace, self._dimension, _WORTH_AN_INDEX))
-        if rows[0][0] >= _WORTH_AN_INDEX:
-            async with self._database.own_connection() as connection:
-                with translate_errors(self._database.address.label):
-                    await self._build(connection, collection)
+        if rows[0][0] < _WORTH_AN_INDEX:
+            return
+        kind = indexed_type(self._dimension)
+        options = ", ".join(f"{option} = {value}" for option, value in _OPTIONS.items())
+        definition = f"""CREATE INDEX CONCURRENTLY {name} ON {table}
+          USING hnsw ((embedding::{kind}) {kind.partition("(")[0]}_ip_ops) WITH ({options})
+          WHERE workspace = {sql.Literal(workspace).as_string()} AND vector_dims(embedding) = {self._dimension}"""
+        async with self._database.own_connection() as connection:
+            with translate_errors(self._database.address.label):
+                if not await try_lock(connection, lock_key(name)):
+                    return  # Another process is at it.
+                # What is left of a build that was interrupted is of no use.
+                await connection.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}".encode())
+                await connection.execute(_BUILDING_MEMORY)
+                await connection.execute(definition.encode())
 
-    async def drop_stale(self) -> None:
-        """Drop indexes of this workspace for vectors of another length than its own."""
-        await self._drop([index_name(self._database.workspace, item, self._dimension) for item in Collection])
-
-    async def drop_all(self) -> None:
-        """Drop all indexes of this workspace, since refilling it without them takes a fraction of the time."""
-        await self._drop([])
-
-    async def _drop(self, kept: Sequence[str]) -> None:
+    async def drop(self, kept: Sequence[str] = ()) -> None:
+        """Drop the indexes of this workspace but some, as those for vectors of another length."""
         rows = await self._database.fetch(INDEXES, (index_patterns(self._database.workspace),))
         dropped = [name for (name,) in rows if name not in kept]
         if not dropped:
@@ -233,17 +235,6 @@ class VectorIndexer:
             with translate_errors(self._database.address.label):
                 for name in dropped:
                     await connection.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}".encode())
-
-    async def _build(self, connection: Connection, collection: Collection) -> None:
-        name = index_name(self._database.workspace, collection, self._dimension)
-        lock = int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)
-        rows = await (await connection.execute("SELECT pg_try_advisory_lock(%s::bigint)", (lock,))).fetchall()
-        if not rows[0][0]:
-            return  # Another process is at it.
-        # What is left of a build that was interrupted is of no use.
-        await connection.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}".encode())
-        await connection.execute(_BUILDING_MEMORY)
-        await connection.execute(_definition(name, self._database.workspace, collection, self._dimension).encode())
 
 
 def indexed_type(dimension: int) -> str:
@@ -260,14 +251,6 @@ def index_name(workspace: str, collection: Collection, dimension: int | None) ->
 def index_patterns(workspace: str) -> str:
     """Return the parameter of `INDEXES`."""
     return "{" + ",".join(f"{index_name(workspace, item, None)}%" for item in Collection) + "}"
-
-
-def _definition(name: str, workspace: str, collection: Collection, dimension: int) -> str:
-    kind = indexed_type(dimension)
-    options = ", ".join(f"{option} = {value}" for option, value in _OPTIONS.items())
-    return f"""CREATE INDEX CONCURRENTLY {name} ON {VECTOR_TABLES[collection]}
-      USING hnsw ((embedding::{kind}) {kind.partition("(")[0]}_ip_ops) WITH ({options})
-      WHERE workspace = {sql.Literal(workspace).as_string()} AND vector_dims(embedding) = {dimension}"""
 
 
 _CANDIDATES_PER_HIT = 4
@@ -325,8 +308,15 @@ class PostgresVectorStore(VectorStore):
     async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         if not ids:
             return {}
-        statement = stored_statement(self._database.workspace, collection, ids, is_home=self._is_home)
-        return to_vectors(await self._database.fetch(statement.query, statement.values), self._embedding)
+        workspace = self._database.workspace
+        space = (_AT_HOME if self._is_home else _ELSEWHERE).format(workspace=_literal(workspace))
+        query = _STORED.format(space=space, table=VECTOR_TABLES[collection])
+        rows = await self._database.fetch(query, (to_json(ids), workspace))
+        if rows:
+            check_embedding(tuple(rows[0][:2]), self._embedding)
+        stored = [(id_, vector) for *_, id_, vector in rows if id_ is not None]
+        matrix = read_vectors([vector for _, vector in stored]) if stored else ()
+        return dict(zip([id_ for id_, _ in stored], matrix, strict=True))
 
     async def rank(
         self, collection: Collection, vector: NDArray[np.float32], ids: Sequence[str], limit: int
@@ -371,47 +361,20 @@ def nearest_statement(
     return Statement(query, (value, *among, value, wanted, min_score, limit), is_planned_anew=True)
 
 
-def stored_statement(workspace: str, collection: Collection, ids: Sequence[str], *, is_home: bool = True) -> Statement:
-    """Return the statement that reads stored vectors; for `to_vectors`."""
-    space = (_AT_HOME if is_home else _ELSEWHERE).format(workspace=_literal(workspace))
-    return Statement(_STORED.format(space=space, table=VECTOR_TABLES[collection]), (to_json(ids), workspace))
-
-
 def to_hits(rows: Sequence[Row], embedding: tuple[str, int]) -> list[Hit]:
     """Return the hits of `nearest_statement`.
 
     Raises:
         SchemaMismatch: The workspace is of another embedding than it was opened with.
     """
-    _check_embedding(rows, embedding)
+    if rows:
+        # A question that began before the switch to another embedding must not be compared with vectors made after it.
+        check_embedding(tuple(rows[0][:2]), embedding)
     return [Hit(id_, score) for *_, id_, score in rows if id_ is not None]
-
-
-def to_vectors(rows: Sequence[Row], embedding: tuple[str, int]) -> dict[str, NDArray[np.float32]]:
-    """Return the vectors of `stored_statement`.
-
-    Raises:
-        SchemaMismatch: The workspace is of another embedding than it was opened with.
-    """
-    _check_embedding(rows, embedding)
-    stored = [(id_, vector) for *_, id_, vector in rows if id_ is not None]
-    if not stored:
-        return {}
-    matrix = read_vectors([vector for _, vector in stored])
-    return dict(zip([id_ for id_, _ in stored], matrix, strict=True))
 
 
 def _literal(text: str) -> str:
     return sql.Literal(text).as_string().replace("%", "%%")
-
-
-def _check_embedding(rows: Sequence[Row], expected: tuple[str, int]) -> None:
-    # A question that began before the switch to another embedding must not be compared with vectors made after it.
-    if rows and tuple(rows[0][:2]) != expected:
-        raise SchemaMismatch(
-            f"the store was embedded anew with {tuple(rows[0][:2])!r} since it was opened with {expected!r}; "
-            "configure that embedding and open the store again"
-        )
 
 
 # Writing full text to PostgreSQL, within a commit, and counting what BM25 needs.
@@ -464,10 +427,6 @@ WITH put AS (
 INSERT INTO heliograph_text_size AS known (workspace, collection, rows, terms) SELECT %s, %s, rows, terms FROM sums
 ON CONFLICT (workspace, collection) DO UPDATE SET rows = known.rows + excluded.rows,
   terms = known.terms + excluded.terms"""
-_OTHER = """
-SELECT new.id FROM json_to_recordset(%s) AS new (id text, terms text, length integer)
-LEFT JOIN {table} AS kept ON kept.workspace = %s AND kept.id = new.id
-WHERE (kept.terms, kept.length) IS DISTINCT FROM (new.terms, new.length)"""
 
 
 def mark(terms: Sequence[str]) -> str:
@@ -492,7 +451,8 @@ def text_comparisons(workspace: str, texts: Mapping[Collection, Sequence[TextEnt
     """Yield what finds the ids whose terms are not kept as these are."""
     for collection, table in TERMS_TABLES.items():
         if entries := texts.get(collection, ()):
-            yield Statement(_OTHER.format(table=table), (to_json(map(_row, entries)), workspace))
+            query = comparison(table, "id text, terms text, length integer")
+            yield Statement(query, (to_json(map(_row, entries)), workspace))
 
 
 def _row(entry: TextEntry) -> dict[str, Any]:
@@ -549,7 +509,7 @@ class PostgresTextStore(TextStore):
 
     async def search(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
         """A question is cut at 256 distinct terms."""
-        return await search_terms(self._database.fetch, self._database.workspace, collection, terms, limit)
+        return await search_terms(self._database, collection, terms, limit)
 
     async def find_phrases(
         self, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
@@ -558,21 +518,11 @@ class PostgresTextStore(TextStore):
 
         Terms of a phrase after the 256th are not looked for.
         """
-        return await find_phrases(self._database.fetch, self._database.workspace, collection, phrases, limit)
-
-
-class Fetch(Protocol):
-    """Runs one statement; `Database.fetch` or `Session.fetch`."""
-
-    def __call__(
-        self, query: str, values: Sequence[Any] = (), *, is_planned_anew: bool = False
-    ) -> Awaitable[list[Row]]:
-        """Return its rows."""
-        ...
+        return await find_phrases(self._database, collection, phrases, limit)
 
 
 async def search_terms(
-    fetch: Fetch, workspace: str, collection: Collection, terms: Sequence[str], limit: int
+    database: Database | Session, collection: Collection, terms: Sequence[str], limit: int
 ) -> list[Hit]:
     """Return the best rows that hold any of the terms, as `TextStore.search` does."""
     wanted = list(dict.fromkeys(terms))[:_MAX_TERMS]
@@ -581,7 +531,7 @@ async def search_terms(
     hits, is_whole = list[Hit](), False
     for most in _MOST_RECORDS:
         for _ in range(_TRIES):
-            hits, is_whole, has_moved = await _rank(fetch, workspace, collection, wanted, limit, most)
+            hits, is_whole, has_moved = await _rank(database, collection, wanted, limit, most)
             if not has_moved:
                 break
         if len(hits) >= limit or is_whole:
@@ -590,11 +540,12 @@ async def search_terms(
 
 
 async def _rank(
-    fetch: Fetch, workspace: str, collection: Collection, terms: Sequence[str], limit: int, most: int
+    database: Database | Session, collection: Collection, terms: Sequence[str], limit: int, most: int
 ) -> tuple[list[Hit], bool, bool]:
     """Return hits from so many records, whether all records were read, and whether a row went meanwhile."""
+    workspace = database.workspace
     of = workspace, collection.value
-    rows = await fetch(_FIND, (*of, to_json(terms), most, *of), is_planned_anew=True)
+    rows = await database.fetch(_FIND, (*of, to_json(terms), most, *of), is_planned_anew=True)
     frequencies: dict[str, int] = {term: count for _, _, term, count, _ in rows if term is not None}
     if not frequencies:
         return [], True, False
@@ -610,7 +561,7 @@ async def _rank(
     )
 
     def score() -> Scores:
-        return score_rows(question, [_records(parts) for parts in segments.values()])
+        return score_rows(question, list(map(_records, segments.values())))
 
     read = sum(frequencies[term] for term, parts in segments.items() if parts)
     is_whole = read == sum(frequencies.values())
@@ -619,7 +570,7 @@ async def _rank(
     best = scores.best(count)
     numbers = best.numbers[: count + _MOST_EQUALS].tolist()
     query = _NAMES.format(table=TERMS_TABLES[collection], terms="NULL" if is_whole else "terms")
-    named = {number: (id_, held) for number, id_, held in await fetch(query, (workspace, to_json(numbers)))}
+    named = {number: (id_, held) for number, id_, held in await database.fetch(query, (workspace, to_json(numbers)))}
     hits = [
         Hit(named[number][0], score if is_whole else score_terms(question, named[number][1].encode().split()))
         for number, score in zip(numbers, best.scores.tolist(), strict=False)
@@ -636,7 +587,7 @@ def _records(segments: Sequence[bytes]) -> NDArray[np.int64]:
 
 
 async def find_phrases(
-    fetch: Fetch, workspace: str, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
+    database: Database | Session, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
 ) -> list[list[str]]:
     """Return, per phrase, the first rows that hold it, as `TextStore.find_phrases` does; all phrases in one trip."""
     found: list[list[str]] = [[] for _ in phrases]
@@ -644,14 +595,12 @@ async def find_phrases(
     if not places or limit < 1 or collection not in TERMS_TABLES:
         return found
     cut = ([*phrases[place]][:_MAX_TERMS] for place in places)
-    rows = to_json({"query": " & ".join(map(_quote, phrase)), "needle": mark(phrase)} for phrase in cut)
+    quoted = {term: term.replace("\\", "\\\\").replace("'", "''") for phrase in phrases for term in phrase}
+    rows = to_json(
+        {"query": " & ".join(f"'{quoted[term]}'" for term in phrase), "needle": mark(phrase)} for phrase in cut
+    )
     query = _PHRASES.format(table=TERMS_TABLES[collection])
-    values = rows, workspace, max(limit, _MOST_PHRASE_ROWS), limit
-    for place, id_ in await fetch(query, values, is_planned_anew=True):
+    values = rows, database.workspace, max(limit, _MOST_PHRASE_ROWS), limit
+    for place, id_ in await database.fetch(query, values, is_planned_anew=True):
         found[places[place - 1]].append(id_)
     return found
-
-
-def _quote(term: str) -> str:
-    escaped = term.replace("\\", "\\\\").replace("'", "''")
-    return f"'{escaped}'"

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from itertools import chain
+from functools import partial
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +29,7 @@ from heliograph.errors import (
 from heliograph.filters import Filter
 from heliograph.models import DocumentStatus, EntityMention, RelationMention, Stats
 from heliograph.settings import StoreSettings
-from heliograph.stores.base import (
-    Fold,
-    Inspection,
-    Reembedding,
-    ScanKind,
-    Store,
-    StoreView,
-)
+from heliograph.stores.base import Fold, Inspection, Reembedding, ScanKind, Store, StoreView
 from heliograph.stores.changeset import (
     Changeset,
     Collection,
@@ -52,7 +46,6 @@ from heliograph.stores.postgres.database import (
     WANTED,
     Address,
     Database,
-    Row,
     Session,
     Statement,
     Vectors,
@@ -60,7 +53,6 @@ from heliograph.stores.postgres.database import (
     connect,
     parse_address,
     read_vectors,
-    to_entity_mention,
     to_json,
     to_relation_mention,
     translate_errors,
@@ -94,6 +86,7 @@ from heliograph.stores.postgres.search import (
 )
 from heliograph.stores.postgres.view import PostgresReader, PostgresScope
 from heliograph.stores.registry import projection_urls
+from heliograph.stores.rows import check_embedding
 from heliograph.stores.view import FilteredView, ScopeMemory
 
 # The outbox: one row per thing that changed, under the version of its last change.
@@ -163,18 +156,7 @@ class PostgresOutbox(Outbox):
         await self._database.execute(*begin, *reset_statements(workspace))
 
     def lock(self, reader: str) -> AbstractAsyncContextManager[bool]:
-        return self._lock(reader)
-
-    @asynccontextmanager
-    async def _lock(self, reader: str) -> AsyncGenerator[bool]:
-        async with try_advisory_lock(self._database, f"outbox {reader}") as is_held:
-            yield is_held
-
-
-def outbox_statements(workspace: str, changeset: Changeset, version: int) -> Iterator[Statement]:
-    """Yield what notes the changes of a changeset that is committed as `version`; for workspaces with readers."""
-    changed = {kind.value: list(ids) for kind, ids in changed_ids(changeset).items()}
-    yield Statement(_NOTE, (workspace, version, to_json(changed)))
+        return try_advisory_lock(self._database, f"outbox {reader}")
 
 
 def reset_statements(workspace: str) -> Iterator[Statement]:
@@ -231,7 +213,7 @@ class PostgresReembedding(Reembedding):
                 return
             await session.commit(Statement(_NEXT_DROP, (workspace,)), Statement(_BEGIN, (*wanted, workspace)))
 
-        await self._database.write(work)
+        await self._database.run(work)
         self._begun = wanted
 
     async def find_pending(self, collection: Collection, after: str, limit: int) -> list[str]:
@@ -253,7 +235,7 @@ class PostgresReembedding(Reembedding):
             self._check((await _lock(session))[0])
             await session.commit(Statement(query, (workspace, collection.value, *vectors, workspace)))
 
-        await self._database.write(work)
+        await self._database.run(work)
 
     async def finish(self) -> int:
         """Indexes of the new vectors are built before it returns."""
@@ -276,7 +258,7 @@ class PostgresReembedding(Reembedding):
             await session.commit(*statements, *done, *reset_statements(workspace))
             return version + 1
 
-        version = await self._database.write(work)
+        version = await self._database.run(work)
         if self._begun is not None:
             await VectorIndexer(self._database, self._begun[1]).renew()
         self._begun = None
@@ -325,7 +307,7 @@ DEGREE_FAULTS = {
 _FAULTS = {
     "{} texts belong to no document": """
       SELECT count(*) FROM heliograph_document_text AS text WHERE workspace = %s AND NOT EXISTS (
-        SELECT 1 FROM heliograph_document AS other WHERE other.workspace = text.workspace AND other.id = text.id)""",
+        SELECT 1 FROM heliograph_document AS other WHERE other.workspace = text.workspace AND other.id = text.id)"""
 }
 _WRONG_TERMS = """
 SELECT count(DISTINCT term) FROM (
@@ -378,13 +360,8 @@ async def find_faults(database: Database, checks: Mapping[str, str] | None = Non
     return faults
 
 
-def repair_statements(workspace: str) -> Iterator[Statement]:
-    """Yield what puts right what follows from the rest."""
-    for query in _repairs():
-        yield Statement(query, (workspace,) * query.count("%s"))
-
-
 def _repairs() -> Iterator[str]:
+    """Yield what puts right what follows from the rest; the workspace is the only parameter."""
     # No commit comes between: each begins by this lock.
     yield "SELECT 1 FROM heliograph_workspace WHERE name = %s FOR UPDATE"
     yield "DELETE FROM heliograph_degree WHERE workspace = %s"
@@ -456,8 +433,8 @@ class PostgresInspection(Inspection):
             Statement(_RELATION_MENTIONS, (*of, to_json(relation_ids))),
         )
         return (
-            {id_: list(map(to_entity_mention, said)) for id_, said in entities if said},
-            {id_: list(map(to_relation_mention, said)) for id_, said in relations if said},
+            {id_: list(starmap(EntityMention, said)) for id_, said in entities if said},
+            {id_: list(starmap(to_relation_mention, said)) for id_, said in relations if said},
         )
 
     async def digest_texts(self, collection: Collection) -> dict[str, int]:
@@ -474,43 +451,12 @@ class PostgresInspection(Inspection):
         return await find_faults(self._database)
 
     async def repair(self) -> None:
-        await self._database.execute(*repair_statements(self._database.workspace))
+        workspace = self._database.workspace
+        repairs = (Statement(query, (workspace,) * query.count("%s")) for query in _repairs())
+        await self._database.execute(*repairs)
 
 
 _RAISE = "UPDATE heliograph_workspace SET data_version = data_version + 1 WHERE name = %s RETURNING data_version"
-
-
-async def clear(database: Database) -> int:
-    """Delete all of a workspace but what says how it was made; return the new data version."""
-
-    async def work(session: Session) -> int:
-        _, ((version,),) = await session.run(Statement("BEGIN"), Statement(_RAISE, (session.workspace,)))
-        deletions = (Statement(f"DELETE FROM {table} WHERE workspace = %s", (session.workspace,)) for table in TABLES)
-        await session.commit(*deletions, *reset_statements(session.workspace))
-        return int(version)
-
-    return await database.write(work)
-
-
-async def vacuum(database: Database, timeout_seconds: float) -> None:
-    """Rewrite all tables, of every workspace, without deleted rows.
-
-    One table after the other is locked while it is written; whoever reads or writes it waits.
-
-    Raises:
-        StoreUnavailable: Somebody kept using a table for longer than `timeout_seconds`.
-    """
-    await database.execute(
-        Statement("DELETE FROM heliograph_posting WHERE records = '{}' AND workspace = %s", (database.workspace,))
-    )
-    async with database.own_connection() as connection:
-        with translate_errors(database.address.label):
-            milliseconds = str(int(timeout_seconds * 1000))
-            await connection.execute("SELECT set_config('lock_timeout', %s, false)", (milliseconds,))
-            for table in TABLES:
-                await connection.execute(f"VACUUM (FULL, ANALYZE) {table}".encode())
-
-
 _NEW = """INSERT INTO heliograph_workspace (name, embedding_name, embedding_dimension)
   SELECT name, embedding_name, embedding_dimension::integer FROM (VALUES (%s, %s, %s))
     AS new (name, embedding_name, embedding_dimension)
@@ -534,8 +480,6 @@ _COUNTED = ("heliograph_document", "lightrag_chunks", "heliograph_entity", "heli
 
 # One commit: lock the workspace, compare what the changeset expects, write all of it.
 
-CommitSettings = tuple[float, bool]
-
 _LIMITS = "SELECT set_config('lock_timeout', %s, true), set_config('synchronous_commit', %s, true)"
 _LOCK_VERSION = """SELECT data_version, embedding_name, embedding_dimension FROM heliograph_workspace WHERE name = %s
   FOR UPDATE"""
@@ -556,99 +500,12 @@ WHERE coalesce(document.content_hash, '') <> wanted.value LIMIT 1"""
 _RAISE_VERSION = "UPDATE heliograph_workspace SET data_version = %s WHERE name = %s"
 
 
-async def commit(
-    session: Session, changeset: Changeset, embedding: tuple[str, int], vector_type: int, settings: CommitSettings
-) -> int:
-    """Apply a changeset; return the new data version.
-
-    Args:
-        session: Outside a transaction.
-        changeset: What changes.
-        embedding: What the workspace was opened with.
-        vector_type: The type id of vectors.
-        settings: Seconds to wait for another commit, and whether the new state must survive a crash of the server.
-
-    Raises:
-        StaleChangesetError: Something that it was computed from has changed; nothing was applied.
-        SchemaMismatch: The workspace is of another embedding than it was opened with.
-        StoreUnavailable: It was removed since then.
-        psycopg.Error: The server failed, or somebody else has held the workspace for too long.
-    """
-    check_dimensions(changeset, embedding[1])
-    workspace = session.workspace
-    checks = list(_checks(workspace, changeset))
-    begin = (
-        Statement("BEGIN"),
-        _limits(settings),
-        Statement(_LOCK_VERSION, (workspace,)),
-        Statement(_HAS_READERS, (workspace,)),
-    )
-    _, _, locked, ((has_readers,),), *stale = await session.run(*begin, *(query for _, query in checks))
-    version = _locked_version(locked, embedding) + 1
-    for (said, _), rows in zip(checks, stale, strict=True):
-        if rows:
-            raise StaleChangesetError(f"{said.format(rows[0][0])} changed since it was read; read it and try again")
-    if changeset.expected_version not in (None, version - 1):
-        raise StaleChangesetError("something was committed since the changeset was computed; compute it again")
-    noted = outbox_statements(workspace, changeset, version) if has_readers else ()
-    await session.commit(*_statements(workspace, changeset, version, vector_type), *noted)
-    return version
-
-
-def _limits(settings: CommitSettings) -> Statement:
-    timeout_seconds, is_durable = settings
-    # 0 would mean to wait for ever.
-    milliseconds = max(1, int(timeout_seconds * 1000))
-    return Statement(_LIMITS, (str(milliseconds), "on" if is_durable else "off"))
-
-
-def _checks(workspace: str, changeset: Changeset) -> Iterator[tuple[str, Statement]]:
-    if changeset.expected:
-        values = to_json(changeset.expected), workspace, workspace
-        yield "the evidence of {!r} has", Statement(_STALE_EVIDENCE, values)
-    if changeset.expected_rules:
-        yield "the rules of the name {!r} have", Statement(_STALE_RULES, (to_json(changeset.expected_rules), workspace))
-    if changeset.expected_documents:
-        values = to_json(changeset.expected_documents), workspace
-        yield "the document {!r} has", Statement(_STALE_DOCUMENTS, values)
-
-
-def _locked_version(locked: Sequence[Row], embedding: tuple[str, int]) -> int:
-    if not locked:
-        raise StoreUnavailable("the workspace was removed since it was opened; open it again")
-    ((version, *stored),) = locked
-    if tuple(stored) != embedding:
-        raise SchemaMismatch(
-            f"the store was embedded anew with {tuple(stored)!r} since it was opened with {embedding!r}; "
-            "configure that embedding and open the store again"
-        )
-    return int(version)
-
-
-def _statements(workspace: str, changeset: Changeset, version: int, vector_type: int) -> Iterator[Statement]:
-    # Removals first, so that a changeset may replace what it removes; vectors last, beside which stands what the graph
-    # says.
-    return chain(
-        (Statement(_RAISE_VERSION, (version, workspace)),),
-        removal_statements(workspace, changeset),
-        record_statements(workspace, changeset, version),
-        chunk_statements(workspace, changeset, vector_type),
-        curation_statements(workspace, changeset, version),
-        graph_statements(workspace, changeset),
-        name_statements(workspace, changeset),
-        vector_statements(workspace, changeset, vector_type),
-        text_statements(workspace, changeset),
-        reply_statements(workspace, changeset),
-    )
-
-
 class PostgresStore(Store):
     """One workspace in a database that may hold many."""
 
     def __init__(self, database: Database, embedding: tuple[str, int], settings: StoreSettings, server: str) -> None:
         self._database = database
-        self._embedding = embedding
-        self.embedding = embedding
+        self._embedding = self.embedding = embedding
         self._timeout_seconds = settings.write_timeout_seconds
         self._is_durable = settings.durability == "full"
         self._server = server
@@ -694,13 +551,67 @@ class PostgresStore(Store):
         return cls(database, found, settings, server)
 
     async def apply(self, changeset: Changeset) -> int:
-        settings = self._timeout_seconds, self._is_durable
-        vector_type = self._database.vector_type
-        version = await self._database.write(
-            lambda session: commit(session, changeset, self._embedding, vector_type, settings)
-        )
+        version = await self._database.run(partial(self._commit, changeset))
         self._scopes.note(version, changeset, {})
         await self._indexer.note(changeset)
+        return version
+
+    async def _commit(self, changeset: Changeset, session: Session) -> int:
+        """Apply a changeset; return the new data version.
+
+        Raises:
+            StaleChangesetError: Something that it was computed from has changed; nothing was applied.
+            SchemaMismatch: The workspace is of another embedding than it was opened with.
+            StoreUnavailable: It was removed since then.
+            psycopg.Error: The server failed, or somebody else has held the workspace for too long.
+        """
+        check_dimensions(changeset, self._embedding[1])
+        workspace, vector_type = session.workspace, self._database.vector_type
+        checks = [
+            (said, Statement(query, (to_json(expected), *[workspace] * (query.count("%s") - 1))))
+            for said, query, expected in (
+                ("the evidence of {!r} has", _STALE_EVIDENCE, changeset.expected),
+                ("the rules of the name {!r} have", _STALE_RULES, changeset.expected_rules),
+                ("the document {!r} has", _STALE_DOCUMENTS, changeset.expected_documents),
+            )
+            if expected
+        ]
+        # 0 would mean to wait for ever.
+        milliseconds = max(1, int(self._timeout_seconds * 1000))
+        _, _, locked, ((has_readers,),), *stale = await session.run(
+            Statement("BEGIN"),
+            Statement(_LIMITS, (str(milliseconds), "on" if self._is_durable else "off")),
+            Statement(_LOCK_VERSION, (workspace,)),
+            Statement(_HAS_READERS, (workspace,)),
+            *(query for _, query in checks),
+        )
+        if not locked:
+            raise StoreUnavailable("the workspace was removed since it was opened; open it again")
+        ((known_version, *stored),) = locked
+        check_embedding(tuple(stored), self._embedding)
+        for (said, _), rows in zip(checks, stale, strict=True):
+            if rows:
+                raise StaleChangesetError(f"{said.format(rows[0][0])} changed since it was read; read it and try again")
+        if changeset.expected_version not in (None, known_version):
+            raise StaleChangesetError("something was committed since the changeset was computed; compute it again")
+        version = int(known_version) + 1
+        changed = {kind.value: list(ids) for kind, ids in changed_ids(changeset).items()} if has_readers else {}
+        noted = (Statement(_NOTE, (workspace, version, to_json(changed))),) if has_readers else ()
+        # Removals first, so that a changeset may replace what it removes; vectors after the graph, as what it says
+        # stands beside them.
+        await session.commit(
+            Statement(_RAISE_VERSION, (version, workspace)),
+            *removal_statements(workspace, changeset),
+            *record_statements(workspace, changeset, version),
+            *chunk_statements(workspace, changeset, vector_type),
+            *curation_statements(workspace, changeset, version),
+            *graph_statements(workspace, changeset),
+            *name_statements(workspace, changeset),
+            *vector_statements(workspace, changeset, vector_type),
+            *text_statements(workspace, changeset),
+            *reply_statements(workspace, changeset),
+            *noted,
+        )
         return version
 
     def view(self, filter_: Filter, fold: Fold) -> StoreView:
@@ -730,11 +641,31 @@ class PostgresStore(Store):
         await self._indexer.look()
 
     async def clear(self) -> int:
-        return await clear(self._database)
+
+        async def work(session: Session) -> int:
+            workspace = session.workspace
+            _, ((version,),) = await session.run(Statement("BEGIN"), Statement(_RAISE, (workspace,)))
+            deletions = (Statement(f"DELETE FROM {table} WHERE workspace = %s", (workspace,)) for table in TABLES)
+            await session.commit(*deletions, *reset_statements(workspace))
+            return int(version)
+
+        return await self._database.run(work)
 
     async def vacuum(self) -> None:
-        """Rewrites the tables of all workspaces, one after the other."""
-        await vacuum(self._database, self._timeout_seconds)
+        """Rewrites the tables of all workspaces, one after the other; whoever reads or writes one waits for it.
+
+        Raises:
+            StoreUnavailable: Somebody kept using a table for longer than `store.write_timeout_seconds`.
+        """
+        database = self._database
+        emptied = "DELETE FROM heliograph_posting WHERE records = '{}' AND workspace = %s"
+        await database.execute(Statement(emptied, (database.workspace,)))
+        async with database.own_connection() as connection:
+            with translate_errors(database.address.label):
+                milliseconds = str(int(self._timeout_seconds * 1000))
+                await connection.execute("SELECT set_config('lock_timeout', %s, false)", (milliseconds,))
+                for table in TABLES:
+                    await connection.execute(f"VACUUM (FULL, ANALYZE) {table}".encode())
         await self._indexer.renew()
 
     async def backup(self, path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from collections.abc import Collection as Some
 from dataclasses import dataclass
+from itertools import starmap
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -21,7 +22,6 @@ from heliograph.stores.postgres.database import (
     Row,
     Session,
     Statement,
-    to_entity_mention,
     to_json,
     to_relation_mention,
 )
@@ -81,11 +81,11 @@ WITH matching AS MATERIALIZED (
 _IN_CHUNKS = "JOIN allowed ON allowed.id = mention.chunk_id"
 _DOCUMENTS = "SELECT id, holder FROM matching ORDER BY id"
 _CHUNKS = "SELECT id FROM allowed"
-_ENTITIES = f"""SELECT entity.id FROM (
+_MATCHING_ENTITIES = f"""SELECT entity.id FROM (
     SELECT DISTINCT mention.entity_id FROM heliograph_entity_mention AS mention {_IN_CHUNKS}
     WHERE mention.workspace = %s
   ) AS said JOIN heliograph_entity AS entity ON entity.workspace = %s AND entity.id = said.entity_id"""
-_RELATIONS = f"""SELECT relation.id, relation.source_id, relation.target_id, said.millionths FROM (
+_MATCHING_RELATIONS = f"""SELECT relation.id, relation.source_id, relation.target_id, said.millionths FROM (
     SELECT mention.relation_id, sum(round(mention.weight * {MILLION}))::bigint AS millionths
     FROM heliograph_relation_mention AS mention {_IN_CHUNKS} WHERE mention.workspace = %s GROUP BY mention.relation_id
   ) AS said JOIN heliograph_relation AS relation ON relation.workspace = %s AND relation.id = said.relation_id"""
@@ -134,7 +134,7 @@ class PostgresReader(ScopedReader):
             vectors = PostgresVectorStore(session, self.embedding)
             return await work(PostgresReading(await make, self.fold, records, vectors, session, self))
 
-        return await self.database.read(run)
+        return await self.database.run(run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +155,11 @@ class PostgresReading(ScopedReading):
 
     async def read_entity_mentions(self, keys: Sequence[int]) -> Mapping[int, Said[EntityMention]]:
         rows = await self._said("entity", "entities", keys)
-        return {key: Said(moment, list(map(to_entity_mention, said))) for key, moment, said in rows}
+        return {key: Said(moment, list(starmap(EntityMention, said))) for key, moment, said in rows}
 
     async def read_relation_mentions(self, keys: Sequence[int]) -> Mapping[int, Said[RelationMention]]:
         rows = await self._said("relation", "relations", keys)
-        return {key: Said(moment, list(map(to_relation_mention, said))) for key, moment, said in rows}
+        return {key: Said(moment, list(starmap(to_relation_mention, said))) for key, moment, said in rows}
 
     async def find_nearest(
         self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
@@ -178,14 +178,14 @@ class PostgresReading(ScopedReading):
     async def find_texts(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
 
         async def find(count: int) -> list[Hit]:
-            return await search_terms(self.session.fetch, self.session.workspace, collection, terms, count)
+            return await search_terms(self.session, collection, terms, count)
 
         return await self._enough(find, collection, limit) if self.scope.ids[collection] else []
 
     async def find_phrases(
         self, collection: Collection, phrases: Sequence[Sequence[str]], most: int | None = None
     ) -> list[list[int]]:
-        stored = await find_phrases(self.session.fetch, self.session.workspace, collection, phrases, _ALL)
+        stored = await find_phrases(self.session, collection, phrases, _ALL)
         return [list((await self.find_keys(collection, ids)).values())[:most] for ids in stored]
 
     async def _said(self, kind: _Mentioned, plural: Kind, keys: Sequence[int]) -> list[Row]:
@@ -224,8 +224,8 @@ async def _make_scope(session: Session, filter_: Filter, version: int) -> Postgr
     documents, chunks, entities, relations = await session.run(
         _within(workspace, filter_, _DOCUMENTS),
         _within(workspace, filter_, _CHUNKS),
-        _within(workspace, filter_, _ENTITIES, workspace, workspace),
-        _within(workspace, filter_, _RELATIONS, workspace, workspace),
+        _within(workspace, filter_, _MATCHING_ENTITIES, workspace, workspace),
+        _within(workspace, filter_, _MATCHING_RELATIONS, workspace, workspace),
     )
     there = {id_: place for place, id_ in enumerate(sorted(id_ for (id_,) in entities))}
     whole = sorted(row for row in relations if row[1] in there and row[2] in there)

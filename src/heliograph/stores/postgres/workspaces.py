@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Any
 
 import psycopg
 
@@ -25,10 +26,7 @@ def find_workspaces(settings: StoreSettings) -> list[str]:
     Raises:
         StoreUnavailable: The server cannot be reached.
     """
-    with _connect(settings) as connection:
-        if connection is None:
-            return []
-        return [name for (name,) in connection.execute("SELECT name FROM heliograph_workspace ORDER BY name")]
+    return [name for (name,) in _fetch(settings, "SELECT name FROM heliograph_workspace ORDER BY name")]
 
 
 def workspace_identity(settings: StoreSettings) -> int | None:
@@ -37,12 +35,8 @@ def workspace_identity(settings: StoreSettings) -> int | None:
     Raises:
         StoreUnavailable: The server cannot be reached.
     """
-    with _connect(settings) as connection:
-        if connection is None:
-            return None
-        query = "SELECT made FROM heliograph_workspace WHERE name = %s"
-        row = connection.execute(query, (settings.workspace,)).fetchone()
-        return row[0] if row else None
+    rows = _fetch(settings, "SELECT made FROM heliograph_workspace WHERE name = %s", settings.workspace)
+    return rows[0][0] if rows else None
 
 
 def has_workspace(settings: StoreSettings) -> bool:
@@ -52,11 +46,8 @@ def has_workspace(settings: StoreSettings) -> bool:
 
 def may_have_waiting(settings: StoreSettings) -> bool:
     """Whether documents of the workspace wait to be processed; blocks, and raises as `workspace_identity`."""
-    with _connect(settings) as connection:
-        if connection is None:
-            return False
-        query = "SELECT 1 FROM heliograph_document WHERE workspace = %s AND status = ANY(%s) LIMIT 1"
-        return connection.execute(query, (settings.workspace, list(WAITING_STATUSES))).fetchone() is not None
+    query = "SELECT 1 FROM heliograph_document WHERE workspace = %s AND status = ANY(%s) LIMIT 1"
+    return bool(_fetch(settings, query, settings.workspace, list(WAITING_STATUSES)))
 
 
 def drop_workspace(settings: StoreSettings) -> None:
@@ -76,6 +67,12 @@ def drop_workspace(settings: StoreSettings) -> None:
             connection.execute(f"DELETE FROM {table} WHERE workspace = %s".encode(), (settings.workspace,))
         for (name,) in connection.execute(INDEXES, (index_patterns(settings.workspace),)).fetchall():
             connection.execute(f"DROP INDEX IF EXISTS {name}".encode())
+
+
+def _fetch(settings: StoreSettings, query: str, *values: object) -> list[tuple[Any, ...]]:
+    """Return the rows that a query gives; none if nothing was ever stored in the database."""
+    with _connect(settings) as connection:
+        return connection.execute(query.encode(), values).fetchall() if connection else []
 
 
 @contextmanager

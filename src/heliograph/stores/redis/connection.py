@@ -87,12 +87,7 @@ class RedisConnection:
     """
 
     def __init__(
-        self,
-        url: str,
-        workspace: str,
-        setting: str,
-        engine: str = "Redis",
-        timeout_seconds: float = _TIMEOUT_SECONDS,
+        self, url: str, workspace: str, setting: str, engine: str = "Redis", timeout_seconds: float = _TIMEOUT_SECONDS
     ) -> None:
         parts = urlsplit(url)
         try:
@@ -225,11 +220,9 @@ class RedisProjection(Projection):
     """One role of one workspace in Redis.
 
     Attributes:
-        role: Which, as `store.<role>_url` names it.
         suffix: Goes after the name of the workspace in keys, so that roles do not meet.
     """
 
-    role: str
     suffix: str = ""
 
     def __init__(self, connection: RedisConnection) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import collections.abc
 import json
+from collections.abc import Collection as Some
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
@@ -16,7 +16,7 @@ from heliograph.ids import relation_id
 from heliograph.models import Document, Entity, Relation
 from heliograph.stores.changeset import Collection, OutboxKind
 from heliograph.stores.graph import IncidentRelation
-from heliograph.stores.projection import GraphProjection, ProjectionChange
+from heliograph.stores.projection import GraphProjection, ProjectionChange, first_keyword
 from heliograph.stores.redis.connection import Command, RedisConnection, RedisProjection
 from heliograph.stores.rows import document_values
 
@@ -31,11 +31,6 @@ RELATION_FIELDS = (
     *("source", "target", "source_name", "target_name", "keywords"),
     *("description", "weight", "chunk_ids", "token_count", "created_at"),
 )
-
-
-def relation_type(relation: Relation) -> str:
-    """Return what a relation is called where it has one name: its first keyword."""
-    return relation.keywords[0] if relation.keywords else "related"
 
 
 def entity_hash(
@@ -66,7 +61,7 @@ def relation_hash(relation: Relation) -> dict[str, str]:
     """Return the fields of a relation; `source` and `target` are ids of entities."""
     return {
         "source": relation.source_id,
-        "relation": relation_type(relation),
+        "relation": first_keyword(relation),
         "target": relation.target_id,
         "weight": repr(relation.weight),
         "source_name": relation.source,
@@ -223,46 +218,13 @@ redis.call('DEL', p .. 'touched')
 """
 
 
-def relation_commands(prefix: str, removed: Sequence[str], relations: Sequence[Relation]) -> Iterator[Command]:
-    """Yield what takes relations away and puts others, whose ends become neighbours; `_RANK` has to follow."""
-    yield from _script(_UNLINK, prefix, removed, (item.id for item in relations))
-    for relation in relations:
-        yield _hash_command(f"{prefix}relation:{relation.id}", relation_hash(relation))
-    links = ((item.source_id, item.target_id, repr(item.weight), relation_type(item)) for item in relations)
-    if values := list(chain.from_iterable(links)):
-        yield "EVAL", _LINK, 0, prefix, *values
-
-
-def entity_commands(
-    prefix: str,
-    removed: Sequence[str],
-    entities: Sequence[Entity],
-    owner_ids: Mapping[str, str],
-    vectors: Mapping[str, NDArray[np.float32]],
-) -> Iterator[Command]:
-    """Yield what takes entities away and puts others; `_RANK` has to follow.
-
-    Args:
-        prefix: Of all keys of the workspace.
-        removed: Ids.
-        entities: Those to put.
-        owner_ids: Id of its document per chunk id that they name.
-        vectors: `(dimension,)` float32 per id, of those that are to show theirs.
-    """
-    yield from _script(_UNRANK, prefix, removed, (item.id for item in entities))
-    for entity in entities:
-        yield _hash_command(f"{prefix}entity:{entity.id}", entity_hash(entity, owner_ids, vectors.get(entity.id)))
-    if entities:
-        yield "SADD", f"{prefix}touched", *(item.id for item in entities)
-
-
 def _hash_command(key: str, fields: Mapping[str, str]) -> Command:
     return "HSET", key, *chain.from_iterable(fields.items())
 
 
-def _script(script: str, prefix: str, *ids: Iterable[str]) -> Iterator[Command]:
-    if wanted := list(chain(*ids)):
-        yield "EVAL", script, 0, prefix, *wanted
+def _script(script: str, prefix: str, *values: Iterable[str]) -> Iterator[Command]:
+    if given := list(chain(*values)):
+        yield "EVAL", script, 0, prefix, *given
 
 
 # Reading the graph of one workspace: entities, relations, and the ways between them.
@@ -374,7 +336,6 @@ class RedisGraphProjection(RedisProjection, GraphProjection):
     kinds = frozenset({OutboxKind.DOCUMENTS, OutboxKind.ENTITIES, OutboxKind.RELATIONS})
     needs_origins = True
     needs_vectors = True
-    role = "graph"
 
     async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
         rows = await read_hashes(self._connection, "entity", ids, ENTITY_FIELDS)
@@ -411,9 +372,7 @@ class RedisGraphProjection(RedisProjection, GraphProjection):
         ids = [relation_id(near, far) for near, far in zip(ends[::2], ends[1::2], strict=True)]
         return sorted(await self.get_relations(ids), key=lambda relation: (-relation.weight, relation.id))
 
-    async def find_steps(
-        self, nodes: collections.abc.Collection[str], limit: int | None
-    ) -> list[tuple[str, str, float]]:
+    async def find_steps(self, nodes: Some[str], limit: int | None) -> list[tuple[str, str, float]]:
         ordered = sorted(nodes)
         rows = await ask_packed(self._connection, _STEPS, ordered, "")
         steps = [
@@ -423,7 +382,7 @@ class RedisGraphProjection(RedisProjection, GraphProjection):
         ]
         return steps[:limit]
 
-    async def order_nodes(self, nodes: collections.abc.Collection[str], limit: int) -> list[str]:
+    async def order_nodes(self, nodes: Some[str], limit: int) -> list[str]:
         ids = list(nodes)
         rows = await read_hashes(self._connection, "entity", ids, ["name"])
         found = sorted((-int(row[1]), row[0], id_) for id_, row in zip(ids, rows, strict=True) if row)
@@ -441,9 +400,20 @@ class RedisGraphProjection(RedisProjection, GraphProjection):
         for document in change.documents:
             fields = document_hash(document, change.chunk_ids.get(document.id, ()))
             yield _hash_command(f"{prefix}doc:{document.id}", fields)
-        yield from relation_commands(prefix, gone[OutboxKind.RELATIONS], change.relations)
+        yield from _script(_UNLINK, prefix, gone[OutboxKind.RELATIONS], (item.id for item in change.relations))
+        for relation in change.relations:
+            yield _hash_command(f"{prefix}relation:{relation.id}", relation_hash(relation))
+        yield from _script(
+            *(_LINK, prefix),
+            *((item.source_id, item.target_id, repr(item.weight), first_keyword(item)) for item in change.relations),
+        )
         vectors = change.vectors.get(Collection.ENTITIES, {})
-        yield from entity_commands(prefix, gone[OutboxKind.ENTITIES], change.entities, change.owner_ids, vectors)
+        yield from _script(_UNRANK, prefix, gone[OutboxKind.ENTITIES], (item.id for item in change.entities))
+        for entity in change.entities:
+            fields = entity_hash(entity, change.owner_ids, vectors.get(entity.id))
+            yield _hash_command(f"{prefix}entity:{entity.id}", fields)
+        if change.entities:
+            yield "SADD", f"{prefix}touched", *(item.id for item in change.entities)
         yield "EVAL", _RANK, 0, prefix
         for kind, put in ((OutboxKind.DOCUMENTS, change.documents), (OutboxKind.RELATIONS, change.relations)):
             if gone[kind]:

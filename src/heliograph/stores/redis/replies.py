@@ -64,7 +64,6 @@ _ALL = 2_000_000_000
 class RedisCacheProjection(RedisProjection, CacheProjection):
     """Replies of one workspace by key, under a prefix of their own that ends in `cache:`."""
 
-    role = "cache"
     suffix = ":cache"
 
     async def get_reply(self, key: str) -> CachedReply | None:

@@ -14,7 +14,7 @@ import time
 import zlib
 from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Generator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -247,7 +247,12 @@ def check_path(path: Path) -> None:
 
 
 class Database:
-    """The connections to one file."""
+    """The connections to one file.
+
+    Attributes:
+        is_closed: Whether `close` has been called.
+        is_read_only: Whether nothing can be written, and `write` and `run_alone` always fail.
+    """
 
     def __init__(self, path: Path, write_timeout_seconds: float, durability: str) -> None:
         """Open the file, creating and migrating it as needed; blocks.
@@ -264,11 +269,17 @@ class Database:
         self.path = path
         self._mark = path.with_name(_MARK_NAME)
         self._marked = -1
-        _refuse_if_gone(path)
-        self._is_read_only = _is_read_only(path)
+        # No new one is made where one was, whose companions are still there.
+        if not path.exists() and (left := find_companions(path)):
+            raise StoreDamaged(
+                f"the store {str(path)!r} is gone, though what belongs to it is there "
+                f"({', '.join(found.name for found in left)}); put the file back, restore a backup ('heliograph "
+                "restore'), or remove the folder to begin anew"
+            )
+        self.is_read_only = path.exists() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
         self._timeout_milliseconds = int(write_timeout_seconds * 1000)
         self._synchronous = "FULL" if durability == "full" else "NORMAL"
-        self._closed = False
+        self.is_closed = False
         self._lock = threading.Lock()
         self._local = threading.local()
         self._connections: list[apsw.Connection] = []
@@ -282,29 +293,24 @@ class Database:
             except BaseException:
                 self._writer_connection.close()
                 raise
-        self._identity = _file_identity(self.path)
+        self._identity = file_identity(self.path)
         self._readers = ThreadPoolExecutor(_READERS, "heliograph-read")
         self._writer = ThreadPoolExecutor(1, "heliograph-write")
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether `close` has been called."""
-        return self._closed
-
-    @property
-    def is_read_only(self) -> bool:
-        """Whether nothing can be written, and `write` and `run_alone` always fail."""
-        return self._is_read_only
-
     def _prepare(self) -> None:
         connection = self._writer_connection
-        marked = _read_mark(self._mark)
+        # The data version that was committed last; 0 if that is not known.
+        marked = 0
+        with suppress(OSError):
+            found = _MARK.match(self._mark.read_bytes())
+            if found is not None and zlib.crc32(b"data version " + found[1]) == int(found[2], 16):
+                marked = int(found[1])
         if marked and not int(connection.pragma("application_id")) and not has_tables(connection):
             raise StoreDamaged(
                 f"the store {str(self.path)!r} is empty, and {marked} commits were made to it: it or its log, "
                 f"'{self.path.name}-wal', was removed or put back; restore a backup, or remove the folder to begin anew"
             )
-        if self._is_read_only:
+        if self.is_read_only:
             migrate(connection, str(self.path))
             self._check_checksums()
             return
@@ -321,7 +327,16 @@ class Database:
         connection.pragma("wal_autocheckpoint", _CHECKPOINT_PAGES)
         connection.pragma("journal_size_limit", _LOG_LIMIT_BYTES)
         if (lost := marked - data_version(connection)) > 0:
-            self._note_lost(lost)
+            _LOGGER.warning(
+                "the last %d commits to %r are gone: its log was removed or damaged, or an earlier copy was put back; "
+                "index again what they brought, and run 'heliograph check --repair'",
+                *(lost, str(self.path)),
+            )
+            with transaction(connection):
+                connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (LOST_COMMITS, lost))
+                # Their files may hold what is gone.
+                connection.execute("UPDATE accelerator SET version = 0")
+            self._note_version(connection)
 
     def _says_checked(self) -> bool:
         query = "SELECT value FROM meta WHERE name = ?"
@@ -330,7 +345,7 @@ class Database:
     def _check_checksums(self) -> None:
         """See that pages are compared with their checksums if they have any, by the connection of the writer."""
         if has_checksums(self.path):
-            if not self._is_read_only and not self._says_checked():
+            if not self.is_read_only and not self._says_checked():
                 self._writer_connection.execute("INSERT OR REPLACE INTO meta VALUES (?, 1)", (_CHECKED,))
             if not int(self._writer_connection.pragma("checksum_verification")):
                 # It was opened before the first page was in the file, which says so.
@@ -339,20 +354,6 @@ class Database:
                 self._writer_connection = self._connect(_WRITER_CACHE_KIB)
         elif self._says_checked():
             raise StoreDamaged(f"the store {str(self.path)!r} failed: its first page is damaged; restore a backup")
-
-    def _note_lost(self, count: int) -> None:
-        _LOGGER.warning(
-            "the last %d commits to %r are gone: its log was removed or damaged, or an earlier copy was put back; "
-            "index again what they brought, and run 'heliograph check --repair'",
-            *(count, str(self.path)),
-        )
-        connection = self._writer_connection
-        connection.execute("BEGIN IMMEDIATE")
-        connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (LOST_COMMITS, count))
-        # Their files may hold what is gone.
-        connection.execute("UPDATE accelerator SET version = 0")
-        connection.execute("COMMIT")
-        self._note_version(connection)
 
     def _note_version(self, connection: apsw.Connection) -> None:
         """Write the data version beside the file, where it outlives the log."""
@@ -383,7 +384,7 @@ class Database:
 
     def open_connection(self) -> apsw.Connection:
         """Return one more connection, which the caller closes; blocks, and raises what apsw does."""
-        if not self._is_read_only:
+        if not self.is_read_only:
             return apsw.Connection(str(self.path), vfs=VFS, statementcachesize=200)
         return open_to_read(self.path)
 
@@ -463,7 +464,7 @@ class Database:
 
         def run() -> T:
             result = self._in_transaction(write, "BEGIN IMMEDIATE", lambda: self._writer_connection)
-            if _file_identity(self.path) != self._identity:
+            if file_identity(self.path) != self._identity:
                 # Nothing is acknowledged that was written into a file that another process has removed meanwhile.
                 raise StoreUnavailable(f"the store {str(self.path)!r} was removed while it was open; open it again")
             with translate_errors(self.path):
@@ -494,14 +495,14 @@ class Database:
                 finally:
                     connection.close()
 
-        if self._closed:
+        if self.is_closed:
             raise StoreUnavailable(f"the store {str(self.path)!r} is closed; open it again")
         return await asyncio.to_thread(run)
 
     async def replace(self, work: Callable[[Path], T]) -> T:
         """Run `work`, which may put another file in the place of this one; meanwhile this is closed for everybody."""
         self._refuse_if_read_only()
-        self._closed = True
+        self.is_closed = True
 
         def run() -> T:
             self._close()
@@ -511,19 +512,19 @@ class Database:
                     return work(self.path)
             finally:
                 self._start()
-                self._closed = False
+                self.is_closed = False
 
         return await asyncio.to_thread(run)
 
     def _refuse_if_read_only(self) -> None:
-        if self._is_read_only:
+        if self.is_read_only:
             raise StoreUnavailable(
                 f"the store {str(self.path)!r} was opened for reading only, since it or its folder cannot be written; "
                 "check permissions, or copy the folder to where it can be"
             )
 
     async def _submit(self, executor: ThreadPoolExecutor, work: Callable[[], T]) -> T:
-        if self._closed:
+        if self.is_closed:
             raise StoreUnavailable(f"the store {str(self.path)!r} is closed; open it again")
         return await asyncio.get_running_loop().run_in_executor(executor, work)
 
@@ -537,9 +538,9 @@ class Database:
 
     async def close(self) -> None:
         """Wait for running calls, fold the log into the file and close."""
-        if self._closed:
+        if self.is_closed:
             return
-        self._closed = True
+        self.is_closed = True
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
@@ -550,28 +551,13 @@ class Database:
                 connection.close()
 
 
-def _file_identity(path: Path) -> tuple[int, int] | None:
+def file_identity(path: Path) -> tuple[int, int] | None:
+    """Return which file stands at a path now: another one if it was removed and made again, None if there is none."""
     try:
         status = path.stat()
     except OSError:
         return None
     return status.st_dev, status.st_ino
-
-
-def _is_read_only(path: Path) -> bool:
-    return path.exists() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
-
-
-def _refuse_if_gone(path: Path) -> None:
-    """Refuse to make a new database where one was, whose companions are still there."""
-    if path.exists():
-        return
-    if left := find_companions(path):
-        raise StoreDamaged(
-            f"the store {str(path)!r} is gone, though what belongs to it is there "
-            f"({', '.join(found.name for found in left)}); put the file back, restore a backup ('heliograph restore'), "
-            "or remove the folder to begin anew"
-        )
 
 
 def find_companions(path: Path) -> list[Path]:
@@ -586,17 +572,6 @@ def open_to_read(path: Path, vfs: str | None = VFS) -> apsw.Connection:
     mode = "mode=ro" if log.exists() and log.stat().st_size else "immutable=1"
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     return apsw.Connection(f"file:{quote(str(path))}?{mode}", flags, vfs=vfs, statementcachesize=200)
-
-
-def _read_mark(path: Path) -> int:
-    """Return the data version that was committed last; 0 if that is not known."""
-    try:
-        found = _MARK.match(path.read_bytes())
-    except OSError:
-        return 0
-    if found is None or zlib.crc32(b"data version " + found[1]) != int(found[2], 16):
-        return 0
-    return int(found[1])
 
 
 # Ids and keys that were looked up last, remembered as long as nothing is committed.
@@ -745,26 +720,13 @@ def read_embedding(connection: apsw.Connection, names: tuple[str, str]) -> tuple
     return (str(stored[names[0]]), int(stored[names[1]])) if len(stored) == len(names) else None
 
 
-def check_embedding(connection: apsw.Connection, expected: tuple[str, int]) -> None:
-    """Compare the store's embedding with the one it was opened for.
-
-    Raises:
-        SchemaMismatch: Another process has embedded the store anew since.
-    """
-    stored = stored_embedding(connection)
-    if stored != expected:
-        raise SchemaMismatch(
-            f"the store was embedded anew with {stored!r} since it was opened with {expected!r}; "
-            "configure that embedding and open the store again"
-        )
-
-
-def note_reset(connection: apsw.Connection, version: int) -> None:
+def note_reset(connection: apsw.Connection) -> None:
     """Make all readers rebuild, if there are any; earlier entries are dropped."""
     if fetch_value(connection, "SELECT EXISTS (SELECT 1 FROM outbox_reader)"):
         connection.execute("DELETE FROM outbox")
         connection.execute(
-            "INSERT INTO outbox (kind, id, version) VALUES (?, '', ?)", (OutboxKind.RESET.value, version)
+            "INSERT INTO outbox (kind, id, version) VALUES (?, '', ?)",
+            (OutboxKind.RESET.value, data_version(connection)),
         )
 
 

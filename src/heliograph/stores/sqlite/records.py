@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from itertools import chain, starmap
 from operator import itemgetter
 from typing import Any, TypeVar
@@ -21,7 +22,6 @@ from heliograph.models import (
     AliasMention,
     Batch,
     Chunk,
-    Curation,
     Document,
     DocumentStatus,
     EntityEvidence,
@@ -111,31 +111,33 @@ class EvidenceMemory:
     def read_entities(self, connection: apsw.Connection, ids: Sequence[str], leading: int) -> list[EntityEvidence]:
         """Return the stored evidence of these entities, with the first `leading` mentions."""
         stored = _counted(connection, "entity", "names, types, mention_count, version", ids)
-        recalled = (self._recall(row[0], row[-1], leading) for row in stored)
-        known = {item.id: item for item in recalled if isinstance(item, EntityEvidence)}
-        read = _read_entities(connection, [row for row in stored if row[0] not in known], leading)
-        for evidence in read.values():
-            self._remember(evidence)
-        known |= read
-        return [_shortened(known[row[0]], leading) for row in stored]
+        return self._complete(EntityEvidence, stored, leading, partial(_read_entities, connection))
 
     def read_relations(self, connection: apsw.Connection, ids: Sequence[str], leading: int) -> list[RelationEvidence]:
         """Return the stored evidence of these relations, with the first `leading` mentions."""
         columns = "source_key, target_key, keywords, weight_millionths, mention_count, version"
         stored = _counted(connection, "relation", columns, ids)
-        recalled = (self._recall(row[0], row[-1], leading) for row in stored)
-        known = {item.id: item for item in recalled if isinstance(item, RelationEvidence)}
-        read = _read_relations(connection, [row for row in stored if row[0] not in known], leading)
-        for evidence in read.values():
-            self._remember(evidence)
-        known |= read
-        return [_shortened(known[row[0]], leading) for row in stored]
+        return self._complete(RelationEvidence, stored, leading, partial(_read_relations, connection))
 
     def note(self, changeset: Changeset, version: int) -> None:
         """Remember the evidence of a changeset that was committed as `version`."""
         for evidence in chain(changeset.entity_evidence, changeset.relation_evidence):
             if len(evidence.leading) >= _LEAST_MENTIONS:
                 self._remember(replace(evidence, version=version))
+
+    def _complete(
+        self, kind: type[E], stored: Sequence[Row], leading: int, read: Callable[[Sequence[Row], int], dict[str, E]]
+    ) -> list[E]:
+        """Return evidence, given its rows of `_counted`, and remember what had to be read."""
+        recalled = (self._recall(row[0], row[-1], leading) for row in stored)
+        found = {item.id: item for item in recalled if isinstance(item, kind)}
+        for id_, evidence in read([row for row in stored if row[0] not in found], leading).items():
+            self._remember(evidence)
+            found[id_] = evidence
+        return [
+            item if len(item.leading) <= leading else replace(item, leading=item.leading[:leading])
+            for item in (found[row[0]] for row in stored)
+        ]
 
     def _recall(self, id_: str, version: int, leading: int) -> EntityEvidence | RelationEvidence | None:
         with self._lock:
@@ -206,38 +208,27 @@ def _counted(connection: apsw.Connection, kind: str, columns: str, ids: Sequence
     return fetch(connection, query, (array(ids),)) if ids else []
 
 
-def _shortened(evidence: E, leading: int) -> E:
-    return evidence if len(evidence.leading) <= leading else replace(evidence, leading=evidence.leading[:leading])
-
-
 def _read_entities(connection: apsw.Connection, stored: Sequence[Row], leading: int) -> dict[str, EntityEvidence]:
     """Return the evidence of entities, by id, given their rows of `_counted`.
 
     All that have no more mentions than are wanted are read by one statement, and any other by one of its own, which
     stops where enough are read.
     """
-    short = [row for row in stored if row[4] <= leading]
-    mentions = _all_mentions(connection, short) if leading else {}
+    ids = {row[1]: row[0] for row in stored if row[4] <= leading}
+    mentions: dict[int, list[EntityMention]] = {key: [] for key in ids}
+    if ids and leading:
+        # A key's mentions come in the order of the table's own key, which is the canonical one.
+        query = f"""SELECT entity_key, {_MENTION}, name_hash IS NULL FROM carray(?) AS wanted
+                    CROSS JOIN entity_mention ON entity_key = wanted.value
+                    CROSS JOIN identity ON identity.key = chunk_key"""
+        for key, chunk, name, kind, said, rank, counts_for_name in fetch(connection, query, (array(list(ids)),)):
+            mentions[key].append(EntityMention(chunk, name, kind, said, rank, "" if counts_for_name else ids[key]))
     for id_, key, *_ in (row for row in stored if row[4] > leading > 0):
         mentions[key] = list(starmap(EntityMention, fetch(connection, _LEADING_MENTIONS, (id_, key, leading))))
     return {
         id_: EntityEvidence(id_, json.loads(names), json.loads(types), count, tuple(mentions.get(key, ())), version)
         for id_, key, names, types, count, version in stored
     }
-
-
-def _all_mentions(connection: apsw.Connection, stored: Sequence[Row]) -> dict[int, list[EntityMention]]:
-    found: dict[int, list[EntityMention]] = {row[1]: [] for row in stored}
-    if not stored:
-        return found
-    ids = {row[1]: row[0] for row in stored}
-    # A key's mentions come in the order of the table's own key, which is the canonical one.
-    query = f"""SELECT entity_key, {_MENTION}, name_hash IS NULL FROM carray(?) AS wanted
-                CROSS JOIN entity_mention ON entity_key = wanted.value
-                CROSS JOIN identity ON identity.key = chunk_key"""
-    for key, chunk, name, kind, said, rank, counts_for_name in fetch(connection, query, (array(list(found)),)):
-        found[key].append(EntityMention(chunk, name, kind, said, rank, "" if counts_for_name else ids[key]))
-    return found
 
 
 _RELATION_MENTION = """identity.id, source, target, keywords, description, weight, rank,
@@ -365,23 +356,18 @@ def check_rules(connection: apsw.Connection, expected: Mapping[str, int]) -> Non
 
 def write_curations(connection: apsw.Connection, changeset: Changeset, version: int) -> None:
     """Apply the curations and rules of a changeset that is committed as `version`."""
-    for curation in changeset.curations:
-        _write_curation(connection, curation)
-    rows = ((item.id, encode(item.names), encode(item.aliases), version) for item in changeset.name_rules)
-    connection.executemany("INSERT OR REPLACE INTO name_rules VALUES (?, ?, ?, ?)", rows)
-
-
-def _write_curation(connection: apsw.Connection, item: Curation) -> None:
-    undone_at = item.undone_at.timestamp() if item.undone_at else None
-    row = (
-        *(item.sequence or None, item.id, item.kind.value, encode(curation_content(item))),
-        *(item.author, item.created_at.timestamp(), item.undone_by, undone_at),
-    )
     query = """INSERT INTO curation VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
                undone_by = excluded.undone_by, undone_at = excluded.undone_at RETURNING sequence"""
-    sequence = fetch_value(connection, query, row)
-    subjects = ((id_, sequence) for id_ in dict.fromkeys(item.entity_ids))
-    connection.executemany("INSERT OR IGNORE INTO curation_subject VALUES (?, ?)", subjects)
+    for item in changeset.curations:
+        row = (
+            *(item.sequence or None, item.id, item.kind.value, curation_content(item), item.author),
+            *(item.created_at.timestamp(), item.undone_by, item.undone_at.timestamp() if item.undone_at else None),
+        )
+        sequence = fetch_value(connection, query, row)
+        subjects = ((id_, sequence) for id_ in dict.fromkeys(item.entity_ids))
+        connection.executemany("INSERT OR IGNORE INTO curation_subject VALUES (?, ?)", subjects)
+    rows = ((item.id, encode(item.names), encode(item.aliases), version) for item in changeset.name_rules)
+    connection.executemany("INSERT OR REPLACE INTO name_rules VALUES (?, ?, ?, ?)", rows)
 
 
 def _id_hash(id_: str) -> int:
@@ -451,7 +437,17 @@ class SqliteRecordsStore(RecordsStore):
         """Of a long text, only the pages that hold its start are read."""
         if not document_ids:
             return {}
-        return await self._database.read(lambda connection: _openings(connection, document_ids, length))
+
+        def read(connection: apsw.Connection) -> dict[str, str]:
+            found: dict[str, str] = {}
+            for id_, key in dict(fetch(connection, _TEXT_KEYS_BY_DOCUMENT, (array(document_ids),))).items():
+                with connection.blob_open("main", "document_text", "text", key, False) as text:
+                    start = text.read(min(text.length(), length * _MOST_BYTES_A_CHARACTER))
+                    # What is cut may end within a character.
+                    found[id_] = start.decode("utf-8", "ignore")[:length]
+            return found
+
+        return await self._database.read(read)
 
     async def get_chunks(self, ids: Sequence[str]) -> list[Chunk]:
         if not ids:
@@ -508,17 +504,6 @@ class SqliteRecordsStore(RecordsStore):
         return await self._database.read(
             lambda connection: read_mention_places(connection, self._ids.at(connection), entity_ids, most)
         )
-
-
-def _openings(connection: apsw.Connection, document_ids: Sequence[str], length: int) -> dict[str, str]:
-    keys = dict(fetch(connection, _TEXT_KEYS_BY_DOCUMENT, (array(document_ids),)))
-    found: dict[str, str] = {}
-    for id_, key in keys.items():
-        with connection.blob_open("main", "document_text", "text", key, False) as text:
-            start = text.read(min(text.length(), length * _MOST_BYTES_A_CHARACTER))
-            # What is cut may end within a character.
-            found[id_] = start.decode("utf-8", "ignore")[:length]
-    return found
 
 
 def find_documents(connection: apsw.Connection, query: DocumentQuery) -> DocumentPage:
@@ -582,9 +567,6 @@ def _extraction(connection: apsw.Connection, chunk_id: str, key: int) -> Extract
         *(chunk_id, extractor, entities, relations, error, tuple(json.loads(reply_keys)), Usage(read, written)),
         aliases=aliases,
     )
-
-
-# Batches of the embedded store: its documents, grouped by what they were taken in with.
 
 
 def _list_batches(connection: apsw.Connection, offset: int, limit: int) -> list[Batch]:
@@ -674,47 +656,34 @@ def check_expectations(connection: apsw.Connection, changeset: Changeset, keys: 
 
 def write_records(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int], version: int) -> None:
     """Apply the truth of a changeset; removals first, so that a changeset may replace what it removes."""
-    _remove(connection, changeset, keys)
-    _write_documents(connection, changeset, keys)
-    _write_chunks(connection, changeset.chunks, keys)
-    for extraction in changeset.extractions:
-        _write_extraction(connection, extraction, keys)
-    _write_evidence(connection, changeset, keys, version)
-
-
-def _remove(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int]) -> None:
-    documents = [keys[id_] for id_ in changeset.removed_documents if id_ in keys]
+    removed = [keys[id_] for id_ in changeset.removed_documents if id_ in keys]
     for table in ("document", "document_text"):
-        connection.executemany(f"DELETE FROM {table} WHERE key = ?", singles(documents))
-    chunks = [keys[id_] for id_ in changeset.removed_chunks if id_ in keys]
+        connection.executemany(f"DELETE FROM {table} WHERE key = ?", singles(removed))
+    removed = [keys[id_] for id_ in changeset.removed_chunks if id_ in keys]
     for table in ("chunk", "chunk_text"):
-        connection.executemany(f"DELETE FROM {table} WHERE key = ?", singles(chunks))
+        connection.executemany(f"DELETE FROM {table} WHERE key = ?", singles(removed))
     for table in ("extraction", "entity_mention", "relation_mention", "alias_mention"):
-        connection.executemany(f"DELETE FROM {table} WHERE chunk_key = ?", singles(chunks))
-
-
-def _write_documents(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int]) -> None:
-    of_document = itemgetter(*_OF_DOCUMENT)
-    rows = (
+        connection.executemany(f"DELETE FROM {table} WHERE chunk_key = ?", singles(removed))
+    of_document, of_chunk = itemgetter(*_OF_DOCUMENT), itemgetter(*_OF_CHUNK)
+    documents = (
         (
             *(keys[item.id], keys[item.twin_of] if item.twin_of else None),
             *of_document(document_values(item, datetime.timestamp)),
         )
         for item in changeset.documents
     )
-    connection.executemany(_PUT_DOCUMENT, rows)
+    connection.executemany(_PUT_DOCUMENT, documents)
     texts = ((keys[id_], text) for id_, text in changeset.document_texts.items())
     connection.executemany("INSERT OR REPLACE INTO document_text VALUES (?, ?)", texts)
     dropped = (keys[id_] for id_ in changeset.removed_texts)
     connection.executemany("DELETE FROM document_text WHERE key = ?", singles(dropped))
-
-
-def _write_chunks(connection: apsw.Connection, chunks: Sequence[Chunk], keys: Mapping[str, int]) -> None:
-    of_chunk = itemgetter(*_OF_CHUNK)
-    rows = ((keys[chunk.id], keys[chunk.document_id], *of_chunk(chunk_values(chunk))) for chunk in chunks)
-    connection.executemany(_PUT_CHUNK, rows)
-    texts = ((keys[chunk.id], chunk.text) for chunk in chunks)
+    chunks = ((keys[item.id], keys[item.document_id], *of_chunk(chunk_values(item))) for item in changeset.chunks)
+    connection.executemany(_PUT_CHUNK, chunks)
+    texts = ((keys[item.id], item.text) for item in changeset.chunks)
     connection.executemany("INSERT OR REPLACE INTO chunk_text VALUES (?, ?)", texts)
+    for extraction in changeset.extractions:
+        _write_extraction(connection, extraction, keys)
+    _write_evidence(connection, changeset, keys, version)
 
 
 def _write_extraction(connection: apsw.Connection, extraction: Extraction, keys: Mapping[str, int]) -> None:
@@ -725,9 +694,8 @@ def _write_extraction(connection: apsw.Connection, extraction: Extraction, keys:
         *(usage.input_tokens, usage.output_tokens),
     )
     connection.execute("INSERT OR REPLACE INTO extraction VALUES (?, ?, ?, ?, ?, ?)", row)
-    connection.execute("DELETE FROM entity_mention WHERE chunk_key = ?", (chunk,))
-    connection.execute("DELETE FROM relation_mention WHERE chunk_key = ?", (chunk,))
-    connection.execute("DELETE FROM alias_mention WHERE chunk_key = ?", (chunk,))
+    for table in ("entity_mention", "relation_mention", "alias_mention"):
+        connection.execute(f"DELETE FROM {table} WHERE chunk_key = ?", (chunk,))
     entities = (
         (
             *(keys[mention_entity_id(item)], item.rank, chunk, ordinal, item.name, item.type, item.description),
@@ -803,22 +771,19 @@ class SqliteDialect(Dialect):
         return "document.twin_key = (SELECT key FROM identity WHERE id = ?)", [document_id]
 
     def said(self, column: str, condition: Exists | Equals | In | Range) -> Condition:
-        return _at(column, condition.path, ("1", [])) if isinstance(condition, Exists) else _value(column, condition)
+        if isinstance(condition, Exists):
+            return _at(column, condition.path, ("1", []))
+        # A value at the path, or an element of a list there.
+        last = f"v{len(path_keys(condition.path)) - 1}"
+        (itself, own), (leaf, values) = _leaf(condition, last), _leaf(condition, "item")
+        inside = f"EXISTS (SELECT 1 FROM json_each({last}.value) AS item WHERE {leaf})"
+        either = f"({itself} OR ({last}.type = 'array' AND {inside}))"
+        return _at(column, condition.path, (either, [*own, *values]))
 
 
 DIALECT = SqliteDialect()
 compile_filter = DIALECT.compile_filter
 compile_chunk_filter = DIALECT.compile_chunk_filter
-
-
-def _value(column: str, condition: Equals | In | Range) -> Condition:
-    """Return the condition that a value at a path, or an element of a list there, meets a condition."""
-    leaf, values = _leaf(condition, "item")
-    inside = f"EXISTS (SELECT 1 FROM json_each({{last}}.value) AS item WHERE {leaf})"
-    last = f"v{len(path_keys(condition.path)) - 1}"
-    itself, own = _leaf(condition, last)
-    either = f"({itself} OR ({last}.type = 'array' AND {inside.format(last=last)}))"
-    return _at(column, condition.path, (either, [*own, *values]))
 
 
 def _at(column: str, path: str, leaf: Condition) -> Condition:

@@ -105,20 +105,11 @@ CREATE INDEX reply_by_type ON reply (cache_type);
 CREATE INDEX reply_by_chunk ON reply (chunk_id) WHERE chunk_id <> '';
 """
 
-_NAME_SUBJECTS = """
-ALTER TABLE reply RENAME COLUMN chunk_id TO subject_id;
-"""
-
 # Vectors of an embedding that is to take the place of the present one, until all are there.
-_REEMBED = """
-CREATE TABLE next_chunks_vector (key INTEGER PRIMARY KEY, vector BLOB NOT NULL);
-CREATE TABLE next_entities_vector (key INTEGER PRIMARY KEY, vector BLOB NOT NULL);
-CREATE TABLE next_relations_vector (key INTEGER PRIMARY KEY, vector BLOB NOT NULL);
-"""
-
-_PAGES = """
-ALTER TABLE document ADD COLUMN page_starts TEXT NOT NULL DEFAULT '[]';
-"""
+_REEMBED = "".join(
+    f"CREATE TABLE next_{name}_vector (key INTEGER PRIMARY KEY, vector BLOB NOT NULL);"
+    for name in ("chunks", "entities", "relations")
+)
 
 # A mention says which entity it counts for: `name_hash` (of the id of its name) and the keys of a relation's ends are
 # null where its names decide it. `relation_id` is made by `migrate`.
@@ -155,10 +146,6 @@ _TWINS = """
 ALTER TABLE document ADD COLUMN twin_key INTEGER;
 CREATE INDEX document_by_twin ON document (twin_key) WHERE twin_key IS NOT NULL;
 CREATE INDEX document_by_content ON document (content_hash);
-"""
-
-_CONTEXTS = """
-ALTER TABLE chunk ADD COLUMN context TEXT NOT NULL DEFAULT '';
 """
 
 # `name_keys` and `name_terms` are made by `migrate`.
@@ -212,7 +199,9 @@ UPDATE accelerator SET version = 0;
 """
 
 _MIGRATIONS = (
-    *(_CREATE, _NAME_SUBJECTS, _REEMBED, _PAGES, _CURATION, _TWINS, _CONTEXTS, _NAMES, _OUTBOX, _FEWER_PARTS),
+    *(_CREATE, "ALTER TABLE reply RENAME COLUMN chunk_id TO subject_id;", _REEMBED),
+    *("ALTER TABLE document ADD COLUMN page_starts TEXT NOT NULL DEFAULT '[]';", _CURATION, _TWINS),
+    *("ALTER TABLE chunk ADD COLUMN context TEXT NOT NULL DEFAULT '';", _NAMES, _OUTBOX, _FEWER_PARTS),
     *(_WORDS, _CHECKED_FILES),
 )
 

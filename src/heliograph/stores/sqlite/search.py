@@ -27,21 +27,15 @@ from heliograph.embedding.base import cosines
 from heliograph.errors import StoreDamaged
 from heliograph.stores.base import Hit, TextStore, VectorStore
 from heliograph.stores.bm25 import PostingIndex
-from heliograph.stores.candidates import (
-    CandidateIndex,
-    Candidates,
-    count_candidates,
-    count_first,
-    late_candidates,
-)
+from heliograph.stores.candidates import CandidateIndex, Candidates, count_candidates, count_first, late_candidates
 from heliograph.stores.changeset import Changeset, Collection
+from heliograph.stores.rows import check_embedding
 from heliograph.stores.sqlite.database import (
     Database,
     IdMemory,
     KnownIds,
     Row,
     array,
-    check_embedding,
     data_version,
     fetch,
     fetch_one,
@@ -49,6 +43,7 @@ from heliograph.stores.sqlite.database import (
     find_known_ids,
     first_by_id,
     singles,
+    stored_embedding,
 )
 from heliograph.stores.view import Keys, KeySet
 
@@ -126,8 +121,8 @@ class Accelerator(ABC, Generic[IndexT]):
     def _is_far(self, connection: apsw.Connection, behind: int, index: IndexT | None) -> bool:
         """Whether a file that lacks this many changes, at least one, is worth saving; None if nothing is in memory."""
 
-    def _check(self, connection: apsw.Connection) -> None:
-        """Raise if rows of the database must not be mixed with the index in memory."""
+    def check_embedding(self, connection: apsw.Connection) -> None:
+        """Raise `SchemaMismatch` if rows of the database must not be mixed with the index in memory."""
 
     @property
     def file_name(self) -> str:
@@ -221,12 +216,8 @@ class Accelerator(ABC, Generic[IndexT]):
         """Read and compare all that the file holds; raises as `_read`, or `IndexError`."""
         self._read(writers)
 
-    def _refuse(self) -> None:
-        """Have the index rebuilt without the file, which was found damaged while in use."""
-        with self._lock:
-            self._drop()
-
     def _drop(self) -> None:
+        """Have the index rebuilt without the file, which was found damaged while in use."""
         _LOGGER.warning("building %s again, it is damaged", self._path.name)
         self._index, self._is_refused = None, True
 
@@ -247,7 +238,7 @@ class Accelerator(ABC, Generic[IndexT]):
         if self._index is None or current - self._version > _KEPT_VERSIONS:
             self._index = self._load(connection, current)
         if self._version < current:
-            self._check(connection)
+            self.check_embedding(connection)
             index = self._fork(self._index)
             self._replay(connection, index)
             self._index, self._version = index, current
@@ -367,11 +358,7 @@ class VectorAccelerator(Accelerator[CandidateIndex]):
         return self._catch_up(connection).search(vector, limit, allowed)
 
     def check_embedding(self, connection: apsw.Connection) -> None:
-        """Raise `SchemaMismatch` if another process has re-embedded the store since it was opened."""
-        check_embedding(connection, self._embedding)
-
-    def _check(self, connection: apsw.Connection) -> None:
-        self.check_embedding(connection)
+        check_embedding(stored_embedding(connection), self._embedding)
 
     def _make(self) -> CandidateIndex:
         return CandidateIndex(self._dimension)
@@ -441,7 +428,8 @@ class TextAccelerator(Accelerator[PostingIndex]):
             keys, scores = self._catch_up(connection).search(terms, limit, allowed)
         except IndexError:
             # What the header of the file says was right, but a posting names a row that is not there.
-            self._refuse()
+            with self._lock:
+                self._drop()
             keys, scores = self._catch_up(connection).search(terms, limit, allowed)
         return list(zip(keys.tolist(), scores.tolist(), strict=True))
 
@@ -504,7 +492,8 @@ class TextAccelerator(Accelerator[PostingIndex]):
 # few commits, which takes 0.1 ms of CPU time a commit, however large the index is; and in one go when the store is
 # closed.
 
-_SEARCHED = ("chunks_terms", "entities_terms")
+SEARCHED = (Collection.CHUNKS, Collection.ENTITIES)
+_TABLES = tuple(f"{item.value}_terms" for item in SEARCHED)
 _MARK = "terms_merged"
 _STEP_COMMITS = 8
 # Pages of 4 KB; a step takes up to 30 ms.
@@ -519,12 +508,12 @@ def merge_step(connection: apsw.Connection, version: int) -> None:
     if version % _STEP_COMMITS:
         return
     begins = _is_due(connection, version, _GROWTH, _LEAST_COMMITS)
-    for table in _SEARCHED:
+    for table in _TABLES:
         # A negative number of pages begins to merge all parts, a positive one goes on with what was begun.
         pages = -_STEP_PAGES if begins else _STEP_PAGES
         connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', ?)", (pages,))
     if begins:
-        _note(connection, version)
+        connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_MARK, version))
 
 
 def is_merge_due(connection: apsw.Connection) -> bool:
@@ -534,9 +523,9 @@ def is_merge_due(connection: apsw.Connection) -> bool:
 
 def merge_all(connection: apsw.Connection) -> None:
     """Within a writing transaction, merge all parts of each table into one."""
-    for table in _SEARCHED:
+    for table in _TABLES:
         connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
-    _note(connection, data_version(connection))
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_MARK, data_version(connection)))
 
 
 def _is_due(connection: apsw.Connection, version: int, growth: float, least: int) -> bool:
@@ -544,11 +533,6 @@ def _is_due(connection: apsw.Connection, version: int, growth: float, least: int
     return version - merged >= least + growth * merged
 
 
-def _note(connection: apsw.Connection, version: int) -> None:
-    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_MARK, version))
-
-
-SEARCHED = (Collection.CHUNKS, Collection.ENTITIES)
 # Full text: posting lists rank what holds terms.
 
 _MAX_TERMS = 256
@@ -645,9 +629,6 @@ def write_texts(connection: apsw.Connection, changeset: Changeset, keys: Mapping
         connection.executemany(f"INSERT OR REPLACE INTO {name}_terms (rowid, terms) VALUES (?, ?)", rows)
         connection.executemany(f"INSERT OR REPLACE INTO {name}_words VALUES (?, ?)", rows)
         log_changes(connection, f"{name}_terms", version, (*gone, *(key for key, _ in rows)))
-
-
-# Vectors: exact float32 in the database.
 
 
 class SqliteVectorStore(VectorStore):

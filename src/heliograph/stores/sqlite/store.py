@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
-from collections.abc import Collection as Some
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -28,6 +27,7 @@ from heliograph.settings import StoreSettings
 from heliograph.stores.base import CachedReply, Fold, RecordsStore, Reembedding, ReplyCache, Store, StoreView
 from heliograph.stores.changeset import Changeset, Collection, Outbox, OutboxEntry, OutboxKind, VectorBatch, changed_ids
 from heliograph.stores.graph import GraphStore
+from heliograph.stores.rows import check_embedding
 from heliograph.stores.sqlite.database import (
     FILE_NAME,
     PRESENT,
@@ -36,7 +36,6 @@ from heliograph.stores.sqlite.database import (
     Row,
     ThreadLock,
     array,
-    check_embedding,
     check_path,
     data_version,
     fetch,
@@ -90,8 +89,7 @@ class SqliteStore(Store):
         self._folder = folder
         self._database = database
         self._timeout_seconds = timeout_seconds
-        self._embedding = embedding
-        self.embedding = embedding
+        self._embedding = self.embedding = embedding
         self._accelerators = {item: VectorAccelerator(folder, item, embedding) for item in Collection}
         self._texts = {item: TextAccelerator(folder, item) for item in SEARCHED}
         self._evidence = EvidenceMemory()
@@ -154,7 +152,15 @@ class SqliteStore(Store):
 
     async def get_stats(self) -> Stats:
         size = sum(path.stat().st_size for path in self._folder.iterdir() if path.is_file())
-        return await self._database.read(lambda connection: _stats(connection, size))
+
+        def read(connection: apsw.Connection) -> Stats:
+            documents = dict(fetch(connection, "SELECT status, count(*) FROM document GROUP BY status"))
+            tables = ("chunk", "entity_degree", "relation", "reply")
+            counts = [int(fetch_value(connection, f"SELECT count(*) FROM {table}")) for table in tables]
+            statuses = {DocumentStatus(status): count for status, count in documents.items()}
+            return Stats(statuses, *counts, data_version=data_version(connection), bytes_on_disk=size)
+
+        return await self._database.read(read)
 
     def ingest_lock(self) -> AbstractAsyncContextManager[None]:
         return file_lock(self._folder / _LOCK, self._timeout_seconds)
@@ -179,7 +185,8 @@ class SqliteStore(Store):
         try:
             if not self._database.is_read_only:
                 for accelerator in (*self._accelerators.values(), *self._texts.values()):
-                    await self._save(accelerator)
+                    if await self._database.read(accelerator.is_due):
+                        await self._save(accelerator)
                 if await self._database.read(is_merge_due):
                     await self._database.write(merge_all)
         except (OSError, StoreError) as error:
@@ -189,8 +196,6 @@ class SqliteStore(Store):
             await self._database.close()
 
     async def _save(self, accelerator: Accelerator[Any]) -> None:
-        if not await self._database.read(accelerator.is_due):
-            return
         with try_file_lock(accelerator.lock_path()) as locked:
             # Whoever holds the lock is saving the same rows; what this process would add is replayed on open.
             if locked:
@@ -232,7 +237,7 @@ def _settle_embedding(connection: apsw.Connection, folder: Path, embedding: Embe
 
 def _apply(connection: apsw.Connection, changeset: Changeset, embedding: tuple[str, int]) -> tuple[int, dict[str, int]]:
     """Write a changeset; return the new data version, and the keys that its ids have or had."""
-    check_embedding(connection, embedding)
+    check_embedding(stored_embedding(connection), embedding)
     removed = list(
         chain(
             *(changeset.removed_documents, changeset.removed_chunks),
@@ -247,7 +252,10 @@ def _apply(connection: apsw.Connection, changeset: Changeset, embedding: tuple[s
     if changeset.expected_version not in (None, version - 1):
         raise StaleChangesetError("something was committed since the changeset was computed; compute it again")
     connection.execute("UPDATE meta SET value = ? WHERE name = 'data_version'", (version,))
-    drop_replies_about(connection, changeset.removed_subjects, changeset.kept_replies)
+    if subjects := changeset.removed_subjects:
+        query = """DELETE FROM reply WHERE subject_id IN (SELECT value FROM carray(?))
+                   AND key NOT IN (SELECT value FROM carray(?))"""
+        connection.execute(query, (array(subjects), array(changeset.kept_replies or ("",))))
     write_records(connection, changeset, keys, version)
     write_curations(connection, changeset, version)
     write_names(connection, changeset, keys)
@@ -255,7 +263,9 @@ def _apply(connection: apsw.Connection, changeset: Changeset, embedding: tuple[s
     write_vectors(connection, changeset, keys, version)
     write_texts(connection, changeset, keys, version)
     merge_step(connection, version)
-    write_outbox(connection, changeset, version)
+    if fetch_value(connection, "SELECT EXISTS (SELECT 1 FROM outbox_reader)"):
+        rows = ((kind.value, id_, version) for kind, ids in changed_ids(changeset).items() for id_ in ids)
+        connection.executemany("INSERT OR REPLACE INTO outbox (kind, id, version) VALUES (?, ?, ?)", rows)
     drop_answers(connection)
     kept = {item.id for item in chain(changeset.documents, changeset.chunks, changeset.entities, changeset.relations)}
     # What a person deleted is in no fold, but is still mentioned.
@@ -263,15 +273,6 @@ def _apply(connection: apsw.Connection, changeset: Changeset, embedding: tuple[s
     kept.update(item.id for item in counted if item.mention_count)
     forget_keys(connection, {keys[id_] for id_ in removed if id_ in keys and id_ not in kept})
     return version, keys
-
-
-def _stats(connection: apsw.Connection, bytes_on_disk: int) -> Stats:
-    documents = dict(fetch(connection, "SELECT status, count(*) FROM document GROUP BY status"))
-    tables = ("chunk", "entity_degree", "relation", "reply")
-    counts = [int(fetch_value(connection, f"SELECT count(*) FROM {table}")) for table in tables]
-    statuses = {DocumentStatus(status): count for status, count in documents.items()}
-    chunks, entities, relations, replies = counts
-    return Stats(statuses, chunks, entities, relations, replies, data_version(connection), bytes_on_disk)
 
 
 _NEXT = ("next_embedding_name", "next_embedding_dimension")
@@ -286,7 +287,13 @@ class SqliteReembedding(Reembedding):
 
     async def begin(self, embedding: EmbeddingInfo) -> None:
         wanted = (embedding.name, embedding.dimension)
-        await self._database.write(lambda connection: _begin(connection, wanted))
+
+        def begin(connection: apsw.Connection) -> None:
+            if read_embedding(connection, _NEXT) != wanted:
+                _abandon(connection)
+                connection.executemany("INSERT INTO meta VALUES (?, ?)", zip(_NEXT, wanted, strict=True))
+
+        await self._database.write(begin)
         self._begun = wanted
 
     async def find_pending(self, collection: Collection, after: str, limit: int) -> list[str]:
@@ -302,15 +309,17 @@ class SqliteReembedding(Reembedding):
         return {id_: np.frombuffer(vector, np.float32) for id_, vector in rows}
 
     async def put(self, collection: Collection, batch: VectorBatch) -> None:
-        await self._database.write(lambda connection: self._put(connection, f"{collection.value}_vector", batch))
-
-    def _put(self, connection: apsw.Connection, table: str, batch: VectorBatch) -> None:
-        self._check(connection)
-        keys = find_keys(connection, batch.ids)
-        matrix = np.ascontiguousarray(batch.vectors, np.float32)
-        rows = ((keys[id_], row.tobytes()) for id_, row in zip(batch.ids, matrix, strict=True) if id_ in keys)
+        table = f"{collection.value}_vector"
         query = f"INSERT OR REPLACE INTO next_{table} SELECT ?1, ?2 WHERE EXISTS (SELECT 1 FROM {table} WHERE key = ?1)"
-        connection.executemany(query, rows)
+
+        def put(connection: apsw.Connection) -> None:
+            self._check(connection)
+            keys = find_keys(connection, batch.ids)
+            matrix = np.ascontiguousarray(batch.vectors, np.float32)
+            rows = ((keys[id_], row.tobytes()) for id_, row in zip(batch.ids, matrix, strict=True) if id_ in keys)
+            connection.executemany(query, rows)
+
+        await self._database.write(put)
 
     async def finish(self) -> int:
         return await self._database.write(self._finish)
@@ -334,9 +343,8 @@ class SqliteReembedding(Reembedding):
         connection.execute("UPDATE meta SET value = value + 1 WHERE name = 'data_version'")
         drop_answers(connection)
         self._begun = None
-        version = data_version(connection)
-        note_reset(connection, version)
-        return version
+        note_reset(connection)
+        return data_version(connection)
 
     async def abandon(self) -> None:
         await self._database.write(_abandon)
@@ -347,13 +355,6 @@ class SqliteReembedding(Reembedding):
             raise ConflictError(
                 f"the workspace is not being embedded anew with {self._begun!r} but with {begun!r}; begin again"
             )
-
-
-def _begin(connection: apsw.Connection, wanted: tuple[str, int]) -> None:
-    if read_embedding(connection, _NEXT) == wanted:
-        return
-    _abandon(connection)
-    connection.executemany("INSERT INTO meta VALUES (?, ?)", zip(_NEXT, wanted, strict=True))
 
 
 def _abandon(connection: apsw.Connection) -> None:
@@ -413,15 +414,9 @@ def drop_answers(connection: apsw.Connection) -> None:
     connection.execute("DELETE FROM reply WHERE cache_type = ?", (_ANSWERS,))
 
 
-def drop_replies_about(connection: apsw.Connection, subject_ids: Some[str], kept: Some[str]) -> None:
-    """Drop the replies about these subjects, except those under the keys `kept`."""
-    if subject_ids:
-        query = """DELETE FROM reply WHERE subject_id IN (SELECT value FROM carray(?))
-                   AND key NOT IN (SELECT value FROM carray(?))"""
-        connection.execute(query, (array(subject_ids), array(kept or ("",))))
-
-
 # The outbox: one row per thing that changed, under the version of its last change.
+
+_FORGET = "DELETE FROM outbox WHERE version <= coalesce((SELECT min(version) FROM outbox_reader), 9e18)"
 
 
 class SqliteOutbox(Outbox):
@@ -433,20 +428,11 @@ class SqliteOutbox(Outbox):
 
     async def register(self, reader: str) -> None:
         if reader not in await self.get_readers():
-
-            def register(connection: apsw.Connection) -> None:
-                connection.execute("INSERT OR IGNORE INTO outbox_reader VALUES (?, -1)", (reader,))
-                note_reset(connection, data_version(connection))
-
-            await self._database.write(register)
+            await self._begin_anew("INSERT OR IGNORE INTO outbox_reader VALUES (?, -1)", reader)
 
     async def unregister(self, reader: str) -> None:
-
-        def remove(connection: apsw.Connection) -> None:
-            connection.execute("DELETE FROM outbox_reader WHERE name = ?", (reader,))
-            _forget(connection)
-
-        await self._database.write(remove)
+        change = f"DELETE FROM outbox_reader WHERE name = ?; {_FORGET}"
+        await self._database.write(lambda connection: connection.execute(change, (reader,)))
 
     async def get_readers(self) -> Mapping[str, int]:
         return dict(await self._database.fetch("SELECT name, version FROM outbox_reader ORDER BY name"))
@@ -459,39 +445,22 @@ class SqliteOutbox(Outbox):
         return [OutboxEntry(version, OutboxKind(kind), id_) for version, kind, id_ in rows]
 
     async def acknowledge(self, reader: str, version: int) -> None:
-        if (await self.get_readers()).get(reader) == version:
-            return
-
-        def move(connection: apsw.Connection) -> None:
-            connection.execute("UPDATE outbox_reader SET version = ? WHERE name = ?", (version, reader))
-            _forget(connection)
-
-        await self._database.write(move)
+        if (await self.get_readers()).get(reader) != version:
+            change = f"UPDATE outbox_reader SET version = ? WHERE name = ?; {_FORGET}"
+            await self._database.write(lambda connection: connection.execute(change, (version, reader)))
 
     async def reset(self, reader: str) -> None:
-
-        def begin_anew(connection: apsw.Connection) -> None:
-            connection.execute("UPDATE outbox_reader SET version = -1 WHERE name = ?", (reader,))
-            note_reset(connection, data_version(connection))
-
-        await self._database.write(begin_anew)
-
-    def lock(self, reader: str) -> AbstractAsyncContextManager[bool]:
-        return self._lock(self._folder / f"outbox-{sha256(reader.encode()).hexdigest()[:16]}.lock")
+        await self._begin_anew("UPDATE outbox_reader SET version = -1 WHERE name = ?", reader)
 
     @asynccontextmanager
-    async def _lock(self, path: Path) -> AsyncGenerator[bool]:
-        with try_file_lock(path) as is_held:
+    async def lock(self, reader: str) -> AsyncGenerator[bool]:
+        with try_file_lock(self._folder / f"outbox-{sha256(reader.encode()).hexdigest()[:16]}.lock") as is_held:
             yield is_held
 
+    async def _begin_anew(self, change: str, reader: str) -> None:
 
-def write_outbox(connection: apsw.Connection, changeset: Changeset, version: int) -> None:
-    """Note what a changeset changes, if anybody reads it."""
-    if fetch_value(connection, "SELECT EXISTS (SELECT 1 FROM outbox_reader)"):
-        rows = ((kind.value, id_, version) for kind, ids in changed_ids(changeset).items() for id_ in ids)
-        connection.executemany("INSERT OR REPLACE INTO outbox (kind, id, version) VALUES (?, ?, ?)", rows)
+        def work(connection: apsw.Connection) -> None:
+            connection.execute(change, (reader,))
+            note_reset(connection)
 
-
-def _forget(connection: apsw.Connection) -> None:
-    query = "DELETE FROM outbox WHERE version <= coalesce((SELECT min(version) FROM outbox_reader), 9e18)"
-    connection.execute(query)
+        await self._database.write(work)

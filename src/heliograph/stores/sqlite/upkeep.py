@@ -37,6 +37,7 @@ from heliograph.stores.sqlite.database import (
     data_version,
     fetch,
     fetch_value,
+    file_identity,
     find_companions,
     find_keys,
     find_known_ids,
@@ -104,11 +105,7 @@ def may_have_waiting(settings: StoreSettings) -> bool:
 
 def workspace_identity(settings: StoreSettings) -> tuple[int, int] | None:
     """Return which file the workspace is now: another one if it was removed and made again, None if it is not there."""
-    try:
-        status = (settings.data_dir / settings.workspace / FILE_NAME).stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
+    return file_identity(settings.data_dir / settings.workspace / FILE_NAME)
 
 
 def drop_workspace(settings: StoreSettings) -> None:
@@ -172,7 +169,7 @@ def clear(connection: apsw.Connection) -> int:
         if table not in _KEPT_TABLES and "_terms_" not in table and not table.startswith("sqlite_"):
             connection.execute(f"DELETE FROM {table}")
     connection.execute("UPDATE meta SET value = ? WHERE name = 'data_version'", (version,))
-    note_reset(connection, version)
+    note_reset(connection)
     return version
 
 
@@ -228,7 +225,9 @@ def restore_file(backup: Path, folder: Path) -> None:
     part = folder / f".{FILE_NAME}.{secrets.token_hex(4)}"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _copy(backup, part)
+        with backup.open("rb") as source, part.open("xb") as copy:
+            shutil.copyfileobj(source, copy, 1 << 20)
+        _make_durable(part)
         # What is left of a database that is gone says nothing of this one; its log would even be read into it.
         for left in find_companions(target):
             left.unlink(missing_ok=True)
@@ -239,13 +238,6 @@ def restore_file(backup: Path, folder: Path) -> None:
         raise StoreUnavailable(f"the workspace {str(folder)!r} cannot be written ({error.strerror})") from error
     finally:
         part.unlink(missing_ok=True)
-
-
-def _copy(backup: Path, target: Path) -> None:
-    with backup.open("rb") as source, target.open("xb") as copy:
-        while block := source.read(1 << 20):
-            copy.write(block)
-    _make_durable(target)
 
 
 def _check_backup(path: Path) -> None:
@@ -290,6 +282,13 @@ _MENTIONS: Mapping[ScanKind, tuple[str, str]] = {
     ScanKind.MENTIONED_ENTITIES: ("entity_mention", "entity_key"),
     ScanKind.MENTIONED_RELATIONS: ("relation_mention", "relation_key"),
 }
+_OF_ENTITY = """SELECT identity.id, name, type, description, rank, iif(name_hash IS NULL, '', ?)
+  FROM entity_mention CROSS JOIN identity ON identity.key = chunk_key
+  WHERE entity_key = ? ORDER BY rank, chunk_key, ordinal LIMIT ? OFFSET ?"""
+_OF_RELATION = """SELECT identity.id, source, target, keywords, description, weight, rank,
+    (SELECT id FROM identity WHERE key = source_key), (SELECT id FROM identity WHERE key = target_key)
+  FROM relation_mention CROSS JOIN identity ON identity.key = chunk_key
+  WHERE relation_key = ? ORDER BY rank, chunk_key, ordinal LIMIT ? OFFSET ?"""
 _NAME_RULES = "SELECT id FROM name_rules WHERE id > ? ORDER BY id LIMIT ?"
 _DEGREES = """SELECT key, sum(count) AS degree FROM (
   SELECT source_key AS key, count(*) AS count FROM relation GROUP BY source_key
@@ -305,6 +304,33 @@ _USED_KEYS = " UNION ".join(
 )
 _DIFFERENT_TEXTS = """SELECT coalesce(words.key, terms.id) FROM {name}_words AS words
   FULL JOIN {name}_terms_docsize AS terms ON terms.id = words.key WHERE terms.id IS NULL OR words.key IS NULL"""
+_ALONE = "SELECT count(*) FROM {} WHERE key NOT IN (SELECT key FROM {})"
+# Queries that count what is wrong, by how that is said.
+_FAULTS = {
+    "the degrees of {} entities differ from their relations": f"""
+      SELECT count(*) FROM entity_degree LEFT JOIN ({_DEGREES}) AS counted USING (key)
+      WHERE entity_degree.degree <> coalesce(counted.degree, 0)""",
+    **{
+        f"{{}} rows of {left} have none in {right}": _ALONE.format(left, right)
+        for left, right in (("entity", "entity_degree"), ("entity_degree", "entity"))
+    },
+    **{
+        f"{{}} rows of {parts} belong to no {table}": _ALONE.format(parts, table)
+        for table, parts in (("document", "document_text"), ("chunk", "chunk_text"))
+    },
+    **{
+        f"{{}} rows of {left} have none in {right}, by which entities are found": _ALONE.format(left, right)
+        for left, right in (("entity", "entity_name"), ("entity_name", "entity"))
+    },
+    **{
+        f"{{}} rows of {item.value} are in only one of the two tables of full text": f"""
+          SELECT count(*) FROM ({_DIFFERENT_TEXTS.format(name=item.value)})"""
+        for item in SEARCHED
+    },
+    "{} ids are kept that nothing refers to": f"SELECT count(*) FROM identity WHERE key NOT IN ({_USED_KEYS})",
+    "{} ids are lost that others refer to; restore a backup, or take the documents in anew": f"""
+      SELECT count(*) FROM ({_USED_KEYS}) AS used WHERE key NOT IN (SELECT key FROM identity)""",
+}
 _MODULUS = 1 << 63
 _MOST_SHOWN = 10
 
@@ -344,15 +370,17 @@ class SqliteInspection(Inspection):
             connection: apsw.Connection,
         ) -> tuple[dict[str, list[EntityMention]], dict[str, list[RelationMention]]]:
             keys = find_keys(connection, [*entity_ids, *relation_ids])
-            entities = {
-                id_: _entity_mentions(connection, id_, keys[id_], offset, limit) for id_ in entity_ids if id_ in keys
-            }
-            relations = {
-                id_: _relation_mentions(connection, keys[id_], offset, limit) for id_ in relation_ids if id_ in keys
-            }
-            return {id_: found for id_, found in entities.items() if found}, {
-                id_: found for id_, found in relations.items() if found
-            }
+            said = (
+                (id_, list(starmap(EntityMention, fetch(connection, _OF_ENTITY, (id_, keys[id_], limit, offset)))))
+                for id_ in entity_ids
+                if id_ in keys
+            )
+            related = (
+                (id_, list(starmap(read_relation_mention, fetch(connection, _OF_RELATION, (keys[id_], limit, offset)))))
+                for id_ in relation_ids
+                if id_ in keys
+            )
+            return {id_: found for id_, found in said if found}, {id_: found for id_, found in related if found}
 
         return await self._database.read(read)
 
@@ -370,9 +398,12 @@ class SqliteInspection(Inspection):
         pages = await asyncio.to_thread(damaged_pages, path) if has_checksums(path) else []
         if not pages and not is_certain:
             return gone
-        message = f"the pages {_listed(pages)} of {self._database.path.name} are not what was written"
+        listed = ", ".join(map(str, pages[:_MOST_SHOWN]))
+        if len(pages) > _MOST_SHOWN:
+            listed += f" and {len(pages) - _MOST_SHOWN} more"
+        message = f"the pages {listed} of {path.name} are not what was written"
         if not pages:
-            message = f"{self._database.path.name} holds what cannot be what was written"
+            message = f"{path.name} holds what cannot be what was written"
         if not repair:
             return [*gone, Damage(message)]
         lost = await self._database.replace(salvage)
@@ -415,21 +446,6 @@ class SqliteInspection(Inspection):
             await self._database.write(index.forget)
 
 
-def _entity_mentions(connection: apsw.Connection, id_: str, key: int, offset: int, limit: int) -> list[EntityMention]:
-    query = """SELECT identity.id, name, type, description, rank, iif(name_hash IS NULL, '', ?)
-               FROM entity_mention CROSS JOIN identity ON identity.key = chunk_key
-               WHERE entity_key = ? ORDER BY rank, chunk_key, ordinal LIMIT ? OFFSET ?"""
-    return list(starmap(EntityMention, connection.execute(query, (id_, key, limit, offset))))
-
-
-def _relation_mentions(connection: apsw.Connection, key: int, offset: int, limit: int) -> list[RelationMention]:
-    query = """SELECT identity.id, source, target, keywords, description, weight, rank,
-                      (SELECT id FROM identity WHERE key = source_key), (SELECT id FROM identity WHERE key = target_key)
-               FROM relation_mention CROSS JOIN identity ON identity.key = chunk_key
-               WHERE relation_key = ? ORDER BY rank, chunk_key, ordinal LIMIT ? OFFSET ?"""
-    return list(starmap(read_relation_mention, connection.execute(query, (key, limit, offset))))
-
-
 def _digest_texts(connection: apsw.Connection, name: str) -> dict[str, int]:
     sums: dict[int, int] = {}
     connection.execute(f"CREATE VIRTUAL TABLE temp.{name}_rows USING fts5vocab(main, {name}_terms, instance)")
@@ -443,66 +459,13 @@ def _digest_texts(connection: apsw.Connection, name: str) -> dict[str, int]:
     return {id_: sums[key] for key, id_ in find_known_ids(connection, sums).items()}
 
 
-def _listed(pages: Sequence[int]) -> str:
-    shown = ", ".join(map(str, pages[:_MOST_SHOWN]))
-    return shown if len(pages) <= _MOST_SHOWN else f"{shown} and {len(pages) - _MOST_SHOWN} more"
-
-
 def _find_faults(connection: apsw.Connection) -> list[str]:
-    faults = [
-        f"the file is damaged: {row[0]}" for row in fetch(connection, "PRAGMA integrity_check(10)") if row[0] != "ok"
+    verdicts = [verdict for (verdict,) in fetch(connection, "PRAGMA integrity_check(10)") if verdict != "ok"]
+    counts = ((said, fetch_value(connection, query)) for said, query in _FAULTS.items())
+    return [
+        *(f"the file is damaged: {verdict}" for verdict in verdicts),
+        *(said.format(count) for said, count in counts if count),
     ]
-    wrong = fetch_value(
-        connection,
-        f"""SELECT count(*) FROM entity_degree LEFT JOIN ({_DEGREES}) AS counted USING (key)
-            WHERE entity_degree.degree <> coalesce(counted.degree, 0)""",
-    )
-    if wrong:
-        faults.append(f"the degrees of {wrong} entities differ from their relations")
-    for left, right in (("entity", "entity_degree"), ("entity_degree", "entity")):
-        alone = fetch_value(connection, f"SELECT count(*) FROM {left} WHERE key NOT IN (SELECT key FROM {right})")
-        if alone:
-            faults.append(f"{alone} rows of {left} have none in {right}")
-    for table, parts in (("document", "document_text"), ("chunk", "chunk_text")):
-        alone = fetch_value(connection, f"SELECT count(*) FROM {parts} WHERE key NOT IN (SELECT key FROM {table})")
-        if alone:
-            faults.append(f"{alone} rows of {parts} belong to no {table}")
-    for left, right in (("entity", "entity_name"), ("entity_name", "entity")):
-        alone = fetch_value(connection, f"SELECT count(*) FROM {left} WHERE key NOT IN (SELECT key FROM {right})")
-        if alone:
-            faults.append(f"{alone} rows of {left} have none in {right}, by which entities are found")
-    faults += [
-        f"{len(keys)} rows of {name} are in only one of the two tables of full text"
-        for name, keys in _different_texts(connection).items()
-    ]
-    unused = fetch_value(connection, f"SELECT count(*) FROM identity WHERE key NOT IN ({_USED_KEYS})")
-    if unused:
-        faults.append(f"{unused} ids are kept that nothing refers to")
-    lost = fetch_value(
-        connection, f"SELECT count(*) FROM ({_USED_KEYS}) AS used WHERE key NOT IN (SELECT key FROM identity)"
-    )
-    if lost:
-        faults.append(f"{lost} ids are lost that others refer to; restore a backup, or take the documents in anew")
-    return faults
-
-
-def _different_texts(connection: apsw.Connection) -> dict[str, list[int]]:
-    """Return, per collection that has any, the keys of rows that only one of its two tables has."""
-    found = {item.value: fetch(connection, _DIFFERENT_TEXTS.format(name=item.value)) for item in SEARCHED}
-    return {name: [key for (key,) in rows] for name, rows in found.items() if rows}
-
-
-def _repair_words(connection: apsw.Connection) -> None:
-    """Give `*_words` the rows that full text has, and log for all processes which ones were put or removed."""
-    version = data_version(connection) + 1
-    wrong = _different_texts(connection)
-    if not wrong:
-        return
-    for name, keys in wrong.items():
-        connection.execute(f"DELETE FROM {name}_words WHERE key NOT IN (SELECT id FROM {name}_terms_docsize)")
-        log_changes(connection, f"{name}_terms", version, keys)
-    connection.execute(FILL_WORDS)
-    connection.execute("UPDATE meta SET value = ? WHERE name = 'data_version'", (version,))
 
 
 def _repair(connection: apsw.Connection) -> None:
@@ -514,7 +477,15 @@ def _repair(connection: apsw.Connection) -> None:
               (SELECT degree FROM ({_DEGREES}) AS counted WHERE counted.key = entity_degree.key), 0)"""
     )
     rebuild_names(connection)
-    _repair_words(connection)
+    # `*_words` get the rows that full text has; all processes are told which ones were put or removed.
+    found = {item.value: fetch(connection, _DIFFERENT_TEXTS.format(name=item.value)) for item in SEARCHED}
+    if wrong := {name: [key for (key,) in rows] for name, rows in found.items() if rows}:
+        version = data_version(connection) + 1
+        for name, keys in wrong.items():
+            connection.execute(f"DELETE FROM {name}_words WHERE key NOT IN (SELECT id FROM {name}_terms_docsize)")
+            log_changes(connection, f"{name}_terms", version, keys)
+        connection.execute(FILL_WORDS)
+        connection.execute("UPDATE meta SET value = ? WHERE name = 'data_version'", (version,))
     for table, parts in (("document", "document_text"), ("chunk", "chunk_text")):
         connection.execute(f"DELETE FROM {parts} WHERE key NOT IN (SELECT key FROM {table})")
     connection.execute(f"DELETE FROM identity WHERE key NOT IN ({_USED_KEYS})")
@@ -640,7 +611,13 @@ def salvage(path: Path) -> list[Damage]:
         connections.append(target)
         found = _Copy(comparing, doubting, target).run()
         target.close()
-        _keep_old(path, part)
+        write_checksums(part)
+        _make_durable(part)
+        number = 1
+        while (kept := path.with_name(_DAMAGED_NAME.format(number))).exists():
+            number += 1
+        os.link(path, kept)
+        part.replace(path)
     except OSError as error:
         raise StoreUnavailable(
             f"the store {str(path)!r} cannot be repaired ({error.strerror}); free some space"
@@ -668,17 +645,6 @@ def _first(connection: apsw.Connection, query: str) -> Any:
         return fetch_value(connection, query)
     except apsw.Error:
         return None
-
-
-def _keep_old(path: Path, part: Path) -> None:
-    write_checksums(part)
-    with part.open("rb+") as file:
-        os.fsync(file.fileno())
-    number = 1
-    while (kept := path.with_name(_DAMAGED_NAME.format(number))).exists():
-        number += 1
-    os.link(path, kept)
-    part.replace(path)
 
 
 class _Copy:
@@ -709,14 +675,19 @@ class _Copy:
                 target.execute(raised, (int(highest or 0),))
             for table in _TABLES:
                 self._copy_table(table)
-            self._name_again()
+            # Ids are taken from their index where their own rows are doubtful.
+            if wanted := self._doubtful["identity"]:
+                query = "SELECT key, id FROM identity INDEXED BY sqlite_autoindex_identity_1 ORDER BY id"
+                rows = [row for row in dict(_rows_of(self._comparing, query)).items() if row[0] in wanted]
+                target.executemany("DELETE FROM identity WHERE key = ? OR id = ?", rows)
+                target.executemany("INSERT INTO identity (key, id) VALUES (?, ?)", rows)
             found += [*self._doubt_texts(), *self._doubt_documents(), *self._doubt_others(), *self._unread()]
             for name in ("chunks", "entities"):
                 target.execute(f"INSERT INTO {name}_terms (rowid, terms) SELECT key, terms FROM {name}_words")
             rebuild_names(target)
             version = int(fetch_value(target, "SELECT value FROM meta WHERE name = 'data_version'")) + 1
             target.execute("UPDATE meta SET value = ? WHERE name = 'data_version'", (version,))
-            note_reset(target, version)
+            note_reset(target)
         return found
 
     def _copy_table(self, table: _Table) -> None:
@@ -749,9 +720,7 @@ class _Copy:
         try:
             rows = fetch(self._comparing, f"{where} AND {table.valid}", (low, high))
             if table.valid != "1" and len(rows) != fetch_value(
-                self._comparing,
-                f"SELECT count(*) FROM {table.name} WHERE {table.key} BETWEEN ? AND ?",
-                (low, high),
+                self._comparing, f"SELECT count(*) FROM {table.name} WHERE {table.key} BETWEEN ? AND ?", (low, high)
             ):
                 raise apsw.CorruptError("a row is not what it should be")
         except _BROKEN:
@@ -788,17 +757,6 @@ class _Copy:
         rows = fetch(self._target, f"SELECT name, pk FROM pragma_table_info('{name}')")
         order = [column for column, _ in sorted(((c, place) for c, place in rows if place), key=lambda item: item[1])]
         return [f'"{column}"' for column in (*order, *(c for c, place in rows if not place))], order
-
-    def _name_again(self) -> None:
-        """Take ids from their index where their own rows are doubtful."""
-        wanted = self._doubtful["identity"]
-        if not wanted:
-            return
-        query = "SELECT key, id FROM identity INDEXED BY sqlite_autoindex_identity_1 ORDER BY id"
-        found = {key: id_ for key, id_ in _rows_of(self._comparing, query) if key in wanted}
-        rows = list(found.items())
-        self._target.executemany("DELETE FROM identity WHERE key = ? OR id = ?", rows)
-        self._target.executemany("INSERT INTO identity (key, id) VALUES (?, ?)", rows)
 
     def _doubt_texts(self) -> Iterable[Damage]:
         query = """SELECT identity.id, document.content_hash, text FROM document CROSS JOIN identity USING (key)

@@ -4,7 +4,7 @@ import pytest
 
 from heliograph.errors import InvalidRequestError
 from heliograph.query.models import Mode
-from heliograph.server.chat_turns import Command, TurnMessage, read_command, read_turn
+from heliograph.server.routes.chat_clients import Command, TurnMessage, read_command, read_turn
 from heliograph.wire.query import QueryFields
 
 NO_OPTIONS = QueryFields.model_validate({})

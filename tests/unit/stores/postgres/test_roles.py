@@ -16,8 +16,7 @@ from heliograph.errors import SchemaMismatch, SettingsError, StoreAccessDenied, 
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import Store
 from heliograph.stores.changeset import Changeset, Collection, TextEntry
-from heliograph.stores.postgres import schema
-from heliograph.stores.postgres import search as vector_index
+from heliograph.stores.postgres import schema, search
 from heliograph.stores.postgres.search import mark
 from heliograph.stores.projection import VectorProjection
 from heliograph.stores.registry import drop_workspace, find_workspaces, open_projection, open_store
@@ -135,7 +134,7 @@ async def test_what_has_no_vector_any_more_is_not_kept(vectors: VectorProjection
 async def test_index_is_built_when_all_is_there_and_goes_with_it(
     vectors: VectorProjection, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vector_index, "_WORTH_AN_INDEX", 3)
+    monkeypatch.setattr(search, "_WORTH_AN_INDEX", 3)
     names = [f"N{number}" for number in range(5)]
     await vectors.apply(example_change("a.md", names))
     indexes = "SELECT indexname FROM pg_indexes WHERE indexname LIKE '%_hnsw_%'"

@@ -17,9 +17,7 @@ from heliograph.models import Usage
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import CachedReply, DocumentQuery, ScanKind
 from heliograph.stores.changeset import Changeset, Collection, OutboxKind, TextEntry, VectorBatch
-from heliograph.stores.postgres import schema
-from heliograph.stores.postgres import search as text
-from heliograph.stores.postgres import search as vector_index
+from heliograph.stores.postgres import schema, search
 from heliograph.stores.registry import drop_workspace, find_workspaces
 from heliograph.testing.examples import DIMENSION, example_changeset, unit_vector
 from heliograph.text.names import name_to_entity_id as entity
@@ -182,11 +180,11 @@ async def test_writer_waits_for_another_and_gives_up(open_store: OpenStore, post
 async def test_large_collections_are_searched_by_an_index(
     open_store: OpenStore, monkeypatch: pytest.MonkeyPatch, postgres_database: str
 ) -> None:
-    monkeypatch.setattr(vector_index, "_WORTH_AN_INDEX", 300)
+    monkeypatch.setattr(search, "_WORTH_AN_INDEX", 300)
     store = await open_store()
     names = [f"Entity {number}" for number in range(1500)]
     await store.apply(example_changeset("a.md", names))
-    index = vector_index.index_name(store._database.workspace, Collection.ENTITIES, DIMENSION)
+    index = search.index_name(store._database.workspace, Collection.ENTITIES, DIMENSION)
     vector = unit_vector("anything")
     exact = sorted(names, key=lambda name: -float(unit_vector(entity(name)) @ vector))[:20]
     hits = await store.vectors.search(Collection.ENTITIES, vector, 20, -1.0)
@@ -202,7 +200,7 @@ async def test_large_collections_are_searched_by_an_index(
 
 
 async def test_long_vectors_are_indexed_as_halves(open_store: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vector_index, "_WORTH_AN_INDEX", 20)
+    monkeypatch.setattr(search, "_WORTH_AN_INDEX", 20)
     dimension = 2_050
     store = await open_store(EmbeddingInfo("long", dimension, 512))
     names = [f"Entity {number}" for number in range(40)]
@@ -213,7 +211,7 @@ async def test_long_vectors_are_indexed_as_halves(open_store: OpenStore, monkeyp
     await store.apply(replace(changeset, vectors={Collection.ENTITIES: VectorBatch(ids, rows)}))
     await store._indexer.build_if_due(Collection.ENTITIES)
     query = "SELECT indexdef FROM pg_indexes WHERE indexname = %s"
-    name = vector_index.index_name(store._database.workspace, Collection.ENTITIES, dimension)
+    name = search.index_name(store._database.workspace, Collection.ENTITIES, dimension)
     ((definition,),) = await store._database.fetch(query, (name,))
     assert "halfvec" in definition
     hits = await store.vectors.search(Collection.ENTITIES, rows[7], 3, -1.0)
@@ -223,25 +221,25 @@ async def test_long_vectors_are_indexed_as_halves(open_store: OpenStore, monkeyp
 
 
 async def test_index_of_a_former_embedding_is_dropped(open_store: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vector_index, "_WORTH_AN_INDEX", 1)
+    monkeypatch.setattr(search, "_WORTH_AN_INDEX", 1)
     store = await open_store()
     await store.apply(example_changeset("a.md", ["X"]))
     await store._indexer.build_if_due(Collection.ENTITIES)
     query = "SELECT count(*) FROM pg_indexes WHERE indexname LIKE %s"
-    name = vector_index.index_name(store._database.workspace, Collection.ENTITIES, None)
+    name = search.index_name(store._database.workspace, Collection.ENTITIES, None)
     assert await store._database.fetch(query, (f"{name}%",)) == [(1,)]
-    await vector_index.VectorIndexer(store._database, DIMENSION + 1).drop_stale()
+    await search.VectorIndexer(store._database, DIMENSION + 1).renew()
     assert await store._database.fetch(query, (f"{name}%",)) == [(0,)]
 
 
 async def test_an_index_waits_for_the_end_of_an_ingest(open_store: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vector_index, "_WORTH_AN_INDEX", 10)
-    monkeypatch.setattr(vector_index, "_LOOK_EVERY", 10)
-    monkeypatch.setattr(vector_index, "_LOOK_EVERY_WHILE_FILLING", 2_000)
+    monkeypatch.setattr(search, "_WORTH_AN_INDEX", 10)
+    monkeypatch.setattr(search, "_LOOK_EVERY", 10)
+    monkeypatch.setattr(search, "_LOOK_EVERY_WHILE_FILLING", 2_000)
     store = await open_store(durability="normal")
 
     async def has_index(collection: Collection) -> bool:
-        name = vector_index.index_name(store._database.workspace, collection, DIMENSION)
+        name = search.index_name(store._database.workspace, collection, DIMENSION)
         ((is_there,),) = await store._database.fetch("SELECT to_regclass(%s) IS NOT NULL", (name,))
         return bool(is_there)
 
@@ -266,7 +264,7 @@ async def test_frequent_terms_do_not_hide_rare_ones(open_store: OpenStore, monke
     await store.apply(Changeset(texts={Collection.ENTITIES: (TextEntry("ent-rare", ("rare", "words", "common")),)}))
     asked = ["common", "rare", "words", "n3"]
     exact = await store.text.search(Collection.ENTITIES, asked, 5)
-    monkeypatch.setattr(text, "_MOST_RECORDS", (40, 2_000_000_000))
+    monkeypatch.setattr(search, "_MOST_RECORDS", (40, 2_000_000_000))
     assert await store.text.search(Collection.ENTITIES, asked, 5) == exact
     assert exact[0].id == "ent-rare"
     # Nothing is rare: what holds both comes first, and there is enough of it.

@@ -1,0 +1,497 @@
+"""The knowledge base as a model of Ollama and of OpenAI's chat completions, so that any chat client can talk to it.
+
+A conversation becomes a question as LightRAG's emulation of Ollama reads it. The last message, or the user's last where
+a tool spoke after it, is the question. It may begin with a command: `/local`, `/global`, `/hybrid`, `/mix`, `/fusion`,
+`/auto`, `/naive`, `/bypass`, the same with `context` (`/naivecontext`), or `/context`; `[...]` after it is an
+instruction for this answer (`/mix[in one sentence] ...`, `/[in one sentence] ...`). What has no such command is a
+question as it stands. System messages are further instructions; in mode bypass they are the system prompt. What other
+roles say, and messages without text, are left out.
+
+Failures are told in the shape of the service that is emulated, by status as long as nothing was sent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Any
+from uuid import uuid4
+
+from fastapi import APIRouter, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+
+import heliograph.wire.chat_clients as wire
+from heliograph.errors import InvalidRequestError, NotFoundError, RequestTooLargeError
+from heliograph.models import DEFAULT_MODE
+from heliograph.query.answers.models import Answer
+from heliograph.query.models import Mode, QueryParam
+from heliograph.query.payloads import reference_data
+from heliograph.server.openapi import never
+from heliograph.server.requests import FAILURES, Asker, CurrentAsker, Reader
+from heliograph.server.responses import JsonBody, LineResponse, Write, failure_body, json_line
+from heliograph.text.tokens import count_tokens
+from heliograph.wire.query import LIGHTRAG_MODE, SPEAKERS, QueryFields, answer_details, answer_text
+
+_MODES = "|".join(mode.value for mode in Mode)
+_COMMAND = re.compile(
+    rf"/(?P<mode>{_MODES})?(?P<context>(?<!bypass)context)?(?P<prompt>\[[^\]]*\])?(?(prompt)\s*|(?:\s+|$))",
+)
+# How Open WebUI asks for titles, tags and follow-up questions; these are no questions to the documents.
+_CLIENT_TASK = "\n<chat_history>\nUSER:"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnMessage:
+    """One message of a client; of its roles `system`, `user` and `assistant` count."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What the beginning of a message asks for.
+
+    Attributes:
+        question: The message without it.
+        mode: The mode it names, or None.
+        only_context: Whether the context is wanted in place of an answer.
+        instruction: How to answer; may be empty.
+    """
+
+    question: str
+    mode: Mode | None = None
+    only_context: bool = False
+    instruction: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A question, and how it is to be answered."""
+
+    question: str
+    param: QueryParam
+
+
+def read_command(text: str) -> Command:
+    """Return what the beginning of a message asks for; without a command it is a question as it stands."""
+    text = text.strip()
+    found = _COMMAND.match(text)
+    if found is None or not any(found.groups()):
+        return Command(text)
+    mode = Mode(found["mode"]) if found["mode"] else None
+    return Command(text[found.end() :].strip(), mode, bool(found["context"]), (found["prompt"] or "")[1:-1].strip())
+
+
+def read_turn(messages: Sequence[TurnMessage], mode: Mode, options: QueryFields, system: str = "") -> Turn:
+    """Return the question of a conversation.
+
+    Args:
+        messages: Oldest first.
+        mode: The mode if the question names none.
+        options: What else the client asks for; its mode counts if it was given.
+        system: A system prompt beside those among the messages.
+
+    Raises:
+        InvalidRequestError: There is no question of the user's at the end.
+    """
+    place = len(messages) - 1
+    if messages and messages[-1].role not in SPEAKERS:
+        place = max((place for place, item in enumerate(messages) if item.role == "user"), default=place)
+    if not messages or messages[place].role != "user":
+        found = repr(messages[place].role) if messages else "missing"
+        raise InvalidRequestError(f"the last message is {found}; it must have the role 'user'")
+    asked = messages[place].content
+    command = Command(asked, Mode.BYPASS) if _CLIENT_TASK in asked else read_command(asked)
+    chosen = command.mode or (Mode(options.mode) if "mode" in options.model_fields_set else mode)
+    texts = [system, *(message.content for message in messages if message.role == "system")]
+    said = [item for item in messages[:place] if item.role in SPEAKERS - {"system"} and item.content]
+    history = [{"role": item.role, "content": item.content} for item in said]
+    fields: dict[str, Any] = {"mode": chosen, "conversation_history": history, "include_references": True}
+    if command.only_context:
+        fields["only_need_context"] = True
+    if chosen is Mode.BYPASS:
+        fields["system_prompt"] = _joined(texts)
+    else:
+        fields["user_prompt"] = _joined([*texts, options.user_prompt, command.instruction])
+    return Turn(command.question, options.to_param(**fields))
+
+
+def problem_text(problem: Mapping[str, Any]) -> str:
+    """Return the detail of a problem in one string; of a request that is not valid, all that is wrong with it."""
+    detail = problem["detail"]
+    if isinstance(detail, str):
+        return detail
+    return "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in detail)
+
+
+def _joined(texts: Sequence[str | None]) -> str | None:
+    return "\n\n".join(text for text in texts if text) or None
+
+
+# The API of Ollama, with LightRAG's rules.
+#
+# `/api/chat` answers from the documents, as the message's command says; `/api/generate` goes straight to the chat
+# model. The tag of the model's name gives the mode, `heliograph:naive`; any other name is `mix`. A body that is not
+# valid is 400, and 413 where it is too long.
+
+_OLLAMA_VERSION = "0.9.3"
+_NDJSON = "application/x-ndjson"
+_TAGS = ("latest", *(mode.value for mode in Mode))
+# Under the last name LightRAG's clients know it.
+_NAMES = (*(f"heliograph:{tag}" for tag in _TAGS), "lightrag:latest")
+_MODIFIED = "2025-01-01T00:00:00Z"
+
+
+def render_ollama_problem(problem: dict[str, Any]) -> dict[str, Any]:
+    """Return a problem in Ollama's shape, with our own fields beside it."""
+    return {"error": problem_text(problem), **{key: problem[key] for key in ("type", "status", "request_id")}}
+
+
+_OLLAMA_FAILURES: dict[int | str, dict[str, Any]] = {
+    status: response | {"model": wire.OllamaFailure} for status, response in FAILURES.items()
+} | never(422)
+_OLLAMA_STREAMED: dict[int | str, dict[str, Any]] = {
+    200: {"description": "A whole reply, or one by pieces.", "content": {_NDJSON: {"schema": {"type": "string"}}}}
+}
+
+
+class _JsonRoute(APIRoute):
+    """Takes every body for JSON, as Ollama does: what `curl -d` sends calls itself a form."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handle_json(request: Request) -> Response:
+            others = [(name, value) for name, value in request.scope["headers"] if name != b"content-type"]
+            headers = [*others, (b"content-type", b"application/json")]
+            try:
+                return await handle(Request({**request.scope, "headers": headers}, request.receive))
+            except RequestValidationError as error:
+                problems = error.errors()
+                is_too_long = any(item["type"] in ("string_too_long", "too_long") for item in problems)
+                refusal = RequestTooLargeError if is_too_long else InvalidRequestError
+                raise refusal(problem_text({"detail": problems})) from None
+
+        return handle_json
+
+
+ollama_router = APIRouter(prefix="/api", tags=["ollama"], route_class=_JsonRoute)
+_Content = Callable[[str], dict[str, Any]]
+
+
+@ollama_router.get(
+    "/version", summary="Version of the emulated API", response_model=wire.OllamaVersion, responses=_OLLAMA_FAILURES
+)
+async def version(_: Reader) -> dict[str, str]:
+    """Return the version of Ollama whose API this is."""
+    return {"version": _OLLAMA_VERSION}
+
+
+@ollama_router.get("/tags", summary="List the models", response_model=wire.OllamaModels, responses=_OLLAMA_FAILURES)
+async def tags(_: Reader) -> dict[str, Any]:
+    """Return the models: one a mode."""
+    return {"models": [_tag_card(name) | {"modified_at": _MODIFIED} for name in _NAMES]}
+
+
+@ollama_router.get(
+    "/ps", summary="List the running models", response_model=wire.OllamaModels, responses=_OLLAMA_FAILURES
+)
+async def running(_: Reader) -> dict[str, Any]:
+    """Return the same models: all of them always run."""
+    forever = {"expires_at": "2050-12-31T14:38:31Z", "size_vram": 0}
+    return {"models": [_tag_card(name) | forever for name in _NAMES]}
+
+
+@ollama_router.post(
+    "/chat",
+    summary="Answer a conversation",
+    response_model=wire.OllamaChatReply,
+    responses=_OLLAMA_STREAMED | _OLLAMA_FAILURES,
+)
+async def chat(body: wire.OllamaChatRequest, asker: CurrentAsker, request: Request) -> Response:
+    """Answer the last message from the documents, by lines unless `stream` is false.
+
+    Without a chat model the answer is quoted from the documents, and `/bypass` is refused.
+    """
+    messages = [TurnMessage(message.role, message.content or "") for message in body.messages]
+    turn = read_turn(messages, _tag_mode(body.model), QueryFields.model_validate({}), body.system or "")
+
+    def content(text: str) -> dict[str, Any]:
+        return {"message": {"role": "assistant", "content": text, "images": None}}
+
+    return await _respond(body.model, turn, content, asker, request if body.stream else None)
+
+
+@ollama_router.post(
+    "/generate",
+    summary="Complete a prompt",
+    response_model=wire.OllamaGenerateReply,
+    responses=_OLLAMA_STREAMED | _OLLAMA_FAILURES,
+)
+async def generate(body: wire.OllamaGenerateRequest, asker: CurrentAsker, request: Request) -> Response:
+    """Give a prompt to the chat model itself; nothing is searched."""
+    turn = Turn(body.prompt, QueryParam(mode=Mode.BYPASS, system_prompt=body.system))
+    return await _respond(body.model, turn, lambda text: {"response": text}, asker, request if body.stream else None)
+
+
+async def _respond(model: str, turn: Turn, content: _Content, asker: Asker, streamed: Request | None) -> Response:
+    length, most = len(turn.question.strip()), asker.engine.settings.query.max_question_characters
+    if length > most:
+        raise RequestTooLargeError(
+            f"the question has {length:,} characters; ask in at most {most:,}, or raise query.max_question_characters"
+        )
+    start = time.monotonic_ns()
+    if streamed is None:
+        answer = await asker.ask(lambda kb: kb.query(turn.question, turn.param))
+        return JsonBody(_line(model) | content(answer_text(answer)) | _ending(answer, turn, start))
+    request = streamed
+
+    async def write_lines(write: Write) -> None:
+        async with asker.stream(turn.question, turn.param) as stream:
+            async for piece in stream:
+                write(json_line(_line(model) | content(piece) | {"done": False}))
+        if (answer := stream.answer) is not None:
+            if not answer.text:
+                write(json_line(_line(model) | content(answer_text(answer)) | {"done": False}))
+            write(json_line(_line(model) | content("") | _ending(answer, turn, start)))
+
+    def fail(error: Exception) -> bytes:
+        return json_line(render_ollama_problem(failure_body(request, error)))
+
+    return LineResponse(write_lines, fail, _NDJSON)
+
+
+def _line(model: str) -> dict[str, Any]:
+    return {"model": model, "created_at": datetime.now(UTC).isoformat().replace("+00:00", "Z")}
+
+
+def _ending(answer: Answer, turn: Turn, start: int) -> dict[str, Any]:
+    """Return what the last line tells; tokens of what no model wrote are counted here."""
+    elapsed = time.monotonic_ns() - start
+    return {
+        "done": True,
+        "done_reason": "stop" if answer.is_complete else "length",
+        "total_duration": elapsed,
+        "load_duration": 0,
+        "prompt_eval_count": answer.usage.input_tokens or count_tokens(turn.question),
+        "prompt_eval_duration": 0,
+        "eval_count": answer.usage.output_tokens or count_tokens(answer.text),
+        "eval_duration": elapsed,
+        "heliograph": {"references": reference_data(answer.context), **answer_details(answer, turn.param)},
+    }
+
+
+def _tag_mode(model: str) -> Mode:
+    name, _, tag = model.partition(":")
+    return Mode(tag) if name == "heliograph" and tag in set(Mode) else LIGHTRAG_MODE
+
+
+def _tag_card(name: str) -> dict[str, Any]:
+    family = name.partition(":")[0]
+    return {
+        "name": name,
+        "model": name,
+        "size": 0,
+        "digest": f"sha256:{hashlib.sha256(name.encode()).hexdigest()}",
+        "details": {
+            "parent_model": "",
+            "format": "",
+            "family": family,
+            "families": [family],
+            "parameter_size": "",
+            "quantization_level": "",
+        },
+    }
+
+
+# The API of OpenAI's chat completions.
+#
+# There is one model a mode, `heliograph:naive`, and `heliograph`, which is `auto`; a message's command goes before it.
+# Citations stand in the text, as `annotations` of the message, and in full in the field `heliograph`.
+
+_MODELS = {"heliograph": DEFAULT_MODE, **{f"heliograph:{mode.value}": mode for mode in Mode}}
+_CREATED = 1_735_689_600
+_DONE = b"data: [DONE]\n\n"
+_ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+
+
+def render_openai_problem(problem: dict[str, Any]) -> dict[str, Any]:
+    """Return a problem in OpenAI's shape; its code is the class of the error."""
+    status = problem["status"]
+    fallback = "server_error" if status >= 500 else "invalid_request_error"
+    # The class of the error; what has none tells the status in words.
+    known = problem["type"].removeprefix("urn:heliograph:error:")
+    return {
+        "error": {
+            "message": problem_text(problem),
+            "type": _ERROR_TYPES.get(status, fallback),
+            "param": None,
+            "code": HTTPStatus(status).name.lower() if known == "about:blank" else known,
+            "request_id": problem["request_id"],
+        }
+    }
+
+
+_OPENAI_FAILURES: dict[int | str, dict[str, Any]] = {
+    status: response | {"model": wire.CompletionFailure} for status, response in FAILURES.items()
+}
+_ABOUT_MODELS = _OPENAI_FAILURES | never(422)
+# The schema of one event, of a media type that is a sequence of them (OpenAPI 3.2).
+_EVENT = {
+    "type": "object",
+    "properties": {"data": {"type": "string", "description": "A piece as JSON, or `[DONE]`."}},
+    "required": ["data"],
+}
+_OPENAI_STREAMED: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "A whole reply, or one by pieces.",
+        "content": {"text/event-stream": {"itemSchema": _EVENT}},
+    }
+}
+
+
+openai_router = APIRouter(prefix="/v1", tags=["openai"])
+
+
+@openai_router.get("/models", summary="List the models", response_model=wire.ModelList, responses=_ABOUT_MODELS)
+async def models(_: Reader) -> wire.ModelList:
+    """Return the models: one a mode."""
+    return wire.ModelList(data=[_model_card(name) for name in _MODELS])
+
+
+@openai_router.get("/models/{name}", summary="Show a model", response_model=wire.ModelCard, responses=_ABOUT_MODELS)
+async def model(name: str, _: Reader) -> wire.ModelCard:
+    """Return one model."""
+    _known_mode(name)
+    return _model_card(name)
+
+
+@openai_router.post(
+    "/chat/completions",
+    summary="Answer a conversation",
+    response_model=wire.ChatCompletion,
+    responses=_OPENAI_STREAMED | _OPENAI_FAILURES,
+)
+async def complete(body: wire.CompletionRequest, asker: CurrentAsker, request: Request) -> Response:
+    """Answer the last message from the documents; with `stream` by server-sent events, `[DONE]` last."""
+    messages = [
+        TurnMessage("system" if message.role == "developer" else message.role, message.text)
+        for message in body.messages
+    ]
+    turn = read_turn(messages, _known_mode(body.model), body.heliograph)
+    completion = _Completion(body, turn)
+    if body.stream:
+        return _stream(completion, asker, request)
+    answer = await asker.ask(lambda kb: kb.query(turn.question, turn.param))
+    return JsonBody(completion.whole(answer))
+
+
+class _Completion:
+    """Renders one answer."""
+
+    def __init__(self, body: wire.CompletionRequest, turn: Turn) -> None:
+        self.turn = turn
+        self.includes_usage = bool(body.stream_options and body.stream_options.include_usage)
+        self._head = {"id": f"chatcmpl-{uuid4().hex}", "created": int(time.time()), "model": body.model}
+
+    def whole(self, answer: Answer) -> dict[str, Any]:
+        """Return a reply in one piece."""
+        message = {
+            "role": "assistant",
+            "content": answer_text(answer),
+            "refusal": None,
+            "annotations": _annotations(answer),
+        }
+        choice = {
+            "index": 0,
+            "message": message,
+            "logprobs": None,
+            "finish_reason": "stop" if answer.is_complete else "length",
+        }
+        return self._head | {
+            "object": "chat.completion",
+            "choices": [choice],
+            "usage": self._usage(answer),
+            "heliograph": self._details(answer),
+        }
+
+    def piece(self, delta: dict[str, Any]) -> bytes:
+        """Return an event with a piece of the message."""
+        return self._event([{"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}])
+
+    def ending(self, answer: Answer) -> bytes:
+        """Return the last events: citations and why it ended, the usage on request, and the mark of the end."""
+        choice = {
+            "index": 0,
+            "delta": {"annotations": _annotations(answer)},
+            "logprobs": None,
+            "finish_reason": "stop" if answer.is_complete else "length",
+        }
+        usage = self._event([], usage=self._usage(answer)) if self.includes_usage else b""
+        return self._event([choice], heliograph=self._details(answer)) + usage + _DONE
+
+    def _event(self, choices: list[dict[str, Any]], **others: Any) -> bytes:
+        chunk = self._head | {"object": "chat.completion.chunk", "choices": choices}
+        return _event(chunk | ({"usage": None} if self.includes_usage else {}) | others)
+
+    def _usage(self, answer: Answer) -> dict[str, int]:
+        read = answer.usage.input_tokens or count_tokens(self.turn.question)
+        written = answer.usage.output_tokens or count_tokens(answer.text)
+        return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+
+    def _details(self, answer: Answer) -> dict[str, Any]:
+        return {"references": reference_data(answer.context), **answer_details(answer, self.turn.param)}
+
+
+def _stream(completion: _Completion, asker: Asker, request: Request) -> Response:
+    async def write_events(write: Write) -> None:
+        beginning = completion.piece({"role": "assistant", "content": ""})
+        async with asker.stream(completion.turn.question, completion.turn.param) as stream:
+            async for piece in stream:
+                write(beginning + completion.piece({"content": piece}))
+                beginning = b""
+        if (answer := stream.answer) is not None:
+            if not answer.text:
+                beginning += completion.piece({"content": answer_text(answer)})
+            write(beginning + completion.ending(answer))
+
+    def fail(error: Exception) -> bytes:
+        return _event(render_openai_problem(failure_body(request, error)))
+
+    return LineResponse(write_events, fail, "text/event-stream")
+
+
+def _event(content: dict[str, Any]) -> bytes:
+    return b"data: " + json_line(content) + b"\n"
+
+
+def _annotations(answer: Answer) -> list[dict[str, Any]]:
+    return [
+        {
+            "type": "url_citation",
+            "url_citation": {
+                "start_index": citation.answer_start,
+                "end_index": citation.answer_end,
+                "title": citation.source,
+                "url": citation.source,
+            },
+        }
+        for citation in answer.citations
+    ]
+
+
+def _known_mode(name: str) -> Mode:
+    if name not in _MODELS:
+        raise NotFoundError(f"there is no model {name!r:.200}; use one of {', '.join(_MODELS)}")
+    return _MODELS[name]
+
+
+def _model_card(name: str) -> wire.ModelCard:
+    return wire.ModelCard(id=name, created=_CREATED, owned_by="heliograph")
