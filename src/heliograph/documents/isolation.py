@@ -1,9 +1,9 @@
 """Reads documents outside the event loop, hostile ones in a process of their own that can be ended.
 
-`DocumentReader` owns at most one such process: started for the first document that needs it, killed when one takes too
-long, replaced when it dies. Plain text, Markdown and program text are read in the caller's thread. The process starts
-isolated (`python -I`), with few environment variables and no module of the working folder; `worker` is its code. Only
-regular files are read, and only up to the limit.
+`DocumentReader` owns at most one such process, and one for scans: started for the first document that needs it, killed
+when one takes too long, replaced when it dies. Plain text, Markdown and program text are read in the caller's thread.
+The process starts isolated (`python -I`), with few environment variables and no module of the working folder; `worker`
+is its code. Only regular files are read, and only up to the limit.
 """
 
 from __future__ import annotations
@@ -99,16 +99,18 @@ def limits_of(settings: DocumentSettings, max_characters: int) -> Limits:
 class DocumentReader:
     """Reads sources within limits; its methods block and may be called from any thread, one at a time goes on."""
 
-    def __init__(self, limits: Limits, *, isolate: bool = True) -> None:
+    def __init__(self, limits: Limits, *, isolate: bool = True, reads_scans: bool = False) -> None:
         """Start nothing yet.
 
         Args:
             limits: What one document may cost.
             isolate: Whether formats that hostile input may crash are read in a process of their own; without it, time
                 and memory are not limited.
+            reads_scans: Whether its process reads scans too; else one beside it does, for which nothing else waits.
         """
         self._limits = limits
         self._isolate = isolate
+        self._scans = None if reads_scans else DocumentReader(limits, isolate=isolate, reads_scans=True)
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._served = 0
@@ -126,7 +128,10 @@ class DocumentReader:
         """Return what the bytes of a source say; raises as `read`."""
         if self._isolate and find_loader(raw).runs_isolated:
             with self._lock:
-                fields: dict[str, Any] = _reply_of(self._ask(raw))["document"]
+                reply = _reply_of(self._ask(raw))
+            if self._scans is not None and "scan" in reply:
+                return self._scans.load(raw)
+            fields: dict[str, Any] = reply["document"]
             fields["page_starts"] = tuple(fields["page_starts"])
             return LoadedDocument(**fields)
         return load_document(raw, self._limits)
@@ -156,6 +161,8 @@ class DocumentReader:
             process.kill()
         with self._lock:
             self._stop()
+        if self._scans is not None:
+            self._scans.close()
 
     def _ask(self, raw: RawDocument, drawing: tuple[int, int] | None = None) -> dict[str, Any]:
         if self._process is None or self._process.poll() is not None or self._served >= _DOCUMENTS_PER_PROCESS:
@@ -164,7 +171,8 @@ class DocumentReader:
             self._served = 0
         self._served += 1
         try:
-            reply = _exchange(self._process, raw, self._limits, drawing)
+            request = {"drawing": drawing, "leaves_scans": self._scans is not None}
+            reply = _exchange(self._process, raw, self._limits, request)
         except BaseException:
             # Whatever it was doing, its next reply would be to the wrong question.
             self._stop()
@@ -244,17 +252,16 @@ def _end(process: subprocess.Popen[bytes]) -> int:
 
 
 def _exchange(
-    process: subprocess.Popen[bytes], raw: RawDocument, limits: Limits, drawing: tuple[int, int] | None
+    process: subprocess.Popen[bytes], raw: RawDocument, limits: Limits, request: dict[str, Any]
 ) -> dict[str, Any] | None:
-    """Send a document, to be read or to have a page drawn, and return the reply, or None if the process died."""
+    """Send a document with what is to be done with it, and return the reply, or None if the process died."""
     header: dict[str, Any] = {
         "name": raw.name,
         "mime_type": raw.mime_type,
         "charset": raw.charset,
         "limits": asdict(limits),
+        **request,
     }
-    if drawing:
-        header["drawing"] = drawing
     deadline = time.monotonic() + limits.timeout_seconds
     stdin, stdout = _streams(process)
     try:

@@ -36,6 +36,14 @@ def can_read_pictures() -> bool:
     return find_spec("rapidocr") is not None
 
 
+class ScanLeftError(Exception):
+    """A document has pages to be read off pictures, and this process leaves these to another."""
+
+
+# Whether it does: a long scan, which takes hours, must not keep other documents waiting.
+are_left = False
+
+
 def _nothing() -> None:
     pass
 
@@ -53,7 +61,10 @@ def read_picture(picture: Any, scale: float) -> tuple[Span, ...]:
 
     Raises:
         MissingDependencyError: The extra `ocr` is not installed.
+        ScanLeftError: This process reads no pictures.
     """
+    if are_left:
+        raise ScanLeftError
     found = _reader()(picture)
     on_page()
     lines: list[_Line] = []

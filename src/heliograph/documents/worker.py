@@ -60,11 +60,14 @@ def _serve(header: bytes, data: bytes) -> bytes:
     limits = Limits(**request["limits"])
     raw = RawDocument(request["name"], data, request["mime_type"], request["charset"])
     _limit_memory(limits.max_memory_bytes)
+    scans.are_left = request.get("leaves_scans", False)
     try:
         if drawing := request.get("drawing"):
             reply = {"picture": base64.b64encode(draw_page(unpack(raw, limits), *drawing)).decode()}
         else:
             reply = {"document": asdict(load_document(raw, limits))}
+    except scans.ScanLeftError:
+        reply = {"scan": True}
     except MissingDependencyError as error:
         reply = {"missing": str(error)}
     except IngestError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pypdfium2
@@ -160,3 +161,16 @@ def test_scan_is_read_in_a_process_of_its_own() -> None:
     finally:
         reader.close()
     assert document.text.count("keeps every message") == 2
+
+
+def test_other_documents_do_not_wait_for_a_scan() -> None:
+    reader = DocumentReader(Limits())
+    try:
+        with ThreadPoolExecutor(1) as other:
+            scan = other.submit(reader.load, RawDocument("scan.pdf", scanned().next().picture(picture(page())).data()))
+            for _ in range(3):
+                assert "keeps every message" in reader.load(RawDocument("a.pdf", page().data())).text
+            assert not scan.done()
+            assert "keeps every message" in scan.result().text
+    finally:
+        reader.close()
