@@ -226,10 +226,32 @@ MIGRATIONS = (_CREATE, _PROJECTIONS, _MADE, _POSTINGS, _NEXT_CONTENTS)
 LATEST_VERSION = len(MIGRATIONS)
 
 # All that hold contents of a workspace: not its own row, nor those who follow it or read its outbox.
-TABLES = tuple(
-    table
-    for table in re.findall(r"CREATE TABLE (\w+) \(\n  workspace ", "".join(MIGRATIONS))
-    if table not in ("heliograph_term", "heliograph_outbox_reader", "heliograph_projection")
+TABLES = (
+    "heliograph_document",
+    "heliograph_document_text",
+    "lightrag_chunks",
+    "lightrag_entities",
+    "lightrag_relationships",
+    "heliograph_next_vector",
+    "heliograph_extraction",
+    "heliograph_entity_mention",
+    "heliograph_relation_mention",
+    "heliograph_alias_mention",
+    "heliograph_entity_evidence",
+    "heliograph_relation_evidence",
+    "heliograph_entity",
+    "heliograph_degree",
+    "heliograph_relation",
+    "heliograph_entity_name",
+    "heliograph_chunks_terms",
+    "heliograph_entities_terms",
+    "heliograph_posting",
+    "heliograph_text_size",
+    "heliograph_curation",
+    "heliograph_curation_subject",
+    "heliograph_name_rules",
+    "heliograph_outbox",
+    "heliograph_reply",
 )
 
 

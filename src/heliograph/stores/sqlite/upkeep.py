@@ -678,7 +678,7 @@ class _Copy:
             # Ids are taken from their index where their own rows are doubtful.
             if wanted := self._doubtful["identity"]:
                 query = "SELECT key, id FROM identity INDEXED BY sqlite_autoindex_identity_1 ORDER BY id"
-                rows = [row for row in dict(_rows_of(self._comparing, query)).items() if row[0] in wanted]
+                rows = list({key: id_ for key, id_ in _rows_of(self._comparing, query) if key in wanted}.items())
                 target.executemany("DELETE FROM identity WHERE key = ? OR id = ?", rows)
                 target.executemany("INSERT INTO identity (key, id) VALUES (?, ?)", rows)
             found += [*self._doubt_texts(), *self._doubt_documents(), *self._doubt_others(), *self._unread()]
