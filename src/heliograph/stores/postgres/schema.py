@@ -8,7 +8,6 @@ or indexed by vector: a changed row is a new row to PostgreSQL, in every index.
 
 from __future__ import annotations
 
-
 from heliograph.errors import SchemaMismatch
 from heliograph.stores.postgres.database import Session, Statement
 
