@@ -171,7 +171,9 @@ class DocumentSettings(_Room):
     max_memory_bytes: int = Field(
         2_000_000_000, ge=0, description="Memory of the process that reads (Linux); 0 is no limit."
     )
-    timeout_seconds: float = Field(120.0, gt=0, description="Longest time for reading one document.")
+    timeout_seconds: float = Field(
+        120.0, gt=0, description="Longest time for reading one document; of a scan, each page."
+    )
     isolate: bool = Field(
         True, description="Read all but text, Markdown and code in a process of its own, which can be ended."
     )

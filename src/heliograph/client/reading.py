@@ -179,12 +179,13 @@ class StreamReader:
         return pieces
 
     def _take(self, line: bytes) -> list[str]:
+        decoded, failure = None, None
         try:
             decoded = json.loads(line)
-        except (ValueError, RecursionError):
-            decoded = None
+        except (ValueError, RecursionError) as error:
+            failure = error
         if not isinstance(decoded, dict):
-            raise ServiceUnavailable(f"the stream has a line that is no JSON object: {line[:100]!r}")
+            raise ServiceUnavailable(f"the stream has a line that is no JSON object: {line[:100]!r}") from failure
         told = cast("dict[str, Any]", decoded)
         if "error" in told:
             raise problem_error(told)

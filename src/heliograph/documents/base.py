@@ -30,7 +30,7 @@ class Limits:
         max_archive_entries: Entries of an archive at the most.
         max_compression_ratio: Unpacked by packed size of an archive at the most, from a megabyte on.
         max_memory_bytes: Memory that parsing may take where it runs in a process of its own; 0 is no limit.
-        timeout_seconds: How long parsing may take where it runs in a process of its own.
+        timeout_seconds: How long parsing may take where it runs in a process of its own; of a scan, each page.
     """
 
     max_bytes: int = 100_000_000

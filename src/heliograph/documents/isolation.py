@@ -214,8 +214,8 @@ def _start() -> subprocess.Popen[bytes]:
             stderr=subprocess.DEVNULL,
             bufsize=0,
             cwd="/",
-            # NumPy's own threads, of which each takes memory before there is any work.
-            env={**isolated_environment(), "OPENBLAS_NUM_THREADS": "1"},
+            # Threads of libraries that read pictures, of which each takes memory before there is any work.
+            env={**isolated_environment(), "OPENBLAS_NUM_THREADS": "1", "OPENCV_FOR_THREADS_NUM": "1"},
             start_new_session=True,
         )
     except OSError as error:

@@ -324,7 +324,8 @@ class PdfLoader(Loader):
             document.close()
         text, starts = join_pages(_render(pages))
         if not text and count:
-            do = "install heliograph[ocr], which reads them" if unread else "nothing in it can be read as text"
+            can_do = unread and not scans.can_read_pictures()
+            do = "install heliograph[ocr], which reads them" if can_do else "nothing in it can be read as text"
             raise IngestError(f"{raw.name!r} has {count:,} pages without text, as scans have; {do}")
         known = {key: " ".join(clean_text(value).split()) for key, value in stated.items() if value}
         title = known.get("Title", "")
@@ -370,16 +371,22 @@ def _read_pictures(image: Any, raw: RawDocument, limits: Limits) -> list[PageSpa
     turn = import_optional("PIL.ImageOps", scans.EXTRA).exif_transpose
     pages: list[PageSpans] = []
     with image.open(io.BytesIO(raw.data)) as picture:
-        count = getattr(picture, "n_frames", 1)
+        # The pages of a TIFF file; elsewhere what follows the first picture moves, or is a smaller one of the same.
+        count = picture.n_frames if picture.format == "TIFF" else 1
         limits.check_pages(raw.name, count)
         for number in range(count):
             picture.seek(number)
             if picture.width * picture.height > _MOST_PICTURE_PIXELS:
                 raise image.DecompressionBombError
-            page = turn(picture).convert("RGB")
-            page.thumbnail((scans.LONGER_SIDE, scans.LONGER_SIDE))
-            scale = max(page.size) / _PAGE_POINTS
-            pages.append(PageSpans(scans.read_picture(page, scale), page.height / scale, is_picture=True))
+            page = turn(picture)
+            if page.has_transparency_data:
+                page = image.alpha_composite(image.new("RGBA", page.size, "white"), page.convert("RGBA"))
+            page = page.convert("RGB")
+            scale = scans.picture_scale(*page.size)
+            if scale < 1:
+                page = page.resize((round(page.width * scale), round(page.height * scale)))
+            points = min(page.size) / _PAGE_POINTS
+            pages.append(PageSpans(scans.read_picture(page, points), page.height / points, is_picture=True))
     return pages
 
 
@@ -396,8 +403,8 @@ def _open(pdfium: Any, raw: RawDocument) -> Any:
 
 # Of one page; a scan in 600 dots an inch has 35 million.
 _MOST_PICTURE_PIXELS = 150_000_000
-# Of the longer side of a picture, as paper has; sizes count in relation to each other only.
-_PAGE_POINTS = 842.0
+# Of the shorter side of a picture, as paper has; sizes count in relation to each other only.
+_PAGE_POINTS = 595.0
 
 # A page as it is seen; drawn at most so large, whatever its proportions.
 _MOST_PIXELS = 6_000_000
@@ -454,11 +461,12 @@ def _read_pages(pdfium: Any, document: Any, raw: RawDocument, limits: Limits) ->
             height = page.get_height()
             is_picture = _is_picture(pdfium, page, spans)
             if is_picture:
+                found: tuple[Span, ...] = ()
                 if scans.can_read_pictures():
-                    scale = scans.LONGER_SIDE / max(*page.get_size(), 1.0)
-                    spans = scans.read_picture(page.render(scale=scale).to_pil().convert("RGB"), scale) or spans
-                else:
-                    unread += 1
+                    scale = scans.picture_scale(*page.get_size())
+                    found = scans.read_picture(page.render(scale=scale).to_pil().convert("RGB"), scale)
+                unread += not found
+                is_picture, spans = bool(found), found or spans
         except pdfium.PdfiumError as error:
             raise IngestError(f"page {index + 1} of {raw.name!r} is broken ({error}); save the file anew") from error
         finally:
@@ -478,12 +486,16 @@ def _is_picture(pdfium: Any, page: Any, spans: Sequence[Span]) -> bool:
     if not spans:
         # A picture, or letters that were drawn as lines.
         return next(page.get_objects(max_depth=2), None) is not None
-    across, down = page.get_size()
+    image, form = pdfium.raw.FPDF_PAGEOBJ_IMAGE, pdfium.raw.FPDF_PAGEOBJ_FORM
+    left, bottom, right, top = page.get_cropbox()
     covered = 0.0
-    for item in page.get_objects(filter=(pdfium.raw.FPDF_PAGEOBJ_IMAGE,), max_depth=2):
-        left, bottom, right, top = item.get_bounds()
-        covered += (min(right, across) - max(left, 0.0)) * (min(top, down) - max(bottom, 0.0))
-    return covered >= _COVERED * across * down
+    for item in page.get_objects(filter=(image, form), max_depth=1):
+        if item.type == form and next(page.get_objects(filter=(image,), max_depth=4, form=item, level=1), None) is None:
+            continue
+        bounds = item.get_bounds()
+        across, down = min(bounds[2], right) - max(bounds[0], left), min(bounds[3], top) - max(bounds[1], bottom)
+        covered += max(across, 0.0) * max(down, 0.0)
+    return covered >= _COVERED * (right - left) * (top - bottom)
 
 
 def _render(pages: Sequence[PageSpans]) -> list[str]:

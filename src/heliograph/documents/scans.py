@@ -7,9 +7,11 @@ paragraphs are told as there (`pdf`).
 
 from __future__ import annotations
 
+import logging
+import math
 import os
 from cmath import phase, rect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
 from statistics import median
@@ -19,21 +21,33 @@ from heliograph.documents.pdf_layout import Span
 from heliograph.errors import import_optional
 
 EXTRA = "ocr"
-# Pixels of a page's longer side. On pages of an English manual in 10 points, 1,200 misread 3% of the words, 1,400 4%,
-# 2,000 6% at twice the cost; small print wants more.
-LONGER_SIDE = 1400
+# Pixels of a page's shorter side, which gives an A4 page 1,400 along the longer one. On pages of an English manual in
+# 10 points, 1,200 misread 3% of the words, 1,400 4%, 2,000 6% at twice the cost; small print wants more.
+SHORTER_SIDE = 1000
+MOST_PIXELS = 40_000_000
+# What is longer is read in parts, each at least so long; the reader makes anything longer small.
+_PART = 1400
+_LEAST_SIDE = 32
+_WIDEST = 15
+_LOG = logging.getLogger(__name__)
 # The reader's own check whether a line stands on its head turns some that do not. A thread for each of many cores would
 # take more memory than a process that reads documents may have.
 _OPTIONS = {
     "Global.use_cls": False,
-    "Global.log_level": "error",
+    "Global.log_level": "critical",
+    # A side is never made longer: of a narrow strip that would take any memory.
+    "Det.limit_type": "max",
+    "Det.limit_side_len": _PART,
     "EngineConfig.onnxruntime.intra_op_num_threads": min(4, os.cpu_count() or 1),
 }
 
 
 def can_read_pictures() -> bool:
     """Return whether the extra `ocr` is installed."""
-    return find_spec("rapidocr") is not None
+    try:
+        return find_spec("rapidocr") is not None
+    except ImportError:
+        return False
 
 
 class ScanLeftError(Exception):
@@ -52,8 +66,13 @@ def _nothing() -> None:
 on_page: Callable[[], None] = _nothing
 
 
+def picture_scale(across: float, down: float) -> float:
+    """Return how many pixels of a page's picture a point should have, so that it is read well."""
+    return min(SHORTER_SIDE / max(min(across, down), 1.0), math.sqrt(MOST_PIXELS / max(across * down, 1.0)))
+
+
 def read_picture(picture: Any, scale: float) -> tuple[Span, ...]:
-    """Return the lines of text in a picture, the upper ones first.
+    """Return the lines of text in a picture, the upper ones first; none where it cannot be read.
 
     Args:
         picture: A `PIL.Image.Image` in red, green and blue.
@@ -65,13 +84,20 @@ def read_picture(picture: Any, scale: float) -> tuple[Span, ...]:
     """
     if are_left:
         raise ScanLeftError
-    found = _reader()(picture)
-    on_page()
+    reader = _reader()
     lines: list[_Line] = []
-    # Four corners a line, from its upper left one on, as a clock goes.
-    for corners, text in zip(found.boxes, found.txts, strict=True) if found.txts else ():
-        if shown := " ".join(text.split()):
-            lines.append(_Line([complex(across, down) / scale for across, down in corners.tolist()], shown))
+    for top, part in _parts(picture):
+        try:
+            found = reader(part)
+        except Exception as error:  # noqa: BLE001 (whatever its engine raises: one page does not stop a document)
+            _LOG.warning("a page could not be read: %s", type(error).__name__)
+            return ()
+        on_page()
+        # Four corners a line, from its upper left one on, as a clock goes.
+        for corners, text in zip(found.boxes, found.txts, strict=True) if found.txts else ():
+            if shown := " ".join(text.split()):
+                places = [complex(across, top + down) / scale for across, down in corners.tolist()]
+                lines.append(_Line(places, shown))
     # Lines of a page that was laid askew all fall alike: it is turned back, or they would not stand in rows.
     tilt = median(phase(line.along) for line in lines) if lines else 0.0
     back = rect(1.0, -tilt)
@@ -81,6 +107,27 @@ def read_picture(picture: Any, scale: float) -> tuple[Span, ...]:
         left, top = middle.real - width / 2, middle.imag - height / 2
         spans.append(Span(left, top, left + width, top + height, line.text))
     return tuple(spans)
+
+
+def _parts(picture: Any) -> Iterator[tuple[int, Any]]:
+    """Yield a picture, or parts of one that is much longer than wide, with the row at which each begins.
+
+    It is parted at the brightest row of some, where no line is likely to stand.
+    """
+    width, height = picture.size
+    if min(width, height) < _LEAST_SIDE or width > _WIDEST * height:
+        return
+    if height <= 2 * max(width, _PART):
+        yield 0, picture
+        return
+    rows = picture.convert("L").resize((1, height)).tobytes()
+    top, length = 0, max(width, _PART)
+    while height - top > 2 * length:
+        within = rows[top + length : top + length + length // 4]
+        end = top + length + max(range(len(within)), key=within.__getitem__)
+        yield top, picture.crop((0, top, width, end))
+        top = end
+    yield top, picture.crop((0, top, width, height))
 
 
 class _Line(NamedTuple):
@@ -104,6 +151,4 @@ class _Line(NamedTuple):
 
 @cache
 def _reader() -> Any:
-    reader = import_optional("rapidocr", EXTRA).RapidOCR(params=_OPTIONS)
-    import_optional("cv2", EXTRA).setNumThreads(1)
-    return reader
+    return import_optional("rapidocr", EXTRA).RapidOCR(params=_OPTIONS)

@@ -50,7 +50,6 @@ __all__ = [
     "setup_logger",
     "verbose_debug",
     "warn_once",
-    "whole_number",
     "wrap_embedding_func_with_attrs",
 ]
 

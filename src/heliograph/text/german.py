@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from heliograph.text.analysis import word_list
 from heliograph.text.sentences import OPENERS
@@ -27,7 +28,7 @@ _LONGEST_SIMPLE_WORD = 12
 _ADJECTIVE_ENDINGS = ("e", "en", "er", "es", "em")
 # So many letters have acronyms; more in capitals are a heading.
 _LONGEST_ACRONYM = 6
-_PAIR = re.compile(r"([^\W\d_]+) ([A-ZÄÖÜ][^\W\d_]+)(?![\w-])")
+_PAIR = re.compile(r"(?<![^\W\d_])([^\W\d_]+) ([A-ZÄÖÜ][^\W\d_]+)(?![\w-])")
 _DETERMINER = re.compile(
     r"d(?:er|ie|as|en|em|es)|k?ein(?:e[nmrs]?)?|(?:dies|jed|jen|welch|manch|solch)e[nmrs]?|alle[nmrs]?|viele[rn]?|mehrere[rn]?"
     r"|(?:ihr|sein|mein|unser)(?:e[nmrs]?)?|zu[mr]|ans|ins|[ai]m|beim|vom|fürs"
@@ -35,13 +36,14 @@ _DETERMINER = re.compile(
 _CAPITAL = re.compile(r"(?<![\w-])[A-ZÄÖÜ][a-zäöüß]+(?![\w-])")
 _CASES = ("e", "en", "n")
 _SHORTEST_NOUN = 5
+_LONGEST_COMPOUND = 60
 
 
 def german_words(text: str) -> tuple[frozenset[str], frozenset[str]]:
     """Return the words of a German text that stand as names do ("in Debian"), and those that are nouns there."""
-    counts = Counter(word for before, word in _PAIR.findall(text) if before.lower() in _PREPOSITIONS)
-    determined = _noun_evidence(text)[0]
-    return frozenset(word for word, count in counts.items() if count > 1) - determined, german_nouns(counts, text)
+    evidence = _evidence(text)
+    bare = frozenset(word for word, count in evidence.after_prepositions.items() if count > 1) - evidence.determined
+    return bare, german_nouns(evidence.after_prepositions, text)
 
 
 def german_nouns(words: Iterable[str], text: str) -> frozenset[str]:
@@ -50,40 +52,51 @@ def german_nouns(words: Iterable[str], text: str) -> frozenset[str]:
     A noun has articles ("den Paketen"), cases and numbers ("Paket", "Pakete"; the genitive in -s proves nothing, as
     names have it, too), and ends other nouns ("Metapakete").
     """
-    determined, written, ends = _noun_evidence(text)
-    return frozenset(word for word in words if word in determined or _is_declined(word, written, ends))
+    evidence = _evidence(text)
+    return frozenset(word for word in words if word in evidence.determined or _is_declined(word, evidence))
+
+
+class _Evidence(NamedTuple):
+    """What a German text says of its words with a capital.
+
+    Attributes:
+        after_prepositions: How often each follows a preposition.
+        determined: Those with an article.
+        written: All of them.
+        ends: In lower case, how each ends from its second letter on or later, as far as nouns are so long.
+    """
+
+    after_prepositions: Mapping[str, int]
+    determined: frozenset[str]
+    written: frozenset[str]
+    ends: frozenset[str]
 
 
 @lru_cache(maxsize=8)
-def _noun_evidence(text: str) -> tuple[frozenset[str], frozenset[str], str]:
-    """Return words with an article, all words with a capital, and these in lower case with a blank behind each."""
+def _evidence(text: str) -> _Evidence:
     pairs = _PAIR.findall(text)
-    determined = frozenset(word for before, word in pairs if _DETERMINER.fullmatch(before.lower()))
     written = frozenset(_CAPITAL.findall(text))
-    return determined, written, "".join(f"{word.lower()} " for word in written)
+    ends = (
+        word[start:].lower()
+        for word in written
+        if len(word) <= _LONGEST_COMPOUND
+        for start in range(1, len(word) - _SHORTEST_NOUN + 2)
+    )
+    return _Evidence(
+        Counter(word for before, word in pairs if before.lower() in _PREPOSITIONS),
+        frozenset(word for before, word in pairs if _DETERMINER.fullmatch(before.lower())),
+        written,
+        frozenset(ends),
+    )
 
 
-def _is_declined(word: str, written: frozenset[str], ends: str) -> bool:
-    """Return whether another word with a capital is a form of this noun or ends in it.
-
-    Args:
-        word: The word.
-        written: All words with a capital.
-        ends: The same in lower case, each with a blank behind it.
-    """
+def _is_declined(word: str, evidence: _Evidence) -> bool:
+    """Return whether another word with a capital is a form of this noun or ends in it."""
     if len(word) < _SHORTEST_NOUN:
         return False
     stems = {stem for ending in ("", *_CASES) if len(stem := word.removesuffix(ending)) >= _SHORTEST_NOUN - 1}
     forms = {f"{stem}{ending}" for stem in stems for ending in ("", *_CASES)}
-    return not forms.isdisjoint(written - {word}) or any(_ends_longer(form.lower(), ends) for form in forms)
-
-
-def _ends_longer(tail: str, ends: str) -> bool:
-    """Return whether a longer one of some words, each with a blank behind it, has this end."""
-    at = ends.find(f"{tail} ")
-    while at == 0 or (at > 0 and ends[at - 1] == " "):
-        at = ends.find(f"{tail} ", at + 1)
-    return at > 0
+    return any((form != word and form in evidence.written) or form.lower() in evidence.ends for form in forms)
 
 
 def is_german_noun(

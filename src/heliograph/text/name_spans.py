@@ -263,8 +263,8 @@ _ID_PART = re.compile(r"\w*\d:[A-Z]+:\d\w*")
 _PART_NUMBER = re.compile(r"[A-Z]{1,2}\d{1,3}[a-z]?")
 _QUANTITY = re.compile(r"[\d.]+[-\w]{0,3}|\d+x\d+|\d+-\w+|[a-z]+-\d+\w{0,2}|\d+(?:st|nd|rd|th)\b.*", re.IGNORECASE)
 # "E.g.", "I.e." and the German "Z.B.": the capital is that of the sentence.
-_SMALL_ABBREVIATION = re.compile(r"[^\W\d_](?:\.[a-zß-öø-ÿ])+\.?")
-_LONGEST_UNIT = 3
+_SMALL_ABBREVIATION = re.compile(r"[A-ZÀ-Þ](?:\.[a-zß-öø-ÿ])+\.?")
+_UNIT = re.compile(r"[kMGTPmµn]?(?:i?B|bit|Hz|Wh?|V|Ah?|Pa)|[kMGTmµ]?dB[mA]?")
 _CAMEL = re.compile(r"[a-z][a-z0-9]*[A-Z]\w*|[A-Z][a-z]+(?:[A-Z][a-z0-9]+)+")
 _AFTER_ENTRIES = frozenset(",;])")
 _BEFORE_DATE = word_list("before_dates")
@@ -411,10 +411,10 @@ def _may_be_name(tokens: list[NameToken], index: int, evidence: CaseEvidence) ->
         return _is_initial_letter(tokens, index)
     if word.isupper() and len(word) <= _LONGEST_ACRONYM:
         return lower not in SHOUTED_WORDS and not _is_in_id(tokens, index)
-    elided, _, rest = lower.replace("’", "'").partition("'")
-    # "Don't", and in French "C'est".
     if evidence.language == "de" and _GERMAN_POLITE.fullmatch(word):
         return False
+    # "Don't", and in French "C'est".
+    elided, _, rest = lower.replace("’", "'").partition("'")
     if elided in evidence.function_words or (len(elided) == 1 and rest in evidence.function_words):
         return index > 0 and tokens[index - 1].is_name and lower in _SURNAMES_TOO
     may_open = _is_initial(tokens, index) or _opens_entry(tokens, index)
@@ -430,7 +430,7 @@ def _is_numbered_part(tokens: list[NameToken], index: int) -> bool:
 def _is_unit(tokens: list[NameToken], index: int) -> bool:
     """Return whether this is the unit of the number before it: "82 kB", "2.4 GHz"."""
     word = tokens[index].text
-    is_made_so = len(word) <= _LONGEST_UNIT and word.isalpha() and not word[1:].islower() and not word.isupper()
+    is_made_so = not word.isupper() and _UNIT.fullmatch(word) is not None
     return is_made_so and index > 0 and tokens[index - 1].text[-1].isdigit()
 
 
@@ -540,8 +540,11 @@ def _german_end(tokens: list[NameToken], first: int, last: int, evidence: CaseEv
     for index in range(first, last + 1):
         token = tokens[index]
         following = tokens[index + 1].text if index < last else ""
-        if following in _ARTICLES_AFTER_NAMES and not (following == "zu" and is_person):
-            return index
+        if following in _ARTICLES_AFTER_NAMES and token.text[0].isupper() and not is_person:
+            # "Debian zu Hause", but not "Prinz zu Wied".
+            noun = tokens[index + 2].text if index + 1 < last else ""
+            if not noun[:1].isupper() or is_german_noun(("in", noun), 1, 1, nouns=evidence.nouns):
+                return index
         base = token.text.removesuffix("s")
         may_decline = (is_person and index > first) or base.lower() in KNOWN_NAMES
         if base == token.text or not may_decline or token.lower in KNOWN_NAMES or base.endswith("s"):
@@ -784,7 +787,7 @@ def _after_titles(tokens: list[NameToken], first: int, last: int) -> int:
             token.text.isupper() or is_usually_lower(token.text.partition("'")[0]) for token in rest
         )
         # "MX Linux" and "MS Access" are no "Mx" and "Ms".
-        is_thing = is_thing or (tokens[index].text.isupper() and len(word) == len("ms"))
+        is_thing = is_thing or (tokens[index].text.isupper() and word in {"ms", "mx"})
         if word in STRIPPED_TITLES and not is_thing and (following.is_name or following.text == "."):
             start = min(index + (1 if following.is_name else 2), last)
     return start

@@ -9,7 +9,7 @@ import pytest
 
 from heliograph import errors
 from heliograph.distributed.messages import WorkerSetup
-from heliograph.distributed.pool import DocumentProgress
+from heliograph.distributed.pool import WatchedDocument
 from heliograph.errors import HeliographError, MissingDependencyError, ModelUnavailable, OverloadedError, RateLimited
 from heliograph.settings import ChatSettings, DocumentSettings, EmbeddingSettings, IngestSettings
 
@@ -42,7 +42,7 @@ def test_keys_travel_and_are_not_shown() -> None:
 
 def test_a_document_that_is_begun_again_counts_each_chunk_once() -> None:
     told = _Told()
-    watch = DocumentProgress(told)
+    watch = WatchedDocument(told)
     watch.begin(3)
     watch.read_one()
     watch.read_one()

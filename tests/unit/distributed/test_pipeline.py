@@ -13,7 +13,7 @@ from heliograph.chat.base import ChatRequest
 from heliograph.chat.wrappers import ChatMeter
 from heliograph.distributed import pool
 from heliograph.distributed.messages import WorkerLostError
-from heliograph.distributed.pool import DocumentProgress
+from heliograph.distributed.pool import WatchedDocument
 from heliograph.errors import (
     CancelledIngestError,
     ClusterUnavailable,
@@ -171,7 +171,7 @@ async def test_news_that_cannot_be_told_on_leave_no_question_unanswered(
     def fail(*_: object) -> None:
         raise RuntimeError("nobody listens")
 
-    monkeypatch.setattr(DocumentProgress, "read_one", fail)
+    monkeypatch.setattr(WatchedDocument, "read_one", fail)
     pipeline, _ = open_pipeline(store, launcher, stack, chat=FakeChatModel(REPLY))
     async with asyncio.timeout(60):
         report = await pipeline.insert(documents(2))

@@ -118,6 +118,12 @@ class PdfPages:
         self._canvas.drawImage(ImageReader(image), 0, 0, *A4)
         return self
 
+    def strip(self, width: float, height: float) -> PdfPages:
+        """Make the page so small, and fill it."""
+        self._canvas.setPageSize((width, height))
+        self._canvas.rect(0, 0, width, height, fill=1)
+        return self
+
     def next(self) -> PdfPages:
         self._canvas.showPage()
         return self

@@ -9,13 +9,13 @@ from typing import Any
 
 import pypdfium2
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps
 
 from heliograph.documents.base import Limits, RawDocument
 from heliograph.documents.isolation import DocumentReader
 from heliograph.documents.pdf_layout import Span
 from heliograph.documents.registry import find_loader, is_read
-from heliograph.documents.scans import LONGER_SIDE
+from heliograph.documents.scans import SHORTER_SIDE
 from heliograph.errors import IngestError, MissingDependencyError
 
 from .samples import PdfPages, load
@@ -103,14 +103,39 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 def test_picture_is_a_document(kind: str, sizes: list[tuple[int, int]]) -> None:
     document = load("photo.bin", saved(picture(page()), kind))
     assert (document.text, document.page_starts) == ("Picture 1.\n", ())
-    assert max(sizes[0]) == LONGER_SIDE
+    assert min(sizes[0]) == SHORTER_SIDE
 
 
 def test_photo_is_turned_as_its_camera_says(sizes: list[tuple[int, int]]) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
     load("photo.jpg", saved(picture(page()), "JPEG", exif=exif))
-    assert sizes[0][0] == LONGER_SIDE
+    assert sizes[0][0] > sizes[0][1] == SHORTER_SIDE
+
+
+def test_moving_picture_is_one_page(sizes: list[tuple[int, int]]) -> None:
+    data = saved(picture(page()), "WEBP", save_all=True, append_images=[picture(page())] * 3, duration=100)
+    assert load("moving.webp", data).metadata.get("page_count") is None
+    assert len(sizes) == 1
+
+
+def test_letters_on_no_ground_are_read() -> None:
+    letters = Image.merge("LA", (Image.new("L", picture(page()).size, 0), ImageOps.invert(picture(page()))))
+    assert words(load("letters.png", saved(letters, "PNG")).text).endswith(" ".join(PARAGRAPH))
+
+
+def test_long_picture_is_read_to_its_end() -> None:
+    seen = picture(page())
+    tall = Image.new("L", (seen.width, 3 * seen.height), "white")
+    for top in (0, 2 * seen.height):
+        tall.paste(seen, (0, top))
+    assert load("tall.png", saved(tall, "PNG")).text.count("keeps every message") == 2
+
+
+def test_strip_that_cannot_be_read_leaves_the_pages_beside_it() -> None:
+    document = load("plan.pdf", page().next().strip(2000, 10).data())
+    assert "keeps every message" in document.text
+    assert document.metadata["unread_pages"] == 1
 
 
 def test_pages_of_a_picture_are_pages(sizes: list[tuple[int, int]]) -> None:

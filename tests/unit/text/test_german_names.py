@@ -69,6 +69,19 @@ def test_abbreviation_is_no_initial() -> None:
     assert [name.text for name in find_names(text) if name.type == "person" or "." in name.text] == []
 
 
+@pytest.mark.parametrize(
+    "name", ["Otto von den Hagen", "Peter von den Driesch", "Karl-Theodor zu Guttenberg", "Fürst zu Hohenlohe"]
+)
+def test_noble_name_stays_whole(name: str) -> None:
+    text = f"Das Haus gehörte {name} und ist nicht mehr auf der Karte zu finden, wie auch der Garten."
+    assert any(found.text.endswith(name.split()[-1]) and " " in found.text for found in find_names(text))
+
+
+def test_article_ends_a_name() -> None:
+    text = "So wird auch mit Zorblatt das Programm nicht mehr gestartet, und die Programme sind nicht zu finden."
+    assert "Zorblatt das Programm" not in {name.text for name in find_names(text)}
+
+
 def test_name_that_ends_in_s_keeps_it() -> None:
     text = "Das Buch stammt von Hans Jonas Weber aus Hamburg und ist nicht mehr zu haben."
     assert [name.text for name in find_names(text)] == ["Hans Jonas Weber", "Hamburg"]

@@ -78,7 +78,8 @@ async def query_stream(body: QueryRequest, asker: CurrentAsker, request: Request
 )
 async def query_for_data(body: QueryRequest, asker: CurrentAsker) -> Response:
     """Return entities, relations, chunks and references; no chat model writes an answer."""
-    return JsonBody(await asker.ask(lambda kb: kb.query_data(body.query, body.to_param())))
+    param = body.to_param()
+    return JsonBody(await asker.ask(lambda kb: kb.query_data(body.query, param)))
 
 
 @router.post(
@@ -92,7 +93,8 @@ async def retrieve(body: RetrieveRequest, asker: CurrentAsker) -> Response:
 
     Nothing found is status `failure` with empty lists.
     """
-    retrieval = await asker.ask(lambda kb: kb.retrieve(body.query, body.to_param()))
+    param = body.to_param()
+    retrieval = await asker.ask(lambda kb: kb.retrieve(body.query, param))
     return JsonBody(retrieval_body(retrieval, include_context=body.include_context))
 
 

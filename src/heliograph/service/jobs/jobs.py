@@ -149,11 +149,16 @@ async def _delete(job: Job, bench: Bench) -> JobProgress:
             # A file goes with the last document that names it.
             kept = await find_by_source(bench.kb.store.records, sources)
             gone = [source for source in sources if source not in kept]
-            removed = [source for source in gone if await asyncio.to_thread(bench.folder.remove, source)]
-            await asyncio.to_thread(bench.store.forget_read, removed)
-            counts["files"] += len(removed)
+            counts["files"] += await asyncio.to_thread(_remove_files, bench, gone)
         bench.report(JobProgress(start + len(some), len(ids), dict(counts)))
     return JobProgress(len(ids), len(ids), dict(counts))
+
+
+def _remove_files(bench: Bench, sources: Sequence[str]) -> int:
+    """Remove files, in one go: those whose documents are gone would be read again if some of them stayed."""
+    removed = [source for source in sources if bench.folder.remove(source)]
+    bench.store.forget_read(removed)
+    return len(removed)
 
 
 async def _read(job: Job, bench: Bench, files: dict[str, Path]) -> JobProgress:
@@ -337,7 +342,8 @@ class WorkspaceRunner:
                 await self._wait(wait_seconds)
                 for id_, progress in list(self._progress.items()):
                     known = await asyncio.to_thread(self._store.get, id_)
-                    if known.progress != progress:
+                    # It may have ended meanwhile, with counts of its own.
+                    if known.progress != progress and id_ in self._progress:
                         await asyncio.to_thread(self._store.report, id_, progress)
                         if progress.done != known.progress.done:
                             await self._tell(progressed(known, progress))
