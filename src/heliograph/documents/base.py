@@ -120,12 +120,14 @@ class Loader(ABC):
 
     Attributes:
         suffixes: Endings of file names, in lower case and with the dot.
+        given_suffixes: Endings of files that are read too where they are given or uploaded, but not taken from folders.
         mime_types: Content types, in lower case.
         runs_isolated: Whether it goes through code that hostile input may crash, hang or bloat, so that it belongs
             into a process of its own.
     """
 
     suffixes: frozenset[str] = frozenset()
+    given_suffixes: frozenset[str] = frozenset()
     mime_types: frozenset[str] = frozenset()
     runs_isolated: bool = False
 

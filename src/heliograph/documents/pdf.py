@@ -347,6 +347,7 @@ class PictureLoader(Loader):
     """Pictures of pages. Of folders only TIFF files are taken, which are scans; others may be there for decoration."""
 
     suffixes = frozenset({".tif", ".tiff"} if scans.can_read_pictures() else ())
+    given_suffixes = frozenset({".png", ".jpg", ".jpeg", ".webp"} if scans.can_read_pictures() else ())
     mime_types = frozenset({"image/tiff", "image/png", "image/jpeg", "image/webp"})
     runs_isolated = True
 

@@ -148,17 +148,23 @@ def _loaders() -> tuple[Loader, ...]:
 
 
 @cache
-def known_suffixes() -> frozenset[str]:
-    """Return the endings, in lower case and with the dot, of all files that can be read."""
-    return frozenset[str]().union(*(loader.suffixes for loader in _loaders()))
+def known_suffixes(*, given: bool = False) -> frozenset[str]:
+    """Return the endings, in lower case and with the dot, of all files that are taken from folders, or may be given."""
+    own = (loader.suffixes | loader.given_suffixes if given else loader.suffixes for loader in _loaders())
+    return frozenset[str]().union(*own)
 
 
-def is_read(name: str) -> bool:
-    """Return whether files of this name are read, by its ending; of a compressed file by that of what it holds."""
+def is_read(name: str, *, given: bool = False) -> bool:
+    """Return whether files of this name are read, by its ending; of a compressed file by that of what it holds.
+
+    Args:
+        name: The file's.
+        given: Whether it is given or uploaded by itself, not found in a folder.
+    """
     suffix = _suffix(name)
     if any(suffix == ending for _, ending in COMPRESSED.values()):
         suffix = _suffix(name[: -len(suffix)])
-    return suffix in known_suffixes()
+    return suffix in known_suffixes(given=given)
 
 
 def find_loader(raw: RawDocument) -> Loader:
@@ -172,7 +178,7 @@ def find_loader(raw: RawDocument) -> Loader:
     if found is None and raw.mime_type not in _VAGUE_TYPES:
         found = _by_type(raw.mime_type)
     suffix = _suffix(raw.name)
-    found = found or _first(loader for loader in _loaders() if suffix in loader.suffixes)
+    found = found or _first(loader for loader in _loaders() if suffix in loader.suffixes | loader.given_suffixes)
     return found or next(loader for loader in _loaders() if _PLAIN_TEXT in loader.mime_types)
 
 

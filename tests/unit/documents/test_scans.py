@@ -163,6 +163,7 @@ def test_huge_picture_is_refused_unread() -> None:
 def test_pictures_in_folders_are_taken_for_decoration() -> None:
     assert is_read("fax.tif")
     assert not is_read("logo.png")
+    assert is_read("logo.png", given=True)
     assert type(find_loader(RawDocument("logo.png", b"\x89PNG\r\n\x1a\n"))).__name__ == "PictureLoader"
 
 

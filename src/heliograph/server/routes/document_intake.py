@@ -142,7 +142,7 @@ async def scan(work: WriteWork) -> wire.ScanResponse:
 @router.get("/supported_file_types", summary="List the kinds of files that are read")
 async def supported_file_types(_: ReadEngine) -> wire.SupportedTypesResponse:
     """Return the endings of file names that can be uploaded and scanned."""
-    endings = sorted(known_suffixes())
+    endings = sorted(known_suffixes(given=True))
     return wire.SupportedTypesResponse(supported_extensions=endings, engines={"heliograph": endings})
 
 

@@ -38,8 +38,8 @@ def checked_name(name: str) -> str:
     name = unicodedata.normalize("NFC", name).strip()
     if why := _fault_of(name):
         raise InvalidRequestError(f"{name!r:.120} is no name for an upload: it {why}; rename the file")
-    if not is_read(name):
-        known = ", ".join(sorted(known_suffixes()))
+    if not is_read(name, given=True):
+        known = ", ".join(sorted(known_suffixes(given=True)))
         raise InvalidRequestError(f"{name!r} is of a kind that is not read; known endings: {known}")
     return name
 
