@@ -27,6 +27,8 @@ SHORTER_SIDE = 1000
 MOST_PIXELS = 40_000_000
 # What is longer is read in parts, each at least so long; the reader makes anything longer small.
 _PART = 1400
+# Boxes of lines in one font differ in height by so much.
+_SAME_SIZE = 0.15
 _LEAST_SIDE = 32
 _WIDEST = 15
 _LOG = logging.getLogger(__name__)
@@ -98,12 +100,16 @@ def read_picture(picture: Any, scale: float) -> tuple[Span, ...]:
             if shown := " ".join(text.split()):
                 places = [complex(across, top + down) / scale for across, down in corners.tolist()]
                 lines.append(_Line(places, shown))
+    if not lines:
+        return ()
     # Lines of a page that was laid askew all fall alike: it is turned back, or they would not stand in rows.
-    tilt = median(phase(line.along) for line in lines) if lines else 0.0
-    back = rect(1.0, -tilt)
+    back = rect(1.0, -median(phase(line.along) for line in lines))
+    # Boxes are drawn around the ink: lines about as high as most of the text are text, and no headings.
+    body = sorted(line.size for line in lines for _ in line.text)[sum(len(line.text) for line in lines) // 2]
     spans: list[Span] = []
     for line in lines:
-        middle, width, height = line.middle * back, abs(line.along), abs(line.down)
+        middle, width = line.middle * back, abs(line.along)
+        height = body if abs(line.size - body) < _SAME_SIZE * body else line.size
         left, top = middle.real - width / 2, middle.imag - height / 2
         spans.append(Span(left, top, left + width, top + height, line.text))
     return tuple(spans)
@@ -141,8 +147,8 @@ class _Line(NamedTuple):
         return self.corners[1] - self.corners[0]
 
     @property
-    def down(self) -> complex:
-        return self.corners[3] - self.corners[0]
+    def size(self) -> float:
+        return abs(self.corners[3] - self.corners[0])
 
     @property
     def middle(self) -> complex:
