@@ -338,7 +338,7 @@ class PdfLoader(Loader):
             "page_count": count,
         }
         if unread:
-            # Some pages have text, so the document is not refused; what was left out is told.
+            # Other pages have text, so the document is not refused.
             metadata["unread_pages"] = unread
         return LoadedDocument(raw.name, "" if _NO_TITLE.fullmatch(title) else title, text, metadata, starts)
 

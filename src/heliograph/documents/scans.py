@@ -24,7 +24,7 @@ EXTRA = "ocr"
 # Pixels of a page's shorter side, which gives an A4 page 1,400 along the longer one. On pages of an English manual in
 # 10 points, 1,200 misread 3% of the words, 1,400 4%, 2,000 6% at twice the cost; small print wants more.
 SHORTER_SIDE = 1000
-MOST_PIXELS = 40_000_000
+_MOST_PIXELS = 40_000_000
 # What is longer is read in parts, each at least so long; the reader makes anything longer small.
 _PART = 1400
 # Boxes of lines in one font differ in height by so much.
@@ -70,7 +70,7 @@ on_page: Callable[[], None] = _nothing
 
 def picture_scale(across: float, down: float) -> float:
     """Return how many pixels of a page's picture a point should have, so that it is read well."""
-    return min(SHORTER_SIDE / max(min(across, down), 1.0), math.sqrt(MOST_PIXELS / max(across * down, 1.0)))
+    return min(SHORTER_SIDE / max(min(across, down), 1.0), math.sqrt(_MOST_PIXELS / max(across * down, 1.0)))
 
 
 def read_picture(picture: Any, scale: float) -> tuple[Span, ...]:

@@ -36,6 +36,7 @@ _DETERMINER = re.compile(
 _CAPITAL = re.compile(r"(?<![\w-])[A-ZÄÖÜ][a-zäöüß]+(?![\w-])")
 _CASES = ("e", "en", "n")
 _SHORTEST_NOUN = 5
+# Longer words are not looked into, of which all ends would be kept.
 _LONGEST_COMPOUND = 60
 
 
@@ -63,7 +64,7 @@ class _Evidence(NamedTuple):
         after_prepositions: How often each follows a preposition.
         determined: Those with an article.
         written: All of them.
-        ends: In lower case, how each ends from its second letter on or later, as far as nouns are so long.
+        ends: What is left of each, in lower case, without its first letter or more; no shorter than a stem of a noun.
     """
 
     after_prepositions: Mapping[str, int]
@@ -74,6 +75,7 @@ class _Evidence(NamedTuple):
 
 @lru_cache(maxsize=8)
 def _evidence(text: str) -> _Evidence:
+    """Return what a text says, a chunk of a document or a question; remembered, since it is asked word by word."""
     pairs = _PAIR.findall(text)
     written = frozenset(_CAPITAL.findall(text))
     ends = (
