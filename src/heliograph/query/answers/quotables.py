@@ -9,7 +9,8 @@ out; their words count for what stands below. What a chunk cuts off is completed
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
@@ -19,7 +20,11 @@ from heliograph.text.sentences import sentence_spans
 
 _FENCE_LINE = re.compile(r"^[ \t>]{0,12}(```|~~~)", re.MULTILINE)
 _HEADING = re.compile(r"#{1,6}[ \t]+(.*\S)")
-_NO_STATEMENT = re.compile(r"#|!\[|[=*_-]{3,}$|\|[\s:|-]*$")
+_NO_STATEMENT = re.compile(
+    r"#|!\[|[=*_-]{3,}$|\|[\s:|-]*$|\[[^\]]*\]$"
+    r"|(?:figure|fig\.|table|listing|abbildung|tabelle|[图圖表])\s?\d[\d.-]*[:.]?$",
+    re.IGNORECASE,
+)
 _LIST_MARK = re.compile(r"^(?:(?:[-*+•>]|\d{1,3}[.)])\s+)+")
 # Not the prompt ">>>". A line of nothing else ends a paragraph.
 _QUOTE_MARKS = re.compile(r"^[ \t]*(?:>(?:[ \t]+|$))+(?P<is_all>$)?", re.MULTILINE)
@@ -41,9 +46,24 @@ _TERM_ENDS = frozenset(".,;!?。，；！？…")
 _TERM_BEFORE_COLON = re.compile(
     r"^(?:[-*+•]\s+)?(`[^`\n]+`(?:[\s,/|]*(?:or\s+)?(?:`[^`\n]+`|\([^()\n]{1,40}\)))*)\s*[:：]\s"
 )
+_ASKS = re.compile(r"[?？][^\w.!。！`)\]]*$")
 # A question that the lines below it answer, alone in its paragraph or behind its mark.
 _QUESTION_MARK = re.compile(r"(?:\*\*|__)?(?:Q|Question|Frage|F|问题?)\s?\d{0,3}\s?[:：.)][\s*_]*(?=\S)")
 _LONGEST_QUESTION = 160
+# A message of a conversation, one line each: who wrote it, perhaps behind a time, and what. Lines of other texts have
+# this form too ("Type: time"), so some must ask or speak of who speaks, and somebody must speak twice.
+_MESSAGE = re.compile(
+    r"[ \t]*(?:[-*•][ \t]+)?(?:\[[^\]\n]{1,40}\][ \t]*|\(?\d{1,2}:\d\d(?::\d\d)?\)?[ \t]+)?\**"
+    r"(?P<who>[^\W\d_][^:：\n`|<>=/]{0,30}?)\**[ \t]?[:：]\**[ \t]*(?P<said>\S.*)"
+)
+_SPOKEN = re.compile(
+    r"[?？]|\b(?:i|i'm|you|we|me|my|your|our|let's|ich|wir|mir|mich|mein\w*|dein\w*|ihr|uns|je|nous|vous)\b|[我你您咱]",
+    re.IGNORECASE,
+)
+_QUESTION = re.compile(r"[^.!?。！？]{1,160}[?？]")
+_ANY_LETTER = re.compile(r"[^\W\d_]")
+# Up to this length a message is quoted as a whole, and what it begins with together with the next sentence.
+_SHORT_MESSAGE, _GREETING = 200, 40
 # What a sentence begins with that points back to the one before it.
 _POINTS_BACK = re.compile(
     r"(?:it|its|this|that|these|those|they|their|them|he|she|his|her|such|however|therefore|otherwise|thus|instead"
@@ -145,6 +165,11 @@ class Quotable:
     form: Form = Form.PROSE
     lead: str = ""
     heading: str = ""
+
+    @property
+    def asks(self) -> bool:
+        """Whether it ends with a question, which seldom answers one."""
+        return _ASKS.search(self.shown) is not None
 
     @property
     def told(self) -> str:
@@ -276,6 +301,9 @@ class _Reading:
         explained: What was said of it first; empty if that was long.
         default: What holds where it is not set, if that stands above its explanation.
         leading: The sentence that leads in to a list, a table or code.
+        asked: The question right before, which the next sentence answers.
+        speaker: Who says what is read, with a colon, where the chunk is a conversation.
+        open_question: What the speaker asked last, for somebody else to answer.
         columns: Names of the columns of the table that is read.
         text: The chunk's text as it is read.
         found: What may be quoted.
@@ -293,6 +321,9 @@ class _Reading:
     explained: str = ""
     default: str = ""
     leading: str = ""
+    asked: str = ""
+    speaker: str = ""
+    open_question: str = ""
     columns: Sequence[str] = ()
     text: str = ""
     found: list[Quotable] = field(default_factory=list[Quotable])
@@ -310,25 +341,25 @@ class _Reading:
         headings = self.item.chunk.headings
         self._begin_section(headings[-1] if headings else "")
         above = self._terms(" ".join(headings))
-        spans = sentence_spans(text)
+        messages = _messages(text)
+        spans = _whole(sentence_spans(text), messages)
         for place, (start, end) in enumerate(spans):
             written = text[start:end]
             if _FENCE_LINE.match(written):
                 self.is_code = not self.is_code
                 continue
             shown = " ".join(written.split())
+            if start in messages and self._begin_message(messages[start]):
+                continue
             if self.is_code:
                 self._add(start, end, f"`{shown}`", Form.CODE, above)
                 continue
-            if heading := _HEADING.match(shown):
+            # A heading may stand in a list, as the questions of an FAQ do.
+            if heading := _HEADING.match(shown_text(written)):
                 self._begin_section(heading[1].strip())
                 continue
             if self.found and _is_row(written) and _TABLE_RULE.match(shown):
-                header = self.found[-1]
-                columns = _cells(text[header.start : header.end])
-                if header.end == spans[place - 1][1] and _are_names(columns):
-                    self.columns = columns
-                    self.found.pop()
+                self._name_columns(spans[place - 1][1])
                 continue
             if _NO_STATEMENT.match(shown) or _REFERS.match(shown) or not _LETTER.search(shown):
                 continue
@@ -339,12 +370,10 @@ class _Reading:
                 self._add(start, end, _row_text(_cells(written), self.columns), Form.ROW, above)
                 continue
             self.columns = ()
-            asks = shown.rstrip("*_ ").endswith(("?", "？")) and len(shown) <= _LONGEST_QUESTION
-            if asks and (is_paragraph or _QUESTION_MARK.match(shown)):
-                # The lines below answer it.
-                self._begin_term(shown.strip("*_ "))
-                self.leading = ""
-                self._note(self._terms(shown), "")
+            asks = _ASKS.search(shown) is not None and len(shown) <= _LONGEST_QUESTION
+            is_item = _LIST_MARK.match(written.lstrip()) is not None
+            if asks and not self.speaker:
+                self._begin_question(shown, is_paragraph or is_item)
                 continue
             following = text[slice(*spans[place + 1])] if place + 1 < len(spans) else ""
             # "To show the default target, run", with the command below it.
@@ -370,17 +399,43 @@ class _Reading:
                 self.leading = shown_text(written)
                 self._note(self._terms(shown), self.leading)
                 continue
-            is_item = _LIST_MARK.match(written.lstrip()) is not None
             if not is_item and _begins_paragraph(text, start):
                 self.leading = ""
             self._add(start, end, shown_text(written), Form.ITEM if is_item else Form.PROSE, above)
         return self.found
 
     def _begin_section(self, heading: str) -> None:
-        self.heading, self.leading, self.columns = heading, "", ()
+        self.heading, self.leading, self.asked, self.columns = heading, "", "", ()
         # What stands below the name of a setting explains it.
         self._begin_term(heading if _SETTING.fullmatch(heading) else "")
         self.is_term_listed = False
+
+    def _name_columns(self, end: int) -> None:
+        """Take the row that ends there, right above the rule of its table, for the names of the columns."""
+        header = self.found[-1]
+        columns = _cells(self.text[header.start : header.end])
+        if header.end == end and _are_names(columns):
+            self.columns = columns
+            self.found.pop()
+
+    def _begin_message(self, message: re.Match[str]) -> bool:
+        """Note who speaks now and what was asked before; return whether nothing is said ("Time: 16:00")."""
+        speaker = f"{message['who'].strip()}:"
+        self.asked = "" if speaker == self.speaker else self.open_question
+        self.speaker, self.open_question = speaker, ""
+        is_empty = _ANY_LETTER.search(message["said"]) is None
+        if is_empty:
+            self._note(self._terms(message[0]), "")
+        return is_empty
+
+    def _begin_question(self, shown: str, stands_apart: bool) -> None:
+        """Let the lines below answer a question that stands apart or behind its mark, else the next sentence."""
+        if stands_apart or _QUESTION_MARK.match(shown):
+            self._begin_term(shown_text(shown).strip("*_ "))
+            self.leading = ""
+        else:
+            self.asked = shown
+        self._note(self._terms(shown), "")
 
     def _begin_term(self, term: str) -> None:
         self.term, self.is_term_new, self.default = term, True, ""
@@ -411,6 +466,9 @@ class _Reading:
         beside = self._terms(self.heading) | before
         nearby = above | self.first | self.before | beside
         told = self._terms(f"{self.term}\n{self.leading}\n{lead}") | self._terms(" ".join(self.columns))
+        self.asked = ""
+        if self.speaker and (questions := _QUESTION.findall(shown)):
+            self.open_question = questions[-1].strip()
         self.found.append(
             Quotable(
                 self.item, self.place, start, end, shown, words | told, nearby, beside, is_cut, form, lead, self.heading
@@ -448,6 +506,12 @@ class _Reading:
     def _lead(self, shown: str, form: Form) -> str:
         """Return what has to stand before a quote: nothing before prose that no term is explained by."""
         folded = shown.casefold()
+        if self.speaker:
+            said = shown if shown.startswith(self.speaker) else f"{self.speaker} {shown}"
+            lead = said[: len(said) - len(shown)].strip()
+            return f"{self.asked} {lead}".strip()
+        if self.asked and form is Form.PROSE:
+            return self.asked
         # The default of a setting may stand above what the setting means.
         is_said = self.default.casefold() in folded or self._is_property(shown)
         default = self.default if form is Form.PROSE and not is_said else ""
@@ -474,6 +538,31 @@ class _Reading:
         self.first, self.before = self.first or words, words
         is_code = shown.startswith("`") and shown.endswith("`")
         self.before_text, self.code_above = ("", shown) if is_code else (shown, "")
+
+
+def _messages(text: str) -> dict[int, re.Match[str]]:
+    """Return the messages of a conversation by where their lines begin; empty if a text is none."""
+    found = [match for line in re.finditer(r"[^\n]+", text) if (match := _MESSAGE.fullmatch(line[0]))]
+    starts = [line.start() for line in re.finditer(r"[^\n]+", text) if _MESSAGE.fullmatch(line[0])]
+    speakers = Counter(match["who"].strip() for match in found)
+    spoken = sum(_SPOKEN.search(match["said"]) is not None for match in found)
+    is_conversation = len(speakers) > 1 and max(speakers.values()) > 1 and spoken > 1
+    return dict(zip(starts, found, strict=True)) if is_conversation else {}
+
+
+def _whole(spans: Sequence[tuple[int, int]], messages: Mapping[int, re.Match[str]]) -> list[tuple[int, int]]:
+    """Return the spans, those of a short message as one, and its greeting with what comes behind it."""
+    found: list[tuple[int, int]] = []
+    begin = end = 0
+    for span in spans:
+        if message := messages.get(span[0]):
+            begin, end = span[0], span[0] + len(message[0])
+        is_within = begin < span[0] < end
+        if is_within and (end - begin <= _SHORT_MESSAGE or (found[-1][1] - begin <= _GREETING)):
+            found[-1] = (found[-1][0], span[1])
+        else:
+            found.append(span)
+    return found
 
 
 def _begins_paragraph(text: str, start: int) -> bool:

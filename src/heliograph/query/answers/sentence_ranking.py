@@ -268,9 +268,10 @@ _LONGEST_DETECTED = 600
 _COMPOUNDING = frozenset({"de", "nl"})
 _LEAST_PART_OF_COMPOUND = 5
 # Of a whole question's terms worth 1: what nearby terms are worth, besides those of the heading and of sentences
-# taken in, the chunk's score, its place, and a fitting name; a number, a date or code that is asked for and not said by
-# the question is worth more: it is seldom there by chance.
-_NEARBY = 0.1
+# taken in, what stands near the question word, the chunk's score, its place, and a fitting name; a number, a date or
+# code that is asked for and not said by the question is worth more: it is seldom there by chance.
+_NEARBY = 0.8
+_ASKED = 0.35
 _BESIDE = 0.3
 _CHUNK_SCORE = 1.0
 _CHUNK_PLACE = 0.3
@@ -278,15 +279,17 @@ _PLACE_ALONE = 0.6
 # Where chunks of one document are cut is chance, so they stand nearer to the best of them by this share of the way.
 _OF_DOCUMENT = 0.4
 _LAST_PLACE = 10
-_TYPE = 0.25
-_SURE_TYPE = 0.8
+_TYPE = 0.45
+_SURE_TYPE = 1.0
 _LENGTH = 0.1
 _OTHER_SCRIPT = 0.85
 # What the cosine of question and sentence is worth, where the best chunk is in another language and words tell little
-# also, and, beside prose, a line of code where nobody asked for one.
+# also; what a row of a table is worth, and, beside what says something, a line of code and a question.
 _MEANING = 2.5
 _MEANING_ACROSS = 4.0
-_CODE = 0.15
+_ROW = 0.2
+_CODE = -0.3
+_ASKS = -0.4
 # What being of an option that the question names is worth, and explaining one where it asks for one.
 _EXPLAINS = 1.0
 _DEFINES = 0.2
@@ -573,7 +576,8 @@ def _scored(
         own, of_document = _standing(sentence, best), standings[sentence.item.chunk.document_id]
         score += own + _OF_DOCUMENT * (of_document - own) - _LENGTH * math.log1p(len(sentence.shown) / 100)
         score += _EXPLAINS * asked.explains(sentence) + _DEFINES * asked.defines(sentence)
-        score -= _CODE * (sentence.form is Form.CODE)
+        score += _ROW * (sentence.form is Form.ROW) + _CODE * (sentence.form is Form.CODE) + _ASKS * sentence.asks
+        score += _ASKED * asked.near_share(sentence.words & asked.weights.keys())
         if reads_chinese(sentence.told) == asked.is_chinese:
             score += _BESIDE * asked.share(sentence.beside - sentence.words)
         else:

@@ -154,7 +154,7 @@ The lens turns once a minute.
     ("asked", "headings"),
     [
         ("When was it built?", ()),
-        ("How deep is the harbour?", ("Harbour",)),
+        ("Where do boats land?", ("Harbour",)),
         ("How many tons does the crane lift?", ("Harbour", "Cranes")),
         ("How often does the lens turn?", ("Lighthouse",)),
     ],

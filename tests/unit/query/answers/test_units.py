@@ -63,6 +63,43 @@ def test_a_question_stands_before_what_answers_it(text: str) -> None:
     assert "scissors" in first.shown or "剪刀" in first.shown
 
 
+_TALK = (
+    "Time: 2031-05-04 16:00\n"
+    "Mira Holt: Hey Jon! Could you measure the window in the wheelhouse for me? Thanks!\n"
+    "Jon Vask: Sure. It is eighty by sixty centimetres, and the frame is oak. The old one was rotten through and "
+    "through, so we threw it out last autumn together with the bench, as the harbour master asked us to do.\n"
+    "Mira Holt: Great! Do you know who has the key?\n"
+    "Jon Vask: The cook has it.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("How large is the window in the wheelhouse?", "Jon Vask: Sure. It is eighty"),
+        ("What happened to the old one?", "Jon Vask: The old one was rotten"),
+        ("Who has the key?", "Do you know who has the key? Jon Vask: The cook has it."),
+    ],
+)
+def test_what_is_said_in_a_conversation_is_told_with_who_says_it_and_what_was_asked(question: str, said: str) -> None:
+    assert said in _first(question, _TALK)
+
+
+def test_lines_of_names_and_values_are_no_conversation() -> None:
+    text = "Type: time\nDefault: 5 s\nType: size\nDefault: what you want\n"
+    assert [item.told for item in _quotables(text)] == text.splitlines()
+
+
+def test_a_question_in_a_paragraph_stands_before_what_answers_it() -> None:
+    found = _quotables("The lamp is old. Why does it flicker? The wick is wet. Dry it.\n")
+    assert [(item.lead, item.shown) for item in found][1] == ("Why does it flicker?", "The wick is wet.")
+    assert not any(item.asks for item in found)
+
+
+def test_captions_and_notes_in_brackets_are_not_quoted() -> None:
+    assert not _quotables("Figure 19.1.\n\n[Lighthouse manual, version 3]\n\n图 3-2\n")
+
+
 def test_a_sentence_goes_on_with_the_one_that_points_back_to_it() -> None:
     text = "While it smears, the server sends a special refid. This refid is of the form 254.x.y.z. The sea is wide."
     listed = shortlist("What refid is sent while the server smears?", _quotables(text), {})
