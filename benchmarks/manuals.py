@@ -5,7 +5,8 @@ shipped, with its navigation); `manuals/questions.jsonl` has the questions, writ
 question says what kind it is (`one_fact`, `two_facts`, `cross_language`: one fact of a page in another language, or
 `none`: not answered by these pages), its language, its facts, each a regular expression that the answer must match
 (white space apart, in any case), and the files they stand in. Those that are `unseen` were written by somebody who did
-not know the engine, on packages that nobody had tuned it on, and are counted by themselves.
+not know the engine, on packages that nobody had tuned it on, and are counted by themselves. Those `in_own_words` were
+written likewise, most of them in words that the page does not use, and are harder; weights were chosen on them, too.
 
 Per kind and language is counted how often all facts stand in the quotes, and in the first quote (the first of each
 part, where an answer is laid out by part), how often every file is among the first five chunks, and how often it is
@@ -51,6 +52,7 @@ class Question:
         facts: Patterns that an answer must match; empty for `none`.
         files: Where they stand, as `folder/page` below the folder of all pages.
         is_unseen: Whether nobody who wrote it knew the engine.
+        in_own_words: Whether it was written in words that the page does not use, as most of these were.
     """
 
     question: str
@@ -59,6 +61,7 @@ class Question:
     facts: tuple[str, ...]
     files: tuple[str, ...]
     is_unseen: bool = False
+    in_own_words: bool = False
 
 
 def read_pages() -> list[tuple[str, str, str]]:
@@ -77,6 +80,7 @@ def read_questions() -> list[Question]:
         Question(
             *(item["question"], item["kind"], item["language"], tuple(item["facts"]), tuple(item["files"])),
             item.get("unseen", False),
+            item.get("in_own_words", False),
         )
         for item in map(json.loads, filter(str.strip, lines))
     ]
@@ -126,7 +130,8 @@ def _figures(engine: Heliograph, asked: Sequence[Question], mode: str, *, shows:
     for question in asked:
         answer = engine.query(question.question, QueryParam(mode=mode))  # pyright: ignore[reportArgumentType]
         scores = scores_of(question, answer)
-        label = f"{question.kind}, {question.language}{', unseen' if question.is_unseen else ''}"
+        written = ", unseen" if question.is_unseen else ", in own words" if question.in_own_words else ""
+        label = f"{question.kind}, {question.language}{written}"
         of_kind = counts.setdefault(label, Counter())
         of_kind.update(asked=1, **{name: int(value) for name, value in scores.items()})
         wanted = "declined" if question.kind == "none" else "first"

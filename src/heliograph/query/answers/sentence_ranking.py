@@ -257,7 +257,7 @@ def _follows(candidate: Candidate, chosen: Sequence[Candidate], asked: AskedQues
 
 # Sentences whose names and meaning are read; the rest score too low to be taken. Of the first chunks some are always
 # among them: what answers in another language, or in other words, shares none with the question.
-_CANDIDATES = 28
+_CANDIDATES = 22
 _OF_FIRST_CHUNKS = 10
 _FIRST_CHUNKS = 3
 # In another language than the question's: sentences, of so many first chunks, whose beginning tells the language.
