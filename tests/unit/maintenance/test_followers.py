@@ -9,8 +9,7 @@ import pytest
 
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import InvalidRequestError, NotFoundError
-from heliograph.maintenance.check import find_leftovers, forget_follower, rebuild_role
-from heliograph.maintenance.workspace import Maintenance
+from heliograph.maintenance.check import Maintenance, find_leftovers, forget_follower, rebuild_role
 from heliograph.models import Entity
 from heliograph.settings import IngestSettings, StoreSettings
 from heliograph.stores import registry
@@ -18,7 +17,7 @@ from heliograph.stores.composed import ComposedStore
 from heliograph.stores.projection import Projection
 from heliograph.stores.registry import drop_workspace, find_workspaces, open_store
 from heliograph.testing.fakes import FakeEmbeddingModel
-from heliograph.testing.memory_projection import MemoryGraphProjection, MemoryVectorProjection
+from tests.memory_projection import MemoryGraphProjection, MemoryVectorProjection
 
 from ...contract.congruence import DIMENSION, World, make_operations
 

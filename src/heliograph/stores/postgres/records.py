@@ -6,7 +6,7 @@ A commit writes one statement a table, however many rows.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import starmap
 from typing import Any
@@ -19,7 +19,6 @@ from heliograph.models import (
     Batch,
     Chunk,
     Document,
-    DocumentStatus,
     EntityEvidence,
     EntityMention,
     Extraction,
@@ -28,6 +27,7 @@ from heliograph.models import (
     Usage,
 )
 from heliograph.stores.base import (
+    ANSWERS,
     SHOWN_ERRORS,
     CachedReply,
     CurationPage,
@@ -54,11 +54,12 @@ from heliograph.stores.postgres.database import (
     Statement,
     Vectors,
     column_names,
+    deletion,
     to_json,
     to_relation_mention,
     upsert,
 )
-from heliograph.stores.rows import (
+from heliograph.stores.sql import (
     COMPARISONS,
     Condition,
     Dialect,
@@ -70,6 +71,7 @@ from heliograph.stores.rows import (
     in_utc,
     row_of,
     split_lines,
+    to_batch,
     to_chunk,
     to_curation,
     to_document,
@@ -281,18 +283,7 @@ class PostgresRecordsStore(RecordsStore):
     async def list_batches(self, offset: int, limit: int) -> list[Batch]:
         workspace = self._database.workspace
         rows = await self._database.fetch(_BATCHES, (workspace, limit, offset, workspace, workspace, SHOWN_ERRORS))
-        return [
-            Batch(
-                track_id,
-                {DocumentStatus(status): count for status, count in statuses.items()},
-                chunks,
-                Usage(read, written),
-                in_utc(created_at),
-                in_utc(updated_at),
-                tuple((source, error) for source, error in failed or ()),
-            )
-            for track_id, chunks, read, written, created_at, updated_at, statuses, failed in rows
-        ]
+        return [to_batch(sums, statuses, failed or (), in_utc) for *sums, statuses, failed in rows]
 
     async def get_openings(self, document_ids: Sequence[str], length: int) -> dict[str, str]:
         values = to_json(document_ids), self._database.workspace, max(0, length)
@@ -381,7 +372,7 @@ class PostgresDialect(Dialect):
     def twin_of(self, document_id: str) -> Condition:
         return "document.twin_of = %s", [document_id]
 
-    def said(self, column: str, condition: Exists | Equals | In | Range) -> Condition:
+    def meets(self, column: str, condition: Exists | Equals | In | Range) -> Condition:
         match condition:
             case Exists(path):
                 return f"jsonb_path_exists({column}, %s::jsonpath)", [_path(path)]
@@ -471,10 +462,10 @@ _EVIDENCE = {
 def removal_statements(workspace: str, changeset: Changeset) -> Iterator[Statement]:
     """Yield what takes away the truth that a changeset removes; they come first, as it may replace what it removes."""
     for table in ("heliograph_document", "heliograph_document_text"):
-        yield from _deletion(workspace, table, "id", changeset.removed_documents)
-    yield from _deletion(workspace, "lightrag_chunks", "id", changeset.removed_chunks)
+        yield from deletion(workspace, table, changeset.removed_documents)
+    yield from deletion(workspace, "lightrag_chunks", changeset.removed_chunks)
     for table in ("heliograph_extraction", *_SAID_IN_CHUNKS):
-        yield from _deletion(workspace, table, "chunk_id", changeset.removed_chunks)
+        yield from deletion(workspace, table, changeset.removed_chunks, "chunk_id")
 
 
 def record_statements(workspace: str, changeset: Changeset, version: int) -> Iterator[Statement]:
@@ -487,7 +478,7 @@ def record_statements(workspace: str, changeset: Changeset, version: int) -> Ite
         yield Statement(_DOCUMENTS, (workspace, to_json(rows)))
     if changeset.document_texts:
         yield Statement(_DOCUMENT_TEXTS, (workspace, to_json(changeset.document_texts)))
-    yield from _deletion(workspace, "heliograph_document_text", "id", changeset.removed_texts)
+    yield from deletion(workspace, "heliograph_document_text", changeset.removed_texts)
     if changeset.extractions:
         yield from _extraction_statements(workspace, changeset.extractions)
     evidence = (changeset.entity_evidence, changeset.relation_evidence)
@@ -495,7 +486,7 @@ def record_statements(workspace: str, changeset: Changeset, version: int) -> Ite
         names = column_names(columns)
         if rows := [row_of(item, names) for item in items if item.mention_count]:
             yield Statement(upsert(table, columns, is_versioned=True), (workspace, version, to_json(rows)))
-        yield from _deletion(workspace, table, "id", (item.id for item in items if not item.mention_count))
+        yield from deletion(workspace, table, (item.id for item in items if not item.mention_count))
 
 
 def chunk_statements(workspace: str, changeset: Changeset, vector_type: int) -> Iterator[Statement]:
@@ -506,15 +497,6 @@ def chunk_statements(workspace: str, changeset: Changeset, vector_type: int) -> 
         yield Statement(_CHUNKS, (workspace, to_json(map(chunk_row, changeset.chunks)), *vectors))
 
 
-def _deletion(workspace: str, table: str, column: str, ids: Iterable[str]) -> Iterator[Statement]:
-    wanted = list(ids)
-    if wanted:
-        query = (
-            f"DELETE FROM {table} WHERE workspace = %s AND {column} = ANY (ARRAY(SELECT json_array_elements_text(%s)))"
-        )
-        yield Statement(query, (workspace, to_json(wanted)))
-
-
 def chunk_row(item: Chunk) -> dict[str, Any]:
     """Return the columns of a chunk, but its workspace and its vector."""
     return dict(zip(CHUNK_NAMES, chunk_values(item).values(), strict=True))
@@ -522,7 +504,7 @@ def chunk_row(item: Chunk) -> dict[str, Any]:
 
 def _extraction_statements(workspace: str, extractions: Sequence[Extraction]) -> Iterator[Statement]:
     for table in _SAID_IN_CHUNKS:
-        yield from _deletion(workspace, table, "chunk_id", (item.chunk_id for item in extractions))
+        yield from deletion(workspace, table, (item.chunk_id for item in extractions), "chunk_id")
     rows: list[dict[str, Any]] = []
     entities: list[dict[str, Any]] = []
     relations: list[dict[str, Any]] = []
@@ -547,7 +529,6 @@ def _extraction_statements(workspace: str, extractions: Sequence[Extraction]) ->
 
 # Replies of models.
 
-_ANSWERS = "query"
 _ENCODING = "utf-8", "surrogatepass"
 _REPLY_COLUMNS = "key, text, model, input_tokens, output_tokens, created_at, subject_id"
 _GET_REPLY = f"SELECT {_REPLY_COLUMNS} FROM heliograph_reply WHERE workspace = %s AND key = %s"
@@ -611,4 +592,4 @@ def reply_statements(workspace: str, changeset: Changeset) -> Iterator[Statement
 
 def drop_answers(workspace: str) -> Statement:
     """Return what drops every cached answer."""
-    return Statement(_DROP_ANSWERS, (workspace, _ANSWERS))
+    return Statement(_DROP_ANSWERS, (workspace, ANSWERS))

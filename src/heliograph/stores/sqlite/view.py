@@ -29,31 +29,21 @@ from heliograph.stores.sqlite.database import (
     find_ids,
 )
 from heliograph.stores.sqlite.records import (
-    EvidenceMemory,
     SqliteRecordsStore,
     compile_chunk_filter,
     compile_filter,
     read_relation_mention,
     to_places,
 )
-from heliograph.stores.sqlite.search import (
-    SEARCHED,
-    SqliteVectorStore,
-    TextAccelerator,
-    VectorAccelerator,
-    distinct_terms,
-    find_nearest,
-    find_texts,
-    phrase_keys,
-)
+from heliograph.stores.sqlite.search import SqliteTextStore, SqliteVectorStore, phrase_keys
 from heliograph.stores.view import (
     MILLION,
     Keys,
     KeySet,
     Kind,
     NotedCommit,
-    Said,
     Scope,
+    ScopedMentions,
     ScopedReader,
     ScopedReading,
     ScopeMemory,
@@ -80,8 +70,9 @@ class SqliteReader(ScopedReader):
 
     database: Database
     ids: IdMemory
-    accelerators: Mapping[Collection, VectorAccelerator]
-    texts: Mapping[Collection, TextAccelerator]
+    records: SqliteRecordsStore
+    vectors: SqliteVectorStore
+    text: SqliteTextStore
     scopes: ScopeMemory[SqliteScope]
     filter: Filter
     fold: Fold
@@ -102,10 +93,8 @@ class SqliteReader(ScopedReader):
             return _renew_scope(connection, self.filter, version, scope, commits)
 
         scope = await self.scopes.get(self.filter, self.fold, version, make, renew)
-        records = SqliteRecordsStore(self.database, EvidenceMemory(), self.ids)
-        vectors = SqliteVectorStore(self.database, self.accelerators, self.ids)
-        known = self.ids.at(connection)
-        return await work(SqliteReading(scope, self.fold, records, vectors, connection, known, self))
+        roles = self.records, self.vectors, self.text
+        return await work(SqliteReading(scope, self.fold, *roles, connection, self.ids.at(connection)))
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -131,9 +120,10 @@ class SqliteReading(ScopedReading):
     """
 
     scope: SqliteScope
+    vectors: SqliteVectorStore
+    text: SqliteTextStore
     connection: apsw.Connection
     known: KnownIds
-    reader: SqliteReader
 
     async def find_keys(self, kind: Kind | Collection, ids: Iterable[str]) -> dict[str, int]:
         wanted = list(dict.fromkeys(ids))
@@ -145,7 +135,7 @@ class SqliteReading(ScopedReading):
     async def find_ids(self, kind: Kind | Collection, keys: Some[int]) -> Mapping[int, str]:  # noqa: ARG002
         return self.known.find_ids(self.connection, keys)
 
-    async def read_entity_mentions(self, keys: Sequence[int]) -> Mapping[int, Said[EntityMention]]:
+    async def read_entity_mentions(self, keys: Sequence[int]) -> Mapping[int, ScopedMentions[EntityMention]]:
         rows = self._said("entity", keys)
         ids = self.known.find_ids(self.connection, {*keys, *(row[1] for row in rows)})
         return self._grouped(
@@ -156,7 +146,7 @@ class SqliteReading(ScopedReading):
             ],
         )
 
-    async def read_relation_mentions(self, keys: Sequence[int]) -> Mapping[int, Said[RelationMention]]:
+    async def read_relation_mentions(self, keys: Sequence[int]) -> Mapping[int, ScopedMentions[RelationMention]]:
         rows = self._said("relation", keys)
         resolved = {key for row in rows for key in row[-2:] if key is not None}
         ids = self.known.find_ids(self.connection, resolved | {row[1] for row in rows})
@@ -186,16 +176,10 @@ class SqliteReading(ScopedReading):
     async def find_nearest(
         self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
     ) -> list[Hit]:
-        vector = np.ascontiguousarray(vector, np.float32)
-        accelerator, allowed = self.reader.accelerators[collection], self.scope.keys_of(collection)
-        return find_nearest(self.connection, self.known, accelerator, collection, vector, limit, min_score, allowed)
+        return await self.vectors.search(collection, vector, limit, min_score, self.scope.keys_of(collection))
 
     async def find_texts(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
-        wanted = distinct_terms(terms)
-        if not wanted or collection not in SEARCHED:
-            return []
-        allowed = self.scope.keys_of(collection)
-        return find_texts(self.connection, self.known, self.reader.texts[collection], wanted, limit, allowed)
+        return await self.text.search(collection, terms, limit, self.scope.keys_of(collection))
 
     async def find_phrases(
         self, collection: Collection, phrases: Sequence[Sequence[str]], most: int | None = None
@@ -214,15 +198,15 @@ class SqliteReading(ScopedReading):
     def _said(self, kind: _Mentioned, keys: Sequence[int]) -> list[Row]:
         return list(self._rows(kind, list(keys), _COLUMNS[kind])) if keys else []
 
-    def _grouped(self, rows: Sequence[Row], mentions: Sequence[Any]) -> dict[int, Said[Any]]:
+    def _grouped(self, rows: Sequence[Row], mentions: Sequence[Any]) -> dict[int, ScopedMentions[Any]]:
         scope = self.scope
         chunks = np.fromiter((row[1] for row in rows), np.int64, len(rows))
         moments = scope.moments[scope.chunks.places(chunks)].tolist()
-        found: dict[int, Said[Any]] = {}
+        found: dict[int, ScopedMentions[Any]] = {}
         start = 0
         for key, group in groupby(rows, itemgetter(0)):
             end = start + sum(1 for _ in group)
-            found[key] = Said(min(moments[start:end]), mentions[start:end])
+            found[key] = ScopedMentions(min(moments[start:end]), mentions[start:end])
             start = end
         return found
 

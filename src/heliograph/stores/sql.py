@@ -1,4 +1,4 @@
-"""What stores on SQL have in common: rows as records, and filters and listings as conditions.
+"""What is common to SQL: rows as records, filters and listings as conditions; and to all files of SQLite: transactions.
 
 Columns stand in the same order on SQLite and on PostgreSQL. Names, keywords and ids never hold a line break, so lists
 of them are lines: splitting is several times cheaper than parsing JSON. The meaning of a filter is that of
@@ -8,12 +8,16 @@ of them are lines: splitting is several times cheaper than parsing JSON. The mea
 from __future__ import annotations
 
 import json
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, ClassVar, Final, get_type_hints
+
+import apsw
 
 from heliograph.errors import SchemaMismatch
 from heliograph.filters import (
@@ -35,6 +39,7 @@ from heliograph.filters import (
 from heliograph.models import (
     CHUNK_DETAILS,
     DOCUMENT_DETAILS,
+    Batch,
     Chunk,
     Curation,
     CurationKind,
@@ -47,6 +52,50 @@ from heliograph.models import (
 )
 from heliograph.stores.base import DocumentQuery
 from heliograph.stores.graph import end_of_prefix
+
+# Files of SQLite: a write-ahead log, transactions, and what damage looks like.
+
+_WAL_TRIES = 100
+_WAL_REST_SECONDS = 0.05
+
+# What reading a damaged file of small records comes to: pages or tables that are none, or values that cannot be.
+DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, ValueError, TypeError, LookupError, ArithmeticError)
+
+
+def use_wal(connection: apsw.Connection) -> None:
+    """Switch a file to a write-ahead log; processes that begin a new one at once refuse each other without waiting.
+
+    Raises:
+        apsw.BusyError: Another process has kept it for five seconds.
+    """
+    for tries_left in reversed(range(_WAL_TRIES)):
+        try:
+            if connection.pragma("journal_mode") != "wal":
+                connection.pragma("journal_mode", "wal")
+        except apsw.BusyError:
+            if not tries_left:
+                raise
+            time.sleep(_WAL_REST_SECONDS)
+        else:
+            return
+
+
+@contextmanager
+def transaction(connection: apsw.Connection, begin: str = "BEGIN IMMEDIATE") -> Generator[None]:
+    """Commit what the block does, or none of it; what the block or the commit raises comes out as it is."""
+    connection.execute(begin)
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # A full disk or an I/O error has rolled back already; a second failure must not hide the first.
+        if connection.in_transaction:
+            with suppress(apsw.Error):
+                connection.execute("ROLLBACK")
+        raise
+
+
+# Records as rows, and back.
 
 Row = Sequence[Any]
 # Made once: `json.dumps` with arguments of its own makes an encoder for every call.
@@ -220,7 +269,7 @@ def to_curation(row: Row, read_moment: Callable[[Any], datetime]) -> Curation:
     """Return a curation from its columns; `read_moment` reads the two that are moments."""
     sequence, id_, kind, content, author, created_at, undone_by, undone_at = row
     return replace(
-        _said(kind, content),
+        _read_content(kind, content),
         id=id_,
         author=author,
         created_at=read_moment(created_at),
@@ -252,11 +301,22 @@ def curation_content(item: Curation) -> str:
 
 # The curations of a well-known entity are read with every document that mentions it.
 @lru_cache(maxsize=4_096)
-def _said(kind: str, content: str) -> Curation:
+def _read_content(kind: str, content: str) -> Curation:
     said = json.loads(content)
     values: dict[str, Any] = {name: said[name] for name in _CONTENT}
     values |= {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
     return Curation(id="", kind=CurationKind(kind), **values)
+
+
+def to_batch(
+    sums: Row, statuses: Mapping[str, int], failed: Iterable[Row], read_moment: Callable[[Any], datetime]
+) -> Batch:
+    """Return a batch from sums over its documents, how many have which status, and the first that failed."""
+    track_id, chunks, read, written, created_at, updated_at = sums
+    documents = {DocumentStatus(status): count for status, count in statuses.items()}
+    moments = read_moment(created_at), read_moment(updated_at)
+    errors = tuple((source, error) for source, error in failed)
+    return Batch(track_id, documents, chunks, Usage(read, written), *moments, errors)
 
 
 def grouped(rows: Iterable[Row]) -> dict[str, tuple[Any, ...]]:
@@ -306,7 +366,7 @@ class Dialect(ABC):
         """Return the condition that a document is a twin of this one."""
 
     @abstractmethod
-    def said(self, column: str, condition: Exists | Equals | In | Range) -> Condition:
+    def meets(self, column: str, condition: Exists | Equals | In | Range) -> Condition:
         """Return the condition that a JSON object, such as that of a document's metadata, meets one."""
 
     def compile_chunk_filter(self, filter_: Filter) -> Condition:
@@ -334,7 +394,7 @@ class Dialect(ABC):
             case _:
                 name = path_keys(filter_.path)[0]
                 is_detail = column == _METADATA and name in DOCUMENT_DETAILS
-                return self.said(self.detail.format(name) if is_detail else column, filter_)
+                return self.meets(self.detail.format(name) if is_detail else column, filter_)
 
     def where(self, query: DocumentQuery) -> Condition:
         """Return what follows WHERE to list documents; in SQLite, parameters may be used once."""

@@ -16,7 +16,7 @@ from heliograph.stores.projection import (
     TextProjection,
     VectorProjection,
 )
-from heliograph.testing.memory_store import MemoryGraphStore, MemoryReplyCache, MemoryTextStore, MemoryVectorStore
+from tests.memory_store import MemoryGraphStore, MemoryReplyCache, MemoryTextStore, MemoryVectorStore
 
 __all__ = ["MemoryCacheProjection", "MemoryGraphProjection", "MemoryTextProjection", "MemoryVectorProjection"]
 
@@ -164,5 +164,5 @@ class MemoryCacheProjection(_MemoryProjection, MemoryReplyCache, CacheProjection
     def _empty(self) -> None:
         self.replies.clear()
 
-    def _ids(self, kind: OutboxKind) -> Sequence[str]:  # noqa: ARG002 (replies have keys of another kind)
+    def _ids(self, kind: OutboxKind) -> Sequence[str]:
         return list(self.replies)
