@@ -15,12 +15,14 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import astuple, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
 
 import heliograph.documents
+import heliograph.evaluation.results as results
 import heliograph.extraction
 import heliograph.ingest
 import heliograph.prompts
@@ -36,25 +38,6 @@ from heliograph.embedding.wrappers import (
 )
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import IngestError, InvalidRequestError
-from heliograph.evaluation.results import (
-    AnswerOutcome,
-    Configuration,
-    Cost,
-    EvaluationRun,
-    IndexInfo,
-    QuestionOutcome,
-    RunReport,
-    SetReport,
-    answer_f1,
-    check_citations,
-    compare,
-    exact_match,
-    holds_answer,
-    is_findable,
-    quoted_sentences,
-    score_ranking,
-    summarize,
-)
 from heliograph.evaluation.sets import (
     QUERIES,
     ChunkSpan,
@@ -85,7 +68,7 @@ _READING_ROOMS = (heliograph.documents, heliograph.extraction, heliograph.ingest
 # Trying other words in what is asked later must not cost an index that a chat model was paid for.
 _QUESTION_PROMPTS = ("answer.txt", "answer_naive.txt", "keywords.txt", "understanding.txt")
 _CHAT_OPTIONS = {"temperature", "max_output_tokens", "json_mode"}
-_INFO = TypeAdapter(IndexInfo)
+_INFO = TypeAdapter(results.IndexInfo)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +147,7 @@ async def ensure_index(
     *,
     keeps_stale: bool = False,
     progress: Callable[[Progress], None] | None = None,
-) -> IndexInfo:
+) -> results.IndexInfo:
     """Make the index, unless it is there and nothing changed since.
 
     Args:
@@ -179,7 +162,7 @@ async def ensure_index(
         ModelError: A model is out of reach.
         StoreError: The store failed.
     """
-    known: IndexInfo | None = None
+    known: results.IndexInfo | None = None
     with suppress(OSError, ValueError, TypeError):
         # The notes beside a finished index.
         noted = json.loads((plan.folder / _FILE).read_bytes())
@@ -193,7 +176,7 @@ async def ensure_index(
         stats = await engine.stats()
     if len(report.failures) == len(corpus.documents):
         raise IngestError(f"no passage could be taken in; the first failed with: {report.failures[0].error}")
-    info = IndexInfo(
+    info = results.IndexInfo(
         folder=str(plan.folder),
         fingerprint=_full(plan),
         was_reused=False,
@@ -227,7 +210,9 @@ def _hash(parts: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-def check_questions(sets: Sequence[EvaluationSet], configurations: Sequence[Configuration], settings: Settings) -> None:
+def check_questions(
+    sets: Sequence[EvaluationSet], configurations: Sequence[results.Configuration], settings: Settings
+) -> None:
     """Refuse questions that an engine with these settings would refuse in one of these configurations.
 
     Raises:
@@ -246,7 +231,7 @@ def check_questions(sets: Sequence[EvaluationSet], configurations: Sequence[Conf
                     ) from None
 
 
-def to_param(configuration: Configuration) -> QueryParam:
+def to_param(configuration: results.Configuration) -> QueryParam:
     """Return how a configuration asks.
 
     Raises:
@@ -268,12 +253,12 @@ async def run_questions(
     engine: AsyncHeliograph,
     corpus: CorpusMap,
     questions: Sequence[Question],
-    configuration: Configuration,
+    configuration: results.Configuration,
     embedding: EmbeddingMeter,
     *,
     with_answers: bool = True,
     on_question: Callable[[int], None] | None = None,
-) -> RunReport:
+) -> results.RunReport:
     """Ask every question in one configuration.
 
     Args:
@@ -300,18 +285,18 @@ async def run_questions(
             model.clear()
         model = model.inner
     before = _cost(engine, embedding)
-    outcomes: list[QuestionOutcome] = []
+    outcomes: list[results.QuestionOutcome] = []
     for number, question in enumerate(questions, 1):
         outcomes.append(await _ask(engine, corpus, question, param, with_answers))
         if on_question is not None:
             on_question(number)
     spent = zip(astuple(_cost(engine, embedding)), astuple(before), strict=True)
-    return summarize(configuration, outcomes, Cost(*(after - earlier for after, earlier in spent)))
+    return results.summarize(configuration, outcomes, results.Cost(*(after - earlier for after, earlier in spent)))
 
 
 async def _ask(
     engine: AsyncHeliograph, corpus: CorpusMap, question: Question, param: QueryParam, with_answers: bool
-) -> QuestionOutcome:
+) -> results.QuestionOutcome:
     wall, cpu = time.perf_counter(), time.process_time()
     found = await engine.query_data(question.text, param)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
@@ -324,13 +309,13 @@ async def _ask(
     said += [f"{item['src_id']}, {item['tgt_id']}: {item['description']}" for item in data.get("relationships", [])]
     told = "\n".join(said)
     answer = _judge(await engine.query(question.text, param), question, contexts, told) if with_answers else None
-    return QuestionOutcome(
+    return results.QuestionOutcome(
         id=question.id,
         question=question.text,
         type=question.type,
         gold=tuple(question.gold),
         found=tuple(places),
-        scores=score_ranking(places, question.gold) if question.gold else {},
+        scores=results.score_ranking(places, question.gold) if question.gold else {},
         wall_seconds=wall,
         cpu_seconds=cpu,
         answers=question.answers,
@@ -339,37 +324,37 @@ async def _ask(
     )
 
 
-def _judge(answer: Answer, question: Question, contexts: Sequence[str], told: str) -> AnswerOutcome:
+def _judge(answer: Answer, question: Question, contexts: Sequence[str], told: str) -> results.AnswerOutcome:
     wanted = question.answers
     # A broken reply may hold half of a surrogate pair, with which no report could be written.
     text = replace_surrogates(answer.text)
-    can_be_held = is_findable(wanted)
-    in_context = holds_answer("\n".join(contexts), wanted) if can_be_held else None
-    in_graph = holds_answer(told, wanted) if can_be_held and told else None
+    can_be_held = results.is_findable(wanted)
+    in_context = results.holds_answer("\n".join(contexts), wanted) if can_be_held else None
+    in_graph = results.holds_answer(told, wanted) if can_be_held and told else None
     if not answer.is_generated:
-        quoted = "\n".join(quoted_sentences(text)[:_QUOTED])
-        is_hit = holds_answer(quoted, wanted) if can_be_held else None
-        return AnswerOutcome(text, answer.kind.value, is_hit, in_context, in_graph)
+        quoted = "\n".join(results.quoted_sentences(text)[:_QUOTED])
+        is_hit = results.holds_answer(quoted, wanted) if can_be_held else None
+        return results.AnswerOutcome(text, answer.kind.value, is_hit, in_context, in_graph)
     # The text behind each reference number.
     sources: dict[str, str] = {reference.reference_id: "" for reference in answer.references}
     for item in answer.context.chunks:
         sources[item.reference_id] = f"{sources.get(item.reference_id, '')}\n{item.chunk.text}"
-    return AnswerOutcome(
+    return results.AnswerOutcome(
         text,
         answer.kind.value,
-        holds_answer(text, wanted) if can_be_held else None,
+        results.holds_answer(text, wanted) if can_be_held else None,
         in_context,
         in_graph,
-        f1=answer_f1(text, wanted) if wanted else None,
-        exact=exact_match(text, wanted) if wanted else None,
-        citations=check_citations(text, sources) if answer.kind is AnswerKind.GENERATED else None,
+        f1=results.answer_f1(text, wanted) if wanted else None,
+        exact=results.exact_match(text, wanted) if wanted else None,
+        citations=results.check_citations(text, sources) if answer.kind is AnswerKind.GENERATED else None,
     )
 
 
-def _cost(engine: AsyncHeliograph, embedding: EmbeddingMeter) -> Cost:
+def _cost(engine: AsyncHeliograph, embedding: EmbeddingMeter) -> results.Cost:
     chat = engine.usage().total
     embedded = sum(embedding.usage.values(), CallCount())
-    return Cost(
+    return results.Cost(
         chat.calls,
         chat.usage.input_tokens,
         chat.usage.output_tokens,
@@ -396,7 +381,7 @@ class EvaluationPlan:
         keeps_stale: Reuse indexes that were made by other code.
     """
 
-    configurations: tuple[Configuration, ...]
+    configurations: tuple[results.Configuration, ...]
     folder: Path
     join: int = 1
     most_questions: int | None = None
@@ -426,9 +411,9 @@ class Watcher:
     """
 
     on_set: Callable[[str, int, int], None] = field(default=lambda _name, _passages, _questions: None)
-    on_index: Callable[[IndexInfo], None] = field(default=lambda _info: None)
+    on_index: Callable[[results.IndexInfo], None] = field(default=lambda _info: None)
     on_progress: Callable[[Progress], None] | None = None
-    on_question: Callable[[Configuration, int], None] = field(default=lambda _configuration, _done: None)
+    on_question: Callable[[results.Configuration, int], None] = field(default=lambda _configuration, _done: None)
 
 
 async def evaluate(
@@ -439,7 +424,7 @@ async def evaluate(
     embedding: EmbeddingModel | None = None,
     open_engine: EngineOpener | None = None,
     watcher: Watcher | None = None,
-) -> EvaluationRun:
+) -> results.EvaluationRun:
     """Index each set, unless that is done, and ask its questions in every configuration.
 
     Args:
@@ -458,61 +443,42 @@ async def evaluate(
     check_questions(chosen, plan.configurations, settings)
     model = embedding or await build_embedding_model(settings.embedding)
     meter = EmbeddingMeter(model)
+    watch = watcher or Watcher()
 
-    def open_with(chosen: Settings, extractor: Extractor | None) -> AbstractAsyncContextManager[AsyncHeliograph]:
+    def open_with(settings: Settings, extractor: Extractor | None) -> AbstractAsyncContextManager[AsyncHeliograph]:
         if open_engine is not None:
-            return open_engine(chosen, meter, extractor)
-        return AsyncHeliograph(settings=chosen, embedding=meter, extractor=extractor)
+            return open_engine(settings, meter, extractor)
+        return AsyncHeliograph(settings=settings, embedding=meter, extractor=extractor)
 
-    try:
-        harness = _Harness(settings, plan, meter, open_with, watcher or Watcher())
-        reports = [await harness.evaluate_set(item) for item in chosen]
-    finally:
-        if embedding is None:
-            await model.close()
-    return EvaluationRun(utc_now(), __version__, model.info.name, settings.chat.model, tuple(reports))
-
-
-@dataclass(frozen=True, slots=True)
-class _Harness:
-    settings: Settings
-    plan: EvaluationPlan
-    embedding: EmbeddingMeter
-    open_engine: Callable[[Settings, Extractor | None], AbstractAsyncContextManager[AsyncHeliograph]]
-    watcher: Watcher
-
-    async def evaluate_set(self, chosen: EvaluationSet) -> SetReport:
-        self.watcher.on_set(chosen.name, len(chosen.passages), len(chosen.questions))
-        corpus = map_corpus(chosen, self.plan.join)
-        extractor = None if chosen.extractions is None else GivenExtractor(corpus, chosen.extractions)
-        index = plan_index(
-            *(chosen.name, corpus, self.settings, self.embedding.info, self.plan.folder),
-            extractor.name if extractor else "",
-        )
+    async def report_on(one: EvaluationSet) -> results.SetReport:
+        watch.on_set(one.name, len(one.passages), len(one.questions))
+        corpus = map_corpus(one, plan.join)
+        extractor = None if one.extractions is None else GivenExtractor(corpus, one.extractions)
+        name = extractor.name if extractor else ""
+        index = plan_index(one.name, corpus, settings, model.info, plan.folder, name)
         info = await ensure_index(
             index,
             corpus,
-            lambda settings: self.open_engine(settings, extractor),
-            keeps_stale=self.plan.keeps_stale,
-            progress=self.watcher.on_progress,
+            lambda settings: open_with(settings, extractor),
+            keeps_stale=plan.keeps_stale,
+            progress=watch.on_progress,
         )
-        self.watcher.on_index(info)
-        runs = await self._ask(chosen, corpus, index)
-        comparisons = tuple(compare(runs[0], other) for other in runs[1:])
-        return SetReport(chosen.name, len(chosen.passages), self.plan.join, info, tuple(runs), comparisons)
-
-    async def _ask(self, chosen: EvaluationSet, corpus: CorpusMap, index: IndexPlan) -> list[RunReport]:
-        runs: list[RunReport] = []
-        async with self.open_engine(index.settings, None) as engine:
-            for configuration in self.plan.configurations:
+        watch.on_index(info)
+        runs: list[results.RunReport] = []
+        async with open_with(index.settings, None) as engine:
+            for configuration in plan.configurations:
                 report = await run_questions(
-                    engine,
-                    corpus,
-                    chosen.questions,
-                    configuration,
-                    self.embedding,
-                    with_answers=self.plan.with_answers,
-                    on_question=lambda done, configuration=configuration: self.watcher.on_question(configuration, done),
+                    *(engine, corpus, one.questions, configuration, meter),
+                    with_answers=plan.with_answers,
+                    on_question=partial(watch.on_question, configuration),
                 )
                 runs.append(report)
-        return runs
+        comparisons = tuple(results.compare(runs[0], other) for other in runs[1:])
+        return results.SetReport(one.name, len(one.passages), plan.join, info, tuple(runs), comparisons)
+
+    try:
+        reports = [await report_on(item) for item in chosen]
+    finally:
+        if embedding is None:
+            await model.close()
+    return results.EvaluationRun(utc_now(), __version__, model.info.name, settings.chat.model, tuple(reports))
