@@ -15,7 +15,15 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from heliograph.text.analysis import HAN, LATIN_LANGUAGES, detect_language, function_words, stop_words, word_list
-from heliograph.text.german import KNOWN_NAMES, NOUN_ENDINGS, german_words, is_german_noun
+from heliograph.text.german import (
+    KNOWN_NAMES,
+    NO_GERMAN_WORDS,
+    NOUN_ENDINGS,
+    GermanWords,
+    german_words,
+    is_german_noun,
+    is_known_name,
+)
 from heliograph.text.sentences import OPENERS, is_own_line
 from heliograph.text.tokens import is_usually_lower
 
@@ -208,7 +216,7 @@ def _by_inner_word(words: Sequence[str]) -> str:
 
 
 def _place_or_person(words: Sequence[str], name: str) -> str:
-    if " ".join(words) in PLACES:
+    if is_place(" ".join(name.split())):
         return "location"
     if words[0] in DEMONYMS:
         return "concept" if len(words) == 1 else ""
@@ -230,6 +238,11 @@ def _place_or_person(words: Sequence[str], name: str) -> str:
     # "Appendix F. Foo" and "R. Package Foo" number and list things.
     is_listed = any(len(word) > _LONGEST_SYLLABLE and is_usually_lower(word) for word in words[:-1])
     return "person" if is_chinese or (has_initial and not is_listed) else ""
+
+
+def is_place(name: str) -> bool:
+    """Return whether a name is that of a place that is well known."""
+    return name.lower() in PLACES and (name.isupper() or name.lower() not in _PLACES_IN_CAPITALS)
 
 
 def _by_surroundings(before: str, after: str, word_count: int) -> str:
@@ -258,10 +271,16 @@ _TOKEN = re.compile(
 )
 _WORDS = re.compile(rf"{_WORD}(?:[^\W{_UNCASED}]|['’-](?={_WORD}))*")
 _INSIDE_SENTENCE = re.compile(rf"(?<=[^\W\d_,;] )({_WORD}+)")
+_NOUN = re.compile(
+    r"\b(?i:an?|the|this|that|these|those|each|every|any|no|el|los?|las?|un[aeo]?|cada|est[ea]|les?|des|chaque|cette|gli|um|uma)"
+    r" ([^\W\d_A-Z]{3,})\b",
+)
 _MIXED = re.compile(r"(?=[^\s]*[A-Za-z])(?=[^\s]*\d)[\w.+-]+")
 _ID_PART = re.compile(r"\w*\d:[A-Z]+:\d\w*")
 _PART_NUMBER = re.compile(r"[A-Z]{1,2}\d{1,3}[a-z]?")
-_QUANTITY = re.compile(r"[\d.]+[-\w]{0,3}|\d+x\d+|\d+-\w+|[a-z]+-\d+\w{0,2}|\d+(?:st|nd|rd|th)\b.*", re.IGNORECASE)
+_QUANTITY = re.compile(
+    r"f\d{1,2}|[\d.]+[-\w]{0,3}|\d+x\d+|\d+-\w+|[a-z]+-\d+\w{0,2}|\d+(?:st|nd|rd|th)\b.*", re.IGNORECASE
+)
 # "E.g.", "I.e." and the German "Z.B.": the capital is that of the sentence.
 _SMALL_ABBREVIATION = re.compile(r"[A-ZÀ-Þ](?:\.[a-zß-öø-ÿ])+\.?")
 _UNIT = re.compile(r"[kMGTPmµn]?(?:i?B|bit|Hz|Wh?|V|Ah?|Pa)|[kMGTmµ]?dB[mA]?")
@@ -277,8 +296,10 @@ _LONGEST_ACRONYM = 6
 _SHOUTED_AT_LEAST = 4
 _SAMPLE_LENGTH = 1000
 _LEAST_OWN_WORDS = 5
-# Languages whose words the tokenizer knows less well: a capital that opens a sentence proves nothing in them.
-_LESS_KNOWN = frozenset({"es", "fr", "it", "nl", "pt"})
+# The tokenizer knows the words of other languages less well: a capital that opens a sentence proves nothing in them.
+_WELL_KNOWN = frozenset({"en", "de", "zh", "ja"})
+# "Usa" is a word of Spanish.
+_PLACES_IN_CAPITALS = frozenset({"eu", "uae", "uk", "us", "usa", "ussr"})
 # German writes the polite "you" and "your" with a capital wherever they stand.
 _GERMAN_POLITE = re.compile(r"Sie|Ihnen|Ihr(?:e[nmrs]?)?")
 
@@ -289,12 +310,12 @@ class CaseEvidence:
 
     Attributes:
         lower: Words seen in lower case.
+        nouns: Those of them that have an article or the like, which no name of code has: "the package", "each pattern".
         capitalised: Words seen with a capital after another word.
         function_words: Stop words of English and of the text's own language.
         language: The text's main language.
         others: Other languages in Latin letters of which the text has whole sentences, as half translated manuals do.
-        bare: In German, words with a capital that twice follow a preposition alone, and nowhere an article.
-        nouns: In German, words with a capital that the text declines, compounds or gives an article, as it does nouns.
+        german: What the text, or the whole document, says of German words with a capital.
     """
 
     lower: frozenset[str]
@@ -302,17 +323,24 @@ class CaseEvidence:
     function_words: frozenset[str]
     language: str = "en"
     others: tuple[str, ...] = ()
-    bare: frozenset[str] = frozenset()
+    german: GermanWords = NO_GERMAN_WORDS
     nouns: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, text: str) -> CaseEvidence:
-        """Gather the evidence of a text."""
+    def of(cls, text: str, german: GermanWords | None = None) -> CaseEvidence:
+        """Gather the evidence of a text.
+
+        Args:
+            text: The text.
+            german: Of a part of a German document, what the whole of it says.
+        """
         lower = frozenset(word for word in _WORDS.findall(text) if word.islower())
         capitalised = frozenset(word for word in _INSIDE_SENTENCE.findall(text) if word[0].isupper())
-        language, *others = languages_of(text, lower)
-        bare, nouns = german_words(text) if "de" in (language, *others) else (frozenset[str](), frozenset[str]())
-        return cls(lower, capitalised, _grammar(language), language, tuple(others), bare, nouns)
+        nouns = frozenset(_NOUN.findall(text))
+        language, *others = languages_of(text, lower, is_german=german is not None)
+        if german is None:
+            german = german_words(text) if "de" in (language, *others) else NO_GERMAN_WORDS
+        return cls(lower, capitalised, _grammar(language), language, tuple(others), german, nouns)
 
     def of_sentence(self, sentence: str) -> CaseEvidence:
         """Return the evidence for one sentence of the text, which may be in another of its languages.
@@ -330,17 +358,23 @@ class CaseEvidence:
         return self if best == self.language else replace(self, language=best, function_words=_grammar(best))
 
 
-def languages_of(text: str, lower: frozenset[str] | None = None) -> list[str]:
+def languages_of(text: str, lower: frozenset[str] | None = None, *, is_german: bool = False) -> list[str]:
     """Return the main language of a text, and others in Latin letters of which it has whole sentences.
 
     Args:
         text: The text.
         lower: Its words in lower case, where they are known.
+        is_german: Whether it is a part of a German document, in which German stands for sure.
     """
     words = frozenset(word for word in _WORDS.findall(text) if word.islower()) if lower is None else lower
     main = detect_language(text[:_SAMPLE_LENGTH])
     others = (other for other in LATIN_LANGUAGES if other != main)
-    return [main, *(other for other in others if len(words & _own_words(other, main)) >= _LEAST_OWN_WORDS)]
+    present = (
+        other
+        for other in others
+        if (is_german and other == "de") or len(words & _own_words(other, main)) >= _LEAST_OWN_WORDS
+    )
+    return [main, *present]
 
 
 @cache
@@ -405,7 +439,7 @@ def _may_be_name(tokens: list[NameToken], index: int, evidence: CaseEvidence) ->
         return False
     if is_identifier(word):
         return not (_is_numbered_part(tokens, index) or _is_unit(tokens, index))
-    if not word[0].isupper() or _is_date_part(tokens, index) or _is_unit(tokens, index):
+    if not word[0].isupper() or _is_date_part(tokens, index) or _is_unit(tokens, index) or _is_part(tokens, index):
         return False
     if len(word) == 1:
         return _is_initial_letter(tokens, index)
@@ -419,6 +453,12 @@ def _may_be_name(tokens: list[NameToken], index: int, evidence: CaseEvidence) ->
         return index > 0 and tokens[index - 1].is_name and lower in _SURNAMES_TOO
     may_open = _is_initial(tokens, index) or _opens_entry(tokens, index)
     return not may_open or _is_name_at_start(tokens, index, evidence)
+
+
+def _is_part(tokens: list[NameToken], index: int) -> bool:
+    """Return whether this and the number after it are a part of a document: "Section 1.2"."""
+    following = tokens[index + 1].text if index + 1 < len(tokens) else ""
+    return following[:1].isdigit() and tokens[index].lower in STRUCTURE_WORDS
 
 
 def _is_numbered_part(tokens: list[NameToken], index: int) -> bool:
@@ -455,7 +495,7 @@ def _is_name_at_start(tokens: list[NameToken], index: int, evidence: CaseEvidenc
     """Judge a capital at the start of a sentence, where it proves nothing by itself."""
     word, lower = tokens[index].text, tokens[index].lower
     base = word.removesuffix("'s").removesuffix("’s")
-    if lower in STRIPPED_TITLES or lower in KEPT_TITLES or base.lower() in PLACES:
+    if lower in STRIPPED_TITLES or lower in KEPT_TITLES or is_place(base):
         return True
     if base.lower() in GIVEN_NAMES:
         # "Mark the text" against "Mark Shurtleff", "Mark said".
@@ -473,7 +513,9 @@ def _is_name_at_start(tokens: list[NameToken], index: int, evidence: CaseEvidenc
         return is_known and following[:1].isupper() and goes_on
     if lower in evidence.lower or is_usually_lower(base) or lower.endswith(("ly", "ing", "ed")):
         return base in evidence.capitalised or _is_title_case(tokens, index)
-    if evidence.language in _LESS_KNOWN and base[1:].islower() and base not in evidence.capitalised:
+    if index + 1 < len(tokens) and _is_part(tokens, index + 1):
+        return base in evidence.capitalised
+    if evidence.language not in _WELL_KNOWN and base[1:].islower() and base not in evidence.capitalised:
         following = tokens[index + 1].text if index + 1 < len(tokens) else ""
         return following[:1].isupper() and following.lower() not in evidence.function_words
     return True
@@ -543,14 +585,16 @@ def _german_end(tokens: list[NameToken], first: int, last: int, evidence: CaseEv
         if following in _ARTICLES_AFTER_NAMES and token.text[0].isupper() and not is_person:
             # "Debian zu Hause", but not "Prinz zu Wied".
             noun = tokens[index + 2].text if index + 1 < last else ""
-            if not noun[:1].isupper() or is_german_noun(("in", noun), 1, 1, nouns=evidence.nouns):
+            if not noun[:1].isupper() or is_german_noun(("in", noun), 1, 1, german=evidence.german):
                 return index
         base = token.text.removesuffix("s")
         may_decline = (is_person and index > first) or base.lower() in KNOWN_NAMES
         if base == token.text or not may_decline or token.lower in KNOWN_NAMES or base.endswith("s"):
             continue
         # "Hans Jonas Weber" has an s of its own: what follows must be a noun for sure, or the name stand elsewhere.
-        is_before_noun = following[:1].isupper() and (following in evidence.nouns or following.endswith(NOUN_ENDINGS))
+        is_before_noun = following[:1].isupper() and (
+            following in evidence.german.nouns or following.endswith(NOUN_ENDINGS)
+        )
         if is_before_noun or (index == last and base in evidence.capitalised):
             tokens[index] = replace(token, text=base, end=token.end - 1)
             return index
@@ -582,8 +626,8 @@ _BODIES = ORGANIZATION_WORDS | LOCATION_WORDS | EVENT_WORDS | {"expedition", "ch
 _AGREEMENTS = frozenset({"convention", "treaty", "agreement", "protocol", "declaration", "accord", "pact", "summit"})
 _BEFORE_ARTICLES = frozenset({"of", "for", "on", "de", "von", "van"})
 _INNER_ARTICLES = frozenset({"the", "la", "las", "los", "der", "den"})
-_NEVER_ALONE = STRUCTURE_WORDS | ROMAN_NUMERALS | CALENDAR | function_words()
 _ADDED = frozenset({"supplemental", "supplementary"})
+_NEVER_ALONE = STRUCTURE_WORDS | ROMAN_NUMERALS | CALENDAR | function_words() | _ADDED
 # Without their full stops.
 _DEGREES = frozenset({"ba", "bs", "bsc", "dphil", "edd", "llb", "llm", "ma", "mba", "md", "mphil", "ms", "msc", "phd"})
 _ERAS_AND_DEGREES = CALENDAR | _DEGREES
@@ -611,15 +655,17 @@ def latin_names(text: str, start: int, end: int, evidence: CaseEvidence) -> list
         is_german = evidence.language == "de"
         last = _german_end(tokens, index, last, evidence) if is_german else last
         is_noun = is_german and is_german_noun(
-            [token.text for token in tokens], index, last, evidence.bare, evidence.lower, evidence.nouns
+            [token.text for token in tokens], index, last, evidence.german, evidence.lower
         )
-        if not (is_noun or _is_label(tokens, index, last)) and (name := _named(text, tokens, index, last, evidence)):
+        if not (is_noun or _is_label(tokens, index, last, evidence)) and (
+            name := _named(text, tokens, index, last, evidence)
+        ):
             names.append(name)
         index = last + 1
     return names
 
 
-def _is_label(tokens: list[NameToken], first: int, last: int) -> bool:
+def _is_label(tokens: list[NameToken], first: int, last: int, evidence: CaseEvidence) -> bool:
     """Return whether this is a key, a menu, or what a line is called: "Ctrl + F", "Image → Mode", "Some Note: ..."."""
     before = tokens[first - 1].text if first else ""
     after = tokens[last + 1].text if last + 1 < len(tokens) else ""
@@ -630,6 +676,8 @@ def _is_label(tokens: list[NameToken], first: int, last: int) -> bool:
     is_in_path = before in _ARROWS or after in _ARROWS
     opens_line = (not first or before in _LIST_MARKS) and after == ":"
     words = tokens[first : last + 1]
+    if is_in_path and evidence.language == "de":
+        return not any(is_known_name(word.text, evidence.german) for word in words)
     return (is_in_path or opens_line) and all(
         is_usually_lower(word.text) or word.lower in COMMON_WORDS for word in words
     )
