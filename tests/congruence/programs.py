@@ -481,6 +481,29 @@ async def delete_things(lib, folder):
     }
 
 
+async def names_that_are_gone(lib, folder):
+    rag = await lib.open(folder)
+    await rag.ainsert(fakes.TEXTS, file_paths=FILES)
+    for name in ("Drake", "Mallard", "Teal"):
+        await rag.acreate_entity(name, {"description": f"{name} is a duck."})
+        await rag.acreate_relation(name, "Heron", {"description": f"{name} meets Heron."})
+    await rag.amerge_entities(["Drake"], "Heron")
+    await rag.aedit_entity("Mallard", {"entity_name": "Wild Duck"})
+    results = [await rag.adelete_by_entity("Drake"), await rag.adelete_by_relation("Teal", "Drake")]
+    labels = await rag.get_graph_labels()
+    again = await rag.acreate_entity("Drake", {"description": "Drake is an explorer."})
+    renamed = await rag.aedit_entity("Teal", {"entity_name": "Mallard"})
+    kept = await rag.get_relation_info("Heron", "Wild Duck")
+    await rag.finalize_storages()
+    return {
+        "results": [[item.status, item.doc_id, item.message, item.status_code] for item in results],
+        "labels": labels,
+        "again": node(again["graph_data"]),
+        "renamed": [renamed["entity_name"], renamed["operation_summary"]],
+        "kept": edge(kept["graph_data"]),
+    }
+
+
 async def parts_of_the_graph(lib, folder):
     rag = await lib.open(folder)
     await rag.ainsert(fakes.TEXTS, file_paths=FILES)
@@ -643,6 +666,7 @@ PROGRAMS = [
     edit_the_graph,
     merge_entities,
     delete_things,
+    names_that_are_gone,
     parts_of_the_graph,
     reranked,
     exports,

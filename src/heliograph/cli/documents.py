@@ -26,7 +26,7 @@ from heliograph.cli.options import (
     combine_filters,
     engine_settings,
 )
-from heliograph.cli.output import BriefText, FlowText
+from heliograph.cli.output import BriefText, FlowText, one_line
 from heliograph.cli.rendering import (
     FAINT,
     FIGURE,
@@ -472,6 +472,6 @@ def _show(session: Session, change: FolderChange) -> bool:
     if change.deletion is not None and change.deletion.deleted:
         session.output.show(render_deletion(change.deletion))
         for source in change.removed_sources:
-            session.output.note(f"  {source}")
+            session.output.note(f"  {one_line(source, None)}")
     session.output.note(summarize_results(results, None))
     return any(item.error is not None for item in results)

@@ -209,11 +209,11 @@ class Curator:
         """Hide an entity and its relations, whatever documents say, until this is undone.
 
         Raises:
-            NotFoundError: There is no such entity.
+            NotFoundError: There is no such entity, or it has this name by a merge alone.
         """
         async with self._lock:
             scene = await self._scene([name])
-            entity = scene.require(0)
+            entity = scene.require_unmerged(0)
             return await self._commit(scene, _new(CurationKind.DELETE_ENTITY, (entity.name,), (entity.id,), author))
 
     async def create_relation(
@@ -269,7 +269,7 @@ class Curator:
         """Hide a relation, whatever documents say, until this is undone.
 
         Raises:
-            NotFoundError: There is no such relation.
+            NotFoundError: There is no such relation, or an end has its name by a merge alone.
         """
         return await self._relate(CurationKind.DELETE_RELATION, name, other, author)
 
@@ -323,7 +323,8 @@ class Curator:
     ) -> Curation:
         async with self._lock:
             scene = await self._scene([name, other])
-            ends = scene.require(0), scene.require(1)
+            require = scene.require_unmerged if kind is CurationKind.DELETE_RELATION else scene.require
+            ends = require(0), require(1)
             if ends[0].id == ends[1].id:
                 raise InvalidRequestError(f"{name!r} and {other!r} are one entity, which has no relation with itself")
             found = await self._store.graph.get_relations([relation_id(ends[0].id, ends[1].id)])
@@ -375,6 +376,17 @@ class _Scene:
         """
         entity = self.entities[index]
         if entity is None:
+            raise NotFoundError(f"there is no entity {self.names[index]!r} in this workspace")
+        return entity
+
+    def require_unmerged(self, index: int) -> Entity:
+        """Return the entity of a name that it did not only get by a merge: whoever deletes that means what was merged.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        entity = self.require(index)
+        if self.holder(index) is None and self.book.renamed(self._bearer(index)) != entity.id:
             raise NotFoundError(f"there is no entity {self.names[index]!r} in this workspace")
         return entity
 

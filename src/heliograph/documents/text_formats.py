@@ -99,6 +99,7 @@ _MARKUPS: Mapping[str, Callable[[str], str | None]] = {
 
 _LANGUAGES = {
     "bash": (".sh", ".bash", ".zsh"),
+    "batch": (".bat", ".cmd"),
     "c": (".c", ".h"),
     "clojure": (".clj", ".cljs"),
     "cpp": (".cc", ".cpp", ".cxx", ".hh", ".hpp", ".ino"),

@@ -96,14 +96,15 @@ class GraphMethods(ABC):
         name = _name(entity_name)
         kb, _ = await self._opened()
         async with _refusals():
-            if await kb.entity(name) is not None:
-                raise ValueError(f"Entity '{name}' already exists")
-            await kb.create_entity(
-                name,
-                type=str(entity_data.get("entity_type", UNKNOWN)),
-                description=description,
-                origin=_origin(entity_data),
-            )
+            try:
+                await kb.create_entity(
+                    name,
+                    type=str(entity_data.get("entity_type", UNKNOWN)),
+                    description=description,
+                    origin=_origin(entity_data),
+                )
+            except ConflictError as error:
+                raise ValueError(f"Entity '{name}' already exists") from error
         return await self.get_entity_info(name)
 
     async def aedit_entity(
@@ -133,12 +134,12 @@ class GraphMethods(ABC):
         final, merged = entity.name, False
         async with _refusals():
             if is_renaming:
-                other = await kb.entity(new_name)
-                if other is not None and other.id != entity.id and not allow_merge:
-                    raise ValueError(f"Entity name '{new_name}' already exists, cannot rename")
-                done = await kb.revise_entity(
-                    entity.name, new_name, type=type_, description=said, allow_merge=allow_merge
-                )
+                try:
+                    done = await kb.revise_entity(
+                        entity.name, new_name, type=type_, description=said, allow_merge=allow_merge
+                    )
+                except ConflictError as error:
+                    raise ValueError(f"Entity name '{new_name}' already exists, cannot rename") from error
                 merged = done[-1].kind is CurationKind.MERGE_ENTITIES
                 found = await kb.entity(done[-1].names[-1])
                 final = found.name if found else new_name
@@ -255,12 +256,16 @@ class GraphMethods(ABC):
         return await self.get_entity_info(target)
 
     async def adelete_by_entity(self, entity_name: str) -> DeletionResult:
-        """Take an entity and its relations away; `not_found` where there is none."""
+        """Take an entity and its relations away; `not_found` where there is none, or none of this name any more."""
         kb, _ = await self._opened()
+        missing = DeletionResult("not_found", entity_name, f"Entity '{entity_name}' not found.", 404)
         entity = await kb.entity(entity_name) if clean_name(entity_name) else None
         if entity is None:
-            return DeletionResult("not_found", entity_name, f"Entity '{entity_name}' not found.", 404)
-        await kb.delete_entity(entity.name)
+            return missing
+        try:
+            await kb.delete_entity(entity_name)
+        except NotFoundError:
+            return missing
         message = f"Entity Delete: remove '{entity_name}' and its {entity.degree} relations"
         return DeletionResult("success", entity_name, message, 200)
 
@@ -268,12 +273,12 @@ class GraphMethods(ABC):
         """Take a relation away; `not_found` where there is none."""
         label = f"{source_entity} -> {target_entity}"
         kb, _ = await self._opened()
-        is_named = clean_name(source_entity) and clean_name(target_entity)
         ends = sorted((source_entity, target_entity))
-        if not is_named or await kb.relation(source_entity, target_entity) is None:
+        try:
+            await kb.delete_relation(_name(source_entity), _name(target_entity))
+        except (ValueError, NotFoundError, InvalidRequestError):
             message = f"Relation from '{ends[0]}' to '{ends[1]}' does not exist"
             return DeletionResult("not_found", label, message, 404)
-        await kb.delete_relation(source_entity, target_entity)
         message = f"Relation Delete: `{ends[0]}`~`{ends[1]}` deleted successfully"
         return DeletionResult("success", label, message, 200)
 

@@ -289,6 +289,12 @@ _AFTER_ENTRIES = frozenset(",;])")
 _BEFORE_DATE = word_list("before_dates")
 _FIRST_IN_NAMES = word_list("first_in_names")
 _PERSONS = GIVEN_NAMES | CHINESE_FAMILY_NAMES
+# One syllable of Chinese in Latin letters.
+_ONSET = "(?:[bpmfdtnlgkhjqxrzcsyw]|[zcs]h)?"
+_RIME = "(?:[iu]?a(?:i|o|ng?)?|[iuü]?e(?:i|ng?|r)?|i(?:ng?|u|ong)?|o(?:u|ng)?|u[ino]?|üe?)"
+_SYLLABLE = _ONSET + _RIME
+_CHINESE_GIVEN_NAME = re.compile(rf"{_SYLLABLE}(?:'?{_SYLLABLE})?")
+_CHINESE_SYLLABLE = re.compile(_SYLLABLE)
 _PLACE_AND_ORGANIZATION_WORDS = LOCATION_WORDS | ORGANIZATION_WORDS
 _SURNAMES_TOO = frozenset({"down", "little", "long", "may", "will"})
 _NEVER_BESIDE_NAMES = CALENDAR | stop_words("en")
@@ -502,6 +508,8 @@ def _is_name_at_start(tokens: list[NameToken], index: int, evidence: CaseEvidenc
         following = tokens[index + 1] if index + 1 < len(tokens) else None
         is_followed = following is not None and (following.text[0].isupper() or following.lower in PERSON_VERBS)
         return is_followed or not (lower in evidence.lower or lower in COMMON_WORDS or is_usually_lower(base))
+    if _is_chinese_name(tokens, index):
+        return True
     if lower.endswith("ally") and is_usually_lower(base):
         # "Finally Click": an adverb begins no name.
         return False
@@ -519,6 +527,18 @@ def _is_name_at_start(tokens: list[NameToken], index: int, evidence: CaseEvidenc
         following = tokens[index + 1].text if index + 1 < len(tokens) else ""
         return following[:1].isupper() and following.lower() not in evidence.function_words
     return True
+
+
+def _is_chinese_name(tokens: list[NameToken], index: int) -> bool:
+    """Return whether this is a Chinese family name before a given one: "Li Wei"; not "Song List"."""
+    lower = tokens[index].lower
+    if index + 1 >= len(tokens) or lower not in CHINESE_FAMILY_NAMES or lower in COMMON_WORDS:
+        return False
+    given, following = tokens[index + 1].text, tokens[index + 1].lower
+    if not given[0].isupper() or following in COMMON_WORDS:
+        return False
+    is_known = is_usually_lower(given)
+    return (_CHINESE_SYLLABLE if is_known else _CHINESE_GIVEN_NAME).fullmatch(following) is not None
 
 
 def _is_title_case(tokens: list[NameToken], index: int) -> bool:

@@ -15,6 +15,13 @@ def test_watch_once_brings_a_folder_into_step(world: World) -> None:
     assert [result["outcome"] for result in change["ingest"]["results"]] == ["unchanged"]
 
 
+def test_deleted_file_is_named_on_one_line(world: World) -> None:
+    odd = world.write("docs/two\nlines.md", STORY)
+    world.run("watch", "docs", "--once")
+    (world.folder / odd).unlink()
+    assert "docs/two lines.md" in world.run("watch", "docs", "--once").stderr
+
+
 def test_watch_takes_patterns_and_metadata(world: World) -> None:
     world.write("docs/a.md", STORY)
     world.write("docs/drafts/b.md", STORY)

@@ -88,3 +88,9 @@ def test_missing_package_is_an_error_that_names_the_extra() -> None:
 )
 def test_page_is_told_by_its_start(head: bytes, loader: str) -> None:
     assert type(find_loader(RawDocument("a", head))).__name__ == loader
+
+
+def test_all_that_lightrag_takes_as_text_is_read() -> None:
+    taken = """txt md mdx pdf docx pptx xlsx odt tex epub html htm csv json xml yaml yml log conf ini properties sql
+        bat sh c h cpp hpp py java js ts swift go rb php css scss less"""
+    assert known_suffixes() >= {f".{name}" for name in taken.split()}

@@ -363,3 +363,30 @@ async def test_relation_made_after_it_was_deleted_says_what_people_say(kb: Async
     assert found is not None
     assert (found.description, found.weight, len(found.chunk_ids)) == ("An old word.", 9.0, 1)
     assert (await kb.check()).is_clean
+
+
+async def test_name_that_was_merged_away_does_not_delete_what_it_became(kb: AsyncHeliograph) -> None:
+    await kb.rename_entity("Annie", "Anna")
+    await kb.merge_entities("Anna", into="Ann")
+    before = await names(kb)
+    for gone in ("Annie", "anna"):
+        with pytest.raises(NotFoundError, match=gone):
+            await kb.delete_entity(gone)
+        with pytest.raises(NotFoundError, match=gone):
+            await kb.delete_relation("Cy", gone)
+    assert await names(kb) == before
+    await kb.delete_relation("Cy", "ANN")
+    await kb.delete_entity("Ann")
+    assert await kb.entity("Annie") is None
+
+
+async def test_old_name_of_what_was_renamed_deletes_it(kb: AsyncHeliograph) -> None:
+    await kb.rename_entity("Annie", "Anna")
+    await kb.rename_entity("Anna", "Hannah")
+    assert (await kb.delete_entity("Annie")).names == ("Hannah",)
+
+
+async def test_alias_that_documents_give_deletes_what_it_stands_for(kb: AsyncHeliograph) -> None:
+    await kb.insert("Robert = Bob\nRobert (person): a poet.", sources=["alias.md"])
+    assert (await kb.delete_entity("Bob")).names == ("Robert",)
+    assert "Robert" not in await names(kb)

@@ -149,6 +149,13 @@ async def test_entity_and_relation_are_made_and_hidden(world: World) -> None:
     assert await world.get("/graph/entity/exists", name="Dee") == {"exists": False}
 
 
+async def test_name_that_was_merged_away_deletes_nothing(world: World) -> None:
+    await world.post("/graph/entities/merge", {"entities_to_change": ["Annie"], "entity_to_change_into": "Ann"})
+    await world.delete("/graph/entity/delete", {"entity_name": "Annie"}, 404)
+    await world.delete("/graph/relation/delete", {"source_entity": "Annie", "target_entity": "Cy"}, 404)
+    assert await world.get("/graph/label/list") == ["Ann", "Bob", "Cy"]
+
+
 async def test_origin_of_what_is_made_is_kept(world: World) -> None:
     said = {"description": "new", "source_id": "crm-7", "file_path": "crm.csv"}
     done = await world.post("/graph/entity/create", {"entity_name": "Dee", "entity_data": said})

@@ -48,6 +48,12 @@ def types(text: str) -> dict[str, str]:
         ("Windy Hill has many turbines.", ["Windy Hill"]),
         ("asked GitLab of the FOIA", ["GitLab", "FOIA"]),
         ("Average snowfall is high in Kiel.", ["Kiel"]),
+        ("Li Wei tested it.", ["Li Wei"]),
+        ("Sun Yang swam in Rome.", ["Sun Yang", "Rome"]),
+        ("Lu Xun wrote it.", ["Lu Xun"]),
+        ("Ada Lovelace worked in London.", ["Ada Lovelace", "London"]),
+        ("Nell Tarrant had her father's impatience.", ["Nell Tarrant"]),
+        ("Sun Microsystems made it, and Ma Bell was split.", ["Microsystems", "Ma Bell"]),
     ],
 )
 def test_names_are_found(text: str, expected: list[str]) -> None:

@@ -173,6 +173,9 @@ class _Source:
         return await asyncio.to_thread(choose, listed, limit, near)
 
     def _listed(self, question: str, understanding: Understanding | None, part: FoundPart | None) -> Shortlist | None:
+        # A cosine with marks or pictures alone means nothing.
+        if not any(map(str.isalnum, question)):
+            return None
         chunks = self.context.chunks
         scores = part.scores if part else {}
         own = [replace(item, scores=scores[item.chunk.id]) for item in chunks if item.chunk.id in scores]

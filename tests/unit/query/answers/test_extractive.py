@@ -247,6 +247,14 @@ async def test_question_without_content_quotes_the_best_ranked_chunk() -> None:
     assert lines[2] == "- First things first. [1]"
 
 
+@pytest.mark.parametrize("question", ["???", "？？？", "😀😀😀", "…—…"])
+async def test_question_without_a_letter_is_not_answered(question: str) -> None:
+    context = _context("The keeper lives in a cottage on the cliff.", "灯塔看守人住在悬崖上的小屋里。")
+    assert await _quoted(question, context) == ExtractiveAnswer()
+    records = MemoryStore().records
+    assert await quote_answer(question, context, records, embedding=_Meanings("cottage")) == ExtractiveAnswer()
+
+
 async def test_question_that_nothing_speaks_of_is_not_answered() -> None:
     assert await _quoted("How tall is a redwood?", _context("First things first.")) == ExtractiveAnswer()
     # Words of another language say nothing about what a chunk speaks of.

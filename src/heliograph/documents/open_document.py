@@ -1,0 +1,206 @@
+"""Loads OpenDocument texts, as LibreOffice and others write them: headings, lists, tables and notes in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from html import escape
+from xml.etree.ElementTree import Element
+
+from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument
+from heliograph.documents.office import Archive, local_name, open_archive, parse_xml
+from heliograph.documents.web_page import html_to_markdown
+from heliograph.errors import IngestError
+
+_META = {
+    "title": "title",
+    "initial-creator": "author",
+    "creation-date": "created_at",
+    "date": "modified_at",
+    "language": "language",
+    "description": "description",
+    "subject": "subject",
+    "keyword": "keywords",
+}
+# Lists of what stands elsewhere, what was deleted, comments, readings of signs, and what only programs read.
+_LEFT_OUT = frozenset(
+    {
+        "table-of-content",
+        "alphabetical-index",
+        "illustration-index",
+        "table-index",
+        "object-index",
+        "user-index",
+        "tracked-changes",
+        "annotation",
+        "ruby-text",
+        "note-citation",
+        "forms",
+        "script",
+    }
+)
+_TITLE, _CODE, _QUOTE = "Title", "Preformatted_20_Text", "Quotations"
+_MOST_LEVELS = 60
+_MOST_STYLES = 30
+_MOST_COLUMNS = 64
+
+
+class OpenTextLoader(Loader):
+    """Texts of OpenDocument."""
+
+    suffixes = frozenset({".odt", ".ott"})
+    mime_types = frozenset(
+        {"application/vnd.oasis.opendocument.text", "application/vnd.oasis.opendocument.text-template"}
+    )
+    runs_isolated = True
+
+    def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
+        with open_archive(raw, limits) as archive:
+            if b"encryption-data" in archive.read("META-INF/manifest.xml"):
+                raise IngestError(f"{raw.name!r} is encrypted; remove its password and try again")
+            content = _part(archive, "content.xml", raw.name)
+            styles = _part(archive, "styles.xml", raw.name)
+            meta = _part(archive, "meta.xml", raw.name)
+        properties = _properties(meta)
+        body = next((item for item in content.iter() if local_name(item) == "text" and len(item)), None)
+        text = html_to_markdown(_Writer.of(content, styles).page(body)) if body is not None else ""
+        return LoadedDocument(raw.name, properties.pop("title", ""), text + "\n" if text else "", properties)
+
+
+def _part(archive: Archive, name: str, document: str) -> Element:
+    data = archive.read(name)
+    return parse_xml(data, document) if data else Element(name)
+
+
+def _properties(meta: Element) -> dict[str, str]:
+    found: dict[str, list[str]] = {}
+    for element in meta.iter():
+        key = _META.get(local_name(element), "")
+        if key and (words := " ".join((element.text or "").split())):
+            found.setdefault(key, []).append(words)
+    return {key: ", ".join(words) if key == "keywords" else words[0] for key, words in found.items()}
+
+
+def _attribute(element: Element, name: str) -> str:
+    return next((value for key, value in element.attrib.items() if key.rpartition("}")[2] == name), "")
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Writes what a text holds as HTML.
+
+    Attributes:
+        parents: Style that a style is made from, by name.
+        numbered: Names of styles of lists that are numbered.
+        notes: Notes so far, as HTML; they stand at the end.
+    """
+
+    parents: Mapping[str, str]
+    numbered: frozenset[str]
+    notes: list[str] = field(default_factory=list[str])
+
+    @classmethod
+    def of(cls, *parts: Element) -> _Writer:
+        """Return one that knows the styles of these parts."""
+        parents: dict[str, str] = {}
+        numbered: set[str] = set()
+        for element in (element for part in parts for element in part.iter()):
+            kind, name = local_name(element), _attribute(element, "name")
+            if kind == "style":
+                parents[name] = _attribute(element, "parent-style-name")
+            elif kind == "list-style" and len(element) and local_name(element[0]) == "list-level-style-number":
+                numbered.add(name)
+        return cls(parents, frozenset(numbered))
+
+    def page(self, body: Element) -> str:
+        """Return all of a text."""
+        text = "".join(self._blocks(body, 0))
+        return text + "".join(f"<p>[{number}] {note}</p>" for number, note in enumerate(self.notes, 1))
+
+    def _blocks(self, parent: Element, level: int) -> Iterator[str]:
+        """Return the blocks in an element. Deeper levels than anybody writes are taken as plain text."""
+        for element in parent:
+            kind = local_name(element)
+            if kind in _LEFT_OUT:
+                continue
+            if level > _MOST_LEVELS:
+                yield f"<p>{escape(' '.join(element.itertext()))}</p>"
+            elif kind == "h":
+                rank = _attribute(element, "outline-level")
+                number = min(int(rank), 6) if rank.isdecimal() and int(rank) else 1
+                yield self._block(element, f"h{number}", level)
+            elif kind == "p":
+                yield self._block(element, self._tag(element), level)
+            elif kind == "list":
+                tag = "ol" if _attribute(element, "style-name") in self.numbered else "ul"
+                items = (f"<li>{''.join(self._blocks(item, level + 1))}</li>" for item in element)
+                yield f"<{tag}>{''.join(items)}</{tag}>"
+            elif kind == "table":
+                yield f"<table>{''.join(self._rows(element, level))}</table>"
+            else:
+                yield from self._blocks(element, level + 1)
+
+    def _tag(self, paragraph: Element) -> str:
+        style = _attribute(paragraph, "style-name")
+        for _ in range(_MOST_STYLES):
+            if style == _TITLE:
+                return "h1"
+            if style in (_CODE, _QUOTE):
+                return "pre" if style == _CODE else "blockquote"
+            style = self.parents.get(style, "")
+        return "p"
+
+    def _block(self, element: Element, tag: str, level: int) -> str:
+        inside: list[str] = []
+        words = "".join(self._words(element, level, inside))
+        return f"<{tag}>{words}</{tag}>{''.join(inside)}"
+
+    def _rows(self, table: Element, level: int) -> Iterator[str]:
+        for element in table:
+            kind = local_name(element)
+            if kind in ("table-header-rows", "table-rows", "table-row-group"):
+                yield from self._rows(element, level + 1) if level < _MOST_LEVELS else ()
+            elif kind == "table-row":
+                yield f"<tr>{''.join(self._cells(element, level))}</tr>"
+
+    def _cells(self, row: Element, level: int) -> Iterator[str]:
+        for cell in row:
+            if local_name(cell) == "covered-table-cell":
+                yield "<td></td>"
+            elif local_name(cell) == "table-cell":
+                words = "".join(self._blocks(cell, level + 1))
+                repeated = _attribute(cell, "number-columns-repeated")
+                # Only empty ones are written once for several.
+                times = min(int(repeated), _MOST_COLUMNS) if repeated.isdecimal() and not words else 1
+                yield f"<td>{words}</td>" * times
+
+    def _words(self, element: Element, level: int, inside: list[str]) -> Iterator[str]:
+        """Return the words of a paragraph; blocks within it, such as frames with text, are added to `inside`."""
+        yield escape(element.text or "")
+        for child in element:
+            kind = local_name(child)
+            if kind == "s":
+                yield " "
+            elif kind == "tab":
+                yield "\t"
+            elif kind == "line-break":
+                yield "<br>"
+            elif kind == "note":
+                self.notes.append("")
+                number = len(self.notes)
+                self.notes[number - 1] = escape(" ".join(_note(child)))
+                yield f"[{number}]"
+            elif kind in ("frame", "text-box", "custom-shape"):
+                inside += self._blocks(child, level + 1)
+            elif kind not in _LEFT_OUT:
+                if level > _MOST_LEVELS:
+                    yield escape(" ".join(child.itertext()))
+                else:
+                    yield from self._words(child, level + 1, inside)
+            yield escape(child.tail or "")
+
+
+def _note(note: Element) -> Iterator[str]:
+    for element in note:
+        if local_name(element) == "note-body":
+            yield from (" ".join("".join(part.itertext()).split()) for part in element)
