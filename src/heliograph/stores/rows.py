@@ -35,6 +35,7 @@ from heliograph.filters import (
 from heliograph.models import (
     CHUNK_DETAILS,
     DOCUMENT_DETAILS,
+    Batch,
     Chunk,
     Curation,
     CurationKind,
@@ -257,6 +258,17 @@ def _said(kind: str, content: str) -> Curation:
     values: dict[str, Any] = {name: said[name] for name in _CONTENT}
     values |= {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
     return Curation(id="", kind=CurationKind(kind), **values)
+
+
+def to_batch(
+    sums: Row, statuses: Mapping[str, int], failed: Iterable[Row], read_moment: Callable[[Any], datetime]
+) -> Batch:
+    """Return a batch from sums over its documents, how many have which status, and the first that failed."""
+    track_id, chunks, read, written, created_at, updated_at = sums
+    documents = {DocumentStatus(status): count for status, count in statuses.items()}
+    moments = read_moment(created_at), read_moment(updated_at)
+    errors = tuple((source, error) for source, error in failed)
+    return Batch(track_id, documents, chunks, Usage(read, written), *moments, errors)
 
 
 def grouped(rows: Iterable[Row]) -> dict[str, tuple[Any, ...]]:

@@ -19,7 +19,6 @@ from heliograph.models import (
     Batch,
     Chunk,
     Document,
-    DocumentStatus,
     EntityEvidence,
     EntityMention,
     Extraction,
@@ -70,6 +69,7 @@ from heliograph.stores.rows import (
     in_utc,
     row_of,
     split_lines,
+    to_batch,
     to_chunk,
     to_curation,
     to_document,
@@ -281,18 +281,7 @@ class PostgresRecordsStore(RecordsStore):
     async def list_batches(self, offset: int, limit: int) -> list[Batch]:
         workspace = self._database.workspace
         rows = await self._database.fetch(_BATCHES, (workspace, limit, offset, workspace, workspace, SHOWN_ERRORS))
-        return [
-            Batch(
-                track_id,
-                {DocumentStatus(status): count for status, count in statuses.items()},
-                chunks,
-                Usage(read, written),
-                in_utc(created_at),
-                in_utc(updated_at),
-                tuple((source, error) for source, error in failed or ()),
-            )
-            for track_id, chunks, read, written, created_at, updated_at, statuses, failed in rows
-        ]
+        return [to_batch(sums, statuses, failed or (), in_utc) for *sums, statuses, failed in rows]
 
     async def get_openings(self, document_ids: Sequence[str], length: int) -> dict[str, str]:
         values = to_json(document_ids), self._database.workspace, max(0, length)

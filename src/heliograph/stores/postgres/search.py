@@ -259,7 +259,6 @@ _EMBEDDING = "SELECT space.embedding_name, space.embedding_dimension"
 # Which embedding fills the vectors of a workspace that is at home here, or elsewhere.
 _AT_HOME = "(SELECT * FROM heliograph_workspace WHERE name = {workspace})"
 _ELSEWHERE = "(SELECT * FROM heliograph_projection WHERE workspace = {workspace} AND role = 'vectors')"
-# The workspace stands in the statement itself: only so does the server see that its index holds all rows wanted.
 _NEAREST = """{embedding}, hit.id, hit.score FROM {space} AS space
 LEFT JOIN LATERAL (
   SELECT id, -(embedding <#> %s::vector) AS score FROM (
@@ -298,19 +297,40 @@ class PostgresVectorStore(VectorStore):
     async def search(
         self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
     ) -> list[Hit]:
+        return await self.find_nearest(collection, vector, limit, min_score)
+
+    async def find_nearest(
+        self,
+        collection: Collection,
+        vector: NDArray[np.float32],
+        limit: int,
+        min_score: float,
+        allowed: Sequence[str] | None = None,
+    ) -> list[Hit]:
+        """Return what `search` does, of all or of those allowed."""
         if limit < 1:
             return []
-        asked = vector, limit, min_score
-        statement = nearest_statement(self._database.workspace, collection, *asked, is_home=self._is_home)
-        rows = await self._database.fetch(statement.query, statement.values, is_planned_anew=True)
-        return to_hits(rows, self._embedding)
+        # The workspace stands in the statement itself: only so does the server see that its index holds all rows.
+        query = _NEAREST.format(
+            embedding=_EMBEDDING,
+            space=self._space(),
+            table=VECTOR_TABLES[collection],
+            workspace=_literal(self._database.workspace),
+            dimension=len(vector),
+            type=indexed_type(len(vector)),
+            allowed="" if allowed is None else _ALLOWED,
+        )
+        value = Vector(np.ascontiguousarray(vector, np.float32))
+        among = () if allowed is None else (to_json(allowed),)
+        wanted = max(limit * _CANDIDATES_PER_HIT, _LEAST_CANDIDATES)
+        values = value, *among, value, wanted, min_score, limit
+        return self._hits(await self._database.fetch(query, values, is_planned_anew=True))
 
     async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         if not ids:
             return {}
         workspace = self._database.workspace
-        space = (_AT_HOME if self._is_home else _ELSEWHERE).format(workspace=_literal(workspace))
-        query = _STORED.format(space=space, table=VECTOR_TABLES[collection])
+        query = _STORED.format(space=self._space(), table=VECTOR_TABLES[collection])
         rows = await self._database.fetch(query, (to_json(ids), workspace))
         if rows:
             check_embedding(tuple(rows[0][:2]), self._embedding)
@@ -324,53 +344,20 @@ class PostgresVectorStore(VectorStore):
         if not ids or limit < 1:
             return []
         workspace = self._database.workspace
-        query = _RANKED.format(
-            space=(_AT_HOME if self._is_home else _ELSEWHERE).format(workspace=_literal(workspace)),
-            table=VECTOR_TABLES[collection],
-            dimension=len(vector),
-        )
+        query = _RANKED.format(space=self._space(), table=VECTOR_TABLES[collection], dimension=len(vector))
         value = Vector(np.ascontiguousarray(vector, np.float32))
         rows = await self._database.fetch(query, (value, workspace, to_json(ids), limit), is_planned_anew=True)
-        return to_hits(rows, self._embedding)
+        return self._hits(rows)
 
+    def _space(self) -> str:
+        """Return the query for the row that says which embedding fills these vectors."""
+        return (_AT_HOME if self._is_home else _ELSEWHERE).format(workspace=_literal(self._database.workspace))
 
-def nearest_statement(
-    workspace: str,
-    collection: Collection,
-    vector: NDArray[np.float32],
-    limit: int,
-    min_score: float,
-    allowed: Sequence[str] | None = None,
-    *,
-    is_home: bool = True,
-) -> Statement:
-    """Return the statement that finds the nearest ids, of all or of those allowed; for `to_hits`."""
-    name = _literal(workspace)
-    value = Vector(np.ascontiguousarray(vector, np.float32))
-    query = _NEAREST.format(
-        embedding=_EMBEDDING,
-        space=(_AT_HOME if is_home else _ELSEWHERE).format(workspace=name),
-        table=VECTOR_TABLES[collection],
-        workspace=name,
-        dimension=len(vector),
-        type=indexed_type(len(vector)),
-        allowed="" if allowed is None else _ALLOWED,
-    )
-    among = () if allowed is None else (to_json(allowed),)
-    wanted = max(limit * _CANDIDATES_PER_HIT, _LEAST_CANDIDATES)
-    return Statement(query, (value, *among, value, wanted, min_score, limit), is_planned_anew=True)
-
-
-def to_hits(rows: Sequence[Row], embedding: tuple[str, int]) -> list[Hit]:
-    """Return the hits of `nearest_statement`.
-
-    Raises:
-        SchemaMismatch: The workspace is of another embedding than it was opened with.
-    """
-    if rows:
-        # A question that began before the switch to another embedding must not be compared with vectors made after it.
-        check_embedding(tuple(rows[0][:2]), embedding)
-    return [Hit(id_, score) for *_, id_, score in rows if id_ is not None]
+    def _hits(self, rows: Sequence[Row]) -> list[Hit]:
+        if rows:
+            # A question that began before the switch to another embedding must not be compared with vectors made after.
+            check_embedding(tuple(rows[0][:2]), self._embedding)
+        return [Hit(id_, score) for *_, id_, score in rows if id_ is not None]
 
 
 def _literal(text: str) -> str:
@@ -504,12 +491,23 @@ CROSS JOIN LATERAL (
 class PostgresTextStore(TextStore):
     """Two tables of terms."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database | Session) -> None:
         self._database = database
 
     async def search(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
         """A question is cut at 256 distinct terms."""
-        return await search_terms(self._database, collection, terms, limit)
+        wanted = list(dict.fromkeys(terms))[:_MAX_TERMS]
+        if not wanted or limit < 1 or collection not in TERMS_TABLES:
+            return []
+        hits, is_whole = list[Hit](), False
+        for most in _MOST_RECORDS:
+            for _ in range(_TRIES):
+                hits, is_whole, has_moved = await _rank(self._database, collection, wanted, limit, most)
+                if not has_moved:
+                    break
+            if len(hits) >= limit or is_whole:
+                break
+        return hits
 
     async def find_phrases(
         self, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
@@ -518,25 +516,20 @@ class PostgresTextStore(TextStore):
 
         Terms of a phrase after the 256th are not looked for.
         """
-        return await find_phrases(self._database, collection, phrases, limit)
-
-
-async def search_terms(
-    database: Database | Session, collection: Collection, terms: Sequence[str], limit: int
-) -> list[Hit]:
-    """Return the best rows that hold any of the terms, as `TextStore.search` does."""
-    wanted = list(dict.fromkeys(terms))[:_MAX_TERMS]
-    if not wanted or limit < 1 or collection not in TERMS_TABLES:
-        return []
-    hits, is_whole = list[Hit](), False
-    for most in _MOST_RECORDS:
-        for _ in range(_TRIES):
-            hits, is_whole, has_moved = await _rank(database, collection, wanted, limit, most)
-            if not has_moved:
-                break
-        if len(hits) >= limit or is_whole:
-            break
-    return hits
+        found: list[list[str]] = [[] for _ in phrases]
+        places = [place for place, phrase in enumerate(phrases) if phrase]
+        if not places or limit < 1 or collection not in TERMS_TABLES:
+            return found
+        cut = ([*phrases[place]][:_MAX_TERMS] for place in places)
+        quoted = {term: term.replace("\\", "\\\\").replace("'", "''") for phrase in phrases for term in phrase}
+        rows = to_json(
+            {"query": " & ".join(f"'{quoted[term]}'" for term in phrase), "needle": mark(phrase)} for phrase in cut
+        )
+        query = _PHRASES.format(table=TERMS_TABLES[collection])
+        values = rows, self._database.workspace, max(limit, _MOST_PHRASE_ROWS), limit
+        for place, id_ in await self._database.fetch(query, values, is_planned_anew=True):
+            found[places[place - 1]].append(id_)
+        return found
 
 
 async def _rank(
@@ -584,23 +577,3 @@ def _records(segments: Sequence[bytes]) -> NDArray[np.int64]:
     data = b"".join(segment[_HEADER_BYTES:] for segment in segments)
     records = np.frombuffer(data, _ELEMENT)["record"].astype(np.int64)
     return np.stack((records >> 32, records >> 20 & 0xFFF, records & 0xFFFFF), axis=1)
-
-
-async def find_phrases(
-    database: Database | Session, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
-) -> list[list[str]]:
-    """Return, per phrase, the first rows that hold it, as `TextStore.find_phrases` does; all phrases in one trip."""
-    found: list[list[str]] = [[] for _ in phrases]
-    places = [place for place, phrase in enumerate(phrases) if phrase]
-    if not places or limit < 1 or collection not in TERMS_TABLES:
-        return found
-    cut = ([*phrases[place]][:_MAX_TERMS] for place in places)
-    quoted = {term: term.replace("\\", "\\\\").replace("'", "''") for phrase in phrases for term in phrase}
-    rows = to_json(
-        {"query": " & ".join(f"'{quoted[term]}'" for term in phrase), "needle": mark(phrase)} for phrase in cut
-    )
-    query = _PHRASES.format(table=TERMS_TABLES[collection])
-    values = rows, database.workspace, max(limit, _MOST_PHRASE_ROWS), limit
-    for place, id_ in await database.fetch(query, values, is_planned_anew=True):
-        found[places[place - 1]].append(id_)
-    return found

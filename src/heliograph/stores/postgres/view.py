@@ -26,13 +26,7 @@ from heliograph.stores.postgres.database import (
     to_relation_mention,
 )
 from heliograph.stores.postgres.records import PostgresRecordsStore, compile_chunk_filter, compile_filter
-from heliograph.stores.postgres.search import (
-    PostgresVectorStore,
-    find_phrases,
-    nearest_statement,
-    search_terms,
-    to_hits,
-)
+from heliograph.stores.postgres.search import PostgresTextStore, PostgresVectorStore
 from heliograph.stores.view import (
     MILLION,
     KeySet,
@@ -132,7 +126,8 @@ class PostgresReader(ScopedReader):
             make = self.scopes.get(self.filter, self.fold, version, lambda: _make_scope(session, self.filter, version))
             records = PostgresRecordsStore(session)
             vectors = PostgresVectorStore(session, self.embedding)
-            return await work(PostgresReading(await make, self.fold, records, vectors, session, self))
+            text = PostgresTextStore(session)
+            return await work(PostgresReading(await make, self.fold, records, vectors, text, session, self.filter))
 
         return await self.database.run(run)
 
@@ -142,8 +137,10 @@ class PostgresReading(ScopedReading):
     """One snapshot; the server picks mentions, in canonical order, by the same condition that made the scope."""
 
     scope: PostgresScope
+    vectors: PostgresVectorStore
+    text: PostgresTextStore
     session: Session
-    reader: PostgresReader
+    filter: Filter
 
     async def find_keys(self, kind: Kind | Collection, ids: Iterable[str]) -> dict[str, int]:
         places = self.scope.places[kind]
@@ -167,9 +164,7 @@ class PostgresReading(ScopedReading):
         allowed = self.scope.ids[collection]
 
         async def find(count: int, among: Sequence[str] | None = None) -> list[Hit]:
-            statement = nearest_statement(self.session.workspace, collection, vector, count, min_score, among)
-            rows = await self.session.fetch(statement.query, statement.values, is_planned_anew=True)
-            return to_hits(rows, self.reader.embedding)
+            return await self.vectors.find_nearest(collection, vector, count, min_score, among)
 
         if limit < 1 or not allowed:
             return []
@@ -178,14 +173,14 @@ class PostgresReading(ScopedReading):
     async def find_texts(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
 
         async def find(count: int) -> list[Hit]:
-            return await search_terms(self.session, collection, terms, count)
+            return await self.text.search(collection, terms, count)
 
         return await self._enough(find, collection, limit) if self.scope.ids[collection] else []
 
     async def find_phrases(
         self, collection: Collection, phrases: Sequence[Sequence[str]], most: int | None = None
     ) -> list[list[int]]:
-        stored = await find_phrases(self.session, collection, phrases, _ALL)
+        stored = await self.text.find_phrases(collection, phrases, _ALL)
         return [list((await self.find_keys(collection, ids)).values())[:most] for ids in stored]
 
     async def _said(self, kind: _Mentioned, plural: Kind, keys: Sequence[int]) -> list[Row]:
@@ -193,7 +188,7 @@ class PostgresReading(ScopedReading):
         if not keys:
             return []
         workspace, ids = self.session.workspace, await self.find_ids(plural, keys)
-        statement = _within(workspace, self.reader.filter, _QUERIES[kind], workspace, to_json(ids.values()))
+        statement = _within(workspace, self.filter, _QUERIES[kind], workspace, to_json(ids.values()))
         rows = await self.session.fetch(statement.query, statement.values, is_planned_anew=True)
         return [(self.scope.places[plural][id_], *said) for id_, *said in rows]
 

@@ -23,7 +23,6 @@ from heliograph.models import (
     Batch,
     Chunk,
     Document,
-    DocumentStatus,
     EntityEvidence,
     EntityMention,
     Extraction,
@@ -56,6 +55,7 @@ from heliograph.stores.rows import (
     encode,
     from_seconds,
     grouped,
+    to_batch,
     to_chunk,
     to_curation,
     to_document,
@@ -64,7 +64,6 @@ from heliograph.stores.rows import (
 from heliograph.stores.sqlite.database import (
     Database,
     IdMemory,
-    KnownIds,
     Row,
     array,
     fetch,
@@ -85,9 +84,13 @@ from heliograph.text.names import mention_entity_id, mention_relation_id, name_t
 E = TypeVar("E", EntityEvidence, RelationEvidence)
 
 _MENTION = "identity.id, name, type, description, rank"
-_LEADING_MENTIONS = f"""SELECT {_MENTION}, iif(name_hash IS NULL, '', ?)
-                        FROM entity_mention CROSS JOIN identity ON identity.key = chunk_key
-                        WHERE entity_key = ? ORDER BY rank, chunk_key, ordinal LIMIT ?"""
+_OF_ENTITY = f"""SELECT {_MENTION}, iif(name_hash IS NULL, '', ?)
+                 FROM entity_mention CROSS JOIN identity ON identity.key = chunk_key
+                 WHERE entity_key = ? ORDER BY rank, chunk_key, ordinal LIMIT ? OFFSET ?"""
+_RELATION_MENTION = """identity.id, source, target, keywords, description, weight, rank,
+  (SELECT id FROM identity WHERE key = source_key), (SELECT id FROM identity WHERE key = target_key)"""
+_OF_RELATION = f"""SELECT {_RELATION_MENTION} FROM relation_mention CROSS JOIN identity ON identity.key = chunk_key
+                   WHERE relation_key = ? ORDER BY rank, chunk_key, ordinal LIMIT ? OFFSET ?"""
 _PLACE = "entity_key, chunk_key, rank"
 # Nothing of a mention is read but the start of its row; rows come in the order of the table, the canonical one.
 _ALL_PLACES = f"""SELECT {_PLACE} FROM carray(?) AS wanted
@@ -161,44 +164,29 @@ class EvidenceMemory:
                 self._mentions -= len(oldest.leading)
 
 
-def read_mention_places(
-    connection: apsw.Connection, known: KnownIds, ids: Sequence[str], most: int
-) -> list[EntityPlaces]:
-    """Return where these entities are mentioned, as `RecordsStore.get_mention_places` does."""
-    stored = _counted(connection, "entity", "mention_count", ids)
-    mentions: dict[int, list[Row]] = {key: [] for _, key, _ in stored}
-    rare = [key for _, key, count in stored if count <= most]
-    for row in fetch(connection, _ALL_PLACES, (array(rare),)) if rare else ():
-        mentions[row[0]].append(row)
-    for _, key, count in stored:
-        if count > most:
-            mentions[key] = fetch(connection, _SUBJECT_PLACES, (key, SUBJECT_RANKS, most))
-    chunk_ids = known.find_ids(connection, {chunk for rows in mentions.values() for _, chunk, _ in rows})
-    return [to_places(id_, count, mentions[key][:most], chunk_ids) for id_, key, count in stored]
-
-
 def to_places(id_: str, mention_count: int, rows: Sequence[Row], chunk_ids: Mapping[int, str]) -> EntityPlaces:
     """Return where an entity is mentioned, given its key, a chunk's key and a rank for each place, in order."""
     subjects = sum([rank < SUBJECT_RANKS for _, _, rank in rows])
     return EntityPlaces(id_, mention_count, tuple([chunk_ids[chunk] for _, chunk, _ in rows]), subjects)
 
 
-def read_relation_mention(
-    chunk_id: str,
-    source: str,
-    target: str,
-    keywords: str,
-    description: str,
-    weight: float,
-    rank: int,
-    source_id: str | None = None,
-    target_id: str | None = None,
-) -> RelationMention:
-    """Return a mention as it was stored."""
-    return RelationMention(
-        *(chunk_id, source, target, tuple(json.loads(keywords)), description, weight, rank),
-        *(source_id or "", target_id or ""),
-    )
+def read_relation_mention(chunk_id: str, source: str, target: str, keywords: str, *said: Any) -> RelationMention:
+    """Return a mention as it was stored; the last two are the entities it counts for, None where names decide it."""
+    description, weight, rank, *ends = said
+    about = tuple(json.loads(keywords)), description, weight, rank
+    return RelationMention(chunk_id, source, target, *about, *(end or "" for end in ends))
+
+
+def entity_mentions(
+    connection: apsw.Connection, id_: str, key: int, limit: int, offset: int = 0
+) -> list[EntityMention]:
+    """Return the mentions of an entity in canonical order."""
+    return list(starmap(EntityMention, fetch(connection, _OF_ENTITY, (id_, key, limit, offset))))
+
+
+def relation_mentions(connection: apsw.Connection, key: int, limit: int, offset: int = 0) -> list[RelationMention]:
+    """Return the mentions of a relation in canonical order."""
+    return list(starmap(read_relation_mention, fetch(connection, _OF_RELATION, (key, limit, offset))))
 
 
 def _counted(connection: apsw.Connection, kind: str, columns: str, ids: Sequence[str]) -> list[Row]:
@@ -224,16 +212,11 @@ def _read_entities(connection: apsw.Connection, stored: Sequence[Row], leading: 
         for key, chunk, name, kind, said, rank, counts_for_name in fetch(connection, query, (array(list(ids)),)):
             mentions[key].append(EntityMention(chunk, name, kind, said, rank, "" if counts_for_name else ids[key]))
     for id_, key, *_ in (row for row in stored if row[4] > leading > 0):
-        mentions[key] = list(starmap(EntityMention, fetch(connection, _LEADING_MENTIONS, (id_, key, leading))))
+        mentions[key] = entity_mentions(connection, id_, key, leading)
     return {
         id_: EntityEvidence(id_, json.loads(names), json.loads(types), count, tuple(mentions.get(key, ())), version)
         for id_, key, names, types, count, version in stored
     }
-
-
-_RELATION_MENTION = """identity.id, source, target, keywords, description, weight, rank,
-                      (SELECT id FROM identity WHERE key = source_key), (SELECT id FROM identity WHERE key = target_key)
-                      """
 
 
 def _read_relations(connection: apsw.Connection, stored: Sequence[Row], leading: int) -> dict[str, RelationEvidence]:
@@ -248,9 +231,7 @@ def _read_relations(connection: apsw.Connection, stored: Sequence[Row], leading:
             mentions[key].append(read_relation_mention(*said))
     for row in stored:
         if row[6] > leading > 0:
-            query = f"""SELECT {_RELATION_MENTION} FROM relation_mention CROSS JOIN identity ON identity.key = chunk_key
-                        WHERE relation_key = ? ORDER BY rank, chunk_key, ordinal LIMIT ?"""
-            mentions[row[1]] = list(starmap(read_relation_mention, fetch(connection, query, (row[1], leading))))
+            mentions[row[1]] = relation_mentions(connection, row[1], leading)
     ids = find_ids(connection, {end for row in stored for end in row[2:4]})
     return {
         id_: RelationEvidence(
@@ -337,23 +318,6 @@ def name_hash(name: str) -> int:
     return _id_hash(name_to_entity_id(name))
 
 
-def check_rules(connection: apsw.Connection, expected: Mapping[str, int]) -> None:
-    """Compare the versions of rules that a changeset was computed from with those stored now.
-
-    Raises:
-        StaleChangesetError: One differs.
-    """
-    if not expected:
-        return
-    query = "SELECT id, version FROM carray(?) AS wanted CROSS JOIN name_rules ON name_rules.id = wanted.value"
-    versions = dict(fetch(connection, query, (array(expected),)))
-    for id_, version in expected.items():
-        if versions.get(id_, 0) != version:
-            raise StaleChangesetError(
-                f"the rules of the name {id_!r} have changed since they were read; read them again"
-            )
-
-
 def write_curations(connection: apsw.Connection, changeset: Changeset, version: int) -> None:
     """Apply the curations and rules of a changeset that is committed as `version`."""
     query = """INSERT INTO curation VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
@@ -424,14 +388,41 @@ class SqliteRecordsStore(RecordsStore):
         return await self._database.fetch_as(_document, _DOCUMENTS_BY_ID, (array(ids),))
 
     async def find_documents(self, query: DocumentQuery) -> DocumentPage:
-        return await self._database.read(lambda connection: find_documents(connection, query))
+        direction = "DESC" if query.descending else "ASC"
+        where, values = DIALECT.where(query)
+        # Arrays are read once: the second statement gets its own.
+        count = f"SELECT count(*) FROM document WHERE {where}", tuple(DIALECT.where(query)[1])
+        select = f"""SELECT {_DOCUMENT} FROM document JOIN identity USING (key) WHERE {where}
+                     ORDER BY {_SORTS[query.sort]} {direction}, identity.id LIMIT ? OFFSET ?"""
+
+        def find(connection: apsw.Connection) -> DocumentPage:
+            rows = fetch(connection, select, (*values, query.limit, query.offset))
+            return DocumentPage(tuple(map(_document, rows)), int(fetch_value(connection, *count)))
+
+        return await self._database.read(find)
 
     async def get_document_text(self, document_id: str) -> str | None:
         row = await self._database.read(lambda connection: fetch_one(connection, _TEXT_BY_DOCUMENT, (document_id,)))
         return row[0] if row else None
 
     async def list_batches(self, offset: int, limit: int) -> list[Batch]:
-        return await self._database.read(lambda connection: _list_batches(connection, offset, limit))
+        query = """SELECT track_id, sum(chunk_count), sum(input_tokens), sum(output_tokens),
+                          min(created_at), max(updated_at) AS changed_at
+                   FROM document WHERE track_id <> '' GROUP BY track_id ORDER BY changed_at DESC, track_id
+                   LIMIT ? OFFSET ?"""
+        statuses = "SELECT status, count(*) FROM document WHERE track_id = ? GROUP BY status"
+        errors = "SELECT source, error FROM document WHERE track_id = ? AND error <> '' ORDER BY source LIMIT ?"
+
+        def read(connection: apsw.Connection) -> list[Batch]:
+            return [
+                to_batch(
+                    *(row, dict(fetch(connection, statuses, row[:1]))),
+                    *(fetch(connection, errors, (row[0], SHOWN_ERRORS)), from_seconds),
+                )
+                for row in fetch(connection, query, (limit, offset))
+            ]
+
+        return await self._database.read(read)
 
     async def get_openings(self, document_ids: Sequence[str], length: int) -> dict[str, str]:
         """Of a long text, only the pages that hold its start are read."""
@@ -458,21 +449,33 @@ class SqliteRecordsStore(RecordsStore):
         return await self._database.fetch_as(to_chunk, _CHUNKS_BY_DOCUMENT, (document_id,))
 
     async def get_sources(self, chunk_ids: Sequence[str]) -> dict[str, str]:
-        if not chunk_ids:
-            return {}
 
-        return await self._database.read(
-            lambda connection: read_sources(connection, self._ids.at(connection).find_keys(connection, chunk_ids))
-        )
+        def read(connection: apsw.Connection) -> dict[str, str]:
+            keys = self._ids.at(connection).find_keys(connection, chunk_ids)
+            sources = dict(fetch(connection, _SOURCES_BY_CHUNK, (array(list(keys.values())),))) if keys else {}
+            return {id_: sources[key] for id_, key in keys.items() if key in sources}
+
+        return await self._database.read(read) if chunk_ids else {}
 
     async def get_twins(self, chunk_ids: Sequence[str]) -> dict[str, tuple[tuple[str, str], ...]]:
         return grouped(await self._database.fetch(_TWINS_BY_CHUNK, (array(chunk_ids),))) if chunk_ids else {}
 
     async def get_extractions(self, chunk_ids: Sequence[str]) -> list[Extraction]:
-        return await self._database.read(lambda connection: read_extractions(connection, chunk_ids))
+
+        def read(connection: apsw.Connection) -> list[Extraction]:
+            keys = find_keys(connection, chunk_ids)
+            found = (_extraction(connection, id_, keys[id_]) for id_ in chunk_ids if id_ in keys)
+            return [extraction for extraction in found if extraction is not None]
+
+        return await self._database.read(read)
 
     async def get_entity_mentions(self, chunk_ids: Sequence[str]) -> dict[str, tuple[EntityMention, ...]]:
-        return await self._database.read(lambda connection: read_entity_mentions(connection, chunk_ids))
+
+        def read(connection: apsw.Connection) -> dict[str, tuple[EntityMention, ...]]:
+            keys = find_keys(connection, chunk_ids)
+            return {id_: _entity_mentions(connection, id_, key) for id_, key in keys.items()}
+
+        return await self._database.read(read)
 
     async def get_evidence(
         self, entity_ids: Sequence[str], relation_ids: Sequence[str], leading: int
@@ -501,46 +504,25 @@ class SqliteRecordsStore(RecordsStore):
         return await self._database.read(read)
 
     async def get_mention_places(self, entity_ids: Sequence[str], most: int) -> list[EntityPlaces]:
-        return await self._database.read(
-            lambda connection: read_mention_places(connection, self._ids.at(connection), entity_ids, most)
-        )
 
+        def read(connection: apsw.Connection) -> list[EntityPlaces]:
+            stored = _counted(connection, "entity", "mention_count", entity_ids)
+            mentions: dict[int, list[Row]] = {key: [] for _, key, _ in stored}
+            rare = [key for _, key, count in stored if count <= most]
+            for row in fetch(connection, _ALL_PLACES, (array(rare),)) if rare else ():
+                mentions[row[0]].append(row)
+            for _, key, count in stored:
+                if count > most:
+                    mentions[key] = fetch(connection, _SUBJECT_PLACES, (key, SUBJECT_RANKS, most))
+            chunks = {chunk for rows in mentions.values() for _, chunk, _ in rows}
+            chunk_ids = self._ids.at(connection).find_ids(connection, chunks)
+            return [to_places(id_, count, mentions[key][:most], chunk_ids) for id_, key, count in stored]
 
-def find_documents(connection: apsw.Connection, query: DocumentQuery) -> DocumentPage:
-    """Return one page of documents."""
-    direction = "DESC" if query.descending else "ASC"
-    where, values = DIALECT.where(query)
-    select = f"""SELECT {_DOCUMENT} FROM document JOIN identity USING (key) WHERE {where}
-                 ORDER BY {_SORTS[query.sort]} {direction}, identity.id LIMIT ? OFFSET ?"""
-    rows = fetch(connection, select, (*values, query.limit, query.offset))
-    # Arrays are read once: the second statement gets its own.
-    total = fetch_value(connection, f"SELECT count(*) FROM document WHERE {where}", tuple(DIALECT.where(query)[1]))
-    return DocumentPage(tuple(map(_document, rows)), int(total))
+        return await self._database.read(read)
 
 
 def _document(row: Row) -> Document:
     return to_document(row, from_seconds)
-
-
-def read_extractions(connection: apsw.Connection, chunk_ids: Sequence[str]) -> list[Extraction]:
-    """Return the extractions of these chunks."""
-    keys = find_keys(connection, chunk_ids)
-    found = (_extraction(connection, id_, keys[id_]) for id_ in chunk_ids if id_ in keys)
-    return [extraction for extraction in found if extraction is not None]
-
-
-def read_sources(connection: apsw.Connection, chunk_keys: Mapping[str, int]) -> dict[str, str]:
-    """Return the sources of the documents that chunks are of, by the chunks' ids, given their keys."""
-    if not chunk_keys:
-        return {}
-    sources = dict(fetch(connection, _SOURCES_BY_CHUNK, (array(list(chunk_keys.values())),)))
-    return {id_: sources[key] for id_, key in chunk_keys.items() if key in sources}
-
-
-def read_entity_mentions(connection: apsw.Connection, chunk_ids: Sequence[str]) -> dict[str, tuple[EntityMention, ...]]:
-    """Return the entity mentions of these chunks."""
-    keys = find_keys(connection, chunk_ids)
-    return {id_: _entity_mentions(connection, id_, key) for id_, key in keys.items()}
 
 
 def _entity_mentions(connection: apsw.Connection, chunk_id: str, key: int) -> tuple[EntityMention, ...]:
@@ -567,27 +549,6 @@ def _extraction(connection: apsw.Connection, chunk_id: str, key: int) -> Extract
         *(chunk_id, extractor, entities, relations, error, tuple(json.loads(reply_keys)), Usage(read, written)),
         aliases=aliases,
     )
-
-
-def _list_batches(connection: apsw.Connection, offset: int, limit: int) -> list[Batch]:
-    query = """SELECT track_id, sum(chunk_count), sum(input_tokens), sum(output_tokens),
-                      min(created_at), max(updated_at) AS changed_at
-               FROM document WHERE track_id <> '' GROUP BY track_id ORDER BY changed_at DESC, track_id
-               LIMIT ? OFFSET ?"""
-    statuses = "SELECT status, count(*) FROM document WHERE track_id = ? GROUP BY status"
-    errors = "SELECT source, error FROM document WHERE track_id = ? AND error <> '' ORDER BY source LIMIT ?"
-    return [
-        Batch(
-            track_id,
-            {DocumentStatus(status): count for status, count in fetch(connection, statuses, (track_id,))},
-            chunks,
-            Usage(read, written),
-            from_seconds(created_at),
-            from_seconds(updated_at),
-            tuple((source, error) for source, error in fetch(connection, errors, (track_id, SHOWN_ERRORS))),
-        )
-        for track_id, chunks, read, written, created_at, updated_at in fetch(connection, query, (limit, offset))
-    ]
 
 
 # Writing truth, within the transaction of a commit.
@@ -646,7 +607,14 @@ def check_expectations(connection: apsw.Connection, changeset: Changeset, keys: 
     for id_, version in changeset.expected.items():
         if versions.get(keys.get(id_, 0), 0) != version:
             raise StaleChangesetError(f"the evidence of {id_!r} has changed since it was read; read it and try again")
-    check_rules(connection, changeset.expected_rules)
+    if rules := changeset.expected_rules:
+        query = "SELECT id, version FROM carray(?) AS wanted CROSS JOIN name_rules ON name_rules.id = wanted.value"
+        stored_rules = dict(fetch(connection, query, (array(rules),)))
+        for id_, version in rules.items():
+            if stored_rules.get(id_, 0) != version:
+                raise StaleChangesetError(
+                    f"the rules of the name {id_!r} have changed since they were read; read them again"
+                )
     for id_, content_hash in changeset.expected_documents.items():
         query = "SELECT content_hash FROM document WHERE key = ?"
         stored = fetch_one(connection, query, (keys.get(id_, 0),))

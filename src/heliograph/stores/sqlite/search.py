@@ -550,15 +550,27 @@ class SqliteTextStore(TextStore):
         self._accelerators = accelerators
         self._ids = ids
 
-    async def search(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
-        """Exact over all rows. Cut at 256 distinct terms, and equals at the end at 10,000."""
-        wanted = distinct_terms(terms)
+    async def search(
+        self, collection: Collection, terms: Sequence[str], limit: int, allowed: KeySet | None = None
+    ) -> list[Hit]:
+        """Exact over all rows, or those allowed. Cut at 256 distinct terms, and equals at the end at 10,000."""
+        wanted = list(dict.fromkeys(terms))[:_MAX_TERMS]
         if not wanted or limit < 1 or collection not in SEARCHED:
             return []
         accelerator = self._accelerators[collection]
-        return await self._database.read(
-            lambda connection: find_texts(connection, self._ids.at(connection), accelerator, wanted, limit)
-        )
+
+        def find(connection: apsw.Connection) -> list[Hit]:
+            found = accelerator.search(connection, wanted, limit, allowed)
+            if len(found) > limit + _FEW_EQUALS:
+                equals = [key for key, score in found if score == found[-1][1]]
+                better = found[: len(found) - len(equals)]
+                first = first_by_id(connection, equals[:_MOST_EQUALS], limit - len(better))
+                found = [*better, *((key, found[-1][1]) for key in first)]
+            ids = accelerator.find_ids(connection, self._ids.at(connection), [key for key, _ in found])
+            hits = (Hit(ids[key], score) for key, score in found if key in ids)
+            return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]
+
+        return await self._database.read(find)
 
     async def find_phrases(
         self, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
@@ -578,35 +590,6 @@ class SqliteTextStore(TextStore):
             return [[ids[key] for key in keys] for keys in found]
 
         return await self._database.read(find)
-
-
-def distinct_terms(terms: Sequence[str]) -> list[str]:
-    """Return those of a question's terms that are searched for."""
-    return list(dict.fromkeys(terms))[:_MAX_TERMS]
-
-
-def find_texts(
-    connection: apsw.Connection,
-    known: KnownIds,
-    accelerator: TextAccelerator,
-    terms: Sequence[str],
-    limit: int,
-    allowed: KeySet | None = None,
-) -> list[Hit]:
-    """Return what holds any of the terms, of all or of the keys that are allowed, as `TextStore.search` does."""
-    found = accelerator.search(connection, terms, limit, allowed)
-    if len(found) > limit + _FEW_EQUALS:
-        equals = [key for key, score in found if score == found[-1][1]]
-        better = found[: len(found) - len(equals)]
-        first = first_by_id(connection, equals[:_MOST_EQUALS], limit - len(better))
-        found = [*better, *((key, found[-1][1]) for key in first)]
-    return to_hits(found, accelerator.find_ids(connection, known, [key for key, _ in found]))[:limit]
-
-
-def to_hits(found: Sequence[tuple[int, float]], ids: Mapping[int, str]) -> list[Hit]:
-    """Return keys with scores as hits, those with an id, best first, ties by id."""
-    hits = (Hit(ids[key], score) for key, score in found if key in ids)
-    return sorted(hits, key=lambda hit: (-hit.score, hit.id))
 
 
 def phrase_keys(connection: apsw.Connection, collection: Collection, phrase: Sequence[str]) -> Iterator[int]:
@@ -640,21 +623,16 @@ class SqliteVectorStore(VectorStore):
         self._accelerators = accelerators
 
     async def search(
-        self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
+        self,
+        collection: Collection,
+        vector: NDArray[np.float32],
+        limit: int,
+        min_score: float,
+        allowed: KeySet | None = None,
     ) -> list[Hit]:
-        vector = np.ascontiguousarray(vector, np.float32)
-        accelerator = self._accelerators[collection]
-
-        def find(connection: apsw.Connection) -> list[Hit]:
-            known = self._ids.at(connection)
-            return find_nearest(connection, known, accelerator, collection, vector, limit, min_score)
-
-        return await self._database.read(find)
-
-    async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        accelerator = self._accelerators[collection]
+        """Of all vectors, or of those under the keys that are allowed."""
         return await self._database.read(
-            lambda connection: read_vectors(connection, self._ids.at(connection), accelerator, collection, ids)
+            lambda connection: self._find_nearest(connection, collection, vector, limit, min_score, allowed)
         )
 
     async def rank(
@@ -662,70 +640,58 @@ class SqliteVectorStore(VectorStore):
     ) -> list[Hit]:
         if not ids or limit < 1:
             return []
-        vector = np.ascontiguousarray(vector, np.float32)
-        accelerator = self._accelerators[collection]
 
         def find(connection: apsw.Connection) -> list[Hit]:
-            known = self._ids.at(connection)
-            keys = known.find_keys(connection, ids).values()
+            keys = self._ids.at(connection).find_keys(connection, ids).values()
             allowed = KeySet(np.unique(np.fromiter(keys, np.int64, len(keys))))
-            return find_nearest(connection, known, accelerator, collection, vector, limit, -1.0, allowed)
+            return self._find_nearest(connection, collection, vector, limit, -1.0, allowed)
 
         return await self._database.read(find)
 
+    async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        if not ids:
+            return {}
 
-def find_nearest(
-    connection: apsw.Connection,
-    known: KnownIds,
-    accelerator: VectorAccelerator,
-    collection: Collection,
-    vector: NDArray[np.float32],
-    limit: int,
-    min_score: float,
-    allowed: KeySet | None = None,
-) -> list[Hit]:
-    """Return the nearest ids, of all or of the keys that are allowed, as `VectorStore.search` does."""
-    few = accelerator.few(connection)
-    if few is None:
-        candidates = accelerator.search(connection, vector, count_candidates(limit), allowed)
-        keys, scores = _score(connection, collection, candidates, vector, limit)
-    else:
-        keys, matrix = few
-        if allowed is not None:
-            are_allowed = allowed.holds(keys)
-            keys, matrix = keys[are_allowed], matrix[are_allowed]
-        scores = cosines(matrix, vector)
-    least = max(min_score, np.partition(scores, -limit)[-limit] if 0 < limit < len(scores) else -np.inf)
-    best = np.flatnonzero(scores >= least)
-    found: list[int] = keys[best].tolist()
-    ids = known.find_ids(connection, found)
-    hits = [Hit(ids[key], score) for key, score in zip(found, scores[best].tolist(), strict=True)]
-    return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]
+        def read(connection: apsw.Connection) -> dict[str, NDArray[np.float32]]:
+            # A question that began before the switch to another embedding must not be compared with vectors made after.
+            self._accelerators[collection].check_embedding(connection)
+            keys = self._ids.at(connection).find_keys(connection, ids)
+            by_key = {keys[id_]: id_ for id_ in ids if id_ in keys}
+            rows = _stored(connection, collection, list(by_key)) if by_key else []
+            if not rows:
+                return {}
+            matrix = np.frombuffer(b"".join([vector for _, vector in rows]), np.float32).reshape(len(rows), -1)
+            return dict(zip([by_key[key] for key, _ in rows], matrix, strict=True))
 
+        return await self._database.read(read)
 
-def read_vectors(
-    connection: apsw.Connection,
-    known: KnownIds,
-    accelerator: VectorAccelerator,
-    collection: Collection,
-    ids: Sequence[str],
-) -> dict[str, NDArray[np.float32]]:
-    """Return the stored vectors, exact, per id.
-
-    Raises:
-        SchemaMismatch: They are of another embedding than the store was opened with.
-    """
-    if not ids:
-        return {}
-    # A question that began before the switch to another embedding must not be compared with vectors made after it.
-    accelerator.check_embedding(connection)
-    keys = known.find_keys(connection, ids)
-    by_key = {keys[id_]: id_ for id_ in ids if id_ in keys}
-    rows = _stored(connection, collection, list(by_key)) if by_key else []
-    if not rows:
-        return {}
-    matrix = np.frombuffer(b"".join([vector for _, vector in rows]), np.float32).reshape(len(rows), -1)
-    return dict(zip([by_key[key] for key, _ in rows], matrix, strict=True))
+    def _find_nearest(
+        self,
+        connection: apsw.Connection,
+        collection: Collection,
+        vector: NDArray[np.float32],
+        limit: int,
+        min_score: float,
+        allowed: KeySet | None,
+    ) -> list[Hit]:
+        vector = np.ascontiguousarray(vector, np.float32)
+        accelerator = self._accelerators[collection]
+        few = accelerator.few(connection)
+        if few is None:
+            candidates = accelerator.search(connection, vector, count_candidates(limit), allowed)
+            keys, scores = _score(connection, collection, candidates, vector, limit)
+        else:
+            keys, matrix = few
+            if allowed is not None:
+                are_allowed = allowed.holds(keys)
+                keys, matrix = keys[are_allowed], matrix[are_allowed]
+            scores = cosines(matrix, vector)
+        least = max(min_score, np.partition(scores, -limit)[-limit] if 0 < limit < len(scores) else -np.inf)
+        best = np.flatnonzero(scores >= least)
+        found: list[int] = keys[best].tolist()
+        ids = self._ids.at(connection).find_ids(connection, found)
+        hits = [Hit(ids[key], score) for key, score in zip(found, scores[best].tolist(), strict=True)]
+        return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]
 
 
 def _stored(connection: apsw.Connection, collection: Collection, keys: Sequence[int] | NDArray[np.int64]) -> list[Row]:

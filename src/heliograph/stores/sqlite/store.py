@@ -93,11 +93,12 @@ class SqliteStore(Store):
         self._accelerators = {item: VectorAccelerator(folder, item, embedding) for item in Collection}
         self._texts = {item: TextAccelerator(folder, item) for item in SEARCHED}
         self._evidence = EvidenceMemory()
-        self._ids = ids = IdMemory()
-        self.records = SqliteRecordsStore(database, self._evidence, ids)
+        ids = IdMemory()
+        self.records = records = SqliteRecordsStore(database, self._evidence, ids)
         self.graph = SqliteGraphStore(database, ids)
-        self.vectors = SqliteVectorStore(database, self._accelerators, ids)
-        self.text = SqliteTextStore(database, self._texts, ids)
+        self.vectors = vectors = SqliteVectorStore(database, self._accelerators, ids)
+        self.text = text = SqliteTextStore(database, self._texts, ids)
+        self._read_in_views = database, ids, records, vectors, text
         self.names = SqliteNameIndex(database)
         self.curations = SqliteCurationStore(database)
         self.replies = SqliteReplyCache(database)
@@ -144,8 +145,7 @@ class SqliteStore(Store):
 
     def view(self, filter_: Filter, fold: Fold) -> StoreView:
         """What a filter leaves is computed once per data version and kept for the filters used last."""
-        indexes = self._accelerators, self._texts
-        return FilteredView(SqliteReader(self._database, self._ids, *indexes, self._scopes, filter_, fold))
+        return FilteredView(SqliteReader(*self._read_in_views, self._scopes, filter_, fold))
 
     async def get_data_version(self) -> int:
         return await self._database.read(data_version)

@@ -13,7 +13,6 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +54,7 @@ from heliograph.stores.sqlite.page_checks import (
     register,
     write_checksums,
 )
-from heliograph.stores.sqlite.records import read_relation_mention
+from heliograph.stores.sqlite.records import entity_mentions, relation_mentions
 from heliograph.stores.sqlite.schema import APPLICATION_ID, FILL_WORDS, LATEST_VERSION, migrate
 from heliograph.stores.sqlite.search import SEARCHED, TextAccelerator, VectorAccelerator, log_changes
 
@@ -282,13 +281,6 @@ _MENTIONS: Mapping[ScanKind, tuple[str, str]] = {
     ScanKind.MENTIONED_ENTITIES: ("entity_mention", "entity_key"),
     ScanKind.MENTIONED_RELATIONS: ("relation_mention", "relation_key"),
 }
-_OF_ENTITY = """SELECT identity.id, name, type, description, rank, iif(name_hash IS NULL, '', ?)
-  FROM entity_mention CROSS JOIN identity ON identity.key = chunk_key
-  WHERE entity_key = ? ORDER BY rank, chunk_key, ordinal LIMIT ? OFFSET ?"""
-_OF_RELATION = """SELECT identity.id, source, target, keywords, description, weight, rank,
-    (SELECT id FROM identity WHERE key = source_key), (SELECT id FROM identity WHERE key = target_key)
-  FROM relation_mention CROSS JOIN identity ON identity.key = chunk_key
-  WHERE relation_key = ? ORDER BY rank, chunk_key, ordinal LIMIT ? OFFSET ?"""
 _NAME_RULES = "SELECT id FROM name_rules WHERE id > ? ORDER BY id LIMIT ?"
 _DEGREES = """SELECT key, sum(count) AS degree FROM (
   SELECT source_key AS key, count(*) AS count FROM relation GROUP BY source_key
@@ -371,14 +363,10 @@ class SqliteInspection(Inspection):
         ) -> tuple[dict[str, list[EntityMention]], dict[str, list[RelationMention]]]:
             keys = find_keys(connection, [*entity_ids, *relation_ids])
             said = (
-                (id_, list(starmap(EntityMention, fetch(connection, _OF_ENTITY, (id_, keys[id_], limit, offset)))))
-                for id_ in entity_ids
-                if id_ in keys
+                (id_, entity_mentions(connection, id_, keys[id_], limit, offset)) for id_ in entity_ids if id_ in keys
             )
             related = (
-                (id_, list(starmap(read_relation_mention, fetch(connection, _OF_RELATION, (keys[id_], limit, offset)))))
-                for id_ in relation_ids
-                if id_ in keys
+                (id_, relation_mentions(connection, keys[id_], limit, offset)) for id_ in relation_ids if id_ in keys
             )
             return {id_: found for id_, found in said if found}, {id_: found for id_, found in related if found}
 

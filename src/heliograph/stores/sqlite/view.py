@@ -29,23 +29,13 @@ from heliograph.stores.sqlite.database import (
     find_ids,
 )
 from heliograph.stores.sqlite.records import (
-    EvidenceMemory,
     SqliteRecordsStore,
     compile_chunk_filter,
     compile_filter,
     read_relation_mention,
     to_places,
 )
-from heliograph.stores.sqlite.search import (
-    SEARCHED,
-    SqliteVectorStore,
-    TextAccelerator,
-    VectorAccelerator,
-    distinct_terms,
-    find_nearest,
-    find_texts,
-    phrase_keys,
-)
+from heliograph.stores.sqlite.search import SqliteTextStore, SqliteVectorStore, phrase_keys
 from heliograph.stores.view import (
     MILLION,
     Keys,
@@ -80,8 +70,9 @@ class SqliteReader(ScopedReader):
 
     database: Database
     ids: IdMemory
-    accelerators: Mapping[Collection, VectorAccelerator]
-    texts: Mapping[Collection, TextAccelerator]
+    records: SqliteRecordsStore
+    vectors: SqliteVectorStore
+    text: SqliteTextStore
     scopes: ScopeMemory[SqliteScope]
     filter: Filter
     fold: Fold
@@ -102,10 +93,8 @@ class SqliteReader(ScopedReader):
             return _renew_scope(connection, self.filter, version, scope, commits)
 
         scope = await self.scopes.get(self.filter, self.fold, version, make, renew)
-        records = SqliteRecordsStore(self.database, EvidenceMemory(), self.ids)
-        vectors = SqliteVectorStore(self.database, self.accelerators, self.ids)
-        known = self.ids.at(connection)
-        return await work(SqliteReading(scope, self.fold, records, vectors, connection, known, self))
+        roles = self.records, self.vectors, self.text
+        return await work(SqliteReading(scope, self.fold, *roles, connection, self.ids.at(connection)))
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -131,9 +120,10 @@ class SqliteReading(ScopedReading):
     """
 
     scope: SqliteScope
+    vectors: SqliteVectorStore
+    text: SqliteTextStore
     connection: apsw.Connection
     known: KnownIds
-    reader: SqliteReader
 
     async def find_keys(self, kind: Kind | Collection, ids: Iterable[str]) -> dict[str, int]:
         wanted = list(dict.fromkeys(ids))
@@ -186,16 +176,10 @@ class SqliteReading(ScopedReading):
     async def find_nearest(
         self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
     ) -> list[Hit]:
-        vector = np.ascontiguousarray(vector, np.float32)
-        accelerator, allowed = self.reader.accelerators[collection], self.scope.keys_of(collection)
-        return find_nearest(self.connection, self.known, accelerator, collection, vector, limit, min_score, allowed)
+        return await self.vectors.search(collection, vector, limit, min_score, self.scope.keys_of(collection))
 
     async def find_texts(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
-        wanted = distinct_terms(terms)
-        if not wanted or collection not in SEARCHED:
-            return []
-        allowed = self.scope.keys_of(collection)
-        return find_texts(self.connection, self.known, self.reader.texts[collection], wanted, limit, allowed)
+        return await self.text.search(collection, terms, limit, self.scope.keys_of(collection))
 
     async def find_phrases(
         self, collection: Collection, phrases: Sequence[Sequence[str]], most: int | None = None
