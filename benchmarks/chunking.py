@@ -25,6 +25,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.memory_store import MemoryStore
 
 from benchmarks.registry import Options
 from benchmarks.report import Figure, Findings
@@ -39,7 +40,6 @@ from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.models import Chunk, Usage
 from heliograph.settings import EmbeddingSettings, IngestSettings
 from heliograph.stores.changeset import Collection
-from heliograph.testing.memory_store import MemoryStore
 from heliograph.text.analysis import terms
 
 __all__ = ["TITLE", "run"]

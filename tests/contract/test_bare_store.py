@@ -24,10 +24,10 @@ from heliograph.stores.base import (
 )
 from heliograph.stores.changeset import Changeset
 from heliograph.stores.projection import CacheProjection, GraphProjection, TextProjection, VectorProjection
-from heliograph.testing.memory_projection import MemoryGraphProjection
-from heliograph.testing.memory_store import MemoryStore
 from heliograph.testing.projection_contract import GraphProjectionContract
 from heliograph.testing.store_contract import StoreContract
+from tests.memory_projection import MemoryGraphProjection
+from tests.memory_store import MemoryStore
 
 MOST_OF_A_STORE = 25
 MOST_OF_A_PROJECTION = 8

@@ -13,13 +13,13 @@ from heliograph.stores.base import Store
 from heliograph.stores.composed import ComposedStore
 from heliograph.stores.registry import open_store
 from heliograph.testing.examples import DIMENSION
-from heliograph.testing.memory_projection import (
+from heliograph.testing.store_contract import StoreContract
+from tests.memory_projection import (
     MemoryCacheProjection,
     MemoryGraphProjection,
     MemoryTextProjection,
     MemoryVectorProjection,
 )
-from heliograph.testing.store_contract import StoreContract
 
 
 class TestComposedStore(StoreContract):

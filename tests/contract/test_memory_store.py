@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from heliograph.stores.base import Store
-from heliograph.testing.memory_store import MemoryStore
 from heliograph.testing.store_contract import StoreContract
+from tests.memory_store import MemoryStore
 
 
 class TestMemoryStore(StoreContract):

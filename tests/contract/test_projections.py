@@ -12,17 +12,17 @@ from heliograph.settings import StoreSettings
 from heliograph.stores.projection import Projection
 from heliograph.stores.registry import open_projection
 from heliograph.testing.examples import DIMENSION
-from heliograph.testing.memory_projection import (
-    MemoryCacheProjection,
-    MemoryGraphProjection,
-    MemoryTextProjection,
-    MemoryVectorProjection,
-)
 from heliograph.testing.projection_contract import (
     CacheProjectionContract,
     GraphProjectionContract,
     TextProjectionContract,
     VectorProjectionContract,
+)
+from tests.memory_projection import (
+    MemoryCacheProjection,
+    MemoryGraphProjection,
+    MemoryTextProjection,
+    MemoryVectorProjection,
 )
 from tests.servers.falkordb import FalkorServer
 from tests.servers.neo4j import Neo4jServer

@@ -12,7 +12,7 @@ from heliograph.stores.changeset import Changeset
 from heliograph.stores.projection import ProjectionChange
 from heliograph.stores.registry import open_store
 from heliograph.testing.examples import DIMENSION, example_changeset
-from heliograph.testing.memory_projection import MemoryGraphProjection
+from tests.memory_projection import MemoryGraphProjection
 
 __all__ = ["EMBEDDING", "Graph", "example", "open_home", "until"]
 

@@ -15,7 +15,7 @@ from heliograph.stores.base import Store
 from heliograph.stores.changeset import OutboxKind
 from heliograph.stores.composed import ComposedStore
 from heliograph.stores.registry import open_store
-from heliograph.testing.memory_projection import MemoryVectorProjection
+from tests.memory_projection import MemoryVectorProjection
 
 from .engines import EMBEDDING, Graph, example, until
 

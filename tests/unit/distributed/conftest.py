@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from heliograph.testing.memory_store import MemoryStore
+from tests.memory_store import MemoryStore
 
 from .world import HereLauncher
 

@@ -29,7 +29,7 @@ from heliograph.models import DocumentStatus
 from heliograph.settings import IngestSettings
 from heliograph.stores.base import CachedReply, DocumentQuery
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel
-from heliograph.testing.memory_store import MemoryReplyCache, MemoryStore
+from tests.memory_store import MemoryReplyCache, MemoryStore
 
 from ..ingest.test_defects import MARK, break_at
 from ..ingest.world import snapshot

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from heliograph.testing.fakes import FakeEmbeddingModel
-from heliograph.testing.memory_store import MemoryStore
+from tests.memory_store import MemoryStore
 
 from .world import SpelledExtractor
 

@@ -12,7 +12,7 @@ import pytest
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
 from heliograph.ingest.models import NewDocument
 from heliograph.stores.base import DocumentQuery
-from heliograph.testing.memory_store import MemoryStore
+from tests.memory_store import MemoryStore
 
 from .test_curation_property import World, differences, graph
 

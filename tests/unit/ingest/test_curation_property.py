@@ -21,8 +21,8 @@ from heliograph.settings import StoreSettings
 from heliograph.stores.base import CurationQuery, DocumentQuery, Store
 from heliograph.stores.registry import open_store
 from heliograph.testing.fakes import FakeEmbeddingModel
-from heliograph.testing.memory_store import MemoryStore
 from heliograph.text.names import entity_key
+from tests.memory_store import MemoryStore
 
 from .world import make_pipeline, snapshot
 

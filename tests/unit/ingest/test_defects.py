@@ -19,7 +19,7 @@ from heliograph.models import DocumentStatus
 from heliograph.settings import IngestSettings
 from heliograph.stores.base import DocumentQuery
 from heliograph.testing.fakes import FakeEmbeddingModel
-from heliograph.testing.memory_store import MemoryStore
+from tests.memory_store import MemoryStore
 
 from .world import make_pipeline, snapshot
 

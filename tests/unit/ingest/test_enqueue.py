@@ -10,7 +10,7 @@ from heliograph.ingest.models import NewDocument, Outcome
 from heliograph.models import DocumentStatus
 from heliograph.stores.base import DocumentQuery
 from heliograph.testing.fakes import FakeEmbeddingModel
-from heliograph.testing.memory_store import MemoryStore
+from tests.memory_store import MemoryStore
 
 from .world import make_pipeline
 

@@ -17,7 +17,7 @@ from heliograph.models import AliasMention, Document, Extraction, Usage
 from heliograph.settings import IngestSettings
 from heliograph.stores.changeset import Changeset
 from heliograph.testing.fakes import FakeEmbeddingModel
-from heliograph.testing.memory_store import MemoryStore
+from tests.memory_store import MemoryStore
 
 from .world import make_pipeline, snapshot
 

@@ -11,9 +11,9 @@ from heliograph.ingest.models import NewDocument, Outcome
 from heliograph.models import DocumentStatus
 from heliograph.settings import IngestSettings
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel
-from heliograph.testing.memory_store import MemoryStore
 from heliograph.text.names import name_to_entity_id, names_to_relation_id
 from heliograph.text.tokens import count_tokens
+from tests.memory_store import MemoryStore
 
 from .world import SpelledExtractor, make_pipeline, snapshot
 

@@ -14,8 +14,8 @@ from heliograph.settings import IngestSettings
 from heliograph.stores.base import DocumentQuery
 from heliograph.stores.changeset import Collection
 from heliograph.testing.fakes import FakeEmbeddingModel
-from heliograph.testing.memory_store import MemoryStore
 from heliograph.text.names import name_to_entity_id, names_to_relation_id
+from tests.memory_store import MemoryStore
 
 from .world import SpelledExtractor, make_pipeline, snapshot
 

@@ -24,7 +24,7 @@ from heliograph.settings import IngestSettings
 from heliograph.stores.base import DocumentQuery
 from heliograph.stores.changeset import Changeset
 from heliograph.testing.fakes import FakeEmbeddingModel
-from heliograph.testing.memory_store import MemoryStore
+from tests.memory_store import MemoryStore
 
 from .world import SpelledExtractor, make_pipeline, snapshot
 

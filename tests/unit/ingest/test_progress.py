@@ -6,7 +6,7 @@ import pytest
 
 from heliograph.ingest.models import NewDocument, Outcome, Progress, ProgressReporter
 from heliograph.models import Usage
-from heliograph.testing.memory_store import MemoryStore
+from tests.memory_store import MemoryStore
 
 from .world import SpelledExtractor, make_pipeline
 

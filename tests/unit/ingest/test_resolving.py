@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heliograph.ingest.models import NewDocument
-from heliograph.testing.memory_store import MemoryStore
+from tests.memory_store import MemoryStore
 
 from .test_curation_property import World, differences, graph
 

@@ -7,7 +7,7 @@ import pytest
 from heliograph.extraction.local import LocalExtractor
 from heliograph.ingest.models import NewDocument
 from heliograph.settings import IngestSettings
-from heliograph.testing.memory_store import MemoryStore
+from tests.memory_store import MemoryStore
 
 from .world import make_pipeline, snapshot
 

@@ -18,7 +18,7 @@ from heliograph.stores.composed import ComposedStore
 from heliograph.stores.projection import Projection
 from heliograph.stores.registry import drop_workspace, find_workspaces, open_store
 from heliograph.testing.fakes import FakeEmbeddingModel
-from heliograph.testing.memory_projection import MemoryGraphProjection, MemoryVectorProjection
+from tests.memory_projection import MemoryGraphProjection, MemoryVectorProjection
 
 from ...contract.congruence import DIMENSION, World, make_operations
 

@@ -22,8 +22,8 @@ from heliograph.stores.base import DocumentQuery, Store, StoreView
 from heliograph.stores.changeset import Collection
 from heliograph.stores.registry import open_store
 from heliograph.testing.fakes import FakeChatModel
-from heliograph.testing.memory_store import MemoryStore
 from heliograph.text.names import name_to_entity_id
+from tests.memory_store import MemoryStore
 
 from .filter_world import DIMENSION, OPEN, QUESTION, THINGS, echo, engine, everything, fill, secrets_in
 

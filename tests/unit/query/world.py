@@ -25,9 +25,9 @@ from heliograph.rerank.base import Reranker
 from heliograph.settings import QuerySettings, RerankSettings
 from heliograph.stores.base import CachedReply
 from heliograph.stores.changeset import Changeset, Collection, VectorBatch
-from heliograph.testing.memory_store import MemoryStore
 from heliograph.text.names import name_to_entity_id, names_to_relation_id
 from heliograph.text.tokens import count_tokens, entity_row, relation_row
+from tests.memory_store import MemoryStore
 
 DIMENSION = 4
 

@@ -14,7 +14,7 @@ from heliograph.query.answers.models import AnswerKind
 from heliograph.query.models import Context, QueryParam, Reference, RetrievedChunk
 from heliograph.stores.changeset import Changeset
 from heliograph.testing.fakes import FakeChatModel
-from heliograph.testing.memory_store import MemoryStore
+from tests.memory_store import MemoryStore
 
 from ..world import World
 

@@ -12,7 +12,7 @@ from heliograph.query.answers import sentence_ranking as comparison
 from heliograph.query.answers.extractive import ExtractiveAnswer, nothing_found, quote_answer
 from heliograph.query.answers.models import AnswerKind
 from heliograph.query.models import Context, Failure, Mode, QueryParam, Reference, Retrieval, RetrievedChunk
-from heliograph.testing.memory_store import MemoryStore
+from tests.memory_store import MemoryStore
 
 from ..world import World
 

@@ -16,8 +16,8 @@ from heliograph.stores.changeset import Changeset, Collection, Outbox, OutboxKin
 from heliograph.stores.composed import ComposedStore, ProjectionFollower
 from heliograph.stores.registry import open_store
 from heliograph.testing.examples import DIMENSION, example_changeset, unit_vector
-from heliograph.testing.memory_projection import MemoryGraphProjection, MemoryVectorProjection
-from heliograph.testing.memory_store import MemoryStore
+from tests.memory_projection import MemoryGraphProjection, MemoryVectorProjection
+from tests.memory_store import MemoryStore
 
 _EMBEDDING = EmbeddingInfo("example", DIMENSION, 512)
 

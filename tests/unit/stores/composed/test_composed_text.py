@@ -15,7 +15,7 @@ from heliograph.stores.changeset import Changeset, Collection, chunk_terms
 from heliograph.stores.composed import ComposedStore
 from heliograph.stores.registry import open_store
 from heliograph.testing.examples import DIMENSION, example_changeset
-from heliograph.testing.memory_projection import MemoryTextProjection
+from tests.memory_projection import MemoryTextProjection
 
 _EMBEDDING = EmbeddingInfo("example", DIMENSION, 512)
 

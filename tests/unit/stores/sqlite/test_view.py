@@ -29,7 +29,7 @@ from heliograph.stores.sqlite.store import SqliteStore
 from heliograph.stores.sqlite.view import SqliteReader, SqliteScope
 from heliograph.stores.view import ScopedReading, ScopeMemory
 from heliograph.testing.fakes import FakeEmbeddingModel
-from heliograph.testing.memory_store import MemoryStore
+from tests.memory_store import MemoryStore
 from tests.unit.ingest.world import make_pipeline
 
 DIMENSION = 16

@@ -2,7 +2,7 @@
 
 It passes the same contract suite as the real back ends and has the whole of `Changeset`'s meaning; each call is one
 step of the event loop, so all it reads is of one moment. Graph, vectors, full text (BM25 by counting every row) and
-replies are classes of their own, which `heliograph.testing.memory_projection` uses too. A view is a store of its own,
+replies are classes of their own, which `tests.memory_projection` uses too. A view is a store of its own,
 made of what a filter leaves.
 """
 

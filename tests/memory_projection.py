@@ -16,7 +16,7 @@ from heliograph.stores.projection import (
     TextProjection,
     VectorProjection,
 )
-from heliograph.testing.memory_store import MemoryGraphStore, MemoryReplyCache, MemoryTextStore, MemoryVectorStore
+from tests.memory_store import MemoryGraphStore, MemoryReplyCache, MemoryTextStore, MemoryVectorStore
 
 __all__ = ["MemoryCacheProjection", "MemoryGraphProjection", "MemoryTextProjection", "MemoryVectorProjection"]
 
