@@ -164,5 +164,5 @@ class MemoryCacheProjection(_MemoryProjection, MemoryReplyCache, CacheProjection
     def _empty(self) -> None:
         self.replies.clear()
 
-    def _ids(self, kind: OutboxKind) -> Sequence[str]:  # noqa: ARG002 (replies have keys of another kind)
+    def _ids(self, kind: OutboxKind) -> Sequence[str]:
         return list(self.replies)

@@ -217,7 +217,7 @@ class MemoryGraphStore(GraphStore):
         target_id: str,
         max_length: int,
         limit: int,
-        most_visited: int = 200_000,  # noqa: ARG002
+        most_visited: int = 200_000,
     ) -> list[GraphPath]:
         if source_id not in self.entities or target_id not in self.entities or max_length < 0:
             return []

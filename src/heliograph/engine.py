@@ -50,8 +50,7 @@ from heliograph.ingest.models import DeleteReport, IngestReport, NewDocument, Pr
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.ingest.resolution import find_entity_ids
 from heliograph.maintenance.archive import ExportFormat, ImportProgress, ImportReport
-from heliograph.maintenance.check import CheckProgress, CheckReport
-from heliograph.maintenance.workspace import Maintenance
+from heliograph.maintenance.check import CheckProgress, CheckReport, Maintenance
 from heliograph.models import Batch, Chunk, Document, Entity, GraphPath, Relation, Stats, Subgraph
 from heliograph.query.answers.answer import AnswerStream
 from heliograph.query.answers.models import Answer

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from heliograph.embedding.base import EmbeddingInfo
-from heliograph.maintenance.workspace import Maintenance
+from heliograph.maintenance.check import Maintenance
 from heliograph.settings import IngestSettings, StoreSettings
 from heliograph.stores.changeset import OutboxKind
 from heliograph.stores.composed import ComposedStore

@@ -9,9 +9,8 @@ import pytest
 
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import StoreUnavailable
-from heliograph.maintenance.check import find_leftovers, forget_follower, rebuild_role
+from heliograph.maintenance.check import Maintenance, find_leftovers, forget_follower, rebuild_role
 from heliograph.maintenance.migration import migrate_workspace
-from heliograph.maintenance.workspace import Maintenance
 from heliograph.settings import IngestSettings, StoreSettings
 from heliograph.stores import registry
 from heliograph.stores.changeset import OutboxKind

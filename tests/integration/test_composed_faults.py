@@ -12,8 +12,8 @@ pytest.importorskip("redis", reason="needs: pip install 'heliograph[redis]'")
 pytest.importorskip("qdrant_client", reason="needs: pip install 'heliograph[qdrant]'")
 
 from heliograph.errors import StoreUnavailable
+from heliograph.maintenance.check import Maintenance
 from heliograph.maintenance.migration import migrate_workspace
-from heliograph.maintenance.workspace import Maintenance
 from heliograph.models import Usage, utc_now
 from heliograph.settings import IngestSettings, StoreSettings
 from heliograph.stores import composed

@@ -32,13 +32,12 @@ from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.ingest.processing import find_original, is_committed
 from heliograph.ingest.reading import canonical_extraction, placed_extraction
 from heliograph.models import WAITING_STATUSES, Chunk, Curation, Document, DocumentStatus, Entity, Extraction, Relation
-from heliograph.stores.base import CachedReply, CurationQuery, DocumentQuery, ScanKind, Store
+from heliograph.stores.base import ANSWERS, CachedReply, DocumentQuery, ScanKind, Store
 from heliograph.stores.changeset import Collection
 
 # Reading everything in a workspace, a page at a time, in the order of ids; every export uses it.
 
 _PAGE = 500
-_ANSWERS = "query"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ class Contents:
 
     async def documents(self) -> AsyncIterator[WholeDocument]:
         """Yield all documents, failed and pending ones too."""
-        async for ids in self._pages(ScanKind.DOCUMENTS):
+        async for ids in self._store.inspection.pages(ScanKind.DOCUMENTS, _PAGE):
             for id_ in ids:
                 whole = await self._whole(id_)
                 if whole is not None:
@@ -79,35 +78,27 @@ class Contents:
 
     async def entities(self) -> AsyncIterator[Entity]:
         """Yield all entities."""
-        async for ids in self._pages(ScanKind.ENTITIES):
+        async for ids in self._store.inspection.pages(ScanKind.ENTITIES, _PAGE):
             for entity in await self._store.graph.get_entities(ids):
                 yield entity
 
     async def relations(self) -> AsyncIterator[Relation]:
         """Yield all relations."""
-        async for ids in self._pages(ScanKind.RELATIONS):
+        async for ids in self._store.inspection.pages(ScanKind.RELATIONS, _PAGE):
             for relation in await self._store.graph.name_ends(await self._store.graph.get_relations(ids)):
                 yield relation
 
     async def curations(self) -> AsyncIterator[Curation]:
         """Yield all curations in their order, those that were taken back too."""
-        offset = 0
-        while True:
-            page = await self._store.curations.find_curations(CurationQuery(offset=offset, limit=_PAGE))
-            for curation in page.curations:
+        async for page in self._store.curations.pages(_PAGE):
+            for curation in page:
                 yield curation
-            offset += len(page.curations)
-            if len(page.curations) < _PAGE:
-                return
 
     async def replies(self) -> AsyncIterator[CachedReply]:
         """Yield the kept replies of chat models but answers, which hold for one state of the workspace only."""
-        after = ""
-        while page := await self._store.replies.list_replies(after, _PAGE):
+        async for page in self._store.replies.lasting_pages(_PAGE):
             for reply in page:
-                if reply.cache_type != _ANSWERS:
-                    yield reply
-            after = page[-1].key
+                yield reply
 
     async def sources(self, chunk_ids: tuple[str, ...]) -> list[str]:
         """Return the sources of some chunks' documents, each once."""
@@ -129,12 +120,6 @@ class Contents:
             if await records.get_documents([id_]) == found:
                 return WholeDocument(found[0], text, tuple(chunks), tuple(extractions))
         return None
-
-    async def _pages(self, kind: ScanKind) -> AsyncIterator[list[str]]:
-        after = ""
-        while ids := await self._store.inspection.scan(kind, after, _PAGE):
-            yield ids
-            after = ids[-1]
 
 
 # What an import did: what it took, what it repaired, and what it left out and why. Nothing is lost silently.
@@ -582,38 +567,67 @@ def _line(kind: str, fields: dict[str, Any]) -> str:
     return json.dumps({kind: fields}, ensure_ascii=False) + "\n"
 
 
-# Adding the kept replies of an archive, so that what was paid for there is not asked for again here.
+# Documents go in several at a time and in any order, since the graph does not depend on it; those that share another's
+# text come last. Curations are added in their order where none of the same id is here.
 #
-# A reply goes with the chunk, entity or relation that it is about: where that is not here, no deletion would ever
-# take it away, so it is left out. Answers are left out too, since they hold for one state of one workspace.
+# Kept replies are added, so that what was paid for there is not asked for again here. A reply goes with the chunk,
+# entity or relation that it is about: where that is not here, no deletion would ever take it away, so it is left out.
+# Answers are left out too, since they hold for one state of one workspace.
 
 
-async def add_replies(
-    store: Store, replies: AsyncIterator[CachedReply], notes: NoteList, progress: ImportProgress
-) -> int:
-    """Add the replies that are not here yet, in pages; return how many.
+async def import_archive(
+    store: Store, intake: WholeDocumentIntake, curator: Curator, path: Path, progress: ImportProgress
+) -> ImportReport:
+    """Import an archive; see `import_places`."""
+    notes = NoteList()
+    documents = DocumentImport(intake, notes, progress)
+    twins, curations, replies = list[WholeDocument](), list[Curation](), list[CachedReply]()
+    added_curations = added_replies = 0
 
-    Args:
-        store: Where documents and curations have been taken in before.
-        replies: From an archive.
-        notes: Gets what is left out or here already.
-        progress: Told how many have been added.
+    async def settle() -> int:
+        """Take in all that replies may be about; return how many curations were added."""
+        for twin in twins:
+            await documents.add(twin)
+        await documents.finish()
+        added = 0
+        for start in range(0, len(curations), _PAGE):
+            page = curations[start : start + _PAGE]
+            known = {item.id for item in await store.curations.get_curations([item.id for item in page])}
+            notes.add(NoteKind.KNOWN, "curations that are here already", count=len(known))
+            new = [item for item in page if item.id not in known]
+            await curator.replay(new)
+            added += len(new)
+            progress("curations", added)
+        return added
 
-    Raises:
-        StoreError: The store cannot be used; what was added before stays.
-    """
-    added = 0
-    page: list[CachedReply] = []
-    async for reply in replies:
-        page.append(reply)
-        if len(page) == _PAGE:
-            added += await _add_page(store, page, notes)
-            progress("replies", added)
-            page = []
-    if page:
-        added += await _add_page(store, page, notes)
-        progress("replies", added)
-    return added
+    is_settled = False
+    try:
+        async for entry in _entries(path):
+            if isinstance(entry, CachedReply):
+                if not is_settled:
+                    added_curations, is_settled = await settle(), True
+                replies.append(entry)
+                if len(replies) == _PAGE:
+                    added_replies += await _add_page(store, replies, notes)
+                    progress("replies", added_replies)
+                    replies = []
+            elif is_settled:
+                raise InvalidRequestError("the archive goes on after its replies, which end it; export it anew")
+            elif isinstance(entry, Curation):
+                curations.append(entry)
+            elif entry.document.twin_of:
+                twins.append(entry)
+            else:
+                await documents.add(entry)
+    finally:
+        # What stands before a broken line is taken in.
+        await documents.finish()
+    if not is_settled:
+        added_curations = await settle()
+    if replies:
+        added_replies += await _add_page(store, replies, notes)
+        progress("replies", added_replies)
+    return replace(documents.report(ImportKind.ARCHIVE, path, curations=added_curations), replies=added_replies)
 
 
 async def _add_page(store: Store, page: Sequence[CachedReply], notes: NoteList) -> int:
@@ -623,7 +637,7 @@ async def _add_page(store: Store, page: Sequence[CachedReply], notes: NoteList) 
     here = found | {relation.id for relation in await store.graph.get_relations(distinct)}
     added = 0
     for reply in page:
-        if reply.cache_type == _ANSWERS or (reply.subject_id and reply.subject_id not in here):
+        if reply.cache_type == ANSWERS or (reply.subject_id and reply.subject_id not in here):
             notes.add(NoteKind.LEFT_OUT, "kept replies about what is not here", reply.subject_id)
         elif await store.replies.get_reply(reply.key) is not None:
             notes.add(NoteKind.KNOWN, "kept replies that are here already")
@@ -631,60 +645,6 @@ async def _add_page(store: Store, page: Sequence[CachedReply], notes: NoteList) 
             await store.replies.put_reply(reply)
             added += 1
     return added
-
-
-# Documents go in several at a time and in any order, since the graph does not depend on it; those that share another's
-# text come last. Curations are added in their order where none of the same id is here.
-
-
-async def import_archive(
-    store: Store, intake: WholeDocumentIntake, curator: Curator, path: Path, progress: ImportProgress
-) -> ImportReport:
-    """Import an archive; see `import_places`."""
-    notes = NoteList()
-    documents = DocumentImport(intake, notes, progress)
-    twins: list[WholeDocument] = []
-    curations: list[Curation] = []
-    first: CachedReply | None = None
-    entries = _entries(path)
-    try:
-        async for entry in entries:
-            if isinstance(entry, CachedReply):
-                first = entry
-                break
-            if isinstance(entry, Curation):
-                curations.append(entry)
-            elif entry.document.twin_of:
-                twins.append(entry)
-            else:
-                await documents.add(entry)
-    finally:
-        # What stands before a broken line is taken in.
-        await documents.finish()
-    for twin in twins:
-        await documents.add(twin)
-    await documents.finish()
-    added = 0
-    for start in range(0, len(curations), _PAGE):
-        page = curations[start : start + _PAGE]
-        known = {item.id for item in await store.curations.get_curations([item.id for item in page])}
-        notes.add(NoteKind.KNOWN, "curations that are here already", count=len(known))
-        new = [item for item in page if item.id not in known]
-        await curator.replay(new)
-        added += len(new)
-        progress("curations", added)
-    replies = await add_replies(store, _replies(first, entries), notes, progress)
-    return replace(documents.report(ImportKind.ARCHIVE, path, curations=added), replies=replies)
-
-
-async def _replies(first: CachedReply | None, entries: AsyncIterator[ArchiveEntry]) -> AsyncIterator[CachedReply]:
-    """Yield the replies with which an archive ends."""
-    if first is not None:
-        yield first
-    async for entry in entries:
-        if not isinstance(entry, CachedReply):
-            raise InvalidRequestError("the archive goes on after its replies, which end it; export it anew")
-        yield entry
 
 
 async def _entries(path: Path) -> AsyncIterator[ArchiveEntry]:

@@ -3,8 +3,8 @@
 The workspace is read in windows of ids while others read and write; a window that seems wrong is read again if a
 commit came in between. Documents and chunks are checked first, then entities and relations, whose counts and merged
 descriptions are computed anew from mentions and curations (`Recounter`), then the projections in other engines. A
-`CheckReport` comes out; repairs are ordinary commits. `rebuild_role`, `find_leftovers` and `forget_follower` repair
-what other engines hold.
+`CheckReport` comes out; repairs are ordinary commits. `Maintenance` is what the engine offers of it; `rebuild_role`,
+`find_leftovers` and `forget_follower` repair what other engines hold.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from functools import partial
 from itertools import chain
 from typing import Any, Generic, Literal, TypeVar
 
+from heliograph.chat.base import ChatModel
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import InvalidRequestError, NotFoundError, StaleChangesetError, StoreDamaged, StoreError
 from heliograph.ingest.changes import resolve_again
 from heliograph.ingest.commit import embed_entries
 from heliograph.ingest.merging import (
     Folder,
+    FoldLimits,
     IndexEntry,
     TouchedEntity,
     TouchedRelation,
@@ -28,6 +30,7 @@ from heliograph.ingest.merging import (
     apply_relation_delta,
     empty_entity_evidence,
     empty_relation_evidence,
+    find_indexing,
     is_same_entity,
     is_same_relation,
     unmentioned_relation_evidence,
@@ -44,7 +47,7 @@ from heliograph.models import (
     Relation,
     RelationEvidence,
 )
-from heliograph.settings import StoreSettings
+from heliograph.settings import IngestSettings, StoreSettings
 from heliograph.stores.base import Follower, ScanKind, Store
 from heliograph.stores.changeset import Changeset, Collection, TextEntry, digest_terms
 from heliograph.stores.composed import id_windows
@@ -527,22 +530,27 @@ _SHOWN = 1_000
 _Look = Callable[[Window, Mapping[str, int]], Awaitable[CheckFindings]]
 
 
-class Checker:
-    """Checks and rebuilds one workspace.
+class Maintenance:
+    """Looks after one open workspace.
 
     Args:
         store: The workspace.
-        embedding: Makes vectors anew.
-        recounter: Says what entities and relations should be.
+        embedding: The model that fills it.
+        chat: The model that summarises, if there is one.
+        settings: Those of the ingest: what projections are depends on them.
     """
 
-    def __init__(self, store: Store, embedding: EmbeddingModel, recounter: Recounter) -> None:
+    def __init__(
+        self, store: Store, embedding: EmbeddingModel, chat: ChatModel | None, settings: IngestSettings
+    ) -> None:
+        indexing = find_indexing(settings, embedding.info, has_chat=chat is not None)
+        folder = Folder(FoldLimits(settings.max_fragments, settings.max_sources), indexing)
         self._store = store
         self._embedding = embedding
-        self._recounter = recounter
+        self._recounter = Recounter(store, folder, DescriptionSummarizer(chat, settings))
 
     async def check(self, *, repair: bool = False, progress: CheckProgress | None = None) -> CheckReport:
-        """Compare everything; with `repair`, put right what can be.
+        """Compare every projection with the truth; with `repair`, put right what can be.
 
         Raises:
             ModelError: Something must be embedded anew and cannot; what was repaired before stays so.
@@ -574,17 +582,28 @@ class Checker:
         tally.add(CheckFindings(tuple(problems)))
         return bool(found) and not repair
 
-    async def rebuild(self, *, progress: CheckProgress | None = None) -> CheckReport:
-        """Rebuild all projections from the primary store; answers before, meanwhile and after are the same.
+    async def rebuild(self, role: str | None = None, *, progress: CheckProgress | None = None) -> CheckReport:
+        """Rebuild every projection from the primary store while no ingest runs, or one role's (`rebuild_role`).
+
+        Answers before, meanwhile and after are the same.
 
         Raises:
             ModelError: The embedding model failed; what was made before stands, and the rest is as it was.
             StoreError: The store cannot be read or written.
         """
-        tally = _Tally(progress)
-        await self._walk(tally, repair=True, every=True)
-        await self._store.inspection.repair()
-        return tally.report()
+        if role is not None:
+            return await rebuild_role(self._store, role)
+        async with self._store.ingest_lock():
+            tally = _Tally(progress)
+            await self._walk(tally, repair=True, every=True)
+            await self._store.inspection.repair()
+            return tally.report()
+
+    async def clear(self) -> None:
+        """Delete everything and give its room back, while no ingest runs."""
+        async with self._store.ingest_lock():
+            await self._store.clear()
+            await self._store.vacuum()
 
     async def _walk(self, tally: _Tally, *, repair: bool, every: bool) -> None:
         store, recounter = self._store, self._recounter

@@ -1,6 +1,6 @@
 """LightRAG's rows as our `LightragDocument` and `LightragChunk`, and its nodes and edges, wherever it keeps them.
 
-Whatever reads a layout (`lightrag_files`, `lightrag_servers`, `graphrag_files`) gives `LightragRows`; `read_rows` makes
+Whatever reads a layout (`lightrag_files`, `lightrag_servers`) gives `LightragRows`; `read_rows` makes
 documents and chunks of them, `make_node` and `make_edge` the graph. Any part may be missing; what a row lacks is taken
 from elsewhere or noted.
 """
@@ -107,11 +107,6 @@ class LightragRows:
     tables: Mapping[str, Mapping[str, Mapping[str, Any]]]
     vectors: LightragVectors = LightragVectors()
     graph: Iterable[GraphNode | GraphEdge] | None = None
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing is kept there."""
-        return not any(self.tables.values()) and not self.vectors.rows and self.graph is None
 
 
 def join_rows(found: Sequence[LightragRows], notes: NoteList) -> LightragRows:

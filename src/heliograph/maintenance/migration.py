@@ -27,7 +27,7 @@ from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError, StoreError, StoreUnavailable
 from heliograph.models import Curation, EntityEvidence, NameRules, RelationEvidence
 from heliograph.settings import StoreSettings, hide_password
-from heliograph.stores.base import CachedReply, CurationQuery, ReplyCache, ScanKind, Store
+from heliograph.stores.base import CachedReply, ReplyCache, ScanKind, Store
 from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch, entity_terms
 from heliograph.stores.composed import TwofoldReplyCache
 from heliograph.stores.projection import CacheProjection
@@ -146,14 +146,10 @@ async def _pages(store: Store, section: str) -> AsyncIterator[list[str]]:
     """Yield all ids of a section, a page at a time; of documents pages whose texts fit into memory."""
     kind = _SECTIONS[section]
     if kind is None:
-        offset = 0
-        while page := (await store.curations.find_curations(CurationQuery(offset=offset, limit=_PAGE))).curations:
+        async for page in store.curations.pages(_PAGE):
             yield [item.id for item in page]
-            offset += len(page)
         return
-    after = ""
-    while ids := await store.inspection.scan(kind, after, _PAGE):
-        after = ids[-1]
+    async for ids in store.inspection.pages(kind, _PAGE):
         if kind is not ScanKind.DOCUMENTS:
             yield ids
             continue
@@ -170,43 +166,32 @@ async def _pages(store: Store, section: str) -> AsyncIterator[list[str]]:
 
 async def _read(store: Store, section: str, ids: Sequence[str]) -> dict[str, Parts]:
     """Return the stored records under these ids, without degrees, which the target counts itself."""
-    records, vectors = store.records, store.vectors
+    records, beside = store.records, dict[str, Mapping[str, Any]]()
     match section:
         case "documents":
-            documents = await records.get_documents(ids)
+            items = await records.get_documents(ids)
             # The text of a twin is that of its original.
-            texts = [None if item.twin_of else await records.get_document_text(item.id) for item in documents]
-            return {
-                item.id: {"documents": item, "document texts": text}
-                for item, text in zip(documents, texts, strict=True)
-            }
+            own = [item.id for item in items if not item.twin_of]
+            beside["document texts"] = {id_: await records.get_document_text(id_) for id_ in own}
         case "chunks":
-            extractions = {item.chunk_id: item for item in await records.get_extractions(ids)}
-            found = await vectors.get_vectors(Collection.CHUNKS, ids)
-            return {
-                item.id: {"chunks": item, "extractions": extractions.get(item.id), "chunk vectors": found.get(item.id)}
-                for item in await records.get_chunks(ids)
-            }
+            items = await records.get_chunks(ids)
+            beside["extractions"] = {item.chunk_id: item for item in await records.get_extractions(ids)}
+            beside["chunk vectors"] = await store.vectors.get_vectors(Collection.CHUNKS, ids)
         case "curations":
-            return {item.id: {section: item} for item in await store.curations.get_curations(ids)}
+            items = await store.curations.get_curations(ids)
         case "name rules":
-            return {item.id: {section: item} for item in await store.curations.get_rules(ids)}
+            items = await store.curations.get_rules(ids)
         case "entity evidence":
-            return {item.id: {section: item} for item in (await records.get_evidence(ids, [], 0))[0]}
+            items, _ = await records.get_evidence(ids, [], 0)
         case "relation evidence":
-            return {item.id: {section: item} for item in (await records.get_evidence([], ids, 0))[1]}
+            _, items = await records.get_evidence([], ids, 0)
         case "entities":
-            found = await vectors.get_vectors(Collection.ENTITIES, ids)
-            return {
-                item.id: {section: replace(item, degree=0), "entity vectors": found.get(item.id)}
-                for item in await store.graph.get_entities(ids)
-            }
+            items = [replace(item, degree=0) for item in await store.graph.get_entities(ids)]
+            beside["entity vectors"] = await store.vectors.get_vectors(Collection.ENTITIES, ids)
         case _:
-            found = await vectors.get_vectors(Collection.RELATIONS, ids)
-            return {
-                item.id: {section: item, "relation vectors": found.get(item.id)}
-                for item in await store.graph.get_relations(ids)
-            }
+            items = await store.graph.get_relations(ids)
+            beside["relation vectors"] = await store.vectors.get_vectors(Collection.RELATIONS, ids)
+    return {item.id: {section: item, **{kind: found.get(item.id) for kind, found in beside.items()}} for item in items}
 
 
 def _tallies(parts: Parts) -> dict[str, Tally]:
@@ -283,7 +268,6 @@ def batch_vectors(
 
 _REPLIES = "replies"
 _REPLY_PAGE = 200
-_ANSWERS = "query"
 
 
 class WorkspaceCopy:
@@ -417,10 +401,7 @@ class WorkspaceCopy:
 
         Answers are left out: they hold for one state of one workspace only.
         """
-        after = ""
-        while found := await self._replies.list_replies(after, _REPLY_PAGE):
-            after = found[-1].key
-            page = [item for item in found if item.cache_type != _ANSWERS]
+        async for page in self._replies.lasting_pages(_REPLY_PAGE):
             there = await asyncio.gather(*(self._target.replies.get_reply(item.key) for item in page))
             pairs = zip(page, there, strict=True)
             yield page, [item for item, other in pairs if other is None or _digest(item) != _digest(other)]

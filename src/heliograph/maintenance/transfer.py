@@ -35,8 +35,7 @@ from heliograph.maintenance.export_formats import (
     export_markdown,
     export_vault,
 )
-from heliograph.maintenance.graphrag_files import find_graphrag, read_graphrag
-from heliograph.maintenance.lightrag_files import is_lightrag, read_files
+from heliograph.maintenance.lightrag_files import find_graphrag, is_lightrag, read_files, read_graphrag
 from heliograph.maintenance.lightrag_import import import_lightrag
 from heliograph.maintenance.lightrag_layout import LightragRows, join_rows
 from heliograph.maintenance.lightrag_servers import check_scheme, read_server

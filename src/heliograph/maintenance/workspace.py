@@ -1,8 +1,4 @@
-"""Work on a whole workspace: check, rebuild, re-embed, clear, and restore from a backup.
-
-`Maintenance` is what the engine offers of it. `Reembedder` embeds all texts again with another model while the old
-vectors still answer; a run that breaks off goes on where it stopped, and the switch is one commit.
-"""
+"""Embed a workspace again with another model while the old vectors still answer, and restore one from a backup."""
 
 from __future__ import annotations
 
@@ -12,13 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from heliograph.chat.base import ChatModel
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import ConflictError, InvalidRequestError
 from heliograph.ingest.commit import embed_entries
 from heliograph.ingest.merging import (
-    Folder,
-    FoldLimits,
     IndexEntry,
     Indexing,
     entity_entry,
@@ -26,16 +19,12 @@ from heliograph.ingest.merging import (
     relation_entry,
 )
 from heliograph.ingest.resolution import RuleLoader, entity_overrides, relation_overrides
-from heliograph.ingest.summary import DescriptionSummarizer
-from heliograph.maintenance.check import Checker, CheckProgress, CheckReport, Recounter, rebuild_role
 from heliograph.settings import IngestSettings, StoreSettings
 from heliograph.stores.base import Store
 from heliograph.stores.changeset import Collection
 from heliograph.stores.registry import open_store, restore_store
 from heliograph.text.analysis import chunk_index_text
 
-# Embedding a workspace anew with another model, in place, while the old vectors still answer.
-#
 # Texts are made again from what is stored, embedded in batches and kept as they come, so that a run that is broken
 # off goes on where it stopped. What is committed meanwhile is embedded last. The switch is one commit.
 
@@ -63,10 +52,17 @@ class Reembedder:
         store: The workspace, opened whatever embedding fills it.
         embedding: The model that shall fill it.
         indexing: How vectors of entities and relations are made, as the ingest has it.
+
+    Raises:
+        InvalidRequestError: The store cannot change its embedding in place.
     """
 
     def __init__(self, store: Store, embedding: EmbeddingModel, indexing: Indexing) -> None:
+        if store.reembedding is None:
+            message = f"this store cannot be embedded anew with {embedding.info.name!r} in place"
+            raise InvalidRequestError(f"{message}; export the workspace, and import it into one of that embedding")
         self._store = store
+        self._vectors = store.reembedding
         self._embedding = embedding
         self._indexing = indexing
 
@@ -81,7 +77,7 @@ class Reembedder:
             ModelError: The model failed; a later run goes on from here.
             StoreError: The store failed; likewise.
         """
-        await self._store.reembedding.begin(self._embedding.info)
+        await self._vectors.begin(self._embedding.info)
         counts = dict.fromkeys(Collection, 0)
         for _ in range(_MAX_SITTINGS):
             done = 0
@@ -90,24 +86,24 @@ class Reembedder:
                 counts[collection] += made
             if not done:
                 break
-        version = await self._store.reembedding.finish()
+        version = await self._vectors.finish()
         return ReembedReport(
             counts[Collection.CHUNKS], counts[Collection.ENTITIES], counts[Collection.RELATIONS], version
         )
 
     async def _fill(self, collection: Collection, before: int, progress: ReembedProgress | None) -> int:
         after, made = "", 0
-        while ids := await self._store.reembedding.find_pending(collection, after, _BATCH):
+        while ids := await self._vectors.find_pending(collection, after, _BATCH):
             entries = await self._entries(collection, ids)
             # What waits for chunks that were committed meanwhile is left out; the next sitting embeds these first.
             chunk_ids = {id_ for item in entries.values() for id_ in item.chunk_ids}
-            done = await self._store.reembedding.get_next(Collection.CHUNKS, list(chunk_ids))
+            done = await self._vectors.get_next(Collection.CHUNKS, list(chunk_ids))
             pending = await self._store.vectors.get_vectors(Collection.CHUNKS, list(chunk_ids - done.keys()))
             entries = {id_: item for id_, item in entries.items() if pending.keys().isdisjoint(item.chunk_ids)}
             if entries:
-                read_chunks = partial(self._store.reembedding.get_next, Collection.CHUNKS)
+                read_chunks = partial(self._vectors.get_next, Collection.CHUNKS)
                 batch = await embed_entries(self._embedding, entries, read_chunks)
-                await self._store.reembedding.put(collection, batch)
+                await self._vectors.put(collection, batch)
             after, made = ids[-1], made + len(entries)
             if progress:
                 progress(collection.value, before + made)
@@ -145,42 +141,6 @@ class Reembedder:
                 f"there are vectors of {collection.value} such as {ids[0]!r} that belong to nothing; run check --repair"
             )
         return entries
-
-
-class Maintenance:
-    """Looks after one open workspace.
-
-    Args:
-        store: The workspace.
-        embedding: The model that fills it.
-        chat: The model that summarises, if there is one.
-        settings: Those of the ingest: what projections are depends on them.
-    """
-
-    def __init__(
-        self, store: Store, embedding: EmbeddingModel, chat: ChatModel | None, settings: IngestSettings
-    ) -> None:
-        indexing = find_indexing(settings, embedding.info, has_chat=chat is not None)
-        folder = Folder(FoldLimits(settings.max_fragments, settings.max_sources), indexing)
-        self._store = store
-        self._checker = Checker(store, embedding, Recounter(store, folder, DescriptionSummarizer(chat, settings)))
-
-    async def check(self, *, repair: bool = False, progress: CheckProgress | None = None) -> CheckReport:
-        """Compare every projection with the truth; see `Checker.check`."""
-        return await self._checker.check(repair=repair, progress=progress)
-
-    async def rebuild(self, role: str | None = None, *, progress: CheckProgress | None = None) -> CheckReport:
-        """Rebuild every projection while no ingest runs, or one role's; see `Checker.rebuild` and `rebuild_role`."""
-        if role is not None:
-            return await rebuild_role(self._store, role)
-        async with self._store.ingest_lock():
-            return await self._checker.rebuild(progress=progress)
-
-    async def clear(self) -> None:
-        """Delete everything and give its room back, while no ingest runs."""
-        async with self._store.ingest_lock():
-            await self._store.clear()
-            await self._store.vacuum()
 
 
 async def reembed_workspace(

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -54,6 +54,7 @@ from heliograph.stores.changeset import Changeset, Collection, Outbox, VectorBat
 from heliograph.stores.graph import EveryName, GraphStore, IncidentRelation, NameIndex
 
 __all__ = [
+    "ANSWERS",
     "CachedReply",
     "CurationPage",
     "CurationQuery",
@@ -72,7 +73,6 @@ __all__ = [
     "IncidentRelation",
     "Inspection",
     "NameIndex",
-    "NoReembedding",
     "NoReplyCache",
     "RecordsStore",
     "Reembedding",
@@ -83,6 +83,7 @@ __all__ = [
     "TextStore",
     "VectorStore",
     "batch_of",
+    "check_begun",
     "places_of",
 ]
 
@@ -423,6 +424,13 @@ class CurationStore(ABC):
     async def find_curations(self, query: CurationQuery) -> CurationPage:
         """Return one page of curations by sequence."""
 
+    async def pages(self, size: int) -> AsyncIterator[tuple[Curation, ...]]:
+        """Yield all curations by sequence, undone ones too, so many at a time."""
+        offset = 0
+        while page := (await self.find_curations(CurationQuery(offset=offset, limit=size))).curations:
+            yield page
+            offset += len(page)
+
     @abstractmethod
     async def find_mentioning_chunks(self, ids: Sequence[str]) -> dict[str, str]:
         """Return chunks with an entity mention that is about one of these ids, with the id of their document.
@@ -459,6 +467,10 @@ class CachedReply:
         return parts[1] if len(parts) == 3 else ""
 
 
+# The type of replies that are whole answers: each holds for one data version only.
+ANSWERS = "query"
+
+
 class ReplyCache(ABC):
     """Finished model calls, so that none is paid for twice."""
 
@@ -480,6 +492,13 @@ class ReplyCache(ABC):
         For export. A cache that cannot list what it holds returns nothing, and its replies are not exported.
         """
         return []
+
+    async def lasting_pages(self, size: int) -> AsyncIterator[list[CachedReply]]:
+        """Yield all replies but answers, by key, so many at a time at the most."""
+        after = ""
+        while page := await self.list_replies(after, size):
+            yield [reply for reply in page if reply.cache_type != ANSWERS]
+            after = page[-1].key
 
 
 class NoReplyCache(ReplyCache):
@@ -534,6 +553,13 @@ class Inspection(ABC):
     @abstractmethod
     async def scan(self, kind: ScanKind, after: str, limit: int) -> list[str]:
         """Return the first `limit` ids greater than `after`, ascending; extractions by chunk id."""
+
+    async def pages(self, kind: ScanKind, size: int) -> AsyncIterator[list[str]]:
+        """Yield all ids, ascending, so many at a time."""
+        after = ""
+        while ids := await self.scan(kind, after, size):
+            yield ids
+            after = ids[-1]
 
     @abstractmethod
     async def get_mentions(
@@ -616,27 +642,14 @@ class Reembedding(ABC):
         """Drop the second set; does nothing if there is none."""
 
 
-class NoReembedding(Reembedding):
-    """What a store has that cannot change its embedding in place."""
+def check_begun(stored: tuple[str, int] | None, begun: tuple[str, int] | None) -> None:
+    """Compare the embedding that fills the second set with the one that this process has begun.
 
-    async def begin(self, embedding: EmbeddingInfo) -> None:
-        message = f"this store cannot be embedded anew with {embedding.name!r} in place"
-        raise InvalidRequestError(f"{message}; export the workspace, and import it into one of that embedding")
-
-    async def find_pending(self, collection: Collection, after: str, limit: int) -> list[str]:  # noqa: ARG002
-        return []
-
-    async def get_next(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:  # noqa: ARG002
-        return {}
-
-    async def put(self, collection: Collection, batch: VectorBatch) -> None:
-        raise ConflictError(f"nothing was begun that {len(batch.ids)} vectors of {collection.value} are for")
-
-    async def finish(self) -> int:
-        raise ConflictError("nothing was begun that could be finished")
-
-    async def abandon(self) -> None:
-        return
+    Raises:
+        ConflictError: Another process began another one since, or nothing was begun.
+    """
+    if stored is None or stored != begun:
+        raise ConflictError(f"the workspace is not being embedded anew with {begun!r} but with {stored!r}; begin again")
 
 
 class Fold(ABC):
@@ -694,7 +707,6 @@ class FollowerDifference:
     """What another engine holds of one kind, against what it should.
 
     Attributes:
-        follower: Name of the engine, as `Follower` has it.
         kind: Of what, such as `entities` or `chunk vectors`.
         missing: How many ids it has not.
         stray: How many it should not have.
@@ -703,7 +715,6 @@ class FollowerDifference:
         fault: What is wrong with its own counts and orders, in words; then nothing is counted.
     """
 
-    follower: str
     kind: str
     missing: int = 0
     stray: int = 0
@@ -765,7 +776,7 @@ class Store(StoreView):
     Attributes:
         names: `EveryName(graph)` where the back end keeps no index.
         replies: Replies of models, kept so that none is paid for twice.
-        reembedding: The second set of vectors.
+        reembedding: The second set of vectors; None where the embedding cannot be changed in place.
         outbox: What changed, for other engines; None where the back end keeps none, and nothing can stand beside it.
         followers: Other engines that serve roles beside this store; most have none.
         embedding: Name and dimension of what fills it; None where the back end does not tell.
@@ -775,7 +786,7 @@ class Store(StoreView):
     curations: CurationStore
     inspection: Inspection
     replies: ReplyCache = NoReplyCache()
-    reembedding: Reembedding = NoReembedding()
+    reembedding: Reembedding | None = None
     outbox: Outbox | None = None
     followers: Sequence[Follower] = ()
     embedding: tuple[str, int] | None = None

@@ -1,4 +1,4 @@
-"""Full text by BM25 (Robertson and Zaragoza 2009): its numbers, scoring, and an index of posting lists.
+"""Full text by BM25 (Robertson and Zaragoza 2009): its numbers, and an index of posting lists.
 
 The numbers are those of SQLite's FTS5, and all back ends share them. The index holds rows of terms in memory, or mapped
 from a file, and ranks them exactly: segments are built once, then only joined or marked as gone, and ranking skips what
@@ -37,82 +37,6 @@ def inverse_frequency(rows: float, total: float) -> float:
     """Return the idf of a term in `rows` of `total` rows: `ln((N - n + 0.5) / (n + 0.5))`, at least a millionth."""
     value = math.log(max(1e-9, total - rows + 0.5) / (rows + 0.5))
     return value if value > 0 else 1e-6
-
-
-# BM25 over postings that a server keeps by number of row: arrays in, rows by score out.
-
-# Numbers that lie so densely are added up without sorting.
-_DENSE = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """The terms of a question and their weights.
-
-    Attributes:
-        terms: Those that any row holds.
-        weights: Their idf.
-        mean_length: Terms of a row on the average.
-    """
-
-    terms: tuple[bytes, ...]
-    weights: tuple[float, ...]
-    mean_length: float
-
-
-@dataclass(frozen=True, slots=True)
-class Scores:
-    """Rows and their scores.
-
-    Attributes:
-        numbers: `(n,)` int64, ascending, or best first where they were ranked.
-        scores: `(n,)` float64.
-    """
-
-    numbers: NDArray[np.int64]
-    scores: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def best(self, count: int) -> Scores:
-        """Return at least so many, if there are, best first, ties by number; all that score as the last are there."""
-        numbers, scores = self.numbers, self.scores
-        if count < len(scores):
-            kept = np.flatnonzero(scores >= np.partition(scores, -count)[-count])
-            numbers, scores = numbers[kept], scores[kept]
-        order = np.argsort(-scores, kind="stable")
-        return Scores(numbers[order], scores[order])
-
-
-def score_rows(question: Question, records: Sequence[NDArray[Any]]) -> Scores:
-    """Return all rows in these records, an array `(n, 3)` of number, count and length per term of the question."""
-    numbers = np.concatenate([of_term[:, 0] for of_term in records]).astype(np.int64)
-    gains: list[NDArray[np.float64]] = []
-    for weight, of_term in zip(question.weights, records, strict=True):
-        counts, lengths = of_term[:, 1].astype(np.float64), of_term[:, 2].astype(np.float64)
-        norm = K1 * (1 - B + B * lengths / question.mean_length)
-        gains.append(weight * counts * (K1 + 1) / (counts + norm))
-    if not len(numbers):
-        return Scores(numbers, np.empty(0, np.float64))
-    first, last = int(numbers.min()), int(numbers.max())
-    if last - first < _DENSE * len(numbers):
-        # Adding up in place takes a tenth of the time of sorting. No gain is 0.
-        scores = np.bincount(numbers - first, np.concatenate(gains)).astype(np.float64)
-        held = np.flatnonzero(scores)
-        return Scores(held + first, scores[held])
-    rows, places = np.unique(numbers, return_inverse=True)
-    return Scores(rows, np.bincount(places, np.concatenate(gains), len(rows)).astype(np.float64))
-
-
-def score_terms(question: Question, terms: Sequence[bytes]) -> float:
-    """Return the score of a row, given its terms."""
-    score = 0.0
-    for term, weight in zip(question.terms, question.weights, strict=True):
-        if count := terms.count(term):
-            norm = K1 * (1 - B + B * len(terms) / question.mean_length)
-            score += weight * count * (K1 + 1) / (count + norm)
-    return score
 
 
 # The file of a full-text index: a header that says what follows, then the arrays, mapped into memory when read.

@@ -88,10 +88,8 @@ class Lookup:
     async def everything(self) -> AsyncGenerator[ProjectionChange]:
         """Yield all that there is, page by page."""
         for kind in sorted(self._projection.kinds & set(_SCANS)):
-            after = ""
-            while ids := await self._home.inspection.scan(_SCANS[kind], after, _PAGE):
+            async for ids in self._home.inspection.pages(_SCANS[kind], _PAGE):
                 yield await self.look_up({kind: ids})
-                after = ids[-1]
 
     async def changes(self, entries: Sequence[OutboxEntry]) -> AsyncGenerator[ProjectionChange]:
         """Yield what entries name, page by page."""
@@ -201,9 +199,9 @@ async def compare(inspection: Inspection, lookup: Lookup, projection: Projection
             examples += sorted((held ^ kept) | differing)[: _EXAMPLES - len(examples)]
         if missing or stray or changed:
             what = scans[kind].value.replace("_", " ")
-            found.append(FollowerDifference(projection.name, what, missing, stray, changed, tuple(examples)))
+            found.append(FollowerDifference(what, missing, stray, changed, tuple(examples)))
     faults = await projection.find_faults()
-    return [*found, *(FollowerDifference(projection.name, "", fault=fault) for fault in faults)]
+    return [*found, *(FollowerDifference("", fault=fault) for fault in faults)]
 
 
 async def id_windows(scans: Sequence[Scan], size: int) -> AsyncGenerator[list[list[str]]]:
@@ -504,13 +502,13 @@ class CircuitBreaker:
     Args:
         follower: Knows whether it is.
         role: What is called.
-        own: Methods that other objects answer, by name; no breaker is before them.
+        exempt: Methods that other objects answer, by name; no breaker is before them.
     """
 
-    def __init__(self, follower: ProjectionFollower, role: object, **own: Callable[..., Awaitable[Any]]) -> None:
+    def __init__(self, follower: ProjectionFollower, role: object, **exempt: Callable[..., Awaitable[Any]]) -> None:
         self._follower = follower
         self._role = role
-        self.__dict__.update(own)
+        self.__dict__.update(exempt)
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         method = getattr(self._role, name)

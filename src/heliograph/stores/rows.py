@@ -221,7 +221,7 @@ def to_curation(row: Row, read_moment: Callable[[Any], datetime]) -> Curation:
     """Return a curation from its columns; `read_moment` reads the two that are moments."""
     sequence, id_, kind, content, author, created_at, undone_by, undone_at = row
     return replace(
-        _said(kind, content),
+        _read_content(kind, content),
         id=id_,
         author=author,
         created_at=read_moment(created_at),
@@ -253,7 +253,7 @@ def curation_content(item: Curation) -> str:
 
 # The curations of a well-known entity are read with every document that mentions it.
 @lru_cache(maxsize=4_096)
-def _said(kind: str, content: str) -> Curation:
+def _read_content(kind: str, content: str) -> Curation:
     said = json.loads(content)
     values: dict[str, Any] = {name: said[name] for name in _CONTENT}
     values |= {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
@@ -318,7 +318,7 @@ class Dialect(ABC):
         """Return the condition that a document is a twin of this one."""
 
     @abstractmethod
-    def said(self, column: str, condition: Exists | Equals | In | Range) -> Condition:
+    def meets(self, column: str, condition: Exists | Equals | In | Range) -> Condition:
         """Return the condition that a JSON object, such as that of a document's metadata, meets one."""
 
     def compile_chunk_filter(self, filter_: Filter) -> Condition:
@@ -346,7 +346,7 @@ class Dialect(ABC):
             case _:
                 name = path_keys(filter_.path)[0]
                 is_detail = column == _METADATA and name in DOCUMENT_DETAILS
-                return self.said(self.detail.format(name) if is_detail else column, filter_)
+                return self.meets(self.detail.format(name) if is_detail else column, filter_)
 
     def where(self, query: DocumentQuery) -> Condition:
         """Return what follows WHERE to list documents; in SQLite, parameters may be used once."""

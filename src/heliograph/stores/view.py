@@ -345,7 +345,7 @@ class ScopeMemory(Generic[S]):
 
 
 @dataclass(frozen=True, slots=True)
-class Said(Generic[M]):
+class ScopedMentions(Generic[M]):
     """What a scope says of one thing, in canonical order, and when the first of the documents was first seen."""
 
     moment: int
@@ -377,11 +377,11 @@ class ScopedReading(ABC):
         """Return the ids of keys of the scope."""
 
     @abstractmethod
-    async def read_entity_mentions(self, keys: Sequence[int]) -> Mapping[int, Said[EntityMention]]:
+    async def read_entity_mentions(self, keys: Sequence[int]) -> Mapping[int, ScopedMentions[EntityMention]]:
         """Return what the scope says of these entities, all of which are in it."""
 
     @abstractmethod
-    async def read_relation_mentions(self, keys: Sequence[int]) -> Mapping[int, Said[RelationMention]]:
+    async def read_relation_mentions(self, keys: Sequence[int]) -> Mapping[int, ScopedMentions[RelationMention]]:
         """Return what the scope says of these relations, all of which are in it."""
 
     @abstractmethod

@@ -29,8 +29,8 @@ from heliograph.stores.base import (
     CurationQuery,
     DocumentQuery,
     EntityPlaces,
-    NoReembedding,
     NoReplyCache,
+    Reembedding,
     ScanKind,
     Store,
     places_of,
@@ -45,9 +45,15 @@ from heliograph.text.names import names_to_relation_id as relation
 __all__ = ["CurationContract", "InspectionContract", "NameContract", "StoreContract"]
 
 
-def _skip_without(role: object, none: type) -> None:
-    if isinstance(role, none):
-        pytest.skip(f"the store does without: {none.__doc__}")
+def _skip_without_replies(store: Store) -> None:
+    if isinstance(store.replies, NoReplyCache):
+        pytest.skip("the store keeps no replies of models")
+
+
+def _reembedding(store: Store) -> Reembedding:
+    if store.reembedding is None:
+        pytest.skip("the store cannot change its embedding in place")
+    return store.reembedding
 
 
 # What every store must do for finding entities by parts of their names, and relations among given ones.
@@ -338,10 +344,10 @@ class InspectionContract:
         assert await store.inspection.find_faults() == []
 
     async def test_next_vectors_take_the_place_of_the_first_when_all_are_there(self, store: Store) -> None:
-        _skip_without(store.reembedding, NoReembedding)
+        reembedding = _reembedding(store)
         changeset = example_changeset("a.md", ["X"])
         await store.apply(changeset)
-        reembedding, (chunk,) = store.reembedding, changeset.chunks
+        (chunk,) = changeset.chunks
         await reembedding.begin(_INFO)
         assert await reembedding.find_pending(Collection.CHUNKS, "", 9) == [chunk.id]
         await reembedding.put(Collection.CHUNKS, _batch(chunk.id, "chunk-none"))
@@ -359,16 +365,16 @@ class InspectionContract:
             await reembedding.finish()
 
     async def test_commit_takes_next_vectors_away(self, store: Store) -> None:
-        _skip_without(store.reembedding, NoReembedding)
+        reembedding = _reembedding(store)
         changeset = example_changeset("a.md")
         await store.apply(changeset)
-        await store.reembedding.begin(_INFO)
-        await store.reembedding.put(Collection.CHUNKS, _batch(changeset.chunks[0].id))
+        await reembedding.begin(_INFO)
+        await reembedding.put(Collection.CHUNKS, _batch(changeset.chunks[0].id))
         await store.apply(changeset)
-        assert await store.reembedding.find_pending(Collection.CHUNKS, "", 9) == [changeset.chunks[0].id]
-        await store.reembedding.abandon()
+        assert await reembedding.find_pending(Collection.CHUNKS, "", 9) == [changeset.chunks[0].id]
+        await reembedding.abandon()
         with pytest.raises(ConflictError):
-            await store.reembedding.put(Collection.CHUNKS, _batch(changeset.chunks[0].id))
+            await reembedding.put(Collection.CHUNKS, _batch(changeset.chunks[0].id))
 
 
 def _batch(*ids: str) -> VectorBatch:
@@ -661,7 +667,7 @@ class _Replies:
     """The reply cache."""
 
     async def test_reply_comes_back_until_deleted(self, store: Store) -> None:
-        _skip_without(store.replies, NoReplyCache)
+        _skip_without_replies(store)
         reply = CachedReply("default:extract:1", "text", "model", Usage(1, 2), _MOMENT, "chunk-1")
         await store.replies.put_reply(reply)
         await store.replies.put_reply(replace(reply, text="newer"))
@@ -676,7 +682,7 @@ class _Replies:
         assert await store.replies.delete_replies() == 1
 
     async def test_replies_go_with_their_chunk(self, store: Store) -> None:
-        _skip_without(store.replies, NoReplyCache)
+        _skip_without_replies(store)
         changeset = example_changeset("a.md")
         await store.apply(changeset)
         reply = CachedReply("default:extract:1", "text", "model", Usage(), _MOMENT, changeset.chunks[0].id)
@@ -685,7 +691,7 @@ class _Replies:
         assert await store.replies.get_reply(reply.key) is None
 
     async def test_answers_go_with_the_next_commit(self, store: Store) -> None:
-        _skip_without(store.replies, NoReplyCache)
+        _skip_without_replies(store)
         await store.replies.put_reply(CachedReply("mix:query:1", "text", "model", Usage(), _MOMENT))
         await store.replies.put_reply(CachedReply("mix:keywords:1", "text", "model", Usage(), _MOMENT))
         await store.apply(example_changeset("a.md"))

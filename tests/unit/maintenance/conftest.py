@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from heliograph import AsyncHeliograph
-from heliograph.maintenance.workspace import Maintenance
+from heliograph.maintenance.check import Maintenance
 from heliograph.testing.fakes import FakeEmbeddingModel
 
 TEXTS = {

@@ -11,7 +11,7 @@ import pytest
 from heliograph import AsyncHeliograph
 from heliograph.errors import StoreDamaged
 from heliograph.ids import document_id
-from heliograph.maintenance.workspace import Maintenance
+from heliograph.maintenance.check import Maintenance
 from heliograph.query.models import QueryParam
 from heliograph.stores.base import ScanKind
 

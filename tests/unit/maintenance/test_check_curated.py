@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from heliograph import AsyncHeliograph
-from heliograph.maintenance.workspace import Maintenance
+from heliograph.maintenance.check import Maintenance
 
 from .test_check import damage, found
 

@@ -9,8 +9,7 @@ import pytest
 
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import InvalidRequestError, NotFoundError
-from heliograph.maintenance.check import find_leftovers, forget_follower, rebuild_role
-from heliograph.maintenance.workspace import Maintenance
+from heliograph.maintenance.check import Maintenance, find_leftovers, forget_follower, rebuild_role
 from heliograph.models import Entity
 from heliograph.settings import IngestSettings, StoreSettings
 from heliograph.stores import registry

@@ -10,7 +10,7 @@ import numpy as np
 
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import SettingsError
-from heliograph.models import Entity, Relation
+from heliograph.models import Chunk, Entity, Relation
 from heliograph.settings import StoreSettings
 from heliograph.stores.changeset import COLLECTIONS, Changeset, Collection, OutboxKind, VectorBatch
 from heliograph.stores.postgres.database import (
@@ -36,6 +36,7 @@ from heliograph.stores.postgres.search import (
     PostgresVectorStore,
     VectorIndexer,
     check_dimensions,
+    put_vectors,
     text_comparisons,
     text_statements,
 )
@@ -214,18 +215,6 @@ class PostgresTextProjection(PostgresProjection, PostgresTextStore, TextProjecti
 _REMOVE = "DELETE FROM {table} WHERE workspace = %s AND id = ANY (ARRAY(SELECT json_array_elements_text(%s)))"
 _NEW = """JOIN ROWS FROM (json_array_elements_text(%s), unnest(%s::vector[])) AS vectors (id, embedding)
   ON vectors.id = new.id"""
-_PUT_ENTITY_VECTORS = f"""
-INSERT INTO lightrag_entities (workspace, id, entity_name, content, embedding)
-SELECT %s, new.id, new.entity_name, new.content, vectors.embedding
-FROM json_to_recordset(%s) AS new (id text, entity_name text, content text) {_NEW}
-ON CONFLICT (workspace, id) DO UPDATE SET entity_name = excluded.entity_name, content = excluded.content,
-  embedding = excluded.embedding"""
-_PUT_RELATION_VECTORS = f"""
-INSERT INTO lightrag_relationships (workspace, id, src_id, tgt_id, content, embedding)
-SELECT %s, new.id, new.src_id, new.tgt_id, new.content, vectors.embedding
-FROM json_to_recordset(%s) AS new (id text, src_id text, tgt_id text, content text) {_NEW}
-ON CONFLICT (workspace, id) DO UPDATE SET src_id = excluded.src_id, tgt_id = excluded.tgt_id,
-  content = excluded.content, embedding = excluded.embedding"""
 _OTHER = f"""
 SELECT new.id FROM json_to_recordset(%s) AS new (id text, {{types}}) {_NEW}
 LEFT JOIN {{table}} AS kept ON kept.workspace = %s AND kept.id = new.id
@@ -268,40 +257,24 @@ class PostgresVectorProjection(PostgresProjection, PostgresVectorStore, VectorPr
     def statements(self, change: ProjectionChange) -> Iterator[Statement]:
         """What has no vector is not kept."""
         workspace = self._database.workspace
-        there = {
-            Collection.CHUNKS: [item.id for item in change.chunks],
-            Collection.ENTITIES: [item.id for item in change.entities],
-            Collection.RELATIONS: [item.id for item in change.relations],
-        }
         for kind, collection in COLLECTIONS.items():
             vectors = change.vectors.get(collection, {})
-            bare = [id_ for id_ in there[collection] if id_ not in vectors]
+            there: tuple[Chunk | Entity | Relation, ...] = getattr(change, collection)
+            bare = [item.id for item in there if item.id not in vectors]
             if gone := [*change.removed.get(kind, ()), *bare]:
                 yield Statement(_REMOVE.format(table=VECTOR_TABLES[collection]), (workspace, to_json(gone)))
-            if put := [id_ for id_ in there[collection] if id_ in vectors]:
-                batch = VectorBatch(tuple(put), np.stack([vectors[id_] for id_ in put]))
-                chunks = tuple(item for item in change.chunks if item.id in vectors)
+            if put := [item for item in there if item.id in vectors]:
+                batch = VectorBatch(tuple(item.id for item in put), np.stack([vectors[item.id] for item in put]))
+                chunks = tuple(item for item in put if isinstance(item, Chunk))
                 taken_in = Changeset(chunks=chunks, vectors={collection: batch})
                 check_dimensions(taken_in, self._made_by.dimension)
-                given = to_json(batch.ids), Vectors(batch.vectors, self._database.vector_type)
-                match collection:
-                    case Collection.CHUNKS:
-                        yield from chunk_statements(workspace, taken_in, self._database.vector_type)
-                    case Collection.ENTITIES:
-                        yield Statement(
-                            _PUT_ENTITY_VECTORS, (workspace, to_json(map(_entity, change.entities)), *given)
-                        )
-                    case Collection.RELATIONS:
-                        yield Statement(
-                            _PUT_RELATION_VECTORS, (workspace, to_json(map(_relation, change.relations)), *given)
-                        )
+                if chunks:
+                    yield from chunk_statements(workspace, taken_in, self._database.vector_type)
+                else:
+                    given = Vectors(batch.vectors, self._database.vector_type)
+                    yield put_vectors(workspace, collection, map(_columns, put), given)
 
     def comparisons(self, expected: ProjectionChange) -> Iterator[Statement]:
-        rows = {
-            Collection.CHUNKS: [*map(chunk_row, expected.chunks)],
-            Collection.ENTITIES: [*map(_entity, expected.entities)],
-            Collection.RELATIONS: [*map(_relation, expected.relations)],
-        }
         for collection, vectors in expected.vectors.items():
             if vectors:
                 names = column_names(_COLUMNS[collection])
@@ -312,13 +285,17 @@ class PostgresVectorProjection(PostgresProjection, PostgresVectorStore, VectorPr
                     new=", ".join(f"new.{name}" for name in names),
                 )
                 given = to_json(list(vectors)), Vectors(np.stack([*vectors.values()]), self._database.vector_type)
-                yield Statement(query, (to_json(rows[collection]), *given, self._database.workspace))
+                rows = to_json(map(_columns, getattr(expected, collection)))
+                yield Statement(query, (rows, *given, self._database.workspace))
 
 
-def _entity(item: Entity) -> Mapping[str, Any]:
-    return {"id": item.id, "entity_name": item.name, "content": f"{item.name}\n{item.description}"}
-
-
-def _relation(item: Relation) -> Mapping[str, Any]:
-    content = "\t".join((",".join(item.keywords), item.source, item.target, item.description))
-    return {"id": item.id, "src_id": item.source, "tgt_id": item.target, "content": content}
+def _columns(item: Chunk | Entity | Relation) -> Mapping[str, Any]:
+    """Return what stands beside a vector."""
+    match item:
+        case Chunk():
+            return chunk_row(item)
+        case Entity():
+            return {"id": item.id, "entity_name": item.name, "content": f"{item.name}\n{item.description}"}
+        case Relation():
+            content = "\t".join((",".join(item.keywords), item.source, item.target, item.description))
+            return {"id": item.id, "src_id": item.source, "tgt_id": item.target, "content": content}

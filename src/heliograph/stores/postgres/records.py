@@ -27,6 +27,7 @@ from heliograph.models import (
     Usage,
 )
 from heliograph.stores.base import (
+    ANSWERS,
     SHOWN_ERRORS,
     CachedReply,
     CurationPage,
@@ -370,7 +371,7 @@ class PostgresDialect(Dialect):
     def twin_of(self, document_id: str) -> Condition:
         return "document.twin_of = %s", [document_id]
 
-    def said(self, column: str, condition: Exists | Equals | In | Range) -> Condition:
+    def meets(self, column: str, condition: Exists | Equals | In | Range) -> Condition:
         match condition:
             case Exists(path):
                 return f"jsonb_path_exists({column}, %s::jsonpath)", [_path(path)]
@@ -536,7 +537,6 @@ def _extraction_statements(workspace: str, extractions: Sequence[Extraction]) ->
 
 # Replies of models.
 
-_ANSWERS = "query"
 _ENCODING = "utf-8", "surrogatepass"
 _REPLY_COLUMNS = "key, text, model, input_tokens, output_tokens, created_at, subject_id"
 _GET_REPLY = f"SELECT {_REPLY_COLUMNS} FROM heliograph_reply WHERE workspace = %s AND key = %s"
@@ -600,4 +600,4 @@ def reply_statements(workspace: str, changeset: Changeset) -> Iterator[Statement
 
 def drop_answers(workspace: str) -> Statement:
     """Return what drops every cached answer."""
-    return Statement(_DROP_ANSWERS, (workspace, _ANSWERS))
+    return Statement(_DROP_ANSWERS, (workspace, ANSWERS))

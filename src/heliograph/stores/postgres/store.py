@@ -29,7 +29,7 @@ from heliograph.errors import (
 from heliograph.filters import Filter
 from heliograph.models import DocumentStatus, EntityMention, RelationMention, Stats
 from heliograph.settings import StoreSettings
-from heliograph.stores.base import Fold, Inspection, Reembedding, ScanKind, Store, StoreView
+from heliograph.stores.base import Fold, Inspection, Reembedding, ScanKind, Store, StoreView, check_begun
 from heliograph.stores.changeset import (
     Changeset,
     Collection,
@@ -232,7 +232,7 @@ class PostgresReembedding(Reembedding):
         query = _NEXT_PUT.format(table=VECTOR_TABLES[collection])
 
         async def work(session: Session) -> None:
-            self._check((await _lock(session))[0])
+            check_begun((await _lock(session))[0], self._begun)
             await session.commit(Statement(query, (workspace, collection.value, *vectors, workspace)))
 
         await self._database.run(work)
@@ -242,7 +242,7 @@ class PostgresReembedding(Reembedding):
 
         async def work(session: Session) -> int:
             begun, version = await _lock(session)
-            self._check(begun)
+            check_begun(begun, self._begun)
             statements: list[Statement] = []
             workspace = self._database.workspace
             for collection, table in VECTOR_TABLES.items():
@@ -267,12 +267,6 @@ class PostgresReembedding(Reembedding):
     async def abandon(self) -> None:
         workspace = self._database.workspace
         await self._database.execute(Statement(_BEGIN, (None, None, workspace)), Statement(_NEXT_DROP, (workspace,)))
-
-    def _check(self, stored: tuple[str, int] | None) -> None:
-        if stored is None or stored != self._begun:
-            raise ConflictError(
-                f"the workspace is not being embedded anew with {self._begun!r} but with {stored!r}; begin again"
-            )
 
 
 async def _lock(session: Session) -> tuple[tuple[str, int] | None, int]:

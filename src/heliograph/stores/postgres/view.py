@@ -31,8 +31,8 @@ from heliograph.stores.view import (
     MILLION,
     KeySet,
     Kind,
-    Said,
     Scope,
+    ScopedMentions,
     ScopedReader,
     ScopedReading,
     ScopeMemory,
@@ -150,13 +150,13 @@ class PostgresReading(ScopedReading):
         ids = self.scope.ids[kind]
         return {key: ids[key] for key in keys}
 
-    async def read_entity_mentions(self, keys: Sequence[int]) -> Mapping[int, Said[EntityMention]]:
+    async def read_entity_mentions(self, keys: Sequence[int]) -> Mapping[int, ScopedMentions[EntityMention]]:
         rows = await self._said("entity", "entities", keys)
-        return {key: Said(moment, list(starmap(EntityMention, said))) for key, moment, said in rows}
+        return {key: ScopedMentions(moment, list(starmap(EntityMention, said))) for key, moment, said in rows}
 
-    async def read_relation_mentions(self, keys: Sequence[int]) -> Mapping[int, Said[RelationMention]]:
+    async def read_relation_mentions(self, keys: Sequence[int]) -> Mapping[int, ScopedMentions[RelationMention]]:
         rows = await self._said("relation", "relations", keys)
-        return {key: Said(moment, list(starmap(to_relation_mention, said))) for key, moment, said in rows}
+        return {key: ScopedMentions(moment, list(starmap(to_relation_mention, said))) for key, moment, said in rows}
 
     async def find_nearest(
         self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float

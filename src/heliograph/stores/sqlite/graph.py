@@ -134,45 +134,31 @@ class SqliteGraphStore(GraphStore):
         self._ids = ids
 
     async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
-        if not ids:
-            return []
 
-        def read(connection: apsw.Connection) -> list[Entity]:
-            known = self._ids.at(connection)
-            keys = known.find_keys(connection, ids)
-            rows = fetch(connection, _ENTITIES_BY_KEY, (array(list(keys.values())),)) if keys else []
+        def read(connection: apsw.Connection, known: KnownIds, keys: Mapping[str, int]) -> list[Entity]:
+            rows = fetch(connection, _ENTITIES_BY_KEY, (array(list(keys.values())),))
             found = known.find_ids(connection, {row[0] for row in rows})
             entities = {key: to_entity((found[key], *row)) for key, *row in rows}
             return [entities[keys[id_]] for id_ in ids if keys.get(id_) in entities]
 
-        return await self._database.read(read)
+        return await self._read(ids, read)
 
     async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
-        if not ids:
-            return []
 
-        def read(connection: apsw.Connection) -> list[Relation]:
-            known = self._ids.at(connection)
-            keys = known.find_keys(connection, ids)
+        def read(connection: apsw.Connection, known: KnownIds, keys: Mapping[str, int]) -> list[Relation]:
             wanted = [keys[id_] for id_ in ids if id_ in keys]
-            return (
-                _relations(connection, known, fetch(connection, _RELATIONS_BY_KEY, (array(wanted),))) if wanted else []
-            )
+            return _relations(connection, known, fetch(connection, _RELATIONS_BY_KEY, (array(wanted),)))
 
-        return await self._database.read(read)
+        return await self._read(ids, read)
 
     async def rank_incident_relations(self, entity_ids: Sequence[str]) -> list[IncidentRelation]:
-        if not entity_ids:
-            return []
 
-        def read(connection: apsw.Connection) -> list[IncidentRelation]:
-            known = self._ids.at(connection)
-            keys = known.find_keys(connection, entity_ids)
-            rows = fetch(connection, _INCIDENT, (array(list(keys.values())),)) if keys else []
+        def read(connection: apsw.Connection, known: KnownIds, keys: Mapping[str, int]) -> list[IncidentRelation]:
+            rows = fetch(connection, _INCIDENT, (array(list(keys.values())),))
             known.note({key: id_ for key, id_, *_ in rows})
             return [IncidentRelation(*ranked) for _, *ranked in rows]
 
-        return await self._database.read(read)
+        return await self._read(entity_ids, read)
 
     async def list_entities(self, offset: int, limit: int) -> list[Entity]:
         order = "ORDER BY degree DESC, name, identity.id LIMIT ? OFFSET ?"
@@ -188,13 +174,24 @@ class SqliteGraphStore(GraphStore):
 
     async def find_relations_among(self, entity_ids: Sequence[str]) -> list[Relation]:
 
-        def read(connection: apsw.Connection) -> list[Relation]:
-            known = self._ids.at(connection)
-            keys = list(known.find_keys(connection, dict.fromkeys(entity_ids)).values())
-            found = _relations(connection, known, fetch(connection, _RELATIONS_AMONG, (array(keys),))) if keys else []
+        def read(connection: apsw.Connection, known: KnownIds, keys: Mapping[str, int]) -> list[Relation]:
+            rows = fetch(connection, _RELATIONS_AMONG, (array(list(keys.values())),))
+            found = _relations(connection, known, rows)
             return sorted(found, key=lambda relation: (-relation.weight, relation.id))
 
-        return await self._database.read(read)
+        return await self._read(list(dict.fromkeys(entity_ids)), read)
+
+    async def _read(
+        self, ids: Sequence[str], work: Callable[[apsw.Connection, KnownIds, Mapping[str, int]], list[T]]
+    ) -> list[T]:
+        """Run what reads by the keys of these ids, if any is stored."""
+
+        def read(connection: apsw.Connection) -> list[T]:
+            known = self._ids.at(connection)
+            keys = known.find_keys(connection, ids)
+            return work(connection, known, keys) if keys else []
+
+        return await self._database.read(read) if ids else []
 
     async def at_one_moment(self, work: Callable[[GraphStore], Coroutine[Any, Any, T]]) -> T:
         """Walks go by integer keys."""

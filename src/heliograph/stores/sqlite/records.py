@@ -738,7 +738,7 @@ class SqliteDialect(Dialect):
     def twin_of(self, document_id: str) -> Condition:
         return "document.twin_key = (SELECT key FROM identity WHERE id = ?)", [document_id]
 
-    def said(self, column: str, condition: Exists | Equals | In | Range) -> Condition:
+    def meets(self, column: str, condition: Exists | Equals | In | Range) -> Condition:
         if isinstance(condition, Exists):
             return _at(column, condition.path, ("1", []))
         # A value at the path, or an element of a list there.

@@ -24,7 +24,17 @@ from heliograph.errors import ConflictError, SchemaMismatch, StaleChangesetError
 from heliograph.filters import Filter
 from heliograph.models import DocumentStatus, Stats, Usage
 from heliograph.settings import StoreSettings
-from heliograph.stores.base import CachedReply, Fold, RecordsStore, Reembedding, ReplyCache, Store, StoreView
+from heliograph.stores.base import (
+    ANSWERS,
+    CachedReply,
+    Fold,
+    RecordsStore,
+    Reembedding,
+    ReplyCache,
+    Store,
+    StoreView,
+    check_begun,
+)
 from heliograph.stores.changeset import Changeset, Collection, Outbox, OutboxEntry, OutboxKind, VectorBatch, changed_ids
 from heliograph.stores.graph import GraphStore
 from heliograph.stores.rows import check_embedding
@@ -313,7 +323,7 @@ class SqliteReembedding(Reembedding):
         query = f"INSERT OR REPLACE INTO next_{table} SELECT ?1, ?2 WHERE EXISTS (SELECT 1 FROM {table} WHERE key = ?1)"
 
         def put(connection: apsw.Connection) -> None:
-            self._check(connection)
+            check_begun(read_embedding(connection, _NEXT), self._begun)
             keys = find_keys(connection, batch.ids)
             matrix = np.ascontiguousarray(batch.vectors, np.float32)
             rows = ((keys[id_], row.tobytes()) for id_, row in zip(batch.ids, matrix, strict=True) if id_ in keys)
@@ -325,7 +335,7 @@ class SqliteReembedding(Reembedding):
         return await self._database.write(self._finish)
 
     def _finish(self, connection: apsw.Connection) -> int:
-        self._check(connection)
+        check_begun(read_embedding(connection, _NEXT), self._begun)
         for collection in Collection:
             table = f"{collection.value}_vector"
             query = f"SELECT count(*) FROM {table} WHERE key NOT IN (SELECT key FROM next_{table})"
@@ -349,13 +359,6 @@ class SqliteReembedding(Reembedding):
     async def abandon(self) -> None:
         await self._database.write(_abandon)
 
-    def _check(self, connection: apsw.Connection) -> None:
-        begun = read_embedding(connection, _NEXT)
-        if begun is None or begun != self._begun:
-            raise ConflictError(
-                f"the workspace is not being embedded anew with {self._begun!r} but with {begun!r}; begin again"
-            )
-
 
 def _abandon(connection: apsw.Connection) -> None:
     connection.execute("DELETE FROM meta WHERE name LIKE 'next_embedding_%'")
@@ -365,7 +368,6 @@ def _abandon(connection: apsw.Connection) -> None:
 
 # Replies of models.
 
-_ANSWERS = "query"
 _COLUMNS = "key, text, model, input_tokens, output_tokens, subject_id, created_at"
 
 
@@ -411,7 +413,7 @@ def _read(row: Row) -> CachedReply:
 
 def drop_answers(connection: apsw.Connection) -> None:
     """Drop every cached answer: each was computed from an earlier data version."""
-    connection.execute("DELETE FROM reply WHERE cache_type = ?", (_ANSWERS,))
+    connection.execute("DELETE FROM reply WHERE cache_type = ?", (ANSWERS,))
 
 
 # The outbox: one row per thing that changed, under the version of its last change.

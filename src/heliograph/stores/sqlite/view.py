@@ -42,8 +42,8 @@ from heliograph.stores.view import (
     KeySet,
     Kind,
     NotedCommit,
-    Said,
     Scope,
+    ScopedMentions,
     ScopedReader,
     ScopedReading,
     ScopeMemory,
@@ -135,7 +135,7 @@ class SqliteReading(ScopedReading):
     async def find_ids(self, kind: Kind | Collection, keys: Some[int]) -> Mapping[int, str]:  # noqa: ARG002
         return self.known.find_ids(self.connection, keys)
 
-    async def read_entity_mentions(self, keys: Sequence[int]) -> Mapping[int, Said[EntityMention]]:
+    async def read_entity_mentions(self, keys: Sequence[int]) -> Mapping[int, ScopedMentions[EntityMention]]:
         rows = self._said("entity", keys)
         ids = self.known.find_ids(self.connection, {*keys, *(row[1] for row in rows)})
         return self._grouped(
@@ -146,7 +146,7 @@ class SqliteReading(ScopedReading):
             ],
         )
 
-    async def read_relation_mentions(self, keys: Sequence[int]) -> Mapping[int, Said[RelationMention]]:
+    async def read_relation_mentions(self, keys: Sequence[int]) -> Mapping[int, ScopedMentions[RelationMention]]:
         rows = self._said("relation", keys)
         resolved = {key for row in rows for key in row[-2:] if key is not None}
         ids = self.known.find_ids(self.connection, resolved | {row[1] for row in rows})
@@ -198,15 +198,15 @@ class SqliteReading(ScopedReading):
     def _said(self, kind: _Mentioned, keys: Sequence[int]) -> list[Row]:
         return list(self._rows(kind, list(keys), _COLUMNS[kind])) if keys else []
 
-    def _grouped(self, rows: Sequence[Row], mentions: Sequence[Any]) -> dict[int, Said[Any]]:
+    def _grouped(self, rows: Sequence[Row], mentions: Sequence[Any]) -> dict[int, ScopedMentions[Any]]:
         scope = self.scope
         chunks = np.fromiter((row[1] for row in rows), np.int64, len(rows))
         moments = scope.moments[scope.chunks.places(chunks)].tolist()
-        found: dict[int, Said[Any]] = {}
+        found: dict[int, ScopedMentions[Any]] = {}
         start = 0
         for key, group in groupby(rows, itemgetter(0)):
             end = start + sum(1 for _ in group)
-            found[key] = Said(min(moments[start:end]), mentions[start:end])
+            found[key] = ScopedMentions(min(moments[start:end]), mentions[start:end])
             start = end
         return found
 
