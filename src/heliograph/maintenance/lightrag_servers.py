@@ -231,7 +231,7 @@ _PAGE = 1_000
 
 
 async def _read_redis(url: str, workspace: str, notes: NoteList) -> LightragRows:
-    redis = import_optional("heliograph.stores.redis.connection", "redis")
+    redis = import_optional("heliograph.stores.redis", "redis")
     connection = redis.RedisConnection(url, "", _SETTING)
     place = f"redis://{connection.where}"
     try:

@@ -27,7 +27,7 @@ from pwdlib.hashers.bcrypt import BcryptHasher
 import heliograph.errors as errors
 from heliograph.service.principal import ANYONE, Principal, Role
 from heliograph.settings import AccountSettings, KeySettings, ServerSettings, Settings
-from heliograph.stores.wal import DAMAGE, transaction, use_wal
+from heliograph.stores.sql import DAMAGE, transaction, use_wal
 
 # The secret that signs tokens, made once and kept where all processes of the service find it.
 

@@ -11,7 +11,7 @@ from falkordb.helpers import stringify_param_value
 from redis.exceptions import ResponseError
 
 from heliograph.stores.cypher import CypherDatabase, CypherGraphProjection, Dialect, Statement
-from heliograph.stores.redis.connection import RedisConnection
+from heliograph.stores.redis import RedisConnection
 
 # One pool of connections to FalkorDB, which keeps graphs in a Redis; a workspace has a graph of its own.
 #

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from heliograph.embedding.base import EmbeddingInfo
@@ -30,18 +28,10 @@ def projection_urls(settings: StoreSettings) -> dict[str, str]:
     return {role: url for role, url in urls.items() if url}
 
 
-_BUILT_IN = {
-    "sqlite": ("heliograph.stores.sqlite.store", "SqliteStore"),
-    "postgresql": ("heliograph.stores.postgres.store", "PostgresStore"),
-    "postgres": ("heliograph.stores.postgres.store", "PostgresStore"),
-}
-_RESTORES = {"sqlite": ("heliograph.stores.sqlite.upkeep", "restore_file")}
-_SALVAGES = {"sqlite": ("heliograph.stores.sqlite.upkeep", "salvage_workspace")}
-_WORKSPACES = {
-    "sqlite": "heliograph.stores.sqlite.upkeep",
-    "postgresql": "heliograph.stores.postgres.workspaces",
-    "postgres": "heliograph.stores.postgres.workspaces",
-}
+_SQLITE = ("heliograph.stores.sqlite.store", "SqliteStore", "heliograph.stores.sqlite.upkeep")
+_POSTGRESQL = ("heliograph.stores.postgres.store", "PostgresStore", "heliograph.stores.postgres.workspaces")
+# What may hold the truth, by scheme: module, class, and the module that looks after workspaces without opening them.
+_BUILT_IN = {"sqlite": _SQLITE, "postgresql": _POSTGRESQL, "postgres": _POSTGRESQL}
 _GROUP = "heliograph.stores"
 
 _REDIS = ("redis", "rediss", "unix")
@@ -49,8 +39,8 @@ _POSTGRES = ("postgresql", "postgres")
 _NEO4J = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
 # What may stand beside the store with the truth: role, schemes, module, class.
 _ENGINES = (
-    ("cache", _REDIS, "heliograph.stores.redis.replies", "RedisCacheProjection"),
-    ("graph", _REDIS, "heliograph.stores.redis.graph", "RedisGraphProjection"),
+    ("cache", _REDIS, "heliograph.stores.redis", "RedisCacheProjection"),
+    ("graph", _REDIS, "heliograph.stores.redis", "RedisGraphProjection"),
     ("graph", _POSTGRES, "heliograph.stores.postgres.projections", "PostgresGraphProjection"),
     ("vectors", _POSTGRES, "heliograph.stores.postgres.projections", "PostgresVectorProjection"),
     ("text", _POSTGRES, "heliograph.stores.postgres.projections", "PostgresTextProjection"),
@@ -128,10 +118,10 @@ async def restore_store(settings: StoreSettings, backup: Path) -> None:
     """
     scheme = settings.url.partition(":")[0]
     opener = _find_opener(scheme)
-    if scheme not in _RESTORES:
+    restore = _find_upkeep(settings, "restore_file")
+    if restore is None:
         raise InvalidRequestError(f"the store {scheme!r} brings no backups back, its operators do; got {opener!r}")
-    module, name = _RESTORES[scheme]
-    await asyncio.to_thread(getattr(import_module(module), name), backup, settings.data_dir / settings.workspace)
+    await asyncio.to_thread(restore, backup, settings.data_dir / settings.workspace)
 
 
 async def salvage_store(settings: StoreSettings) -> list[Damage] | None:
@@ -142,8 +132,8 @@ async def salvage_store(settings: StoreSettings) -> list[Damage] | None:
     Raises:
         StoreError: It cannot be saved, or another process has it open.
     """
-    module, name = _SALVAGES.get(settings.url.partition(":")[0], ("", ""))
-    return await asyncio.to_thread(getattr(import_module(module), name), settings) if module else None
+    salvage = _find_upkeep(settings, "salvage_workspace")
+    return await asyncio.to_thread(salvage, settings) if salvage is not None else None
 
 
 async def find_workspaces(settings: StoreSettings) -> list[str]:
@@ -153,7 +143,7 @@ async def find_workspaces(settings: StoreSettings) -> list[str]:
         InvalidRequestError: The back end cannot tell.
         StoreUnavailable: It cannot be read.
     """
-    return await asyncio.to_thread(_workspaces_of(settings).find_workspaces, settings)
+    return await asyncio.to_thread(_workspaces_of(settings, "find_workspaces"), settings)
 
 
 async def has_workspace(settings: StoreSettings) -> bool:
@@ -163,7 +153,7 @@ async def has_workspace(settings: StoreSettings) -> bool:
         InvalidRequestError: The back end cannot tell.
         StoreUnavailable: It cannot be read.
     """
-    return await asyncio.to_thread(_workspaces_of(settings).has_workspace, settings)
+    return await asyncio.to_thread(_workspaces_of(settings, "has_workspace"), settings)
 
 
 async def may_have_waiting(settings: StoreSettings) -> bool:
@@ -173,7 +163,7 @@ async def may_have_waiting(settings: StoreSettings) -> bool:
         InvalidRequestError: The back end cannot tell.
         StoreUnavailable: It cannot be read.
     """
-    return await asyncio.to_thread(_workspaces_of(settings).may_have_waiting, settings)
+    return await asyncio.to_thread(_workspaces_of(settings, "may_have_waiting"), settings)
 
 
 async def drop_workspace(settings: StoreSettings) -> None:
@@ -199,7 +189,7 @@ async def drop_workspace(settings: StoreSettings) -> None:
                 await projection.clear()
             finally:
                 await projection.close()
-    await asyncio.to_thread(_workspaces_of(settings).drop_workspace, settings)
+    await asyncio.to_thread(_workspaces_of(settings, "drop_workspace"), settings)
 
 
 def workspace_identity(settings: StoreSettings) -> object:
@@ -212,11 +202,8 @@ def identifier(settings: StoreSettings) -> tuple[Callable[[StoreSettings], objec
 
     It blocks where that is not 0.
     """
-    module = _WORKSPACES.get(settings.url.partition(":")[0])
-    if module is None:
-        return lambda _: None, 0.0
-    known = import_optional(module, module.split(".")[2])
-    return known.workspace_identity, known.IDENTITY_SECONDS
+    identify = _find_upkeep(settings, "workspace_identity")
+    return (lambda _: None, 0.0) if identify is None else (identify, _find_upkeep(settings, "IDENTITY_SECONDS"))
 
 
 def is_kept_in_folder(settings: StoreSettings) -> bool:
@@ -224,17 +211,24 @@ def is_kept_in_folder(settings: StoreSettings) -> bool:
     return settings.url.partition(":")[0] == "sqlite"
 
 
-def _workspaces_of(settings: StoreSettings) -> ModuleType:
+def _workspaces_of(settings: StoreSettings, name: str) -> Callable[[StoreSettings], Any]:
     scheme = settings.url.partition(":")[0]
     opener = _find_opener(scheme)
-    if scheme not in _WORKSPACES:
+    found = _find_upkeep(settings, name)
+    if found is None:
         raise InvalidRequestError(f"the store {scheme!r} cannot list or remove workspaces; got {opener!r}")
-    return import_module(_WORKSPACES[scheme])
+    return found
+
+
+def _find_upkeep(settings: StoreSettings, name: str) -> Any:
+    """Return what a built-in back end has under this name to look after workspaces; None if it has none."""
+    *_, module = _BUILT_IN.get(settings.url.partition(":")[0], ("",))
+    return getattr(import_optional(module, module.split(".")[2]), name, None) if module else None
 
 
 def _find_opener(scheme: str) -> StoreOpener:
     if scheme in _BUILT_IN:
-        return _load(*_BUILT_IN[scheme])
+        return _load(*_BUILT_IN[scheme][:2])
     for entry in entry_points(group=_GROUP, name=scheme):
         return entry.load()
     known = sorted({*_BUILT_IN, *(entry.name for entry in entry_points(group=_GROUP))})

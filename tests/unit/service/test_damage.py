@@ -17,7 +17,7 @@ from heliograph.errors import HeliographError, StoreUnavailable
 from heliograph.service.access import Ledger, signing_key
 from heliograph.service.jobs.models import JobKind, JobProgress, JobRequest, JobState
 from heliograph.service.jobs.store import JobStore
-from heliograph.stores.wal import transaction
+from heliograph.stores.sql import transaction
 
 READS: tuple[Callable[[JobStore, str], object], ...] = (
     lambda store, id_: store.get(id_),

@@ -12,7 +12,7 @@ from heliograph.models import CHUNK_DETAILS, Chunk
 from heliograph.query.payloads import ChunkDetailsData
 from heliograph.stores.postgres.database import CHUNK_NAMES
 from heliograph.stores.postgres.schema import MIGRATIONS
-from heliograph.stores.rows import CHUNK_COLUMNS, added_column, chunk_values, to_chunk
+from heliograph.stores.sql import CHUNK_COLUMNS, added_column, chunk_values, to_chunk
 from heliograph.stores.sqlite.schema import migrate
 from heliograph.wire.base import ChunkDetails
 

@@ -19,7 +19,7 @@ from heliograph.mcp.tools import GivenDocument, insert, update
 from heliograph.models import DOCUMENT_DETAILS, Document, DocumentStatus, Usage
 from heliograph.stores.postgres.database import DOCUMENT_TYPES
 from heliograph.stores.postgres.schema import MIGRATIONS
-from heliograph.stores.rows import DOCUMENT_COLUMNS, added_column, document_values, from_seconds, to_document
+from heliograph.stores.sql import DOCUMENT_COLUMNS, added_column, document_values, from_seconds, to_document
 from heliograph.stores.sqlite.schema import migrate
 from heliograph.wire.documents import ChangeRequest, DocumentResponse, TextRequest, UpdateRequest
 

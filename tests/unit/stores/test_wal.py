@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from heliograph.stores import wal
+from heliograph.stores import sql
 
 _CONNECTIONS = 8
 _FILES = 20
@@ -20,7 +20,7 @@ def _begin(path: Path, barrier: threading.Barrier) -> None:
     try:
         connection.set_busy_timeout(5_000)
         barrier.wait()
-        wal.use_wal(connection)
+        sql.use_wal(connection)
         connection.execute("CREATE TABLE IF NOT EXISTS words (word TEXT)")
         connection.execute("INSERT INTO words VALUES ('a')")
     finally:
@@ -41,15 +41,15 @@ def test_all_that_begin_a_file_at_once_can_write(tmp_path: Path) -> None:
 
 
 def test_file_that_stays_locked_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wal, "_WAL_TRIES", 2)
-    monkeypatch.setattr(wal, "_WAL_REST_SECONDS", 0.0)
+    monkeypatch.setattr(sql, "_WAL_TRIES", 2)
+    monkeypatch.setattr(sql, "_WAL_REST_SECONDS", 0.0)
     owner = apsw.Connection(str(tmp_path / "a.db"))
     owner.execute("BEGIN EXCLUSIVE")
     other = apsw.Connection(str(tmp_path / "a.db"))
     with pytest.raises(apsw.BusyError):
-        wal.use_wal(other)
+        sql.use_wal(other)
     owner.execute("ROLLBACK")
-    wal.use_wal(other)
+    sql.use_wal(other)
     assert owner.pragma("journal_mode") == "wal"
     owner.close()
     other.close()

@@ -31,7 +31,7 @@ from heliograph.service.jobs.models import (
     PipelineState,
 )
 from heliograph.service.principal import without_folders
-from heliograph.stores.wal import DAMAGE, transaction, use_wal
+from heliograph.stores.sql import DAMAGE, transaction, use_wal
 
 # Which process runs the jobs of a workspace: the one that holds a lock on a file, which dies with its holder.
 

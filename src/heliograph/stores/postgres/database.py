@@ -12,7 +12,7 @@ import os
 import re
 import struct
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -29,7 +29,7 @@ from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from heliograph.errors import SchemaMismatch, SettingsError, StoreAccessDenied, StoreError, StoreUnavailable
 from heliograph.models import RelationMention
-from heliograph.stores.rows import CHUNK_COLUMNS, DOCUMENT_COLUMNS
+from heliograph.stores.sql import CHUNK_COLUMNS, DOCUMENT_COLUMNS
 
 # Values on their way to the server and back: rows as JSON, vectors in pgvector's binary form.
 #
@@ -337,6 +337,14 @@ def upsert(table: str, columns: str, key: str = "id", *, is_versioned: bool = Fa
     changed = [name for name in names if name != key and name not in kept] + ["version"] * is_versioned
     return f"""{query} ON CONFLICT (workspace, {key}) DO UPDATE
       SET {", ".join(f"{name} = excluded.{name}" for name in changed)}"""
+
+
+def deletion(workspace: str, table: str, ids: Iterable[str], column: str = "id") -> Iterator[Statement]:
+    """Yield the statement that removes the rows with these ids from a table, if there are any ids."""
+    if wanted := list(ids):
+        query = f"""DELETE FROM {table}
+          WHERE workspace = %s AND {column} = ANY (ARRAY(SELECT json_array_elements_text(%s)))"""
+        yield Statement(query, (workspace, to_json(wanted)))
 
 
 class Session:

@@ -19,11 +19,12 @@ from heliograph.stores.postgres.database import (
     Session,
     Statement,
     comparison,
+    deletion,
     to_json,
     upsert,
 )
 from heliograph.stores.projection import ProjectionChange
-from heliograph.stores.rows import row_of, to_entity, to_relation
+from heliograph.stores.sql import row_of, to_entity, to_relation
 
 # Writing folded entities and relations to PostgreSQL, and keeping degrees right, within a commit.
 
@@ -131,9 +132,6 @@ SELECT entity.id, entity.name, entity.aliases, degree.degree
 FROM (SELECT id FROM begins UNION SELECT id FROM contains) AS found
 JOIN heliograph_entity AS entity ON entity.workspace = %s AND entity.id = found.id
 JOIN heliograph_degree AS degree ON degree.workspace = %s AND degree.id = found.id"""
-_REMOVE = (
-    "DELETE FROM heliograph_entity_name WHERE workspace = %s AND id = ANY (ARRAY(SELECT json_array_elements_text(%s)))"
-)
 # Most entities keep their names, whatever else is said of them.
 _PUT = """
 WITH new AS MATERIALIZED (SELECT * FROM json_to_recordset(%s) AS new (id text, name text, pieces text)), gone AS (
@@ -161,8 +159,7 @@ class PostgresNameIndex(KeyedNameIndex):
 
 def name_statements(workspace: str, changeset: Changeset) -> Iterator[Statement]:
     """Yield what applies to names what a changeset does to entities."""
-    if changeset.removed_entities:
-        yield Statement(_REMOVE, (workspace, to_json(changeset.removed_entities)))
+    yield from deletion(workspace, "heliograph_entity_name", changeset.removed_entities)
     if changeset.entities:
         named = ((item.id, keys_of((item.name, *item.aliases)) or {""}) for item in changeset.entities)
         rows = [{"id": id_, "name": key, "pieces": terms_of([key])} for id_, keys in named for key in keys]

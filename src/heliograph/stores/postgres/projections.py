@@ -22,6 +22,7 @@ from heliograph.stores.postgres.database import (
     Vectors,
     column_names,
     connect,
+    deletion,
     parse_address,
     to_json,
     translate_errors,
@@ -212,7 +213,6 @@ class PostgresTextProjection(PostgresProjection, PostgresTextStore, TextProjecti
 
 # Vectors in PostgreSQL beside another store: the three tables that LightRAG's users know, searched as at home.
 
-_REMOVE = "DELETE FROM {table} WHERE workspace = %s AND id = ANY (ARRAY(SELECT json_array_elements_text(%s)))"
 _NEW = """JOIN ROWS FROM (json_array_elements_text(%s), unnest(%s::vector[])) AS vectors (id, embedding)
   ON vectors.id = new.id"""
 _OTHER = f"""
@@ -261,8 +261,7 @@ class PostgresVectorProjection(PostgresProjection, PostgresVectorStore, VectorPr
             vectors = change.vectors.get(collection, {})
             there: tuple[Chunk | Entity | Relation, ...] = getattr(change, collection)
             bare = [item.id for item in there if item.id not in vectors]
-            if gone := [*change.removed.get(kind, ()), *bare]:
-                yield Statement(_REMOVE.format(table=VECTOR_TABLES[collection]), (workspace, to_json(gone)))
+            yield from deletion(workspace, VECTOR_TABLES[collection], [*change.removed.get(kind, ()), *bare])
             if put := [item for item in there if item.id in vectors]:
                 batch = VectorBatch(tuple(item.id for item in put), np.stack([vectors[item.id] for item in put]))
                 chunks = tuple(item for item in put if isinstance(item, Chunk))

@@ -6,7 +6,7 @@ A commit writes one statement a table, however many rows.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import starmap
 from typing import Any
@@ -54,11 +54,12 @@ from heliograph.stores.postgres.database import (
     Statement,
     Vectors,
     column_names,
+    deletion,
     to_json,
     to_relation_mention,
     upsert,
 )
-from heliograph.stores.rows import (
+from heliograph.stores.sql import (
     COMPARISONS,
     Condition,
     Dialect,
@@ -461,10 +462,10 @@ _EVIDENCE = {
 def removal_statements(workspace: str, changeset: Changeset) -> Iterator[Statement]:
     """Yield what takes away the truth that a changeset removes; they come first, as it may replace what it removes."""
     for table in ("heliograph_document", "heliograph_document_text"):
-        yield from _deletion(workspace, table, "id", changeset.removed_documents)
-    yield from _deletion(workspace, "lightrag_chunks", "id", changeset.removed_chunks)
+        yield from deletion(workspace, table, changeset.removed_documents)
+    yield from deletion(workspace, "lightrag_chunks", changeset.removed_chunks)
     for table in ("heliograph_extraction", *_SAID_IN_CHUNKS):
-        yield from _deletion(workspace, table, "chunk_id", changeset.removed_chunks)
+        yield from deletion(workspace, table, changeset.removed_chunks, "chunk_id")
 
 
 def record_statements(workspace: str, changeset: Changeset, version: int) -> Iterator[Statement]:
@@ -477,7 +478,7 @@ def record_statements(workspace: str, changeset: Changeset, version: int) -> Ite
         yield Statement(_DOCUMENTS, (workspace, to_json(rows)))
     if changeset.document_texts:
         yield Statement(_DOCUMENT_TEXTS, (workspace, to_json(changeset.document_texts)))
-    yield from _deletion(workspace, "heliograph_document_text", "id", changeset.removed_texts)
+    yield from deletion(workspace, "heliograph_document_text", changeset.removed_texts)
     if changeset.extractions:
         yield from _extraction_statements(workspace, changeset.extractions)
     evidence = (changeset.entity_evidence, changeset.relation_evidence)
@@ -485,7 +486,7 @@ def record_statements(workspace: str, changeset: Changeset, version: int) -> Ite
         names = column_names(columns)
         if rows := [row_of(item, names) for item in items if item.mention_count]:
             yield Statement(upsert(table, columns, is_versioned=True), (workspace, version, to_json(rows)))
-        yield from _deletion(workspace, table, "id", (item.id for item in items if not item.mention_count))
+        yield from deletion(workspace, table, (item.id for item in items if not item.mention_count))
 
 
 def chunk_statements(workspace: str, changeset: Changeset, vector_type: int) -> Iterator[Statement]:
@@ -496,15 +497,6 @@ def chunk_statements(workspace: str, changeset: Changeset, vector_type: int) -> 
         yield Statement(_CHUNKS, (workspace, to_json(map(chunk_row, changeset.chunks)), *vectors))
 
 
-def _deletion(workspace: str, table: str, column: str, ids: Iterable[str]) -> Iterator[Statement]:
-    wanted = list(ids)
-    if wanted:
-        query = (
-            f"DELETE FROM {table} WHERE workspace = %s AND {column} = ANY (ARRAY(SELECT json_array_elements_text(%s)))"
-        )
-        yield Statement(query, (workspace, to_json(wanted)))
-
-
 def chunk_row(item: Chunk) -> dict[str, Any]:
     """Return the columns of a chunk, but its workspace and its vector."""
     return dict(zip(CHUNK_NAMES, chunk_values(item).values(), strict=True))
@@ -512,7 +504,7 @@ def chunk_row(item: Chunk) -> dict[str, Any]:
 
 def _extraction_statements(workspace: str, extractions: Sequence[Extraction]) -> Iterator[Statement]:
     for table in _SAID_IN_CHUNKS:
-        yield from _deletion(workspace, table, "chunk_id", (item.chunk_id for item in extractions))
+        yield from deletion(workspace, table, (item.chunk_id for item in extractions), "chunk_id")
     rows: list[dict[str, Any]] = []
     entities: list[dict[str, Any]] = []
     relations: list[dict[str, Any]] = []

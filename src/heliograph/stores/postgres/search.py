@@ -30,13 +30,14 @@ from heliograph.stores.postgres.database import (
     Vector,
     Vectors,
     comparison,
+    deletion,
     lock_key,
     read_vectors,
     to_json,
     translate_errors,
     try_lock,
 )
-from heliograph.stores.rows import check_embedding
+from heliograph.stores.sql import check_embedding
 
 # Writing vectors to PostgreSQL, within a commit; what is not given beside them is read from the graph just written.
 #
@@ -98,10 +99,8 @@ def vector_statements(workspace: str, changeset: Changeset, vector_type: int) ->
     for collection, gone in changeset.removed.items():
         batch = changeset.vectors.get(collection)
         put = batch.ids if batch else ()
-        if gone and collection is not Collection.CHUNKS:
-            query = f"""DELETE FROM {VECTOR_TABLES[collection]}
-                        WHERE workspace = %s AND id = ANY (ARRAY(SELECT json_array_elements_text(%s)))"""
-            yield Statement(query, (workspace, to_json(gone)))
+        if collection is not Collection.CHUNKS:
+            yield from deletion(workspace, VECTOR_TABLES[collection], gone)
         if changed := {*gone, *put}:
             # What another embedding made of them, if one is on its way in, is out of date.
             yield Statement(_FORGET_NEXT, (workspace, collection.value, to_json(changed)))

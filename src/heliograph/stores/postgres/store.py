@@ -86,7 +86,7 @@ from heliograph.stores.postgres.search import (
 )
 from heliograph.stores.postgres.view import PostgresReader, PostgresScope
 from heliograph.stores.registry import projection_urls
-from heliograph.stores.rows import check_embedding
+from heliograph.stores.sql import check_embedding
 from heliograph.stores.view import FilteredView, ScopeMemory
 
 # The outbox: one row per thing that changed, under the version of its last change.

@@ -27,9 +27,9 @@ from heliograph.calls.tasks import run_at_once
 from heliograph.errors import HeliographError, SchemaMismatch, StoreDamaged, StoreError, StoreUnavailable
 from heliograph.ids import is_storable
 from heliograph.stores.changeset import OutboxKind
+from heliograph.stores.sql import transaction, use_wal
 from heliograph.stores.sqlite.page_checks import RESERVED_BYTES, VFS, has_checksums, is_broken_page, protect, register
 from heliograph.stores.sqlite.schema import LATEST_VERSION, has_tables, migrate
-from heliograph.stores.wal import transaction, use_wal
 
 # Advisory file locks between processes; the operating system drops them when their holder dies.
 

@@ -13,7 +13,7 @@ from heliograph.models import Entity, Relation
 from heliograph.stores.base import GraphStore, IncidentRelation
 from heliograph.stores.changeset import Changeset
 from heliograph.stores.graph import LAST_CHARACTER, MOST_CANDIDATES, KeyedNameIndex, keys_of, pieces_within, terms_of
-from heliograph.stores.rows import join_lines, to_entity, to_relation
+from heliograph.stores.sql import join_lines, to_entity, to_relation
 from heliograph.stores.sqlite.database import Database, IdMemory, KnownIds, Row, array, fetch
 
 # Names of entities in the embedded store: a B-tree of their keys for beginnings, pieces of them for the rest.

@@ -42,7 +42,7 @@ from heliograph.stores.base import (
     RecordsStore,
 )
 from heliograph.stores.changeset import Changeset
-from heliograph.stores.rows import (
+from heliograph.stores.sql import (
     CHUNK_COLUMNS,
     COMPARISONS,
     DOCUMENT_COLUMNS,

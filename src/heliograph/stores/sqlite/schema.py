@@ -15,7 +15,7 @@ import apsw
 from heliograph.errors import SchemaMismatch
 from heliograph.ids import relation_id
 from heliograph.stores.graph import name_keys_json, name_terms
-from heliograph.stores.wal import transaction
+from heliograph.stores.sql import transaction
 
 APPLICATION_ID = 0x48454C49  # "HELI"
 

@@ -29,7 +29,7 @@ from heliograph.stores.base import Hit, TextStore, VectorStore
 from heliograph.stores.bm25 import PostingIndex
 from heliograph.stores.candidates import CandidateIndex, Candidates, count_candidates, count_first, late_candidates
 from heliograph.stores.changeset import Changeset, Collection
-from heliograph.stores.rows import check_embedding
+from heliograph.stores.sql import check_embedding
 from heliograph.stores.sqlite.database import (
     Database,
     IdMemory,

@@ -37,7 +37,7 @@ from heliograph.stores.base import (
 )
 from heliograph.stores.changeset import Changeset, Collection, Outbox, OutboxEntry, OutboxKind, VectorBatch, changed_ids
 from heliograph.stores.graph import GraphStore
-from heliograph.stores.rows import check_embedding
+from heliograph.stores.sql import check_embedding
 from heliograph.stores.sqlite.database import (
     FILE_NAME,
     PRESENT,

@@ -24,7 +24,7 @@ from heliograph.models import WAITING_STATUSES, DocumentStatus, EntityMention, R
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import Damage, Inspection, ScanKind
 from heliograph.stores.changeset import Collection, digest_terms
-from heliograph.stores.rows import CHUNK_LISTS, DOCUMENT_LISTS
+from heliograph.stores.sql import CHUNK_LISTS, DOCUMENT_LISTS
 from heliograph.stores.sqlite.database import (
     FILE_NAME,
     LOST_COMMITS,
@@ -751,12 +751,11 @@ class _Copy:
                    LEFT JOIN document_text USING (key) WHERE document.key = ?"""
         for key in sorted(self._doubtful["document_text"]):
             for id_, hash_, text in fetch(self._target, query, (key,)):
-                if text is None or content_hash(str(text)) != hash_:
+                found = "" if text is None else content_hash(str(text))
+                if text is None or found != hash_:
                     # Else the right text would be taken for what is there already.
-                    found = "" if text is None else content_hash(str(text))
                     self._target.execute("UPDATE document SET content_hash = ? WHERE key = ?", (found, key))
-                    self._mark(key, "its text was damaged; index it again")
-                    yield Damage("its text was damaged; index it again", id_)
+                    yield self._mark(key, id_, "its text was damaged; index it again")
 
     def _doubt_documents(self) -> Iterable[Damage]:
         for key in sorted(self._doubtful["document"]):
@@ -767,8 +766,8 @@ class _Copy:
                             created_at = CAST(created_at AS REAL), updated_at = CAST(updated_at AS REAL)
                             WHERE key = ?"""
                 self._target.execute(fixed, (key,))
-                self._mark(key, "its source, title and metadata were damaged; compare them, and index it again")
-                yield Damage("its source, title and metadata were damaged; compare them, and index it again", id_)
+                message = "its source, title and metadata were damaged; compare them, and index it again"
+                yield self._mark(key, id_, message)
             elif str(id_).startswith("doc-"):
                 yield Damage("its row was lost to damage; index it again", id_)
 
@@ -782,8 +781,7 @@ class _Copy:
             for document, id_ in fetch(self._target, owner, (key,)):
                 if document not in seen:
                     seen.add(document)
-                    self._mark(document, "its chunks were damaged; index it again")
-                    yield Damage("its chunks were damaged; index it again", id_)
+                    yield self._mark(document, id_, "its chunks were damaged; index it again")
         for name in ("curation", "curation_subject", "name_rules"):
             if self._doubtful[name]:
                 yield Damage(f"{len(self._doubtful[name])} rows of {name}, what people corrected by hand, were damaged")
@@ -800,24 +798,23 @@ class _Copy:
                 here = set(fetch(target, left, (array(wanted),)))
                 listed = (row for row in _rows_of(self._comparing, query) if row[0] in wanted)
                 self._unread_chunks.update(row[1] for row in listed if row not in here)
-        keys = [
-            key for key in sorted(self._unread_chunks) if fetch(target, "SELECT 1 FROM chunk WHERE key = ?", (key,))
-        ]
+        query = """SELECT chunk.key, document.key, identity.id FROM carray(?) AS wanted
+                   CROSS JOIN chunk ON chunk.key = wanted.value LEFT JOIN document ON document.key = chunk.document_key
+                   LEFT JOIN identity ON identity.key = document.key"""
+        rows = fetch(target, query, (array(sorted(self._unread_chunks)),)) if self._unread_chunks else []
         for name in _READINGS:
-            target.executemany(f"DELETE FROM {name} WHERE chunk_key = ?", singles(keys))
-        documents: dict[int, str] = {}
-        for key in keys:
-            query = """SELECT document.key, identity.id FROM chunk JOIN document ON document.key = chunk.document_key
-                       JOIN identity ON identity.key = document.key WHERE chunk.key = ?"""
-            documents.update(fetch(target, query, (key,)))
+            target.executemany(f"DELETE FROM {name} WHERE chunk_key = ?", singles(key for key, _, _ in rows))
+        documents: dict[int, str] = {key: id_ for _, key, id_ in rows if id_ is not None}
         for key, id_ in documents.items():
             query = "UPDATE document SET status = ? WHERE key = ? AND status = ?"
             target.execute(query, (DocumentStatus.PARTIAL.value, key, DocumentStatus.PROCESSED.value))
             yield Damage("what was read in some of its chunks was damaged; run 'heliograph retry'", id_)
 
-    def _mark(self, key: int, message: str) -> None:
+    def _mark(self, key: int, id_: str, message: str) -> Damage:
+        """Mark a document as failed; return the damage."""
         query = "UPDATE document SET status = ?, error = ? WHERE key = ?"
         self._target.execute(query, (DocumentStatus.FAILED.value, message, key))
+        return Damage(message, id_)
 
 
 def _rows_of(connection: apsw.Connection, query: str, values: Sequence[int] = ()) -> list[Row]:

@@ -20,9 +20,7 @@ from heliograph.settings import StoreSettings
 from heliograph.stores.base import Store
 from heliograph.stores.changeset import Changeset, OutboxKind
 from heliograph.stores.composed import ComposedStore
-from heliograph.stores.redis.connection import CURSOR, RedisConnection
-from heliograph.stores.redis.graph import RedisGraphProjection
-from heliograph.stores.redis.replies import RedisCacheProjection
+from heliograph.stores.redis import CURSOR, RedisCacheProjection, RedisConnection, RedisGraphProjection
 from heliograph.stores.registry import open_projection, open_store
 from heliograph.testing.examples import DIMENSION, example_changeset
 from tests.servers.redis import RedisServer

@@ -157,7 +157,7 @@ async def scope_of(store: SqliteStore, filter_: Filter, memory: ScopeMemory[Sqli
             "counts": [len(places) for places in touching] == scope.degrees.tolist(),
         }
 
-    reader = SqliteReader(store._database, store._ids, store._accelerators, store._texts, memory, filter_, FOLD)
+    reader = SqliteReader(*store._read_in_views, memory, filter_, FOLD)
     return await reader.read(look)
 
 

@@ -1,4 +1,4 @@
-"""What stores on SQL have in common: rows as records, and filters and listings as conditions.
+"""What is common to SQL: rows as records, filters and listings as conditions; and to all files of SQLite: transactions.
 
 Columns stand in the same order on SQLite and on PostgreSQL. Names, keywords and ids never hold a line break, so lists
 of them are lines: splitting is several times cheaper than parsing JSON. The meaning of a filter is that of
@@ -8,12 +8,16 @@ of them are lines: splitting is several times cheaper than parsing JSON. The mea
 from __future__ import annotations
 
 import json
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, ClassVar, Final, get_type_hints
+
+import apsw
 
 from heliograph.errors import SchemaMismatch
 from heliograph.filters import (
@@ -48,6 +52,50 @@ from heliograph.models import (
 )
 from heliograph.stores.base import DocumentQuery
 from heliograph.stores.graph import end_of_prefix
+
+# Files of SQLite: a write-ahead log, transactions, and what damage looks like.
+
+_WAL_TRIES = 100
+_WAL_REST_SECONDS = 0.05
+
+# What reading a damaged file of small records comes to: pages or tables that are none, or values that cannot be.
+DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, ValueError, TypeError, LookupError, ArithmeticError)
+
+
+def use_wal(connection: apsw.Connection) -> None:
+    """Switch a file to a write-ahead log; processes that begin a new one at once refuse each other without waiting.
+
+    Raises:
+        apsw.BusyError: Another process has kept it for five seconds.
+    """
+    for tries_left in reversed(range(_WAL_TRIES)):
+        try:
+            if connection.pragma("journal_mode") != "wal":
+                connection.pragma("journal_mode", "wal")
+        except apsw.BusyError:
+            if not tries_left:
+                raise
+            time.sleep(_WAL_REST_SECONDS)
+        else:
+            return
+
+
+@contextmanager
+def transaction(connection: apsw.Connection, begin: str = "BEGIN IMMEDIATE") -> Generator[None]:
+    """Commit what the block does, or none of it; what the block or the commit raises comes out as it is."""
+    connection.execute(begin)
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # A full disk or an I/O error has rolled back already; a second failure must not hide the first.
+        if connection.in_transaction:
+            with suppress(apsw.Error):
+                connection.execute("ROLLBACK")
+        raise
+
+
+# Records as rows, and back.
 
 Row = Sequence[Any]
 # Made once: `json.dumps` with arguments of its own makes an encoder for every call.

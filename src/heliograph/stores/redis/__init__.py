@@ -1,1 +1,0 @@
-"""Redis beside the home store: the graph with an index of documents, or replies of models."""
