@@ -14,10 +14,9 @@ from math import isfinite
 from heliograph.documents.markdown import clean_text
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
 from heliograph.ids import curation_id, relation_id, succeeding_entity_id
-from heliograph.ingest.changes import CurationChange
 from heliograph.ingest.commit import Committer
 from heliograph.ingest.reading import UNKNOWN_TYPE
-from heliograph.ingest.resolution import RuleLoader, entity_overrides
+from heliograph.ingest.resolution import CurationChange, RuleLoader, entity_overrides
 from heliograph.models import Curation, CurationKind, Entity, utc_now
 from heliograph.stores.base import Store
 from heliograph.text.names import clean_name, entity_key, name_to_entity_id

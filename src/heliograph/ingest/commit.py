@@ -1,15 +1,18 @@
 """Commits changes optimistically: draft outside any lock, apply, and draft again if something had changed.
 
 A change comes in; its mentions are resolved, entities and relations merged, descriptions summarised, texts embedded in
-one call, and a `Changeset` with expected versions goes to `Store.apply`. Documents that become ready while a commit is
-under way are committed together by the next one; a joint commit that fails is taken apart.
+one call, and a `Changeset` goes to `Store.apply`. It names every version that it was computed from, so that it is
+refused when something has changed in between; then a second draft reads, folds and pays for only that. What folds to
+the same as is stored is not written again.
+
+Documents that become ready while a commit is under way are committed together by the next one; a joint commit that
+fails is taken apart.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
@@ -22,38 +25,32 @@ from numpy.typing import NDArray
 from heliograph.calls.tasks import gather_or_cancel
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import BadModelReply, ConflictError, StaleChangesetError, StoreError
-from heliograph.ingest.changes import Change, CurationChange, DocumentChange, DraftMemo, Resolver, changeset
 from heliograph.ingest.merging import (
     NO_ENTITY_OVERRIDES,
     NO_RELATION_OVERRIDES,
+    Folded,
     Folder,
     IndexEntry,
     TouchedEntity,
     TouchedRelation,
     make_vectors,
 )
-from heliograph.ingest.reading import mention_delta
-from heliograph.ingest.resolution import Resolution, entity_overrides, relation_overrides
-from heliograph.ingest.summary import DescriptionSummarizer, Summary, join_fragments
-from heliograph.models import (
-    FIELD_SEPARATOR,
-    Document,
-    DocumentStatus,
-    Entity,
-    EntityEvidence,
-    Relation,
-    RelationEvidence,
-    Usage,
+from heliograph.ingest.reading import DocumentChange, MentionDelta, mention_delta
+from heliograph.ingest.resolution import (
+    Change,
+    CurationChange,
+    Resolution,
+    Resolver,
+    entity_overrides,
+    relation_overrides,
 )
+from heliograph.ingest.summary import DescriptionSummarizer, Summary
+from heliograph.models import Entity, EntityEvidence, Relation, RelationEvidence, Usage
 from heliograph.observing import stage
 from heliograph.stores.base import RecordsStore, Store
 from heliograph.stores.changeset import Changeset, Collection, VectorBatch
 from heliograph.stores.graph import GraphStore
 from heliograph.text.names import end_ids
-
-# A changeset names every version it was computed from, so that `Store.apply` refuses it when something has changed in
-# between; then a second draft reads, folds and pays for only that. What folds to the same as is stored is not written
-# again.
 
 T = TypeVar("T")
 
@@ -64,53 +61,114 @@ KeptVectors = Mapping[Collection, Mapping[str, NDArray[np.float32]]]
 _THREAD_FROM = 100
 # What two joint commits embed, about; 6 MB of the offline embedding's.
 _REMEMBERED_VECTORS = 4_000
+_MAX_TRIES = 6
+
+
+@dataclass(slots=True)
+class Draft:
+    """A change while its changeset is computed. A second draft takes over what the first has read and paid for.
+
+    Attributes:
+        change: The change.
+        resolution: The same, its mentions counting for what the rules lead to; None before the first draft.
+        delta: Mentions that go and come.
+        entities: Entities that it touches, as they were when last read.
+        relations: Relations likewise.
+        folded_entities: What their folds change.
+        folded_relations: Likewise.
+        descriptions: Summaries per label and fragments.
+        vectors: Vector per embedded text.
+        reply_keys: Keys of the kept replies behind the descriptions.
+        usage: Tokens that chat models spent on summaries.
+    """
+
+    change: Change
+    resolution: Resolution | None = None
+    delta: MentionDelta = field(default_factory=MentionDelta)
+    entities: dict[str, TouchedEntity] = field(default_factory=dict[str, TouchedEntity])
+    relations: dict[str, TouchedRelation] = field(default_factory=dict[str, TouchedRelation])
+    folded_entities: dict[str, Folded[Entity]] = field(default_factory=dict[str, Folded[Entity]])
+    folded_relations: dict[str, Folded[Relation]] = field(default_factory=dict[str, Folded[Relation]])
+    descriptions: dict[tuple[str, tuple[str, ...]], str] = field(default_factory=dict[tuple[str, tuple[str, ...]], str])
+    vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict[str, NDArray[np.float32]])
+    reply_keys: set[str] = field(default_factory=set[str])
+    usage: Usage = field(default_factory=Usage)
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
-    """A changeset and how it changes the size of the graph."""
+class Commit:
+    """What a commit did.
 
-    changeset: Changeset
+    Attributes:
+        added_entities: How many more entities there are.
+        added_relations: How many more relations there are.
+        usage: Tokens that chat models spent on descriptions.
+    """
+
     added_entities: int
     added_relations: int
+    usage: Usage
 
 
-class Drafter:
-    """Computes changesets; what it remembers between drafts of a change is in the change's memo.
+class Committer:
+    """Applies the changes of one pipeline to one store.
 
-    Of other changes it remembers the last vectors, since a joint commit that is taken apart asks for them again.
+    Of earlier changes it remembers the last vectors, since a joint commit that is taken apart asks for them again.
+
+    Args:
+        store: The workspace.
+        embedding: Embeds chunks, entities and relations.
+        summarizer: Makes descriptions of many fragments.
+        folder: Folds.
     """
 
     def __init__(
-        self,
-        store: Store,
-        embedding: EmbeddingModel,
-        summarizer: DescriptionSummarizer,
-        folder: Folder,
-        max_description_tokens: int,
+        self, store: Store, embedding: EmbeddingModel, summarizer: DescriptionSummarizer, folder: Folder
     ) -> None:
-        """Keep the parts.
-
-        Args:
-            store: Read only.
-            embedding: Embeds chunks, entities and relations.
-            summarizer: Makes descriptions of many fragments.
-            folder: Folds.
-            max_description_tokens: o200k_base tokens of a description that is joined, not summarised.
-        """
+        self.embedding = embedding
         self._store = store
-        self._resolver = Resolver(store)
-        self._embedding = embedding
         self._summarizer = summarizer
         self._folder = folder
-        self._max_description_tokens = max_description_tokens
         self._last_vectors: dict[str, NDArray[np.float32]] = {}
         self._kept: KeptVectors = {}
+        self._applying = asyncio.Lock()
 
-    @property
-    def embedding(self) -> EmbeddingModel:
-        """What embeds."""
-        return self._embedding
+    async def commit(self, change: Change) -> Commit:
+        """Draft a change and apply it in one transaction.
+
+        Raises:
+            ConflictError: The document itself was changed or deleted meanwhile, somebody else curated the same
+                entities, or other processes kept changing what it touches; nothing was applied.
+            ModelError: A model failed; nothing was applied.
+            StoreError: The store failed; nothing was applied.
+        """
+        draft = Draft(change, vectors=dict(change.vectors))
+        try:
+            return await self._try(draft, self._applying)
+        except StaleChangesetError:
+            pass
+        async with self._applying:
+            for _ in range(_MAX_TRIES):
+                if isinstance(change, DocumentChange):
+                    await self._check_basis(change)
+                try:
+                    return await self._try(draft, nullcontext())
+                except StaleChangesetError:
+                    continue
+        what = (
+            f"{change.curations[0].kind.value} of {change.curations[0].names!r}"
+            if isinstance(change, CurationChange)
+            else f"the document {change.basis.id!r}"
+        )
+        raise ConflictError(
+            f"{what} could not be committed: other processes changed the same entities {_MAX_TRIES} times in a row; "
+            "try again when they have finished (documents: run resume)"
+        )
+
+    async def apply(self, changeset: Changeset) -> int:
+        """Apply a changeset that needs no draft; return the new data version."""
+        async with self._applying:
+            return await self._apply(changeset)
 
     @contextmanager
     def keeping(self, vectors: KeptVectors) -> Generator[None]:
@@ -121,19 +179,60 @@ class Drafter:
         finally:
             self._kept = {}
 
-    async def draft(self, change: Change, memo: DraftMemo) -> Draft:
+    async def with_vectors(self, change: DocumentChange) -> DocumentChange:
+        """Return a change with vectors of all its passages.
+
+        Raises:
+            ModelError: The model failed.
+        """
+        vectors = dict(change.vectors)
+        await self._embed(change.passages.values(), vectors)
+        return replace(change, vectors=vectors)
+
+    async def _try(self, draft: Draft, applying: AbstractAsyncContextManager[None]) -> Commit:
+        changeset, change = await self._draft(draft), draft.change
+        # A removal does not hold the lock of ingests. Evidence was read before this check, so that a commit of the
+        # same document is seen either here or by the versions.
+        if isinstance(change, DocumentChange) and change.is_removal:
+            await self._check_basis(change)
+        async with applying:
+            with stage("ingest.commit"):
+                await self._apply(changeset)
+        entities, relations = (
+            sum(item.growth for item in touched.values()) for touched in (draft.entities, draft.relations)
+        )
+        return Commit(entities, relations, draft.usage)
+
+    async def _check_basis(self, change: DocumentChange) -> None:
+        basis = change.basis
+        stored = await self._store.records.get_documents([basis.id])
+        expected = () if change.is_new else (basis,)
+        states, known = ([(it.content_hash, it.status, it.chunk_count) for it in side] for side in (stored, expected))
+        if states != known:
+            raise ConflictError(
+                f"the document {basis.id!r} was {'changed' if stored else 'deleted'} by another process while it was "
+                "being worked on; what that process did stands"
+            )
+
+    async def _apply(self, changeset: Changeset) -> int:
+        """Apply to the end even if cancelled, so that no commit is under way when the cancellation returns."""
+        applying = asyncio.ensure_future(self._store.apply(changeset))
+        try:
+            return await asyncio.shield(applying)
+        except asyncio.CancelledError:
+            await asyncio.gather(applying, return_exceptions=True)
+            raise
+
+    async def _draft(self, draft: Draft) -> Changeset:
         """Compute the changeset of a change from the current state of the store.
 
         Raises:
-            ConflictError: Somebody else curated the same entities since the change was checked against them.
-            ModelError: A model failed.
             StaleChangesetError: What was read is of different moments; draft again.
-            StoreError: Something could not be read.
         """
-        resolution = await self._resolve(change, memo)
-        entity_ids, relation_ids = await self._find_stale(memo, resolution)
+        resolution = await self._resolve(draft)
+        entity_ids, relation_ids = await self._find_stale(draft, resolution)
         try:
-            await self._touch(memo, resolution, entity_ids, relation_ids)
+            await self._touch(draft, resolution, entity_ids, relation_ids)
         except StaleChangesetError:
             raise
         except StoreError as error:
@@ -142,28 +241,16 @@ class Drafter:
                 message = "what a name counts for has changed since it was read; draft again"
                 raise StaleChangesetError(message) from error
             raise
-        await self._summarize(memo, [*entity_ids, *relation_ids], change)
-        size = len(entity_ids) + len(relation_ids)
-        await _compute(lambda: self._fold(memo, entity_ids, relation_ids, change.passages.keys()), size)
-        vectors = await self._make_vectors(change.passages, memo)
-        return Draft(changeset(change, memo, vectors), _growth(memo.entities), _growth(memo.relations))
+        await self._summarize(draft, [*entity_ids, *relation_ids])
+        await _compute(lambda: self._fold(draft, entity_ids, relation_ids), len(entity_ids) + len(relation_ids))
+        return changeset(draft, resolution, await self._make_vectors(draft))
 
-    async def with_vectors(self, change: DocumentChange) -> DocumentChange:
-        """Return a change with vectors of all its passages.
-
-        Raises:
-            ModelError: The model failed.
-        """
-        memo = DraftMemo(vectors=dict(change.vectors))
-        await self._embed(change.passages.values(), memo)
-        return replace(change, vectors=memo.vectors)
-
-    async def _resolve(self, change: Change, memo: DraftMemo) -> Resolution:
+    async def _resolve(self, draft: Draft) -> Resolution:
         """Resolve the change, unless that was done and no rule plays a part in it."""
-        known = memo.resolution
+        known, change = draft.resolution, draft.change
         if known is not None and not len(known.book) and not await self._is_outdated(known):
             return known
-        resolution = await self._resolver.resolve(change)
+        resolution = await Resolver(self._store, change).resolve()
         if isinstance(change, CurationChange):
             versions = resolution.versions
             for item in change.curations:
@@ -174,7 +261,11 @@ class Drafter:
                         )
         size = sum(len(item.entities) for item in (*resolution.replaced, *resolution.extractions))
         replaced, extractions, renewed = resolution.replaced, resolution.extractions, change.passages.keys()
-        memo.begin(resolution, await _compute(lambda: mention_delta(replaced, extractions, renewed), size))
+        draft.resolution = resolution
+        draft.delta = await _compute(lambda: mention_delta(replaced, extractions, renewed), size)
+        # Names may count for others than before, but summaries and vectors are paid for.
+        for known in (draft.entities, draft.relations, draft.folded_entities, draft.folded_relations):
+            known.clear()
         return resolution
 
     async def _is_outdated(self, resolution: Resolution) -> bool:
@@ -190,27 +281,27 @@ class Drafter:
         versions = {item.id: item.version for item in evidence}
         return any(versions.get(id_, 0) != version for id_, version in resolution.watched.items())
 
-    async def _find_stale(self, memo: DraftMemo, resolution: Resolution) -> tuple[list[str], list[str]]:
+    async def _find_stale(self, draft: Draft, resolution: Resolution) -> tuple[list[str], list[str]]:
         """Return the ids that must be read: all at first, then those whose version is no longer what it was."""
-        entity_ids = list(dict.fromkeys((*memo.delta.entity_ids, *sorted(resolution.entities))))
-        relation_ids = list(dict.fromkeys((*memo.delta.relation_ids, *sorted(resolution.relations))))
-        if not memo.entities and not memo.relations:
+        entity_ids = list(dict.fromkeys((*draft.delta.entity_ids, *sorted(resolution.entities))))
+        relation_ids = list(dict.fromkeys((*draft.delta.relation_ids, *sorted(resolution.relations))))
+        if not draft.entities and not draft.relations:
             return entity_ids, relation_ids
         entities, relations = await self._store.records.get_evidence(entity_ids, relation_ids, 0)
         versions = {item.id: item.version for item in (*entities, *relations)}
         return (
-            [id_ for id_ in entity_ids if memo.entities[id_].evidence.version != versions.get(id_, 0)],
-            [id_ for id_ in relation_ids if memo.relations[id_].evidence.version != versions.get(id_, 0)],
+            [id_ for id_ in entity_ids if draft.entities[id_].evidence.version != versions.get(id_, 0)],
+            [id_ for id_ in relation_ids if draft.relations[id_].evidence.version != versions.get(id_, 0)],
         )
 
     async def _touch(
-        self, memo: DraftMemo, resolution: Resolution, entity_ids: Sequence[str], relation_ids: Sequence[str]
+        self, draft: Draft, resolution: Resolution, entity_ids: Sequence[str], relation_ids: Sequence[str]
     ) -> None:
         if not entity_ids and not relation_ids:
             return
         is_curated = any(rules.curations for rules in resolution.book)
-        leading = self._folder.limits.leading + memo.delta.most_removed
-        delta, folder = memo.delta, self._folder
+        leading = self._folder.limits.leading + draft.delta.most_removed
+        delta, folder = draft.delta, self._folder
 
         async def read(
             records: RecordsStore, graph: GraphStore
@@ -228,7 +319,7 @@ class Drafter:
             counted, entities = {item.id: item for item in of_entities}, {item.id: item for item in folds}
             for id_ in entity_ids:
                 change = delta.removed_entities.get(id_, []), delta.added_entities.get(id_, [])
-                memo.entities[id_] = folder.touch_entity(
+                draft.entities[id_] = folder.touch_entity(
                     *(id_, change, counted.get(id_), entities.get(id_)),
                     entity_overrides(resolution.book, id_) if is_curated else NO_ENTITY_OVERRIDES,
                     is_reshaped=id_ in resolution.entities,
@@ -237,7 +328,7 @@ class Drafter:
             for id_ in relation_ids:
                 change = delta.removed_relations.get(id_, []), delta.added_relations.get(id_, [])
                 ends = resolution.relations.get(id_)
-                memo.relations[id_] = folder.touch_relation(
+                draft.relations[id_] = folder.touch_relation(
                     *(id_, change, related.get(id_), relations.get(id_)),
                     relation_overrides(resolution.book, *(ends or end_ids((*change[0], *change[1])[0])))
                     if is_curated
@@ -248,25 +339,28 @@ class Drafter:
 
         await _compute(touch, len(entity_ids) + len(relation_ids))
 
-    async def _summarize(self, memo: DraftMemo, ids: Sequence[str], change: Change) -> None:
+    async def _summarize(self, draft: Draft, ids: Sequence[str]) -> None:
         """Ask the chat model for the descriptions that need it and are not known yet."""
-        may_call = change.may_call_chat and not change.is_removal
+        may_call = draft.change.may_call_chat and not draft.change.is_removal
         wanted: dict[tuple[str, tuple[str, ...]], TouchedEntity | TouchedRelation] = {}
         for id_ in ids:
-            item = memo.entities.get(id_) or memo.relations[id_]
-            key = (item.label, item.fragments)
+            item = draft.entities.get(id_) or draft.relations[id_]
             is_wanted = item.description is None and self._summarizer.is_needed(item.fragments)
             if may_call and self._summarizer.is_stand_in(item.description, item.fragments):
                 # A deletion left it, and called no model.
                 is_wanted = True
-                memo.forget_description(id_)
-            if is_wanted and key not in memo.descriptions:
+                if id_ in draft.entities:
+                    draft.entities[id_] = replace(draft.entities[id_], description=None)
+                else:
+                    draft.relations[id_] = replace(draft.relations[id_], description=None)
+            key = (item.label, item.fragments)
+            if is_wanted and key not in draft.descriptions:
                 wanted[key] = item
-        summaries = await gather_or_cancel(self._summary(item, change, may_call) for item in wanted.values())
+        summaries = await gather_or_cancel(self._summary(item, draft.change, may_call) for item in wanted.values())
         for key, summary in zip(wanted, summaries, strict=True):
-            memo.descriptions[key] = summary.text
-            memo.usage += summary.usage
-            memo.reply_keys.update(summary.reply_keys)
+            draft.descriptions[key] = summary.text
+            draft.usage += summary.usage
+            draft.reply_keys.update(summary.reply_keys)
 
     async def _summary(self, item: TouchedEntity | TouchedRelation, change: Change, may_call: bool) -> Summary:
         id_ = item.evidence.id
@@ -275,60 +369,58 @@ class Drafter:
         if kept := await self._summarizer.recall(item.label, item.fragments, id_):
             return kept
         if not change.is_removal:
-            return Summary(self._join(item.fragments))
+            return Summary(self._summarizer.join(item.fragments))
         return self._summarizer.stand_in(item.fragments, item.stored.description if item.stored else "")
 
-    def _fold(
-        self, memo: DraftMemo, entity_ids: Sequence[str], relation_ids: Sequence[str], renewed: AbstractSet[str]
-    ) -> None:
-        fold_entity, fold_relation = self._folder.fold_entity, self._folder.fold_relation
+    def _fold(self, draft: Draft, entity_ids: Sequence[str], relation_ids: Sequence[str]) -> None:
+        renewed = draft.change.passages.keys()
         for id_ in entity_ids:
-            entity = memo.entities[id_]
-            memo.folded_entities[id_] = fold_entity(entity, self._description(memo, entity), renewed)
+            entity = draft.entities[id_]
+            draft.folded_entities[id_] = self._folder.fold_entity(entity, self._description(draft, entity), renewed)
         for id_ in relation_ids:
-            relation = memo.relations[id_]
-            memo.folded_relations[id_] = fold_relation(relation, self._description(memo, relation), renewed)
+            relation = draft.relations[id_]
+            described = self._description(draft, relation)
+            draft.folded_relations[id_] = self._folder.fold_relation(relation, described, renewed)
 
-    def _description(self, memo: DraftMemo, item: TouchedEntity | TouchedRelation) -> str:
+    def _description(self, draft: Draft, item: TouchedEntity | TouchedRelation) -> str:
         if item.description is not None:
             return item.description
-        summary = memo.descriptions.get((item.label, item.fragments))
-        return self._join(item.fragments) if summary is None else summary
+        summary = draft.descriptions.get((item.label, item.fragments))
+        return self._summarizer.join(item.fragments) if summary is None else summary
 
-    def _join(self, found: Sequence[str]) -> str:
-        joined, limit = FIELD_SEPARATOR.join(found), self._max_description_tokens
-        # No text has more tokens than bytes: most need not be counted.
-        is_short = len(joined) <= limit and len(joined.encode("utf-8", "replace")) <= limit
-        return joined if is_short else join_fragments(found, limit)
-
-    async def _make_vectors(self, passages: Mapping[str, str], memo: DraftMemo) -> dict[Collection, VectorBatch]:
-        """Make the vectors of new chunks, and of what a change touches."""
-        entries = {Collection.CHUNKS: {id_: IndexEntry.of(text) for id_, text in passages.items()}, **memo.entries()}
+    async def _make_vectors(self, draft: Draft) -> dict[Collection, VectorBatch]:
+        """Make the vectors of new chunks, and of what the change touches."""
+        passages, vectors = draft.change.passages, draft.vectors
+        folded = {Collection.ENTITIES: draft.folded_entities, Collection.RELATIONS: draft.folded_relations}
+        entries = {Collection.CHUNKS: {id_: IndexEntry.of(text) for id_, text in passages.items()}} | {
+            collection: {id_: item.entry for id_, item in part.items() if item.entry is not None}
+            for collection, part in folded.items()
+        }
         for collection, part in entries.items():
             if kept := self._kept.get(collection):
                 part |= {id_: IndexEntry.of(item.text) for id_, item in part.items() if id_ in kept}
-                memo.vectors.update({item.text: kept[id_] for id_, item in part.items() if id_ in kept})
+                vectors.update({item.text: kept[id_] for id_, item in part.items() if id_ in kept})
         every = [item for part in entries.values() for item in part.values()]
-        await self._embed((text for item in every for text in item.embedded), memo)
-        chunks = {id_: memo.vectors[text] for id_, text in passages.items()}
+        await self._embed((text for item in every for text in item.embedded), vectors)
+        chunks = {id_: vectors[text] for id_, text in passages.items()}
         missing = {id_: None for item in every for id_ in item.chunk_ids if id_ not in chunks}
         if missing:
             chunks |= await self._store.vectors.get_vectors(Collection.CHUNKS, list(missing))
-        return {item: make_vectors(part, memo.vectors, chunks) for item, part in entries.items() if part}
+        return {item: make_vectors(part, vectors, chunks) for item, part in entries.items() if part}
 
-    async def _embed(self, texts: Iterable[str], memo: DraftMemo) -> None:
-        """Embed all texts in one call, but those that are known."""
-        wanted = {text: None for text in texts if text not in memo.vectors}
-        memo.vectors.update({text: self._last_vectors[text] for text in wanted if text in self._last_vectors})
-        unknown = [text for text in wanted if text not in memo.vectors]
+    async def _embed(self, texts: Iterable[str], vectors: dict[str, NDArray[np.float32]]) -> None:
+        """Add the vectors of all texts; those that are not known are embedded in one call."""
+        wanted = {text: None for text in texts if text not in vectors}
+        vectors.update({text: self._last_vectors[text] for text in wanted if text in self._last_vectors})
+        unknown = [text for text in wanted if text not in vectors]
         if not unknown:
             return
         with stage("ingest.embed", texts=len(unknown)):
-            vectors = await embed_texts(self._embedding, unknown)
-        memo.vectors.update(zip(unknown, vectors, strict=True))
+            made = await embed_texts(self.embedding, unknown)
+        vectors.update(zip(unknown, made, strict=True))
         # Copied, or each would keep all that came with it in memory.
         last = slice(-_REMEMBERED_VECTORS, None)
-        self._last_vectors.update(zip(unknown[last], vectors[last].copy(), strict=True))
+        self._last_vectors.update(zip(unknown[last], made[last].copy(), strict=True))
         too_many = len(self._last_vectors) - _REMEMBERED_VECTORS
         for text in list(islice(self._last_vectors, max(too_many, 0))):
             del self._last_vectors[text]
@@ -374,107 +466,41 @@ async def _compute(work: Callable[[], T], size: int) -> T:
     return work() if size < _THREAD_FROM else await asyncio.to_thread(work)
 
 
-def _growth(touched: Mapping[str, TouchedEntity] | Mapping[str, TouchedRelation]) -> int:
-    return sum(item.growth for item in touched.values())
-
-
-_MAX_TRIES = 6
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """What a commit did.
-
-    Attributes:
-        added_entities: How many more entities there are.
-        added_relations: How many more relations there are.
-        usage: Tokens that chat models spent on descriptions.
-    """
-
-    added_entities: int
-    added_relations: int
-    usage: Usage
-
-
-class Committer:
-    """Applies the changes of one pipeline to one store."""
-
-    def __init__(self, store: Store, drafter: Drafter) -> None:
-        self._store = store
-        self._drafter = drafter
-        self._applying = asyncio.Lock()
-
-    async def commit(self, change: Change) -> Commit:
-        """Draft a change and apply it in one transaction.
-
-        Raises:
-            ConflictError: The document itself was changed or deleted meanwhile, or other processes kept changing
-                what it touches; nothing was applied.
-            ModelError: A model failed; nothing was applied.
-            StoreError: The store failed; nothing was applied.
-        """
-        memo = DraftMemo(vectors=dict(change.vectors))
-        try:
-            return await self._try(change, memo, self._applying)
-        except StaleChangesetError:
-            async with self._applying:
-                return await self._commit_again(change, memo)
-
-    async def apply(self, changeset: Changeset) -> int:
-        """Apply a changeset that needs no draft; return the new data version."""
-        async with self._applying:
-            return await self._apply(changeset)
-
-    async def _commit_again(self, change: Change, memo: DraftMemo) -> Commit:
-        for _ in range(_MAX_TRIES):
-            if isinstance(change, DocumentChange):
-                await self._check_basis(change)
-            try:
-                return await self._try(change, memo, nullcontext())
-            except StaleChangesetError:
-                continue
-        what = (
-            f"{change.curations[0].kind.value} of {change.curations[0].names!r}"
-            if isinstance(change, CurationChange)
-            else f"the document {change.basis.id!r}"
-        )
-        raise ConflictError(
-            f"{what} could not be committed: other processes changed the same entities {_MAX_TRIES} times in a row; "
-            "try again when they have finished (documents: run resume)"
-        )
-
-    async def _try(self, change: Change, memo: DraftMemo, applying: AbstractAsyncContextManager[None]) -> Commit:
-        draft = await self._drafter.draft(change, memo)
-        # A removal does not hold the lock of ingests. Evidence was read before this check, so that a commit of the
-        # same document is seen either here or by the versions.
-        if isinstance(change, DocumentChange) and change.is_removal:
-            await self._check_basis(change)
-        async with applying:
-            with stage("ingest.commit"):
-                await self._apply(draft.changeset)
-        return Commit(draft.added_entities, draft.added_relations, memo.usage)
-
-    async def _check_basis(self, change: DocumentChange) -> None:
-        basis = change.basis
-        stored = await self._store.records.get_documents([basis.id])
-        if [_state(item) for item in stored] != ([] if change.is_new else [_state(basis)]):
-            raise ConflictError(
-                f"the document {basis.id!r} was {'changed' if stored else 'deleted'} by another process while it was "
-                "being worked on; what that process did stands"
-            )
-
-    async def _apply(self, changeset: Changeset) -> int:
-        """Apply to the end even if cancelled, so that no commit is under way when the cancellation returns."""
-        applying = asyncio.ensure_future(self._store.apply(changeset))
-        try:
-            return await asyncio.shield(applying)
-        except asyncio.CancelledError:
-            await asyncio.gather(applying, return_exceptions=True)
-            raise
-
-
-def _state(document: Document) -> tuple[str, DocumentStatus, int]:
-    return (document.content_hash, document.status, document.chunk_count)
+def changeset(draft: Draft, resolution: Resolution, vectors: Mapping[Collection, VectorBatch]) -> Changeset:
+    """Put together a changeset that expects all to be as it was read."""
+    entities, relations = draft.folded_entities.values(), draft.folded_relations.values()
+    touched = (*draft.entities.values(), *draft.relations.values())
+    graph = Changeset(
+        extractions=resolution.extractions,
+        entity_evidence=tuple(item.evidence for item in draft.entities.values()),
+        relation_evidence=tuple(item.evidence for item in draft.relations.values()),
+        entities=tuple(item.fold for item in entities if item.fold is not None),
+        removed_entities=tuple(id_ for id_, item in draft.entities.items() if item.is_gone),
+        relations=tuple(item.fold for item in relations if item.fold is not None),
+        removed_relations=tuple(id_ for id_, item in draft.relations.items() if item.is_gone),
+        vectors=vectors,
+        texts={Collection.ENTITIES: tuple(item.terms for item in entities if item.terms is not None)},
+        name_rules=resolution.rules,
+        kept_replies=tuple(sorted(draft.reply_keys)),
+        expected={item.evidence.id: item.evidence.version for item in touched} | {**resolution.watched},
+        expected_rules=resolution.versions,
+        expected_version=resolution.data_version,
+    )
+    change = draft.change
+    if isinstance(change, CurationChange):
+        return replace(graph, curations=change.curations)
+    document = change.document
+    return replace(
+        graph,
+        documents=(*((replace(document, usage=document.usage + draft.usage),) if document else ()), *change.others),
+        document_texts={**({} if change.text is None else {change.basis.id: change.text}), **change.other_texts},
+        removed_documents=change.gone if document else (change.basis.id, *change.gone),
+        chunks=change.chunks,
+        removed_chunks=change.removed_chunks,
+        texts={Collection.CHUNKS: change.terms, **graph.texts},
+        removed_texts=change.dropped_texts,
+        expected_documents={change.basis.id: change.basis.content_hash, **change.expected},
+    )
 
 
 # Documents that become ready while a commit is under way are committed together, by the next one.
@@ -536,14 +562,12 @@ class JointCommits:
     """Commits what becomes of documents, plain changes together, one joint commit at a time.
 
     Args:
-        committer: Commits one change, which may be joint.
-        drafter: Embeds the passages of what waits.
+        committer: Commits one change, which may be joint, and embeds the passages of what waits.
         most_documents: Documents of one commit; 1 commits each by itself, several at a time.
     """
 
-    def __init__(self, committer: Committer, drafter: Drafter, most_documents: int) -> None:
+    def __init__(self, committer: Committer, most_documents: int) -> None:
         self._committer = committer
-        self._drafter = drafter
         self._most_documents = most_documents
         self._waiting: list[_Waiting] = []
         self._group: list[_Waiting] = []
@@ -557,7 +581,7 @@ class JointCommits:
         if self._most_documents == 1 or not is_plain(change):
             return await self._committer.commit(change)
         if self._task is not None:
-            change = await self._drafter.with_vectors(change)
+            change = await self._committer.with_vectors(change)
         waiting = _Waiting(change, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         self._begin()

@@ -20,9 +20,8 @@ from heliograph.errors import ConflictError, HeliographError
 from heliograph.extraction.base import Extractor
 from heliograph.ids import is_storable
 from heliograph.ids import track_id as new_track_id
-from heliograph.ingest.changes import DocumentChange
 from heliograph.ingest.chunking import Chunker, make_chunker
-from heliograph.ingest.commit import Committer, Drafter, JointCommits
+from heliograph.ingest.commit import Committer, JointCommits
 from heliograph.ingest.intake import Candidate, Intake, identify_texts, prepare
 from heliograph.ingest.merging import Folder, FoldLimits, find_indexing
 from heliograph.ingest.models import (
@@ -44,7 +43,7 @@ from heliograph.ingest.processing import (
     promote_twin,
     read_stored_chunks,
 )
-from heliograph.ingest.reading import InProcessReader, Reader, plan_chunks
+from heliograph.ingest.reading import DocumentChange, InProcessReader, Reader, plan_chunks
 from heliograph.ingest.summary import DescriptionSummarizer
 from heliograph.models import RETRIED_STATUSES, WAITING_STATUSES, Chunk, Document, DocumentStatus, Extraction, utc_now
 from heliograph.settings import IngestSettings
@@ -148,12 +147,9 @@ class IngestPipeline:
         chunker = chunker or make_chunker(settings, embedding.info, extracts_by_chat=extracts_by_chat)
         indexing = find_indexing(settings, embedding.info, has_chat=chat is not None)
         folder = Folder(FoldLimits(settings.max_fragments, settings.max_sources), indexing)
-        summarizer = DescriptionSummarizer(chat, settings)
-        drafter = Drafter(store, embedding, summarizer, folder, settings.summary_tokens)
         self._store = store
         self._settings = settings
-        self._drafter = drafter
-        self._committer = Committer(store, drafter)
+        self._committer = Committer(store, embedding, DescriptionSummarizer(chat, settings), folder)
         parallel = settings.max_parallel_documents
         # Who asks for one document at a time gets no commit of several.
         self._most_waiting = 1 if parallel == 1 else _WAITING_PER_READ * parallel
@@ -164,7 +160,7 @@ class IngestPipeline:
             reader or InProcessReader(chunker, extractor),
             self._committer,
             # What a chat model writes takes long and is paid for by document, so each is committed by itself.
-            JointCommits(self._committer, drafter, 1 if chat is not None else self._most_waiting),
+            JointCommits(self._committer, 1 if chat is not None else self._most_waiting),
             parallel,
             self._text_locks,
             shares_texts=settings.duplicates != "separate",
@@ -181,11 +177,6 @@ class IngestPipeline:
     def call_after_insert(self, work: Callable[[Sequence[str]], Awaitable[object]]) -> None:
         """Have something done after every `insert`, given the ids of the documents that were taken in."""
         self._after_insert = work
-
-    @property
-    def drafter(self) -> Drafter:
-        """What computes its changes, and embeds what they need."""
-        return self._drafter
 
     @property
     def committer(self) -> Committer:

@@ -27,10 +27,10 @@ from heliograph.errors import (
     StoreError,
 )
 from heliograph.ids import chunk_id
-from heliograph.ingest.changes import DocumentChange
 from heliograph.ingest.commit import Commit, Committer, JointCommits
 from heliograph.ingest.models import DocumentProgress, DocumentResult, Outcome, ProgressReporter
 from heliograph.ingest.reading import (
+    DocumentChange,
     Reader,
     ReadingTask,
     StoredChunks,

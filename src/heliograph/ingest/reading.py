@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from heliograph.errors import IngestError
 from heliograph.extraction.base import Extractor
 from heliograph.ids import is_subject_rank, mention_rank, moved_rank
 from heliograph.ingest.chunking import Chunker
-from heliograph.models import AliasMention, Chunk, Document, EntityMention, Extraction, RelationMention
+from heliograph.models import AliasMention, Chunk, Curation, Document, EntityMention, Extraction, RelationMention
 from heliograph.observing import stage
 from heliograph.stores.changeset import TextEntry
 from heliograph.text.analysis import chunk_index_text, terms
@@ -356,6 +356,58 @@ def plan_chunks(title: str, chunks: Sequence[Chunk], stored: StoredChunks, *, ke
         passages=passages,
         terms=tuple(TextEntry(id_, tuple(terms(passage))) for id_, passage in passages.items()),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentChange:
+    """What becomes of one document.
+
+    Attributes:
+        basis: The document as it is stored, and as the rest was computed from.
+        document: As it shall be stored; None if it goes.
+        chunks: Chunks to write.
+        removed_chunks: Ids of chunks that go.
+        replaced: What was read in chunks that go, that were read again, or that moved.
+        extractions: What takes its place, canonical.
+        passages: Text to embed per id of a new chunk.
+        terms: Full text of the new chunks.
+        vectors: Vector per text of `passages` that was embedded before.
+        text: The document's text, if it is to be stored with the rest; None leaves it as it is.
+        dropped_texts: Ids of documents that keep no text of their own from now on.
+        others: Further documents to write as they are here.
+        other_texts: Text per id of such a document, where it gets another one.
+        gone: Ids of further documents that go; their chunks are among those that do.
+        expected: Content hash per id of other documents that the change relies on.
+        is_new: Whether it is not stored yet, not even as pending; its basis then has no content hash.
+        is_joint: Whether `others` are new as it is, and all else is about them too.
+        may_call_chat: Whether a chat model may be asked for descriptions; else those that it gave before are taken
+            where they are kept, and fragments are joined.
+    """
+
+    basis: Document
+    document: Document | None = None
+    chunks: tuple[Chunk, ...] = ()
+    removed_chunks: tuple[str, ...] = ()
+    replaced: tuple[Extraction, ...] = ()
+    extractions: tuple[Extraction, ...] = ()
+    passages: Mapping[str, str] = field(default_factory=dict[str, str])
+    terms: tuple[TextEntry, ...] = ()
+    vectors: Mapping[str, NDArray[np.float32]] = field(default_factory=dict[str, NDArray[np.float32]])
+    text: str | None = None
+    dropped_texts: tuple[str, ...] = ()
+    others: tuple[Document, ...] = ()
+    other_texts: Mapping[str, str] = field(default_factory=dict[str, str])
+    gone: tuple[str, ...] = ()
+    expected: Mapping[str, str] = field(default_factory=dict[str, str])
+    is_new: bool = False
+    is_joint: bool = False
+    may_call_chat: bool = True
+    curations: ClassVar[tuple[Curation, ...]] = ()  # people make these, in a `CurationChange`
+
+    @property
+    def is_removal(self) -> bool:
+        """Whether the document goes."""
+        return self.document is None
 
 
 T = TypeVar("T")

@@ -2,20 +2,26 @@
 
 In this order: splits by people, aliases given by documents, then merges and renames by people. From the active
 curations come the overrides of an entity or relation; of several that say something, the last one counts. What was said
-of an entity holds on after a rename. All are pure functions, but for the `RuleLoader` that reads the rules.
+of an entity holds on after a rename. All of that is pure functions. A `RuleLoader` reads the rules, and the `Resolver`
+says what they do to a change, and a change to them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
-from heliograph.ids import succeeding_entity_id
+import numpy as np
+from numpy.typing import NDArray
+
+from heliograph.errors import ConflictError
+from heliograph.ids import relation_id, succeeding_entity_id
 from heliograph.ingest.merging import NO_ENTITY_OVERRIDES, NO_RELATION_OVERRIDES, EntityOverrides, RelationOverrides
-from heliograph.ingest.reading import UNKNOWN_TYPE
+from heliograph.ingest.reading import UNKNOWN_TYPE, DocumentChange
 from heliograph.models import Curation, CurationKind, EntityMention, Extraction, NameRules, RelationMention
 from heliograph.stores.base import Store
-from heliograph.text.names import name_to_entity_id
+from heliograph.text.names import end_ids, name_to_entity_id
 
 _MOVES = (CurationKind.RENAME_ENTITY, CurationKind.MERGE_ENTITIES)
 _MARKS = (CurationKind.CREATE_ENTITY, CurationKind.DELETE_ENTITY)
@@ -436,8 +442,11 @@ def relation_overrides(book: RuleBook, source_id: str, target_id: str) -> Relati
 
 def relation_pair(book: RuleBook, item: Curation) -> tuple[str, str]:
     """Return the entity ids that the ends of a curation of a relation now count for, ascending."""
-    first, second = sorted(book.resolve(id_) for id_ in item.entity_ids)
-    return first, second
+    return _ascending(*(book.resolve(id_) for id_ in item.entity_ids))
+
+
+def _ascending(left: str, right: str) -> tuple[str, str]:
+    return (left, right) if left <= right else (right, left)
 
 
 def _made_name(book: RuleBook, created: list[Curation], end: str) -> str:
@@ -543,8 +552,7 @@ class RuleLoader:
         await self.load(ids)
 
     def _books(self) -> tuple[RuleBook, ...]:
-        before = RuleBook(self.rules.values())
-        return (before, before.changed(self._changed)) if self._changed else (before,)
+        return (self.book, self.book.changed(self._changed)) if self._changed else (self.book,)
 
     async def _fetch(self, ids: set[str]) -> None:
         if missing := sorted(ids - self._read):
@@ -564,3 +572,256 @@ async def find_entity_ids(store: Store, names: Sequence[str]) -> list[str]:
     await loader.load_bearers(ids)
     book = loader.book
     return [book.named(id_) for id_ in ids]
+
+
+@dataclass(frozen=True, slots=True)
+class CurationChange:
+    """What people say of the graph, or no longer say; no document is read or written.
+
+    Attributes:
+        curations: As they shall be stored: new, or undone.
+        versions: Version of the rules per entity id that the curations were checked against.
+    """
+
+    curations: tuple[Curation, ...]
+    versions: Mapping[str, int] = field(default_factory=dict[str, int])
+    # Which mentions count otherwise is found by the `Resolver`.
+    replaced: ClassVar[tuple[Extraction, ...]] = ()
+    extractions: ClassVar[tuple[Extraction, ...]] = ()
+    passages: ClassVar[Mapping[str, str]] = {}
+    vectors: ClassVar[Mapping[str, NDArray[np.float32]]] = {}
+    is_removal: ClassVar[bool] = False
+    may_call_chat: ClassVar[bool] = True
+
+
+Change = DocumentChange | CurationChange
+
+
+# What a change does to the rules of names, and what those rules do to it.
+#
+# Where the change itself makes names lead elsewhere (a chunk introduces an acronym, a person merges two entities), the
+# mentions of those names in other documents are resolved anew and go and come with it. Rules are read once for all
+# names of a change, and where there are none that is all that is done. Every version that was read is named, so that a
+# draft that comes too late is refused.
+
+
+class Resolver:
+    """Resolves one change of a store, which it only reads."""
+
+    def __init__(self, store: Store, change: Change) -> None:
+        self._store = store
+        self._change = change
+        self._loader = RuleLoader(store)
+        self._document_id = change.basis.id if isinstance(change, DocumentChange) else ""
+        self._own_chunks = {item.chunk_id for item in (*change.replaced, *change.extractions)}
+        if isinstance(change, DocumentChange):
+            self._own_chunks.update(change.removed_chunks)
+        # Ids of the aliases that are given more or less often now, and the rules that the change leaves otherwise.
+        self._aliases: set[str] = set()
+        self._rules: tuple[NameRules, ...] = ()
+
+    async def resolve(self) -> Resolution:
+        """Return the change, its mentions counting for what the stored rules and those that it brings lead to.
+
+        Raises:
+            ConflictError: The change is joint, and rules, which may differ from document to document, concern it.
+            StoreError: The store cannot be read.
+        """
+        change, loader = self._change, self._loader
+        # By how much the counts of alias mentions change, per ids of alias and name.
+        counts: dict[tuple[str, str], int] = {}
+        if isinstance(change, DocumentChange):
+            counts = rule_counts(change.extractions)
+            for pair, count in rule_counts(change.replaced).items():
+                counts[pair] = counts.get(pair, 0) - count
+            counts = {pair: count for pair, count in counts.items() if count}
+        curated = {id_ for item in change.curations for id_ in item.entity_ids}
+        touched = curated.union(*counts)
+        await loader.load(_named_ids(change) | touched)
+        if not loader.rules and not touched:
+            return Resolution(change.replaced, change.extractions, versions=loader.versions())
+        if isinstance(change, DocumentChange) and change.is_joint:
+            raise ConflictError("rules of names concern several documents at once; commit them one by one")
+        # What was read when the change was planned may have come to count for something else since.
+        replaced = change.replaced and tuple(
+            await self._store.records.get_extractions([item.chunk_id for item in change.replaced])
+        )
+        self._aliases = {alias for alias, _ in counts}
+        self._rules = _changed_rules(loader, counts, change.curations)
+        await loader.load_changed(self._rules)
+        return await self._resolve_by_rules(replaced)
+
+    async def _resolve_by_rules(self, replaced: Sequence[Extraction]) -> Resolution:
+        data_version = await self._store.get_data_version() if self._rules else None
+        before, after = self._books()
+        near = set[str]().union(*(book.sources(item.id) for book in (before, after) for item in self._rules))
+        affected = {id_ for id_ in near if before.route(id_) != after.route(id_)}
+        # Read before the mentions are: what is mentioned in between makes the draft stale.
+        reached = before.reachable(affected)
+        evidence = (await self._store.records.get_evidence(sorted(reached), [], 0))[0] if reached else ()
+        watched = dict.fromkeys(reached, 0) | {item.id: item.version for item in evidence}
+        # What the change's document gives as aliases where others disagree.
+        local: LocalAliases = {}
+        doubtful = {id_ for id_ in _named_ids(self._change) | self._aliases if after.is_ambiguous(id_)}
+        if doubtful and self._document_id:
+            given = (await self._store.records.get_document_aliases([self._document_id])).get(self._document_id, ())
+            kept = tuple(item for item in given if item.chunk_id not in self._own_chunks)
+            local = local_aliases((*self._change.extractions, Extraction("", "", aliases=kept)), doubtful)
+        extractions = [resolve_extraction(item, after, self._document_id, local) for item in self._change.extractions]
+        others = await self._read_others(affected, local)
+        moved = [(old, new) for old, new in others if new != old]
+        either = [item for pair in moved for item in pair]
+        counted = {id_ for item in either for mention in item.relations for id_ in end_ids(mention)}
+        counted |= {one.entity_id or name_to_entity_id(one.name) for item in either for one in item.entities}
+        await self._loader.load(counted)
+        entities, relations = frozenset[str](), dict[str, tuple[str, str]]()
+        if affected or self._change.curations:
+            entities, relations = await self._reshaped(near, others)
+        return Resolution(
+            replaced=(*replaced, *(old for old, _ in moved)),
+            extractions=(*extractions, *(new for _, new in moved)),
+            book=self._books()[1],
+            rules=self._rules,
+            versions=self._loader.versions(),
+            watched=watched,
+            # All relations of these were looked for: none may come in between.
+            data_version=data_version if entities else None,
+            entities=entities,
+            relations=relations,
+        )
+
+    def _books(self) -> tuple[RuleBook, RuleBook]:
+        """Return the rules before and after, as far as they are read."""
+        before = self._loader.book
+        return before, before.changed(self._rules)
+
+    async def _read_others(self, affected: set[str], local: LocalAliases) -> list[tuple[Extraction, Extraction]]:
+        """Return what other chunks say with names that lead elsewhere now, as it is and as it shall be."""
+        before, after = self._books()
+        places = await self._store.curations.find_mentioning_chunks(sorted(affected))
+        doubtful = affected | self._aliases
+        ambiguous = {id_ for id_ in doubtful if before.is_ambiguous(id_) or after.is_ambiguous(id_)}
+        if self._aliases & ambiguous and isinstance(self._change, DocumentChange) and self._change.basis.chunk_count:
+            kept = await self._store.records.get_document_chunks(self._document_id)
+            places |= {chunk.id: self._document_id for chunk in kept}
+        places = {chunk: document for chunk, document in places.items() if chunk not in self._own_chunks}
+        found = await self._store.records.get_extractions(list(places))
+        given = await self._store.records.get_document_aliases(sorted({*places.values()})) if ambiguous else {}
+        per_document = {
+            id_: local_aliases([Extraction("", "", aliases=tuple(items))], ambiguous) for id_, items in given.items()
+        }
+        per_document[self._document_id] = local
+        return [
+            (item, resolve_extraction(item, after, document, per_document.get(document, {}), affected | ambiguous))
+            for item in found
+            if (document := places[item.chunk_id])
+        ]
+
+    async def _reshaped(
+        self, near: set[str], others: Sequence[tuple[Extraction, Extraction]]
+    ) -> tuple[frozenset[str], dict[str, tuple[str, str]]]:
+        """Return the entities and relations of which people now say something else, or under other names."""
+        before, after = self._books()
+        ids = near | {book.resolve(id_) for book in (before, after) for id_ in near}
+        related = [item for rules in (*before, *after) if rules.id in ids for item in relation_curations(rules)]
+        await self._loader.load(id_ for item in related for id_ in item.entity_ids)
+        before, after = self._books()
+        # Whether a relation made by hand still holds its ends depends on what both lead to.
+        ids |= {end for book in (before, after) for item in related for end in relation_pair(book, item)}
+        entities = {id_ for id_ in ids if entity_overrides(before, id_) != entity_overrides(after, id_)}
+        pairs = {relation_pair(book, item) for book in (before, after) for item in related}
+        pairs |= await self._incident_pairs(entities, others)
+        await self._loader.load(id_ for pair in pairs for id_ in pair)
+        before, after = self._books()
+        reshaped = {
+            relation_id(*pair): pair
+            for pair in pairs
+            if pair[0] != pair[1] and relation_overrides(before, *pair) != relation_overrides(after, *pair)
+        }
+        return frozenset(entities), reshaped
+
+    async def _incident_pairs(
+        self, entities: set[str], others: Sequence[tuple[Extraction, Extraction]]
+    ) -> set[tuple[str, str]]:
+        """Return the ends of all relations of the entities that are named otherwise, appear or disappear."""
+        before, after = self._books()
+        changed: set[str] = set()
+        shown: set[str] = set()
+        for id_ in entities:
+            old, new = entity_overrides(before, id_), entity_overrides(after, id_)
+            # Without another name that may lead here, even within one document only, all mentions spell its own.
+            is_alone = {id_} in (before.sources(id_), after.sources(id_))
+            is_renamed = old.merged_name != new.merged_name and not is_alone
+            if is_renamed or (old.name, old.is_hidden) != (new.name, new.is_hidden):
+                changed.add(id_)
+            if old.is_hidden and not new.is_hidden:
+                shown.add(id_)
+        if not changed:
+            return set()
+        incident = await self._store.graph.rank_incident_relations(sorted(changed))
+        relations = await self._store.graph.get_relations([item.id for item in incident])
+        pairs = {_ascending(item.source_id, item.target_id) for item in relations}
+        # Relations of what was hidden are in no graph: the mentions tell them.
+        said = [item for pair in others for item in pair]
+        if shown:
+            names = sorted(set[str]().union(*(book.sources(id_) for book in (before, after) for id_ in shown)))
+            places = await self._store.curations.find_mentioning_chunks(names)
+            said += await self._store.records.get_extractions(list(places))
+        ends = (_ascending(*end_ids(mention)) for item in said for mention in item.relations)
+        return pairs | {pair for pair in ends if not shown.isdisjoint(pair)}
+
+
+def _changed_rules(
+    loader: RuleLoader, counts: Mapping[tuple[str, str], int], curations: Sequence[Curation]
+) -> tuple[NameRules, ...]:
+    changed: dict[str, NameRules] = {}
+
+    def rules(id_: str) -> NameRules:
+        return changed.get(id_) or loader.rules.get(id_) or NameRules(id_)
+
+    for (alias, name), count in counts.items():
+        changed[alias] = replace(rules(alias), names=_counted(rules(alias).names, name, count))
+        changed[name] = replace(rules(name), aliases=_counted(rules(name).aliases, alias, count))
+    for item in curations:
+        for id_ in item.entity_ids:
+            kept = [other for other in rules(id_).curations if other.id != item.id]
+            active = sorted((*kept, item) if item.is_active else kept, key=lambda item: item.place)
+            changed[id_] = replace(rules(id_), curations=tuple(active))
+    return tuple(changed.values())
+
+
+def _counted(counts: Mapping[str, int], id_: str, count: int) -> dict[str, int]:
+    new = {**counts, id_: counts.get(id_, 0) + count}
+    return {key: value for key, value in new.items() if value > 0}
+
+
+def _named_ids(change: Change) -> set[str]:
+    """Return the ids of all names in a change, and those that its mentions count for."""
+    ids: set[str] = set()
+    for extraction in change.extractions:
+        ids.update(name_to_entity_id(mention.name) for mention in extraction.entities)
+    for extraction in change.replaced:
+        ids.update(name_to_entity_id(mention.name) for mention in extraction.entities)
+        ids.update(mention.entity_id for mention in extraction.entities if mention.entity_id)
+    return ids
+
+
+async def resolve_again(store: Store, document_id: str, extractions: Sequence[Extraction]) -> list[Extraction]:
+    """Return what a document's chunks say, every mention counting for the entity that the stored rules lead to now.
+
+    For checks and rebuilding; of an intact store, what comes out is what is stored.
+
+    Args:
+        store: Read only.
+        document_id: The document.
+        extractions: Of any of its chunks, canonical.
+    """
+    ids = {name_to_entity_id(mention.name) for item in extractions for mention in item.entities}
+    loader = RuleLoader(store)
+    await loader.load(ids)
+    book = loader.book
+    ambiguous = {id_ for id_ in ids if book.is_ambiguous(id_)}
+    given = await store.records.get_document_aliases([document_id]) if ambiguous else {}
+    said = Extraction("", "", aliases=tuple(given.get(document_id, ())))
+    local = local_aliases([said], ambiguous)
+    return [resolve_extraction(item, book, document_id, local) for item in extractions]

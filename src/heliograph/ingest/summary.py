@@ -113,6 +113,10 @@ class DescriptionSummarizer:
         limit = self._settings.summary_tokens
         return sum(map(_byte_count, distinct)) >= limit and sum(map(count_tokens, distinct)) >= limit
 
+    def join(self, fragments: Sequence[str]) -> str:
+        """Return the description that is made without a model; see `join_fragments`."""
+        return join_fragments(fragments, self._settings.summary_tokens)
+
     def stand_in(self, fragments: Sequence[str], replaced: str = "") -> Summary:
         """Return a substitute for a summary without a model: the first whole fragments that fit.
 
@@ -152,7 +156,7 @@ class DescriptionSummarizer:
         """
         chat = self._chat
         if chat is None or not self.is_needed(fragments):
-            return Summary(join_fragments(fragments, self._settings.summary_tokens), Usage())
+            return Summary(self.join(fragments))
         run = _Run(chat, self._settings, name, language, subject_id)
         try:
             text = await run.reduce(_distinct(fragments))
@@ -164,7 +168,7 @@ class DescriptionSummarizer:
     async def recall(self, name: str, fragments: Sequence[str], subject_id: str = "") -> Summary | None:
         """Return what `summarize` would, if that takes no call to a model; else None."""
         if self._chat is None or not self.is_needed(fragments):
-            return Summary(join_fragments(fragments, self._settings.summary_tokens))
+            return Summary(self.join(fragments))
         run = _Run(self._chat, self._settings, name, "", subject_id, only_kept=True)
         try:
             text = await run.reduce(_distinct(fragments))

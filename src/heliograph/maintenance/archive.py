@@ -27,7 +27,7 @@ from heliograph.curation.curator import Curator
 from heliograph.documents.markdown import clean_text
 from heliograph.errors import ConflictError, InvalidRequestError
 from heliograph.ids import chunk_id, content_hash
-from heliograph.ingest.commit import Drafter
+from heliograph.ingest.commit import Committer
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.ingest.processing import find_original, is_committed
 from heliograph.ingest.reading import canonical_extraction, placed_extraction
@@ -294,9 +294,9 @@ class WholeDocumentIntake:
         self._pipeline = pipeline
 
     @property
-    def drafter(self) -> Drafter:
-        """The drafter, which embeds imported documents."""
-        return self._pipeline.drafter
+    def committer(self) -> Committer:
+        """The committer, which embeds imported documents."""
+        return self._pipeline.committer
 
     async def is_empty(self) -> bool:
         """Whether the workspace holds no document yet."""

@@ -17,7 +17,6 @@ from typing import Any, Generic, Literal, TypeVar
 
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import InvalidRequestError, NotFoundError, StaleChangesetError, StoreDamaged, StoreError
-from heliograph.ingest.changes import resolve_again
 from heliograph.ingest.commit import embed_entries
 from heliograph.ingest.merging import (
     Folder,
@@ -32,7 +31,7 @@ from heliograph.ingest.merging import (
     is_same_relation,
     unmentioned_relation_evidence,
 )
-from heliograph.ingest.resolution import RuleLoader, entity_overrides, relation_overrides
+from heliograph.ingest.resolution import RuleLoader, entity_overrides, relation_overrides, resolve_again
 from heliograph.ingest.summary import DescriptionSummarizer
 from heliograph.models import (
     COMMITTED_STATUSES,

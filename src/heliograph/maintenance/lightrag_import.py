@@ -306,7 +306,7 @@ async def import_lightrag(
     assembled = await asyncio.to_thread(_assemble, rows, contents, taken, notes, progress)
     kept = await _kept_vectors(intake, contents.vectors, assembled, notes)
     documents = DocumentImport(intake, notes, progress)
-    with intake.drafter.keeping(kept):
+    with intake.committer.keeping(kept):
         # A text that others share comes before them.
         for placed in sorted(assembled.documents, key=lambda item: bool(item.document.twin_of)):
             await documents.add(assembled.whole(placed))
@@ -379,7 +379,7 @@ async def _kept_vectors(
 
 async def _why_made_anew(intake: WholeDocumentIntake, vectors: LightragVectors) -> str:
     """Return why vectors cannot stay; empty if they can."""
-    embedding = intake.drafter.embedding
+    embedding = intake.committer.embedding
     dimension = len(vectors.rows[0].vector)
     if dimension != embedding.info.dimension:
         return f"they are of length {dimension} and those of {embedding.info.name!r} of {embedding.info.dimension}"

@@ -42,7 +42,7 @@ READING = [
 COMMIT = [
     "ingest.commit.is_plain",
     "ingest.commit.mention_delta",
-    "ingest.changes.Resolver.resolve",
+    "ingest.resolution.rule_counts",
     "ingest.merging.Folder.touch_entity",
     "ingest.merging.Folder.touch_relation",
     "ingest.merging.Folder.fold_entity",

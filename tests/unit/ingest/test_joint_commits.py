@@ -10,9 +10,10 @@ import pytest
 
 from heliograph.embedding.base import EmbeddingKind, Embeddings
 from heliograph.errors import BadModelReply, ConflictError
-from heliograph.ingest.changes import Change, DocumentChange
-from heliograph.ingest.commit import Commit, Committer, Drafter, JointCommits, is_plain, joined
+from heliograph.ingest.commit import Commit, Committer, JointCommits, is_plain, joined
 from heliograph.ingest.models import NewDocument, Outcome
+from heliograph.ingest.reading import DocumentChange
+from heliograph.ingest.resolution import Change
 from heliograph.models import AliasMention, Document, Extraction, Usage
 from heliograph.settings import IngestSettings
 from heliograph.stores.changeset import Changeset
@@ -112,7 +113,7 @@ async def test_what_is_taken_apart_is_embedded_once(
 
 
 class HeldCommitter(Committer):
-    """Commits nothing, once it is let."""
+    """Commits nothing, once it is let, and embeds nothing."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, ...]] = []
@@ -132,13 +133,6 @@ class HeldCommitter(Committer):
         if self.refuses_joint and change.others:
             raise ConflictError("one of them was replaced")
         return Commit(1 + len(change.others), 0, Usage())
-
-
-class IdleDrafter(Drafter):
-    """Embeds nothing."""
-
-    def __init__(self) -> None:
-        pass
 
     async def with_vectors(self, change: DocumentChange) -> DocumentChange:
         return change
@@ -160,7 +154,7 @@ async def begin(joint: JointCommits, names: str) -> list[asyncio.Task[Commit]]:
 
 async def test_next_commit_takes_what_waits_and_tells_once_what_it_added() -> None:
     committer = HeldCommitter()
-    tasks = await begin(JointCommits(committer, IdleDrafter(), 3), "abcde")
+    tasks = await begin(JointCommits(committer, 3), "abcde")
     committer.may_go.set()
     commits = await asyncio.gather(*tasks)
     assert committer.asked == [("a",), ("b", "c", "d"), ("e",)]
@@ -170,7 +164,7 @@ async def test_next_commit_takes_what_waits_and_tells_once_what_it_added() -> No
 async def test_refused_joint_commit_is_made_again_one_by_one() -> None:
     committer = HeldCommitter()
     committer.refuses_joint = True
-    tasks = await begin(JointCommits(committer, IdleDrafter(), 3), "abc")
+    tasks = await begin(JointCommits(committer, 3), "abc")
     committer.may_go.set()
     commits = await asyncio.gather(*tasks)
     assert committer.asked == [("a",), ("b", "c"), ("b",), ("c",)]
@@ -179,7 +173,7 @@ async def test_refused_joint_commit_is_made_again_one_by_one() -> None:
 
 async def test_cancelled_document_leaves_the_line() -> None:
     committer = HeldCommitter()
-    tasks = await begin(JointCommits(committer, IdleDrafter(), 3), "abc")
+    tasks = await begin(JointCommits(committer, 3), "abc")
     tasks[1].cancel()
     await asyncio.wait([tasks[1]])
     committer.may_go.set()
@@ -189,7 +183,7 @@ async def test_cancelled_document_leaves_the_line() -> None:
 
 async def test_commit_that_nobody_waits_for_is_cancelled_before_its_documents_end() -> None:
     committer = HeldCommitter()
-    joint = JointCommits(committer, IdleDrafter(), 3)
+    joint = JointCommits(committer, 3)
     (first,) = await begin(joint, "a")
     first.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -201,7 +195,7 @@ async def test_commit_that_nobody_waits_for_is_cancelled_before_its_documents_en
 
 async def test_joint_commit_goes_on_for_those_who_still_wait() -> None:
     committer = HeldCommitter()
-    tasks = await begin(JointCommits(committer, IdleDrafter(), 3), "abc")
+    tasks = await begin(JointCommits(committer, 3), "abc")
     committer.may_go.set()
     await tasks[0]
     committer.may_go.clear()
