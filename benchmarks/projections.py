@@ -16,7 +16,7 @@ import numpy as np
 
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.ingest.merging import (
-    FoldLimits,
+    EvidenceFold,
     IndexEntry,
     Indexing,
     apply_entity_delta,
@@ -26,11 +26,9 @@ from heliograph.ingest.merging import (
     entity_entry,
     fold_entity,
     fold_relation,
-    fragments,
     make_vectors,
     relation_entry,
 )
-from heliograph.ingest.summary import join_fragments
 from heliograph.models import (
     Chunk,
     Document,
@@ -47,12 +45,12 @@ from heliograph.settings import IngestSettings
 from heliograph.stores.base import DocumentQuery, Store
 from heliograph.stores.changeset import Collection, entity_terms
 from heliograph.text.analysis import chunk_index_text, terms
-from heliograph.text.names import name_to_entity_id, names_to_relation_id
+from heliograph.text.names import end_ids, name_to_entity_id, names_to_relation_id
 
 __all__ = ["Contents", "find_disagreements", "read_contents"]
 
 _SETTINGS = IngestSettings()  # pyright: ignore[reportCallIssue]
-_LIMITS = FoldLimits(_SETTINGS.max_fragments, _SETTINGS.max_sources)
+_LIMITS = EvidenceFold.of(_SETTINGS)
 _EPOCH = utc_now()
 
 
@@ -241,11 +239,11 @@ def _entity_evidence(id_: str, mentions: list[EntityMention]) -> EntityEvidence:
 
 
 def _relation_evidence(id_: str, mentions: list[RelationMention]) -> RelationEvidence:
-    return apply_relation_delta(empty_relation_evidence(id_, mentions[0]), (), mentions, _LIMITS.leading)
+    return apply_relation_delta(empty_relation_evidence(id_, end_ids(mentions[0])), (), mentions, _LIMITS.leading)
 
 
 def _description(evidence: EntityEvidence | RelationEvidence) -> str:
-    return join_fragments(fragments(evidence.leading, _LIMITS.max_fragments))
+    return _LIMITS.join(_LIMITS.fragments(evidence))
 
 
 def _timeless(document: Document) -> Document:

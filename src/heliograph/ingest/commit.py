@@ -118,12 +118,12 @@ class Committer:
     Args:
         store: The workspace.
         embedding: Embeds chunks, entities and relations.
-        summarizer: Makes descriptions of many fragments.
+        summarizer: Writes descriptions of many fragments; None has them joined.
         folder: Folds.
     """
 
     def __init__(
-        self, store: Store, embedding: EmbeddingModel, summarizer: DescriptionSummarizer, folder: Folder
+        self, store: Store, embedding: EmbeddingModel, summarizer: DescriptionSummarizer | None, folder: Folder
     ) -> None:
         self.embedding = embedding
         self._store = store
@@ -340,13 +340,16 @@ class Committer:
         await _compute(touch, len(entity_ids) + len(relation_ids))
 
     async def _summarize(self, draft: Draft, ids: Sequence[str]) -> None:
-        """Ask the chat model for the descriptions that need it and are not known yet."""
+        """Ask the chat model, if there is one, for the descriptions that need it and are not known yet."""
+        summarizer = self._summarizer
+        if summarizer is None:
+            return
         may_call = draft.change.may_call_chat and not draft.change.is_removal
         wanted: dict[tuple[str, tuple[str, ...]], TouchedEntity | TouchedRelation] = {}
         for id_ in ids:
             item = draft.entities.get(id_) or draft.relations[id_]
-            is_wanted = item.description is None and self._summarizer.is_needed(item.fragments)
-            if may_call and self._summarizer.is_stand_in(item.description, item.fragments):
+            is_wanted = item.description is None and summarizer.is_needed(item.fragments)
+            if may_call and summarizer.is_stand_in(item.description, item.fragments):
                 # A deletion left it, and called no model.
                 is_wanted = True
                 if id_ in draft.entities:
@@ -356,21 +359,21 @@ class Committer:
             key = (item.label, item.fragments)
             if is_wanted and key not in draft.descriptions:
                 wanted[key] = item
-        summaries = await gather_or_cancel(self._summary(item, draft.change, may_call) for item in wanted.values())
-        for key, summary in zip(wanted, summaries, strict=True):
-            draft.descriptions[key] = summary.text
-            draft.usage += summary.usage
-            draft.reply_keys.update(summary.reply_keys)
 
-    async def _summary(self, item: TouchedEntity | TouchedRelation, change: Change, may_call: bool) -> Summary:
-        id_ = item.evidence.id
-        if may_call:
-            return await self._summarizer.summarize(item.label, item.fragments, subject_id=id_)
-        if kept := await self._summarizer.recall(item.label, item.fragments, id_):
-            return kept
-        if not change.is_removal:
-            return Summary(self._summarizer.join(item.fragments))
-        return self._summarizer.stand_in(item.fragments, item.stored.description if item.stored else "")
+        async def summary(item: TouchedEntity | TouchedRelation) -> Summary:
+            id_ = item.evidence.id
+            if may_call:
+                return await summarizer.summarize(item.label, item.fragments, subject_id=id_)
+            if kept := await summarizer.recall(item.label, item.fragments, subject_id=id_):
+                return kept
+            if not draft.change.is_removal:
+                return Summary(self._folder.limits.join(item.fragments))
+            return summarizer.stand_in(item.fragments, item.stored.description if item.stored else "")
+
+        for key, made in zip(wanted, await gather_or_cancel(map(summary, wanted.values())), strict=True):
+            draft.descriptions[key] = made.text
+            draft.usage += made.usage
+            draft.reply_keys.update(made.reply_keys)
 
     def _fold(self, draft: Draft, entity_ids: Sequence[str], relation_ids: Sequence[str]) -> None:
         renewed = draft.change.passages.keys()
@@ -386,7 +389,7 @@ class Committer:
         if item.description is not None:
             return item.description
         summary = draft.descriptions.get((item.label, item.fragments))
-        return self._summarizer.join(item.fragments) if summary is None else summary
+        return self._folder.limits.join(item.fragments) if summary is None else summary
 
     async def _make_vectors(self, draft: Draft) -> dict[Collection, VectorBatch]:
         """Make the vectors of new chunks, and of what the change touches."""

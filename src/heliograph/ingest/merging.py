@@ -12,8 +12,8 @@ import re
 from bisect import insort
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -22,13 +22,20 @@ from numpy.typing import NDArray
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import StoreError
 from heliograph.ingest.reading import entity_mention_order, relation_mention_order
-from heliograph.ingest.summary import join_fragments
-from heliograph.models import Entity, EntityEvidence, EntityMention, Relation, RelationEvidence, RelationMention
+from heliograph.models import (
+    FIELD_SEPARATOR,
+    Entity,
+    EntityEvidence,
+    EntityMention,
+    Relation,
+    RelationEvidence,
+    RelationMention,
+)
 from heliograph.settings import IngestSettings
 from heliograph.stores.base import Fold
 from heliograph.stores.changeset import TextEntry, VectorBatch, entity_terms
 from heliograph.text.names import end_ids, entity_key, name_to_entity_id, prevailing_type
-from heliograph.text.tokens import count_tokens, entity_row, relation_row
+from heliograph.text.tokens import count_tokens, cut_to_tokens, entity_row, relation_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,21 +121,92 @@ M = TypeVar("M", EntityMention, RelationMention)
 
 
 @dataclass(frozen=True, slots=True)
-class FoldLimits:
-    """How much of the evidence shows in a fold.
+class EvidenceFold(Fold):
+    """The merge under given limits: of an ingest, and as a store uses it under a filter.
+
+    Under a filter there is what would be there had nothing else been taken in: without what people say, and with
+    descriptions joined and never summarised, since a stored summary may tell of more than the filter leaves, and a
+    question must not wait for a model to make another.
 
     Attributes:
         max_fragments: Mentions, first in canonical order, whose descriptions are used.
         max_sources: Chunks kept.
+        max_description_tokens: o200k_base tokens of a description.
     """
 
     max_fragments: int
     max_sources: int
+    max_description_tokens: int = 1200
+
+    @classmethod
+    def of(cls, settings: IngestSettings) -> Self:
+        """Return the fold with the limits that documents are taken in under."""
+        return cls(settings.max_fragments, settings.max_sources, settings.summary_tokens)
 
     @property
     def leading(self) -> int:
-        """Mentions, first in canonical order, that a fold reads."""
         return max(self.max_fragments, self.max_sources)
+
+    def count_entity(self, id_: str, mentions: Sequence[EntityMention], leading: int) -> EntityEvidence:
+        return apply_entity_delta(empty_entity_evidence(id_), (), mentions, leading)
+
+    def count_relation(
+        self, id_: str, ends: tuple[str, str], mentions: Sequence[RelationMention], leading: int
+    ) -> RelationEvidence:
+        return apply_relation_delta(empty_relation_evidence(id_, ends), (), mentions, leading)
+
+    def fold_entity(self, evidence: EntityEvidence) -> Entity:
+        return fold_entity(evidence, self.join(self.fragments(evidence)), self)
+
+    def fold_relation(self, evidence: RelationEvidence) -> Relation:
+        return fold_relation(evidence, self.join(self.fragments(evidence)), self)
+
+    def name_terms(self, entity: Entity) -> Sequence[str]:
+        return entity_terms(entity).terms
+
+    def fragments(self, evidence: EntityEvidence | RelationEvidence) -> tuple[str, ...]:
+        """Return the distinct descriptions of the first mentions, in canonical order, without empty ones."""
+        leading = evidence.leading[: self.max_fragments]
+        return tuple(dict.fromkeys(mention.description for mention in leading if mention.description))
+
+    def join(self, fragments: Sequence[str]) -> str:
+        """Return the description that fragments give without a chat model; see `join_fragments`."""
+        return join_fragments(fragments, self.max_description_tokens)
+
+
+@lru_cache(maxsize=16_384)
+def _token_count(fragment: str) -> int:
+    # The fragments of a hub are joined again with every document that mentions it.
+    return count_tokens(fragment)
+
+
+def join_fragments(fragments: Sequence[str], max_tokens: int = 1200) -> str:
+    """Return the first whole fragments that fit, joined by `<SEP>`.
+
+    Args:
+        fragments: In canonical order; empty ones and repeats are left out, none at all gives an empty text.
+        max_tokens: o200k_base tokens of the result; if the first fragment alone has more, it is cut.
+    """
+    distinct = distinct_fragments(fragments)
+    joined = FIELD_SEPARATOR.join(distinct)
+    if byte_count(joined) <= max_tokens:
+        return joined
+    total, separator = 0, _token_count(FIELD_SEPARATOR)
+    for count, fragment in enumerate(distinct):
+        total += _token_count(fragment) + (separator if count else 0)
+        if total > max_tokens:
+            return FIELD_SEPARATOR.join(distinct[:count]) or cut_to_tokens(fragment, max_tokens)
+    return joined
+
+
+def byte_count(text: str) -> int:
+    """Return the bytes of a text, of which there are never fewer than tokens and which are far faster to count."""
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def distinct_fragments(fragments: Sequence[str]) -> list[str]:
+    """Return the fragments that say something, each once."""
+    return list(dict.fromkeys(fragment for fragment in fragments if fragment.strip()))
 
 
 def empty_entity_evidence(id_: str) -> EntityEvidence:
@@ -136,13 +214,8 @@ def empty_entity_evidence(id_: str) -> EntityEvidence:
     return EntityEvidence(id_, {}, {}, 0, ())
 
 
-def empty_relation_evidence(id_: str, mention: RelationMention) -> RelationEvidence:
-    """Return the evidence of a relation before its first mention, which is read for its two ends only."""
-    return unmentioned_relation_evidence(id_, end_ids(mention))
-
-
-def unmentioned_relation_evidence(id_: str, ends: tuple[str, str]) -> RelationEvidence:
-    """Return the evidence of a relation that nothing mentions, between these two entity ids."""
+def empty_relation_evidence(id_: str, ends: tuple[str, str]) -> RelationEvidence:
+    """Return the evidence of a relation that nothing mentions yet, between these two entity ids."""
     first, second = sorted(ends)
     return RelationEvidence(id_, first, second, {}, 0, 0, ())
 
@@ -223,15 +296,10 @@ def end_names(
     return ends if entity_key(source) <= entity_key(target) else (ends[1], ends[0])
 
 
-def fragments(leading: Sequence[EntityMention] | Sequence[RelationMention], max_fragments: int) -> tuple[str, ...]:
-    """Return the distinct descriptions of the first mentions, in canonical order, without empty ones."""
-    return tuple(dict.fromkeys(mention.description for mention in leading[:max_fragments] if mention.description))
-
-
 def fold_entity(
     evidence: EntityEvidence,
     description: str,
-    limits: FoldLimits,
+    limits: EvidenceFold,
     stored: Entity | None = None,
     overrides: EntityOverrides = NO_ENTITY_OVERRIDES,
 ) -> Entity:
@@ -239,7 +307,7 @@ def fold_entity(
 
     Args:
         evidence: At least one mention, unless people keep the entity.
-        description: Made from its `fragments`, or what people put in their place.
+        description: Made from its fragments, or what people put in their place.
         limits: The limits under which the evidence was kept.
         stored: An earlier fold; its token count is taken over where the counted line is the same.
         overrides: What people say of it.
@@ -264,7 +332,7 @@ def fold_entity(
 def fold_relation(
     evidence: RelationEvidence,
     description: str,
-    limits: FoldLimits,
+    limits: EvidenceFold,
     stored: Relation | None = None,
     overrides: RelationOverrides = NO_RELATION_OVERRIDES,
 ) -> Relation:
@@ -302,7 +370,7 @@ def shown_evidence(evidence: RelationEvidence, overrides: RelationOverrides) -> 
     """Return the evidence that counts in a fold: none of a relation that was created again after its deletion."""
     if not overrides.is_anew:
         return evidence
-    return unmentioned_relation_evidence(evidence.id, (evidence.source_id, evidence.target_id))
+    return empty_relation_evidence(evidence.id, (evidence.source_id, evidence.target_id))
 
 
 def split_keywords(keywords: Iterable[str]) -> tuple[str, ...]:
@@ -558,17 +626,17 @@ class Folded(Generic[F]):
 
 
 class Folder:
-    """The fold under given limits; may be used from any thread."""
+    """Says what a change makes of the entities and relations that it touches; may be used from any thread.
 
-    def __init__(self, limits: FoldLimits, indexing: Indexing) -> None:
-        """Keep the limits.
+    Args:
+        settings: Those of the ingest.
+        embedding: What embeds.
+        has_chat: Whether there is a chat model.
+    """
 
-        Args:
-            limits: How much of the evidence shows in a fold.
-            indexing: How vectors are made.
-        """
-        self.limits = limits
-        self._indexing = indexing
+    def __init__(self, settings: IngestSettings, embedding: EmbeddingInfo, *, has_chat: bool) -> None:
+        self.limits = EvidenceFold.of(settings)
+        self._indexing = find_indexing(settings, embedding, has_chat=has_chat)
 
     def touch_entity(
         self,
@@ -591,14 +659,12 @@ class Folder:
             is_reshaped: Whether they said something else when it was stored.
         """
         before = known or empty_entity_evidence(id_)
-        after = apply_entity_delta(before, *change, self.limits.leading)
-        touched = Touched(after, stored, overrides)
+        touched = Touched(apply_entity_delta(before, *change, self.limits.leading), stored, overrides)
         if touched.is_gone:
             return touched
-        name, found = entity_name(after, overrides), self._fragments(after)
-        is_kept = stored is not None and stored.name == name and not is_reshaped and self._fragments(before) == found
-        description = stored.description if stored and is_kept else overrides.description
-        return Touched(after, stored, overrides, name, _with(overrides.statements, found), description, is_reshaped)
+        name = entity_name(touched.evidence, overrides)
+        is_same = stored is not None and stored.name == name and not is_reshaped
+        return self._described(touched, name, before, touched.evidence, is_same=is_same, is_reshaped=is_reshaped)
 
     def touch_relation(
         self,
@@ -622,23 +688,29 @@ class Folder:
             is_reshaped: Whether they said something else when it was stored.
             ends: Its two entity ids, where it may have neither evidence nor mentions.
         """
-        before = known or (
-            unmentioned_relation_evidence(id_, ends)
-            if ends is not None
-            else empty_relation_evidence(id_, (*change[0], *change[1])[0])
-        )
-        after = apply_relation_delta(before, *change, self.limits.leading)
-        touched = Touched(after, stored, overrides)
+        before = known or empty_relation_evidence(id_, ends or end_ids((*change[0], *change[1])[0]))
+        touched = Touched(apply_relation_delta(before, *change, self.limits.leading), stored, overrides)
         if touched.is_gone:
             return touched
-        shown = shown_evidence(after, overrides)
-        (source, _), (target, _) = end_names(shown, overrides)
-        found = self._fragments(shown)
-        is_same = stored is not None and (stored.source, stored.target) == (source, target)
-        is_kept = is_same and not is_reshaped and self._fragments(shown_evidence(before, overrides)) == found
-        description = stored.description if stored and is_kept else overrides.description
-        said = _with(overrides.statements, found)
-        return Touched(after, stored, overrides, f"{source} - {target}", said, description, is_reshaped)
+        before, after = shown_evidence(before, overrides), shown_evidence(touched.evidence, overrides)
+        (source, _), (target, _) = end_names(after, overrides)
+        is_same = stored is not None and (stored.source, stored.target) == (source, target) and not is_reshaped
+        label = f"{source} - {target}"
+        return self._described(touched, label, before, after, is_same=is_same, is_reshaped=is_reshaped)
+
+    def _described(
+        self, touched: Touched[E, F, S], label: str, before: E, after: E, *, is_same: bool, is_reshaped: bool
+    ) -> Touched[E, F, S]:
+        """Return it with what its description is made from, and the stored one if that is still made from the same."""
+        found, said = self.limits.fragments(after), touched.overrides
+        is_kept = is_same and self.limits.fragments(before) == found
+        return replace(
+            touched,
+            label=label,
+            fragments=tuple(dict.fromkeys((*said.statements, *found))) if said.statements else found,
+            description=touched.stored.description if touched.stored and is_kept else said.description,
+            is_reshaped=is_reshaped,
+        )
 
     def fold_entity(
         self, touched: TouchedEntity, description: str, renewed: AbstractSet[str] = frozenset()
@@ -654,18 +726,9 @@ class Folder:
             return Folded()
         old = touched.stored
         new = fold_entity(touched.evidence, description, self.limits, old, touched.overrides)
-        is_described = touched.overrides.is_described
-        entry = entity_entry(new, self._indexing, is_described=is_described)
-        if old is None:
-            return Folded(new, entry, entity_terms(new))
-        is_same = entry == entity_entry(old, self._indexing, is_described=is_described)
-        is_stale = touched.is_reshaped or not is_same or not renewed.isdisjoint(entry.chunk_ids)
-        is_renamed = (old.name, old.aliases) != (new.name, new.aliases)
-        return Folded(
-            None if is_same_entity(old, new) else new,
-            entry if is_stale else None,
-            entity_terms(new) if is_renamed else None,
-        )
+        entry = partial(entity_entry, indexing=self._indexing, is_described=touched.overrides.is_described)
+        is_named_anew = old is None or (old.name, old.aliases) != (new.name, new.aliases)
+        return _folded(touched, new, entry, renewed, entity_terms(new) if is_named_anew else None)
 
     def fold_relation(
         self, touched: TouchedRelation, description: str, renewed: AbstractSet[str] = frozenset()
@@ -673,82 +736,27 @@ class Folder:
         """Fold a relation of which the description is known; as `fold_entity`."""
         if touched.is_gone:
             return Folded()
-        old = touched.stored
-        new = fold_relation(touched.evidence, description, self.limits, old, touched.overrides)
-        is_described = touched.overrides.is_described
-        entry = relation_entry(new, self._indexing, is_described=is_described)
-        if old is None:
-            return Folded(new, entry)
-        is_same = entry == relation_entry(old, self._indexing, is_described=is_described)
-        is_stale = touched.is_reshaped or not is_same or not renewed.isdisjoint(entry.chunk_ids)
-        return Folded(None if is_same_relation(old, new) else new, entry if is_stale else None)
-
-    def _fragments(self, evidence: EntityEvidence | RelationEvidence) -> tuple[str, ...]:
-        return fragments(evidence.leading, self.limits.max_fragments)
+        new = fold_relation(touched.evidence, description, self.limits, touched.stored, touched.overrides)
+        entry = partial(relation_entry, indexing=self._indexing, is_described=touched.overrides.is_described)
+        return _folded(touched, new, entry, renewed)
 
 
-def _with(statements: tuple[str, ...], found: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*statements, *found))) if statements else found
+def _folded(
+    touched: Touched[E, F, S],
+    new: F,
+    entry_of: Callable[[F], IndexEntry],
+    renewed: AbstractSet[str],
+    terms: TextEntry | None = None,
+) -> Folded[F]:
+    """Return what is to be written of a fold: all of a new one, and of a stored one what has changed."""
+    entry, old = entry_of(new), touched.stored
+    if old is None:
+        return Folded(new, entry, terms)
+    is_stale = touched.is_reshaped or entry != entry_of(old) or not renewed.isdisjoint(entry.chunk_ids)
+    return Folded(None if is_same_fold(old, new) else new, entry if is_stale else None, terms)
 
 
-def is_same_entity(left: Entity, right: Entity) -> bool:
-    """Whether two folds are the same but for what the graph store keeps itself."""
-    return (left.name, left.type, left.description, left.aliases, left.chunk_ids) == (
-        *(right.name, right.type, right.description, right.aliases, right.chunk_ids),
-    )
-
-
-def is_same_relation(left: Relation, right: Relation) -> bool:
-    """Whether two folds are the same but for what the graph store keeps itself."""
-    return (left.source, left.target, left.keywords, left.description, left.weight, left.chunk_ids) == (
-        *(right.source, right.target, right.keywords, right.description, right.weight, right.chunk_ids),
-    )
-
-
-# The fold as a store uses it under a filter: from the mentions that are left to entities and relations.
-#
-# The counts and folds are those of `heliograph.ingest.merging`, so that under a filter there is what would be there
-# had nothing else been taken in: without what people say, and with descriptions joined and never summarised, since a
-# stored summary may tell of more than the filter leaves, and a question must not wait for a model to make another.
-
-
-@dataclass(frozen=True, slots=True)
-class EvidenceFold(Fold):
-    """The fold under given limits.
-
-    Attributes:
-        limits: How much of the evidence shows.
-        max_description_tokens: o200k_base tokens of a description.
-    """
-
-    limits: FoldLimits
-    max_description_tokens: int
-
-    @classmethod
-    def of(cls, settings: IngestSettings) -> Self:
-        """Return the fold with the limits that documents are taken in under."""
-        return cls(FoldLimits(settings.max_fragments, settings.max_sources), settings.summary_tokens)
-
-    @property
-    def leading(self) -> int:
-        return self.limits.leading
-
-    def count_entity(self, id_: str, mentions: Sequence[EntityMention], leading: int) -> EntityEvidence:
-        return apply_entity_delta(empty_entity_evidence(id_), (), mentions, leading)
-
-    def count_relation(
-        self, id_: str, ends: tuple[str, str], mentions: Sequence[RelationMention], leading: int
-    ) -> RelationEvidence:
-        return apply_relation_delta(unmentioned_relation_evidence(id_, ends), (), mentions, leading)
-
-    def fold_entity(self, evidence: EntityEvidence) -> Entity:
-        return fold_entity(evidence, self._description(evidence), self.limits)
-
-    def fold_relation(self, evidence: RelationEvidence) -> Relation:
-        return fold_relation(evidence, self._description(evidence), self.limits)
-
-    def name_terms(self, entity: Entity) -> Sequence[str]:
-        return entity_terms(entity).terms
-
-    def _description(self, evidence: EntityEvidence | RelationEvidence) -> str:
-        return join_fragments(fragments(evidence.leading, self.limits.max_fragments), self.max_description_tokens)
+def is_same_fold(left: F, right: F) -> bool:
+    """Whether two folds are the same but for token counts, and what the graph store keeps itself."""
+    kept = ("token_count", "created_at") if isinstance(left, Relation) else ("token_count", "created_at", "degree")
+    return left == replace(right, **{name: getattr(left, name) for name in kept})

@@ -23,7 +23,7 @@ from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.chunking import Chunker, make_chunker
 from heliograph.ingest.commit import Committer, JointCommits
 from heliograph.ingest.intake import Candidate, Intake, identify_texts, prepare
-from heliograph.ingest.merging import Folder, FoldLimits, find_indexing
+from heliograph.ingest.merging import Folder
 from heliograph.ingest.models import (
     DeleteReport,
     DocumentResult,
@@ -145,11 +145,11 @@ class IngestPipeline:
         extracts_by_chat = chat is not None and settings.extractor in ("auto", "chat")
         # Made whoever reads, so that sizes which do not go together are told of at once.
         chunker = chunker or make_chunker(settings, embedding.info, extracts_by_chat=extracts_by_chat)
-        indexing = find_indexing(settings, embedding.info, has_chat=chat is not None)
-        folder = Folder(FoldLimits(settings.max_fragments, settings.max_sources), indexing)
+        folder = Folder(settings, embedding.info, has_chat=chat is not None)
+        summarizer = None if chat is None else DescriptionSummarizer(chat, settings)
         self._store = store
         self._settings = settings
-        self._committer = Committer(store, embedding, DescriptionSummarizer(chat, settings), folder)
+        self._committer = Committer(store, embedding, summarizer, folder)
         parallel = settings.max_parallel_documents
         # Who asks for one document at a time gets no commit of several.
         self._most_waiting = 1 if parallel == 1 else _WAITING_PER_READ * parallel

@@ -1,8 +1,8 @@
-"""One description out of many fragments.
+"""One description out of many fragments, written by a chat model.
 
 Fragments come in, in canonical order; a description and what it cost go out. Few and short ones are joined as they
-are. More are summarised by the chat model: in one call if it can read them all, else group by group, and the groups'
-summaries again, until one is left (map and reduce).
+are. More are summarised: in one call if the model can read them all, else group by group, and the groups' summaries
+again, until one is left (map and reduce).
 
 The requests are a function of the fragments alone, and a group ends after a fragment whose own hash says so. A
 fragment that comes or goes therefore changes its group and the groups above it, and no other; with kept replies only
@@ -16,13 +16,13 @@ import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from hashlib import blake2b
 from string import Template
 
 from heliograph.calls.tasks import gather_or_cancel
 from heliograph.chat.base import ChatMessage, ChatModel, ChatRequest, Purpose
 from heliograph.errors import BadModelReply, ContextTooLong
+from heliograph.ingest.merging import byte_count, distinct_fragments, join_fragments
 from heliograph.models import FIELD_SEPARATOR, Usage
 from heliograph.prompts import data_marker, load_prompt
 from heliograph.settings import IngestSettings
@@ -58,64 +58,35 @@ class Summary:
     reply_keys: tuple[str, ...] = ()
 
 
-@lru_cache(maxsize=16_384)
-def _token_count(fragment: str) -> int:
-    # The fragments of a hub are joined again with every document that mentions it.
-    return count_tokens(fragment)
+def needs_summary(fragments: Sequence[str], settings: IngestSettings) -> bool:
+    """Whether a chat model is to summarise these fragments, where there is one.
 
-
-def join_fragments(fragments: Sequence[str], max_tokens: int = 1200) -> str:
-    """Return the first whole fragments that fit, joined by `<SEP>`.
-
-    Args:
-        fragments: In canonical order; empty ones and repeats are left out, none at all gives an empty text.
-        max_tokens: o200k_base tokens of the result; if the first fragment alone has more, it is cut.
+    One fragment is never summarised; several are from `summary_fragments` or from `summary_tokens` on.
     """
-    distinct = _distinct(fragments)
-    joined = FIELD_SEPARATOR.join(distinct)
-    if _byte_count(joined) <= max_tokens:
-        return joined
-    total, separator = 0, _token_count(FIELD_SEPARATOR)
-    for count, fragment in enumerate(distinct):
-        total += _token_count(fragment) + (separator if count else 0)
-        if total > max_tokens:
-            return FIELD_SEPARATOR.join(distinct[:count]) or cut_to_tokens(fragment, max_tokens)
-    return joined
+    distinct = distinct_fragments(fragments)
+    if len(distinct) < 2:
+        return False
+    if len(distinct) >= settings.summary_fragments:
+        return True
+    limit = settings.summary_tokens
+    return sum(map(byte_count, distinct)) >= limit and sum(map(count_tokens, distinct)) >= limit
 
 
 class DescriptionSummarizer:
-    """Makes descriptions; safe to call from many tasks at once."""
+    """Makes descriptions with a chat model; safe to call from many tasks at once.
 
-    def __init__(self, chat: ChatModel | None, settings: IngestSettings) -> None:
-        """Keep the parts.
+    Args:
+        chat: Summarises.
+        settings: Its `summary_*` settings and `language` are read.
+    """
 
-        Args:
-            chat: Summarises; without one, fragments are joined.
-            settings: Its `summary_*` settings and `language` are read.
-        """
+    def __init__(self, chat: ChatModel, settings: IngestSettings) -> None:
         self._chat = chat
         self._settings = settings
 
     def is_needed(self, fragments: Sequence[str]) -> bool:
-        """Whether these fragments are to be summarised by a chat model, and there is one.
-
-        One fragment is never summarised; several are from `summary_fragments` or from `summary_tokens` on.
-        """
-        return self._chat is not None and self.is_long(fragments)
-
-    def is_long(self, fragments: Sequence[str]) -> bool:
-        """Whether these fragments are to be summarised where there is a chat model."""
-        distinct = _distinct(fragments)
-        if len(distinct) < 2:
-            return False
-        if len(distinct) >= self._settings.summary_fragments:
-            return True
-        limit = self._settings.summary_tokens
-        return sum(map(_byte_count, distinct)) >= limit and sum(map(count_tokens, distinct)) >= limit
-
-    def join(self, fragments: Sequence[str]) -> str:
-        """Return the description that is made without a model; see `join_fragments`."""
-        return join_fragments(fragments, self._settings.summary_tokens)
+        """Whether these fragments are to be summarised; see `needs_summary`."""
+        return needs_summary(fragments, self._settings)
 
     def stand_in(self, fragments: Sequence[str], replaced: str = "") -> Summary:
         """Return a substitute for a summary without a model: the first whole fragments that fit.
@@ -134,12 +105,10 @@ class DescriptionSummarizer:
         return (
             bool(description)
             and self.is_needed(fragments)
-            and FIELD_SEPARATOR.join(_distinct(fragments)).startswith(description or "")
+            and FIELD_SEPARATOR.join(distinct_fragments(fragments)).startswith(description or "")
         )
 
-    async def summarize(
-        self, name: str, fragments: Sequence[str], language: str = "", *, subject_id: str = ""
-    ) -> Summary:
+    async def summarize(self, name: str, fragments: Sequence[str], *, subject_id: str = "") -> Summary:
         """Return one description of `name`.
 
         Fragments that need no summary are joined. Of those of which the model makes nothing usable some stand in for
@@ -148,30 +117,26 @@ class DescriptionSummarizer:
         Args:
             name: What the fragments speak of, as the description shall call it.
             fragments: What is said of it, in canonical order.
-            language: Language to write in where the settings name none; empty means that of the fragments.
             subject_id: Id of the entity or relation; cached replies are dropped with what was said of it.
 
         Raises:
             ModelError: The model could not be asked (it is down, too slow, or refuses for now).
         """
-        chat = self._chat
-        if chat is None or not self.is_needed(fragments):
-            return Summary(self.join(fragments))
-        run = _Run(chat, self._settings, name, language, subject_id)
+        if not self.is_needed(fragments):
+            return Summary(join_fragments(fragments, self._settings.summary_tokens))
+        run = _Run(self._chat, self._settings, name, subject_id)
         try:
-            text = await run.reduce(_distinct(fragments))
+            text = await run.reduce(distinct_fragments(fragments))
         except (BadModelReply, ContextTooLong) as error:
             _log.warning("the description of %r is joined, not summarised: %s", name, error)
             text = self.stand_in(fragments).text
         return Summary(text, run.usage, tuple(run.reply_keys))
 
-    async def recall(self, name: str, fragments: Sequence[str], subject_id: str = "") -> Summary | None:
-        """Return what `summarize` would, if that takes no call to a model; else None."""
-        if self._chat is None or not self.is_needed(fragments):
-            return Summary(self.join(fragments))
-        run = _Run(self._chat, self._settings, name, "", subject_id, only_kept=True)
+    async def recall(self, name: str, fragments: Sequence[str], *, subject_id: str = "") -> Summary | None:
+        """Return what `summarize` makes of fragments that need it, if that takes no call to a model; else None."""
+        run = _Run(self._chat, self._settings, name, subject_id, only_kept=True)
         try:
-            text = await run.reduce(_distinct(fragments))
+            text = await run.reduce(distinct_fragments(fragments))
         except (BadModelReply, _NotKeptError):
             return None
         return Summary(text, Usage(), tuple(run.reply_keys))
@@ -185,14 +150,7 @@ class _Run:
     """The calls that make one description."""
 
     def __init__(
-        self,
-        chat: ChatModel,
-        settings: IngestSettings,
-        name: str,
-        language: str,
-        subject_id: str,
-        *,
-        only_kept: bool = False,
+        self, chat: ChatModel, settings: IngestSettings, name: str, subject_id: str, *, only_kept: bool = False
     ) -> None:
         self.usage = Usage()
         self.reply_keys: list[str] = []
@@ -201,7 +159,6 @@ class _Run:
         self._chat = chat
         self._settings = settings
         self._name = name
-        self._language = settings.language or language or "the language of the statements"
 
     async def reduce(self, fragments: list[str]) -> str:
         """Summarise level by level until one description is left."""
@@ -239,7 +196,7 @@ class _Run:
             name=json.dumps(self._name, ensure_ascii=False),
             marker=data_marker(lines),
             fragments=lines,
-            language=self._language,
+            language=self._settings.language or "the language of the statements",
             words=round(self._settings.summary_length_tokens * _WORDS_PER_TOKEN),
         )
         return ChatRequest(
@@ -276,12 +233,3 @@ def _group(fragments: list[str], limit: int, level: int) -> list[list[str]]:
     groups = [group for group in groups if group]
     # Every level must get shorter; where chance parted all fragments, they go in pairs.
     return groups if len(groups) < len(cut) else [cut[start : start + 2] for start in range(0, len(cut), 2)]
-
-
-def _byte_count(text: str) -> int:
-    """Return the bytes of a text, of which there are never fewer than tokens and which are far faster to count."""
-    return len(text.encode("utf-8", "surrogatepass"))
-
-
-def _distinct(fragments: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(fragment for fragment in fragments if fragment.strip()))

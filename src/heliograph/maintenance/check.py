@@ -15,6 +15,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, Generic, Literal, TypeVar
 
+from heliograph.chat.base import ChatModel
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import InvalidRequestError, NotFoundError, StaleChangesetError, StoreDamaged, StoreError
 from heliograph.ingest.commit import embed_entries
@@ -27,12 +28,10 @@ from heliograph.ingest.merging import (
     apply_relation_delta,
     empty_entity_evidence,
     empty_relation_evidence,
-    is_same_entity,
-    is_same_relation,
-    unmentioned_relation_evidence,
+    is_same_fold,
 )
 from heliograph.ingest.resolution import RuleLoader, entity_overrides, relation_overrides, resolve_again
-from heliograph.ingest.summary import DescriptionSummarizer
+from heliograph.ingest.summary import DescriptionSummarizer, needs_summary
 from heliograph.models import (
     COMMITTED_STATUSES,
     Chunk,
@@ -43,12 +42,13 @@ from heliograph.models import (
     Relation,
     RelationEvidence,
 )
-from heliograph.settings import StoreSettings
+from heliograph.settings import IngestSettings, StoreSettings
 from heliograph.stores.base import Follower, ScanKind, Store
 from heliograph.stores.changeset import Changeset, Collection, TextEntry, digest_terms
 from heliograph.stores.composed import id_windows
 from heliograph.stores.registry import open_store
 from heliograph.text.analysis import chunk_index_text, terms
+from heliograph.text.names import end_ids
 
 # What a check finds and what a rebuild does.
 
@@ -157,13 +157,15 @@ class Recounter:
     Args:
         store: Read only.
         folder: Folds as the ingest does.
-        summarizer: Makes descriptions as the ingest does.
+        chat: Summarises as in the ingest; without one, fragments are joined.
+        settings: Those of the ingest.
     """
 
-    def __init__(self, store: Store, folder: Folder, summarizer: DescriptionSummarizer) -> None:
+    def __init__(self, store: Store, folder: Folder, chat: ChatModel | None, settings: IngestSettings) -> None:
         self._store = store
         self._folder = folder
-        self._summarizer = summarizer
+        self._settings = settings
+        self._summarizer = None if chat is None else DescriptionSummarizer(chat, settings)
 
     async def entities(self, ids: Sequence[str]) -> dict[str, Refolded[EntityEvidence, Entity]]:
         """Return these entities as they should be; those without mentions that no curation keeps are absent."""
@@ -190,7 +192,7 @@ class Recounter:
         """Return these relations as they should be; those without mentions that no curation keeps are absent."""
         counted: dict[str, RelationEvidence] = {}
         async for id_, page in self._mentions(ids, of_entities=False):
-            known = counted.get(id_) or empty_relation_evidence(id_, page[0])
+            known = counted.get(id_) or empty_relation_evidence(id_, end_ids(page[0]))
             counted[id_] = apply_relation_delta(known, (), page, self._folder.limits.leading)
         stored = {relation.id: relation for relation in await self._store.graph.get_relations(ids)}
         ends = {id_: (item.source_id, item.target_id) for id_, item in (*stored.items(), *counted.items())}
@@ -199,7 +201,7 @@ class Recounter:
         book = rules.book
         found: dict[str, Refolded[RelationEvidence, Relation]] = {}
         for id_, pair in ends.items():
-            evidence = counted.get(id_) or unmentioned_relation_evidence(id_, pair)
+            evidence = counted.get(id_) or empty_relation_evidence(id_, pair)
             overrides = relation_overrides(book, *pair)
             touched = self._folder.touch_relation(id_, ((), ()), evidence, None, overrides, ends=pair)
             if not touched.is_gone:
@@ -213,8 +215,10 @@ class Recounter:
         if touched.description is not None:
             return touched.description
         # What a chat model wrote cannot be computed again for nothing, and without that model not at all.
-        if stored is not None and stored.description and self._summarizer.is_long(touched.fragments):
+        if stored is not None and stored.description and needs_summary(touched.fragments, self._settings):
             return stored.description
+        if self._summarizer is None:
+            return self._folder.limits.join(touched.fragments)
         label, id_ = touched.label, touched.evidence.id
         return (await self._summarizer.summarize(label, touched.fragments, subject_id=id_)).text
 
@@ -352,7 +356,7 @@ async def check_entities(
         id_ for id_, item in wanted.items() if item.terms and texts.get(id_, 0) != digest_terms(item.terms.terms)
     ]
     problems = [
-        *_differences("entity", wanted, stored, folds, window[ScanKind.ENTITY_VECTORS], is_same_entity),
+        *_differences("entity", wanted, stored, folds, window[ScanKind.ENTITY_VECTORS]),
         *(Problem("entity", id_, "its full text is not that of its names") for id_ in unindexed),
         *(Problem("entity", id_, _LEFT_OVER) for id_ in ids if id_ not in wanted),
     ]
@@ -376,14 +380,12 @@ async def check_relations(store: Store, recounter: Recounter, window: Window, *,
     stored = {item.id: item for item in evidence}
     folds = {item.id: item for item in await store.graph.get_relations(ids)}
     problems = [
-        *_differences("relation", wanted, stored, folds, window[ScanKind.RELATION_VECTORS], is_same_relation),
+        *_differences("relation", wanted, stored, folds, window[ScanKind.RELATION_VECTORS]),
         *(Problem("relation", id_, _LEFT_OVER) for id_ in ids if id_ not in wanted),
     ]
     chosen, gone, hidden = _choose(problems, wanted, ids, every=every)
     empty = (
-        unmentioned_relation_evidence(id_, (stored[id_].source_id, stored[id_].target_id))
-        for id_ in gone
-        if id_ in stored
+        empty_relation_evidence(id_, (stored[id_].source_id, stored[id_].target_id)) for id_ in gone if id_ in stored
     )
     repair = Changeset(
         relation_evidence=(*(item.evidence for item in chosen.values()), *empty),
@@ -401,7 +403,6 @@ def _differences(
     stored: Mapping[str, E],
     folds: Mapping[str, F],
     vectors: frozenset[str],
-    is_same: Callable[[F, F], bool],
 ) -> Iterable[Problem]:
     """Yield the differences between the expected and the stored: evidence, fold, vector."""
     for id_, item in wanted.items():
@@ -419,7 +420,7 @@ def _differences(
             continue
         if fold is None:
             yield Problem(subject, id_, f"{_brief(item.fold)} is not in the graph")
-        elif not is_same(fold, item.fold):
+        elif not is_same_fold(fold, item.fold):
             yield Problem(subject, id_, f"it is {_brief(fold)}, and should be {_brief(item.fold)}")
         if id_ not in vectors:
             yield Problem(subject, id_, "it has no vector")

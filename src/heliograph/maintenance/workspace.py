@@ -18,7 +18,6 @@ from heliograph.errors import ConflictError, InvalidRequestError
 from heliograph.ingest.commit import embed_entries
 from heliograph.ingest.merging import (
     Folder,
-    FoldLimits,
     IndexEntry,
     Indexing,
     entity_entry,
@@ -26,7 +25,6 @@ from heliograph.ingest.merging import (
     relation_entry,
 )
 from heliograph.ingest.resolution import RuleLoader, entity_overrides, relation_overrides
-from heliograph.ingest.summary import DescriptionSummarizer
 from heliograph.maintenance.check import Checker, CheckProgress, CheckReport, Recounter, rebuild_role
 from heliograph.settings import IngestSettings, StoreSettings
 from heliograph.stores.base import Store
@@ -160,10 +158,9 @@ class Maintenance:
     def __init__(
         self, store: Store, embedding: EmbeddingModel, chat: ChatModel | None, settings: IngestSettings
     ) -> None:
-        indexing = find_indexing(settings, embedding.info, has_chat=chat is not None)
-        folder = Folder(FoldLimits(settings.max_fragments, settings.max_sources), indexing)
+        folder = Folder(settings, embedding.info, has_chat=chat is not None)
         self._store = store
-        self._checker = Checker(store, embedding, Recounter(store, folder, DescriptionSummarizer(chat, settings)))
+        self._checker = Checker(store, embedding, Recounter(store, folder, chat, settings))
 
     async def check(self, *, repair: bool = False, progress: CheckProgress | None = None) -> CheckReport:
         """Compare every projection with the truth; see `Checker.check`."""

@@ -12,7 +12,7 @@ import pytest
 from heliograph.calls.tasks import run_together
 from heliograph.filters import And, DocumentIds, Equals, Exists, HasChunk, In, Not, Or, Range, SourcePrefix, Sources
 from heliograph.ids import document_id
-from heliograph.ingest.merging import EvidenceFold, FoldLimits
+from heliograph.ingest.merging import EvidenceFold
 from heliograph.models import FIELD_SEPARATOR
 from heliograph.stores.base import DocumentQuery, Store, StoreView, places_of
 from heliograph.stores.changeset import Changeset, Collection
@@ -22,7 +22,7 @@ from heliograph.text.names import names_to_relation_id as relation
 
 __all__ = ["ViewContract"]
 
-_FOLD = EvidenceFold(FoldLimits(10, 10), 1000)
+_FOLD = EvidenceFold(10, 10, 1000)
 _CHAIN = [("Hub", "A", 1.0), ("A", "B", 1.0), ("B", "C", 1.0)]
 
 

@@ -10,22 +10,21 @@ from hypothesis import strategies as st
 
 from heliograph.errors import StoreError
 from heliograph.ingest.merging import (
-    FoldLimits,
+    EvidenceFold,
     apply_entity_delta,
     apply_relation_delta,
     empty_entity_evidence,
     empty_relation_evidence,
     fold_entity,
     fold_relation,
-    fragments,
     split_keywords,
 )
 from heliograph.ingest.reading import entity_mention_order, relation_mention_order
 from heliograph.models import Entity, EntityEvidence, EntityMention, Relation, RelationEvidence, RelationMention
-from heliograph.text.names import entity_key, name_to_entity_id, names_to_relation_id
+from heliograph.text.names import end_ids, entity_key, name_to_entity_id, names_to_relation_id
 from heliograph.text.tokens import count_tokens, entity_row, relation_row
 
-LIMITS = FoldLimits(max_fragments=3, max_sources=4)
+LIMITS = EvidenceFold(max_fragments=3, max_sources=4)
 ENTITY = name_to_entity_id("ESP32")
 RELATION = names_to_relation_id("ESP32", "MQTT")
 
@@ -72,12 +71,12 @@ def entities() -> StoredEvidence:
 
 
 def relations() -> StoredEvidence:
-    empty = empty_relation_evidence(RELATION, RelationMention("", "MQTT", "ESP32", (), "", 1.0, 0))
+    empty = empty_relation_evidence(RELATION, end_ids(RelationMention("", "MQTT", "ESP32", (), "", 1.0, 0)))
     return StoredEvidence(empty, apply_relation_delta, relation_mention_order)
 
 
 def fold(evidence: EntityEvidence | RelationEvidence) -> Entity | Relation:
-    description = "<SEP>".join(fragments(evidence.leading, LIMITS.max_fragments))
+    description = "<SEP>".join(LIMITS.fragments(evidence))
     if isinstance(evidence, EntityEvidence):
         return fold_entity(evidence, description, LIMITS)
     return fold_relation(evidence, description, LIMITS)
@@ -155,8 +154,8 @@ def test_unknown_type_never_beats_another() -> None:
 
 def test_description_is_made_of_the_first_distinct_fragments() -> None:
     found = [mention(description=text, rank=rank) for rank, text in enumerate(["b", "", "b", "a", "c"])]
-    assert fragments(evidence_of(*found).leading, 4) == ("b", "a")
-    assert fragments(evidence_of(*found).leading, 2) == ("b",)
+    assert EvidenceFold(4, 4).fragments(evidence_of(*found)) == ("b", "a")
+    assert EvidenceFold(2, 4).fragments(evidence_of(*found)) == ("b",)
 
 
 def test_chunks_are_listed_once_in_canonical_order_up_to_the_limit() -> None:
@@ -190,7 +189,7 @@ def test_relation_sums_weights_exactly_and_unites_keywords() -> None:
 
 def test_relation_ends_are_sorted_by_key_not_by_spelling() -> None:
     mentions = [RelationMention("chunk-1", "beta", "Alpha", (), "", 1.0, 0)]
-    evidence = apply_relation_delta(empty_relation_evidence("rel-1", mentions[0]), [], mentions, 5)
+    evidence = apply_relation_delta(empty_relation_evidence("rel-1", end_ids(mentions[0])), [], mentions, 5)
     relation = fold_relation(evidence, "", LIMITS)
     assert entity_key(relation.source) < entity_key(relation.target)
     assert (relation.source, relation.source_id) == ("Alpha", name_to_entity_id("alpha"))
@@ -200,7 +199,7 @@ def test_many_keywords_are_shown_by_frequency() -> None:
     rare = RelationMention("chunk-1", "A", "B", (", ".join(f"word {n:03}" for n in range(100)),), "", 1.0, 0)
     common = RelationMention("chunk-2", "A", "B", ("zebra",), "", 1.0, 1)
     again = replace(common, chunk_id="chunk-3")
-    evidence = apply_relation_delta(empty_relation_evidence("rel-1", rare), [], [rare, common, again], 5)
+    evidence = apply_relation_delta(empty_relation_evidence("rel-1", end_ids(rare)), [], [rare, common, again], 5)
     shown = fold_relation(evidence, "", LIMITS).keywords
     assert len(shown) == 50
     assert shown[-1] == "zebra"

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from heliograph.chat.base import ChatReply, ChatRequest, Purpose
 from heliograph.errors import BadModelReply, ModelTimeout, ModelUnavailable
-from heliograph.ingest.summary import DescriptionSummarizer, Summary, join_fragments
+from heliograph.ingest.merging import EvidenceFold, join_fragments
+from heliograph.ingest.summary import DescriptionSummarizer, Summary
 from heliograph.models import Usage
 from heliograph.settings import IngestSettings
 from heliograph.testing.fakes import FakeChatModel
@@ -71,11 +72,9 @@ async def test_few_short_fragments_are_joined_without_a_call() -> None:
     assert not model.requests
 
 
-async def test_without_a_chat_model_fragments_are_joined() -> None:
-    summarizer = DescriptionSummarizer(None, settings(summary_tokens=60))
+def test_without_a_chat_model_fragments_are_joined() -> None:
     fragments = [statement(number) for number in range(20)]
-    assert not summarizer.is_needed(fragments)
-    assert (await summarizer.summarize("Elm", fragments)).text == join_fragments(fragments, 60)
+    assert EvidenceFold.of(settings(summary_tokens=60)).join(fragments) == join_fragments(fragments, 60)
 
 
 @pytest.mark.parametrize(
@@ -105,11 +104,11 @@ async def test_fragments_that_fit_are_summarised_in_one_call() -> None:
     assert "German" in request.messages[0].content
 
 
-@pytest.mark.parametrize(("configured", "hint", "expected"), [("fr", "de", "fr"), ("", "de", "de")])
-async def test_language_is_the_configured_one_or_the_hint(configured: str, hint: str, expected: str) -> None:
+@pytest.mark.parametrize(("configured", "expected"), [("fr", "fr"), ("", "the language of the statements")])
+async def test_language_is_the_configured_one_or_that_of_the_fragments(configured: str, expected: str) -> None:
     model = FakeChatModel("x")
     summarizer = DescriptionSummarizer(model, settings(language=configured))
-    await summarizer.summarize("Elm", [statement(number) for number in range(9)], hint)
+    await summarizer.summarize("Elm", [statement(number) for number in range(9)])
     assert f"Language: {expected}." in model.requests[0].messages[0].content
 
 

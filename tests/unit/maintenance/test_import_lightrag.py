@@ -23,12 +23,11 @@ from heliograph.ids import document_id, mention_rank
 from heliograph.ingest.chunking import joined, place_chunks
 from heliograph.ingest.given import GivenChunk
 from heliograph.ingest.merging import (
-    FoldLimits,
+    EvidenceFold,
     apply_entity_delta,
     apply_relation_delta,
     empty_entity_evidence,
     empty_relation_evidence,
-    fragments,
 )
 from heliograph.ingest.models import Outcome
 from heliograph.maintenance.archive import Contents, ImportReport, NoteKind
@@ -38,6 +37,7 @@ from heliograph.models import DocumentStatus
 from heliograph.stores.base import DocumentQuery
 from heliograph.stores.changeset import Collection
 from heliograph.testing.fakes import FakeEmbeddingModel
+from heliograph.text.names import end_ids
 
 TEXT = "\ufeffScrooge keeps a counting-house.\r\nMarley was his partner. Scrooge sees Marley's ghost."
 CHUNKS = (
@@ -587,11 +587,13 @@ def test_fold_of_what_was_shared_out_gives_it_back(descriptions: list[str], coun
     said = [table.extraction(id_) for id_ in ids]
     entities = [item for extraction in said for item in extraction.entities if item.name == "A"]
     relations = [item for extraction in said for item in extraction.relations]
-    limits = FoldLimits(50, 50)
+    limits = EvidenceFold(50, 50)
     entity = apply_entity_delta(empty_entity_evidence("ent-a"), (), entities, limits.leading)
-    relation = apply_relation_delta(empty_relation_evidence("rel", relations[0]), (), relations, limits.leading)
+    relation = apply_relation_delta(
+        empty_relation_evidence("rel", end_ids(relations[0])), (), relations, limits.leading
+    )
     for folded in (entity, relation):
-        assert "<SEP>".join(fragments(folded.leading, 50)).split("<SEP>") == (descriptions or [""])
+        assert "<SEP>".join(limits.fragments(folded)).split("<SEP>") == (descriptions or [""])
     assert relation.weight_millionths == round(weight * 1_000_000)
     assert {item.type for item in entities} == {"person"}
     assert all(

@@ -8,7 +8,7 @@ import pytest
 
 from heliograph.errors import StoreUnavailable
 from heliograph.filters import Filter, parse_filter
-from heliograph.ingest.merging import EvidenceFold, FoldLimits
+from heliograph.ingest.merging import EvidenceFold
 from heliograph.models import Document, DocumentStatus, Entity
 from heliograph.stores.changeset import Changeset
 from heliograph.stores.view import KeySet, Scope, ScopeMemory, scoped_relations
@@ -20,7 +20,7 @@ class Asked:
     def __init__(self) -> None:
         self.memory: ScopeMemory[Scope] = ScopeMemory(asyncio.Lock)
         self.made: list[str] = []
-        self.fold = EvidenceFold(FoldLimits(10, 10), 1000)
+        self.fold = EvidenceFold(10, 10, 1000)
 
     async def ask(self, team: str, version: int = 1) -> Scope:
         async def make() -> Scope:
