@@ -45,8 +45,9 @@ from heliograph.ids import is_storable, relation_id
 from heliograph.ingest.chunking import Chunker
 from heliograph.ingest.files import FolderChange, enqueue_files, insert_files, watch_folder
 from heliograph.ingest.given import GraphInserter
+from heliograph.ingest.intake import new_documents
 from heliograph.ingest.merging import EvidenceFold, find_indexing
-from heliograph.ingest.models import DeleteReport, IngestReport, NewDocument, Progress, new_documents
+from heliograph.ingest.models import DeleteReport, IngestReport, NewDocument, Progress
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.ingest.resolution import find_entity_ids
 from heliograph.maintenance.archive import ExportFormat, ImportProgress, ImportReport

@@ -36,10 +36,9 @@ from heliograph.ingest.models import (
     NewDocument,
     Progress,
     ProgressCallback,
-    expected_seconds,
 )
 from heliograph.ingest.pipeline import IngestPipeline
-from heliograph.ingest.processing import OUTAGES, as_failure
+from heliograph.ingest.processing import OUTAGES, as_failure, expected_seconds
 from heliograph.models import Usage
 from heliograph.observing import stage
 from heliograph.settings import DocumentSettings
@@ -52,6 +51,11 @@ _GROUP_SECONDS = 3.0
 
 # Gives what a path or URL says; raises IngestError or MissingDependencyError.
 ReadSource = Callable[[str], LoadedDocument]
+# Fields of `Progress` in which groups add up.
+_COUNTS = (
+    *("documents_done", "chunks_done", "chunks_total", "entities", "relations", "failures", "usage"),
+    *("characters_done", "characters_total"),
+)
 _Take = Callable[[list[NewDocument], str, ProgressCallback | None], Awaitable[IngestReport]]
 
 
@@ -249,20 +253,8 @@ class _Whole:
         )
 
     def _sum(self, group: Progress) -> Progress:
-        before = self._before
-        return replace(
-            group,
-            documents_done=before.documents_done + group.documents_done,
-            documents_total=len(self._sources),
-            chunks_done=before.chunks_done + group.chunks_done,
-            chunks_total=before.chunks_total + group.chunks_total,
-            entities=before.entities + group.entities,
-            relations=before.relations + group.relations,
-            failures=before.failures + group.failures,
-            usage=before.usage + group.usage,
-            characters_done=before.characters_done + group.characters_done,
-            characters_total=before.characters_total + group.characters_total,
-        )
+        sums = {name: getattr(self._before, name) + getattr(group, name) for name in _COUNTS}
+        return replace(group, documents_total=len(self._sources), **sums)
 
 
 def _kind(source: str) -> str:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from pathlib import PurePath
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from heliograph.documents.markdown import clean_text, find_title, replace_surrogates, too_long
 from heliograph.errors import ConflictError, HeliographError, IngestError, InvalidRequestError
@@ -27,7 +27,6 @@ from heliograph.ingest.commit import Committer
 from heliograph.ingest.models import DocumentResult, NewDocument, Outcome
 from heliograph.ingest.processing import (
     OUTAGES,
-    Work,
     WorkLocks,
     as_failure,
     as_twin,
@@ -35,6 +34,7 @@ from heliograph.ingest.processing import (
     find_twins,
     promote_twin,
 )
+from heliograph.ingest.reading import ReadingTask
 from heliograph.models import (
     COMMITTED_STATUSES,
     DOCUMENT_DETAILS,
@@ -45,6 +45,50 @@ from heliograph.models import (
 )
 from heliograph.stores.base import DocumentQuery, RecordsStore
 from heliograph.stores.changeset import Changeset
+
+
+def new_documents(
+    documents: str | NewDocument | Iterable[str | NewDocument],
+    sources: Sequence[str] | None = None,
+    ids: Sequence[str] | None = None,
+    metadata: Sequence[Mapping[str, Any]] | None = None,
+) -> list[NewDocument]:
+    """Return one `NewDocument` per text, in order.
+
+    Args:
+        documents: One or many texts or ready documents.
+        sources: Source of each; None leaves them without, and a ready document as it is.
+        ids: Id of each.
+        metadata: Metadata of each.
+
+    Raises:
+        InvalidRequestError: A list has another length than `documents`, or a document is neither text nor ready.
+    """
+    if not isinstance(documents, str | NewDocument | Iterable) or isinstance(documents, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidRequestError(
+            f"documents must be a text, a NewDocument or a list of them, got {type(documents).__name__}: "
+            f"{documents!r:.80}"
+        )
+    items = [documents] if isinstance(documents, str | NewDocument) else list(documents)
+    for name, values in (("sources", sources), ("ids", ids), ("metadata", metadata)):
+        if isinstance(values, str | Mapping) or (values is not None and len(values) != len(items)):
+            raise InvalidRequestError(
+                f"{name} must be a list of {len(items)} values, one a document; got {values!r:.80}"
+            )
+    found: list[NewDocument] = []
+    for index, item in enumerate(cast("list[object]", items)):
+        source, id_ = (values[index] if values else "" for values in (sources, ids))
+        given = metadata[index] if metadata else None
+        if isinstance(item, NewDocument):
+            merged = given if given is not None else item.metadata
+            found.append(replace(item, source=source or item.source, id=id_ or item.id, metadata=merged))
+        elif isinstance(item, str):
+            found.append(NewDocument(item, source or "", "", id_ or "", given))
+        else:
+            got = f"got {type(item).__name__}: {item!r:.80}"
+            raise InvalidRequestError(f"a document must be a text or a NewDocument, {got}")
+    return found
+
 
 _NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 
@@ -106,31 +150,29 @@ async def find_by_source(records: RecordsStore, sources: Iterable[str]) -> dict[
     return {source: owners for source, owners in found.items() if owners.count}
 
 
-async def identify_texts(records: RecordsStore, texts: Sequence[tuple[str, str]]) -> list[str]:
-    """Return the id of the document that each text stands for, given clean sources and texts, in order."""
+async def identify_texts(records: RecordsStore, texts: Sequence[tuple[str, str | None]]) -> list[str]:
+    """Return the id of the document that each text stands for, given clean sources and texts, in order.
+
+    None in place of a text means whatever the file or URL at the source says.
+    """
     owners = await find_by_source(records, (source for source, _ in texts if source not in PLACEHOLDER_SOURCES))
     ids: list[str] = []
     for source, text in texts:
         known = owners.get(source)
-        if source not in PLACEHOLDER_SOURCES and (known is None or known.count == 1):
-            ids.append(known.first[0].id if known else document_id(source or text))
-            continue
-        same = DocumentQuery(filter=Sources((source,)), content_hashes=(content_hash(text),), sort="id", limit=1)
-        page = await records.find_documents(same)
-        ids.append(page.documents[0].id if page.documents else document_id(f"{source}\n{text}"))
+        if known is not None and known.count == 1:
+            ids.append(known.first[0].id)
+        elif text is None or (known is None and source not in PLACEHOLDER_SOURCES):
+            ids.append(document_id(source or text or ""))
+        else:
+            same = DocumentQuery(filter=Sources((source,)), content_hashes=(content_hash(text),), sort="id", limit=1)
+            page = await records.find_documents(same)
+            ids.append(page.documents[0].id if page.documents else document_id(f"{source}\n{text}"))
     return ids
 
 
 async def identify_files(records: RecordsStore, sources: Sequence[str]) -> list[str]:
     """Return the id of the document that the file or URL at each source stands for, in order."""
-    cleaned = [clean_text(source) for source in sources]
-    owners = await find_by_source(records, cleaned)
-    ids: list[str] = []
-    for source in cleaned:
-        known = owners.get(source)
-        is_identity = known is not None and known.count == 1 and source not in PLACEHOLDER_SOURCES
-        ids.append(known.first[0].id if known and is_identity else document_id(source))
-    return ids
+    return await identify_texts(records, [(clean_text(source), None) for source in sources])
 
 
 async def changed_document(
@@ -243,12 +285,10 @@ class Intake:
             StoreError: The store cannot be used.
         """
         unnamed = [item for item in candidates if item.is_known_by_source]
-        texts = iter(await identify_texts(self._records, [(i.document.source, i.text) for i in unnamed if not i.error]))
-        files = iter(await identify_files(self._records, [item.document.source for item in unnamed if item.error]))
+        texts = [(item.document.source, None if item.error else item.text) for item in unnamed]
+        ids = iter(await identify_texts(self._records, texts))
         named = [
-            replace(item, document=replace(item.document, id=next(files if item.error else texts)))
-            if item.is_known_by_source
-            else item
+            replace(item, document=replace(item.document, id=next(ids))) if item.is_known_by_source else item
             for item in candidates
         ]
         chosen: dict[str, Candidate] = {}
@@ -257,7 +297,7 @@ class Intake:
                 chosen.setdefault(candidate.document.id, candidate)
         return [_against(candidate, chosen.get(candidate.document.id)) for candidate in named]
 
-    async def enqueue(self, candidates: Sequence[Candidate]) -> list[Work | DocumentResult]:
+    async def enqueue(self, candidates: Sequence[Candidate]) -> list[ReadingTask | DocumentResult]:
         """Store new and changed documents; return per candidate, in order, the work to do or its result.
 
         Raises:
@@ -265,7 +305,7 @@ class Intake:
             ModelError: A document takes the place of one with the same text, and cannot be embedded.
             StoreError: The store cannot be used; earlier batches are stored.
         """
-        entries: list[Work | DocumentResult] = []
+        entries: list[ReadingTask | DocumentResult] = []
         for batch in _batches(candidates):
             known = await self._find_known(batch)
             async with self._texts.claim({item.content_hash for item in known.values()}):
@@ -275,7 +315,7 @@ class Intake:
 
     async def _enqueue_apart(
         self, batch: Sequence[Candidate], known: dict[str, Document] | None = None
-    ) -> list[Work | DocumentResult]:
+    ) -> list[ReadingTask | DocumentResult]:
         """Store a batch in one transaction; if one of it cannot be stored, each in its own, so that it fails alone."""
         try:
             return await self._enqueue(batch, await self._find_known(batch) if known is None else known)
@@ -290,7 +330,9 @@ class Intake:
             failure = as_failure(f"the document {document.source!r}", error)
             return [DocumentResult(document.id, document.source, Outcome.FAILED, failure)]
 
-    async def _enqueue(self, batch: Sequence[Candidate], known: Mapping[str, Document]) -> list[Work | DocumentResult]:
+    async def _enqueue(
+        self, batch: Sequence[Candidate], known: Mapping[str, Document]
+    ) -> list[ReadingTask | DocumentResult]:
         # Per content hash of new and changed texts, the stored document with the same text.
         originals: dict[str, Document] = {}
         if self._duplicates != "separate":
@@ -301,13 +343,13 @@ class Intake:
                 and ((stored := known.get(document.id)) is None or stored.content_hash != document.content_hash)
             ]
             originals = await find_originals(self._records, changed)
-        entries: list[Work | DocumentResult] = []
+        entries: list[ReadingTask | DocumentResult] = []
         rows: dict[str, Document] = {}
         texts: dict[str, str] = {}
         for candidate in batch:
             stored = known.get(candidate.document.id)
             row, entry = self._decide(candidate, stored, originals)
-            if isinstance(entry, Work) and stored is not None and await find_twins(self._records, stored):
+            if isinstance(entry, ReadingTask) and stored is not None and await find_twins(self._records, stored):
                 # No twin that waits from now on may be promoted: they are stored as waiting, and twins read again.
                 await self._store_rows(rows, texts)
                 if twins := await find_twins(self._records, stored):
@@ -317,7 +359,7 @@ class Intake:
             entries.append(entry)
             if row is not None:
                 rows[row.id] = row
-                if isinstance(entry, Work):
+                if isinstance(entry, ReadingTask):
                     texts[row.id] = candidate.text
         await self._store_rows(rows, texts)
         return entries
@@ -334,10 +376,10 @@ class Intake:
 
     def _decide(
         self, candidate: Candidate, stored: Document | None, originals: dict[str, Document]
-    ) -> tuple[Document | None, Work | DocumentResult]:
+    ) -> tuple[Document | None, ReadingTask | DocumentResult]:
         """Return as `_decide`, but for a text that another document has; note who has the text of this one."""
         row, entry = _decide(candidate, stored)
-        if self._duplicates == "separate" or row is None or not isinstance(entry, Work):
+        if self._duplicates == "separate" or row is None or not isinstance(entry, ReadingTask):
             return row, entry
         original = originals.setdefault(row.content_hash, row)
         if original.id == row.id:
@@ -419,7 +461,7 @@ def _against(candidate: Candidate, chosen: Candidate | None) -> Candidate:
     return replace(candidate, error=error)
 
 
-def _decide(candidate: Candidate, stored: Document | None) -> tuple[Document | None, Work | DocumentResult]:
+def _decide(candidate: Candidate, stored: Document | None) -> tuple[Document | None, ReadingTask | DocumentResult]:
     """Return the row to write, if any, and the work to do or the result of the document."""
     document = candidate.document
     if candidate.error is not None:
@@ -431,7 +473,7 @@ def _decide(candidate: Candidate, stored: Document | None) -> tuple[Document | N
     if candidate.is_twin:
         return None, DocumentResult(document.id, document.source, Outcome.UNCHANGED)
     if stored is None:
-        return document, Work(document, candidate.text)
+        return document, ReadingTask(document, candidate.text)
     # What is not given stays.
     kept = (*candidate.kept, "chunk_count", "usage", "created_at")
     document = replace(document, **{field: getattr(stored, field) for field in kept})
@@ -446,7 +488,7 @@ def _decide(candidate: Candidate, stored: Document | None) -> tuple[Document | N
         return replace(stored, updated_at=utc_now(), **given), result
     keeps_readings = is_committed and is_same_title
     is_read = stored.status is DocumentStatus.PROCESSED
-    return document, Work(document, candidate.text, keeps_readings=keeps_readings, is_read=is_read)
+    return document, ReadingTask(document, candidate.text, keeps_readings=keeps_readings, is_read=is_read)
 
 
 def _name(name: str, what: str) -> str:

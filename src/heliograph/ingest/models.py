@@ -1,20 +1,17 @@
 """What goes into an ingest, and what it reports while it runs and at its end.
 
-Texts with parallel lists, or ready documents, become one list of `NewDocument`; an `IngestReport` comes out. A callback
-gets `Progress` a few times a second at the most, from the event loop's thread; one that fails is logged and not called
-again.
+A list of `NewDocument` goes in, an `IngestReport` comes out. A callback gets `Progress` a few times a second at the
+most, from the event loop's thread; one that fails is logged and not called again.
 """
 
 from __future__ import annotations
 
-import logging
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, cast
+from typing import Any
 
-from heliograph.errors import HeliographError, InvalidRequestError
+from heliograph.errors import HeliographError
 from heliograph.models import Usage
 
 
@@ -125,56 +122,6 @@ class DeleteReport:
     removed_relations: int
 
 
-def new_documents(
-    documents: str | NewDocument | Iterable[str | NewDocument],
-    sources: Sequence[str] | None = None,
-    ids: Sequence[str] | None = None,
-    metadata: Sequence[Mapping[str, Any]] | None = None,
-) -> list[NewDocument]:
-    """Return one `NewDocument` per text, in order.
-
-    Args:
-        documents: One or many texts or ready documents.
-        sources: Source of each; None leaves them without, and a ready document as it is.
-        ids: Id of each.
-        metadata: Metadata of each.
-
-    Raises:
-        InvalidRequestError: A list has another length than `documents`, or a document is neither text nor ready.
-    """
-    if not isinstance(documents, str | NewDocument | Iterable) or isinstance(documents, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidRequestError(
-            f"documents must be a text, a NewDocument or a list of them, got {type(documents).__name__}: "
-            f"{documents!r:.80}"
-        )
-    items = [documents] if isinstance(documents, str | NewDocument) else list(documents)
-    for name, values in (("sources", sources), ("ids", ids), ("metadata", metadata)):
-        if isinstance(values, str | Mapping) or (values is not None and len(values) != len(items)):
-            raise InvalidRequestError(
-                f"{name} must be a list of {len(items)} values, one a document; got {values!r:.80}"
-            )
-    found: list[NewDocument] = []
-    for index, item in enumerate(cast("list[object]", items)):
-        source, id_ = (values[index] if values else "" for values in (sources, ids))
-        given = metadata[index] if metadata else None
-        if isinstance(item, NewDocument):
-            merged = given if given is not None else item.metadata
-            found.append(replace(item, source=source or item.source, id=id_ or item.id, metadata=merged))
-        elif isinstance(item, str):
-            found.append(NewDocument(item, source or "", "", id_ or "", given))
-        else:
-            got = f"got {type(item).__name__}: {item!r:.80}"
-            raise InvalidRequestError(f"a document must be a text or a NewDocument, {got}")
-    return found
-
-
-_INTERVAL_SECONDS = 0.1
-# Models load and caches fill at first: of less than this no time can be told.
-_LEAST_SHARE = 0.02
-
-_log = logging.getLogger(__name__)
-
-
 @dataclass(frozen=True, slots=True)
 class Progress:
     """How far one run has come.
@@ -213,119 +160,3 @@ class Progress:
 
 
 ProgressCallback = Callable[[Progress], None]
-
-
-class ProgressReporter:
-    """Counts for one run; used from the event loop's thread only."""
-
-    def __init__(
-        self,
-        track_id: str,
-        callback: ProgressCallback | None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._callback = callback
-        self._clock = clock
-        self._started = clock()
-        self._reported: float | None = None
-        self._characters_done = 0.0
-        self._now = Progress(track_id, 0, 0, 0, 0, 0, 0, 0, Usage(), 0.0, None, is_finished=False)
-
-    def expect(self, documents: int, characters: int) -> None:
-        """Set the total of the work."""
-        self._now = replace(self._now, documents_total=documents, characters_total=characters)
-        self._report()
-
-    def begin(self, characters: int) -> DocumentProgress:
-        """Return what counts one document of this length."""
-        return DocumentProgress(self, characters)
-
-    def add_chunks(self, count: int) -> None:
-        """Add the chunks of a document that was begun."""
-        self._now = replace(self._now, chunks_total=self._now.chunks_total + count)
-        self._report()
-
-    def finish_chunk(self, characters: float) -> None:
-        """Count a chunk that was read, and its share of the document's characters."""
-        self._now = replace(self._now, chunks_done=self._now.chunks_done + 1)
-        self._characters_done += characters
-        # The last one is told however soon it comes, since embedding and committing may take long.
-        self._report(must=self._now.chunks_done == self._now.chunks_total)
-
-    def finish_document(
-        self, characters: float, usage: Usage, growth: tuple[int, int] = (0, 0), *, failed: bool = False
-    ) -> None:
-        """Count a document that is done.
-
-        Args:
-            characters: Those that no chunk has counted.
-            usage: Tokens that chat models spent on it.
-            growth: How many more entities and relations there are, fewer if negative.
-            failed: Whether it failed.
-        """
-        now = self._now
-        self._now = replace(
-            now,
-            documents_done=now.documents_done + 1,
-            failures=now.failures + failed,
-            usage=now.usage + usage,
-            entities=now.entities + growth[0],
-            relations=now.relations + growth[1],
-        )
-        self._characters_done += characters
-        self._report()
-
-    def finish(self) -> None:
-        """Send the last report."""
-        self._report(is_finished=True)
-
-    def _report(self, *, is_finished: bool = False, must: bool = False) -> None:
-        if self._callback is None:
-            return
-        now = self._clock()
-        if not (is_finished or must) and self._reported is not None and now - self._reported < _INTERVAL_SECONDS:
-            return
-        self._reported, elapsed, done = now, now - self._started, self._characters_done
-        self._now = replace(
-            self._now,
-            elapsed_seconds=elapsed,
-            eta_seconds=expected_seconds(elapsed, done, self._now.characters_total),
-            is_finished=is_finished,
-            characters_done=round(done),
-        )
-        try:
-            self._callback(self._now)
-        except Exception:  # noqa: BLE001 (a caller's own code may raise anything)
-            self._callback = None
-            _log.exception("the progress callback failed and is not called again")
-
-
-def expected_seconds(elapsed_seconds: float, done: float, total: float) -> float | None:
-    """Return how long the rest will take at the pace so far; None while less than a fiftieth is done."""
-    if done <= 0 or done < total * _LEAST_SHARE:
-        return None
-    return elapsed_seconds * max(0.0, total - done) / done
-
-
-class DocumentProgress:
-    """Counts the chunks of one document for its reporter."""
-
-    def __init__(self, reporter: ProgressReporter, characters: int) -> None:
-        self._reporter = reporter
-        self._remaining = float(characters)
-        self._share = 0.0
-
-    def begin_chunks(self, count: int) -> None:
-        """Say how many chunks will be read."""
-        self._share = self._remaining / count if count else 0.0
-        self._reporter.add_chunks(count)
-
-    def finish_chunk(self) -> None:
-        """Count a chunk that was read."""
-        share = min(self._share, self._remaining)
-        self._remaining -= share
-        self._reporter.finish_chunk(share)
-
-    def finish(self, usage: Usage, growth: tuple[int, int] = (0, 0), *, failed: bool = False) -> None:
-        """Count the document as done."""
-        self._reporter.finish_document(self._remaining, usage, growth, failed=failed)

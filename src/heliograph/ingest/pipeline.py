@@ -31,19 +31,18 @@ from heliograph.ingest.models import (
     NewDocument,
     Outcome,
     ProgressCallback,
-    ProgressReporter,
 )
 from heliograph.ingest.processing import (
     DocumentProcessor,
+    ProgressReporter,
     Run,
-    Work,
     WorkLocks,
     as_twin,
     find_twins,
     promote_twin,
     read_stored_chunks,
 )
-from heliograph.ingest.reading import DocumentChange, InProcessReader, Reader, plan_chunks
+from heliograph.ingest.reading import DocumentChange, InProcessReader, Reader, ReadingTask, plan_chunks
 from heliograph.ingest.summary import DescriptionSummarizer
 from heliograph.models import RETRIED_STATUSES, WAITING_STATUSES, Chunk, Document, DocumentStatus, Extraction, utc_now
 from heliograph.settings import IngestSettings
@@ -167,7 +166,7 @@ class IngestPipeline:
         )
         self._document_locks = WorkLocks()
         # What comparing an update with what is stored has told, until it is processed.
-        self._updates: dict[str, Work] = {}
+        self._updates: dict[str, ReadingTask] = {}
         self._entry = SharedEntry(exclusive or store.ingest_lock)
         self._runs: set[Run] = set()
         self._after_insert: Callable[[Sequence[str]], Awaitable[object]] | None = None
@@ -209,12 +208,12 @@ class IngestPipeline:
         batch = track_id or new_track_id("insert")
         candidates = await self._prepare(documents, batch)
         ids = [item.document.id for item in candidates if item.document.id]
-        async with self._run(batch, progress) as run, self._document_locks.claim(ids) as claim:
+        async with self._run(batch, progress) as run, self._document_locks.claim(ids) as release:
             entries = await self._intake.enqueue(candidates)
-            works = {index: entry for index, entry in enumerate(entries) if isinstance(entry, Work)}
+            tasks = {index: entry for index, entry in enumerate(entries) if isinstance(entry, ReadingTask)}
             results = {index: entry for index, entry in enumerate(entries) if isinstance(entry, DocumentResult)}
-            async with self._entry.enter() if works else nullcontext():
-                results.update(zip(works, await run.process(list(works.values()), claim.release), strict=True))
+            async with self._entry.enter() if tasks else nullcontext():
+                results.update(zip(tasks, await run.process(list(tasks.values()), release), strict=True))
         taken_in = [result.id for result in results.values() if result.outcome in (Outcome.PROCESSED, Outcome.PARTIAL)]
         if self._after_insert is not None and taken_in:
             try:
@@ -419,20 +418,20 @@ class IngestPipeline:
         async with self._run(batch, progress) as run, self._entry.enter():
             stored = list(dict.fromkeys(only)) if only else await self._find(DocumentQuery(statuses))
             found = [id_ for id_ in stored if not self._document_locks.is_claimed(id_)]
-            async with self._document_locks.claim(found) as claim:
+            async with self._document_locks.claim(found) as release:
                 # What another task finished since it was found is left alone.
-                works = [
-                    self._stored_work(document)
+                tasks = [
+                    self._stored_task(document)
                     for document in await self._documents(found)
                     if document.status in statuses
                 ]
-                return IngestReport(batch, tuple(await run.process(works, claim.release)))
+                return IngestReport(batch, tuple(await run.process(tasks, release)))
 
     def forget_updates(self) -> None:
         """Forget which chunks of waiting updates stay, once the documents are deleted; texts are then read whole."""
         self._updates.clear()
 
-    def _stored_work(self, document: Document) -> Work:
+    def _stored_task(self, document: Document) -> ReadingTask:
         known = self._updates.pop(document.id, None)
         if known is not None:
             basis, noted = (
@@ -440,7 +439,7 @@ class IngestPipeline:
             )
             if basis == noted:
                 return replace(known, document=document)
-        return Work(document, keeps_chunks=document.status is DocumentStatus.PARTIAL)
+        return ReadingTask(document, keeps_chunks=document.status is DocumentStatus.PARTIAL)
 
     async def _find(self, query: DocumentQuery) -> list[str]:
         ids: list[str] = []

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
 
 from heliograph.errors import (
     CancelledIngestError,
@@ -28,7 +30,7 @@ from heliograph.errors import (
 )
 from heliograph.ids import chunk_id
 from heliograph.ingest.commit import Commit, Committer, JointCommits
-from heliograph.ingest.models import DocumentProgress, DocumentResult, Outcome, ProgressReporter
+from heliograph.ingest.models import DocumentResult, Outcome, Progress, ProgressCallback
 from heliograph.ingest.reading import (
     DocumentChange,
     Reader,
@@ -52,32 +54,12 @@ from heliograph.stores.base import DocumentQuery, RecordsStore
 from heliograph.stores.changeset import Changeset, TextEntry
 from heliograph.text.analysis import chunk_index_text, terms
 
-# Locks are taken for all documents of a call together, so that no two calls wait for each other.
-
-
-class Claim:
-    """Documents that one task works on."""
-
-    def __init__(self, held: dict[str, asyncio.Future[None]], ids: Iterable[str]) -> None:
-        self._held = held
-        self._done = {id_: asyncio.get_running_loop().create_future() for id_ in ids}
-        held.update(self._done)
-
-    def release(self, id_: str) -> None:
-        """Let others have a document; does nothing if it was released already."""
-        done = self._done.pop(id_, None)
-        if done is not None:
-            del self._held[id_]
-            done.set_result(None)
-
-    def release_all(self) -> None:
-        """Let others have all that is left."""
-        for id_ in list(self._done):
-            self.release(id_)
-
 
 class WorkLocks:
-    """Locks documents, by id, while a task works on them; texts, by their hash, are locked alike."""
+    """Locks documents, by id, while a task works on them; texts, by their hash, are locked alike.
+
+    They are taken for all documents of a call together, so that no two calls wait for each other.
+    """
 
     def __init__(self) -> None:
         self._held: dict[str, asyncio.Future[None]] = {}
@@ -87,16 +69,28 @@ class WorkLocks:
         return id_ in self._held
 
     @asynccontextmanager
-    async def claim(self, ids: Iterable[str]) -> AsyncGenerator[Claim]:
-        """Wait until no other task holds any of these, then hold them all until they are released or this ends."""
+    async def claim(self, ids: Iterable[str]) -> AsyncGenerator[Callable[[str], None]]:
+        """Wait until no other task holds any of these, then hold them all until this ends.
+
+        Yields:
+            What lets others have one before that; it does nothing if that was done already.
+        """
         wanted = set(ids)
         while busy := [self._held[id_] for id_ in wanted if id_ in self._held]:
             await asyncio.wait(busy)
-        claim = Claim(self._held, wanted)
+        own = {id_: asyncio.get_running_loop().create_future() for id_ in wanted}
+        self._held.update(own)
+
+        def release(id_: str) -> None:
+            if done := own.pop(id_, None):
+                del self._held[id_]
+                done.set_result(None)
+
         try:
-            yield claim
+            yield release
         finally:
-            claim.release_all()
+            for id_ in list(own):
+                release(id_)
 
 
 _log = logging.getLogger(__name__)
@@ -106,25 +100,6 @@ OUTAGES = (StoreError, ModelUnavailable, ModelTimeout, RateLimited, ClusterUnava
 
 _SHOWN_ERRORS = 3
 _MAX_ERROR_LENGTH = 2_000
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """A document to process.
-
-    Attributes:
-        document: As it is stored.
-        text: Its text; None if it must be read from the store.
-        keeps_readings: Whether chunks that stay keep what was read in them; False if the title may have changed.
-        keeps_chunks: Whether only chunks that could not be read are read again, and the text is left as it was cut.
-        is_read: Whether all its stored chunks are known to have been read.
-    """
-
-    document: Document
-    text: str | None = None
-    keeps_readings: bool = False
-    keeps_chunks: bool = False
-    is_read: bool = False
 
 
 class DocumentProcessor:
@@ -160,81 +135,89 @@ class DocumentProcessor:
         self._texts = texts
         self._shares_texts = shares_texts
 
-    async def process(self, work: Work, progress: DocumentProgress) -> DocumentResult:
+    async def process(self, task: ReadingTask, progress: DocumentProgress) -> DocumentResult:
         """Take one document in.
 
         Raises:
             ModelError: One of `OUTAGES`: a model cannot be used at all; the document is left as it was.
             StoreError: The store cannot be used; the document is left as it was.
         """
-        document = work.document
+        document = task.document
         try:
             with stage("ingest.document"):
-                result, commit = await self._process(work, progress)
+                result, commit = await self._process(task, progress)
         except OUTAGES:
             raise
         except ConflictError as error:
             # The document's record is no longer ours to write.
-            result = DocumentResult(document.id, document.source, Outcome.FAILED, error)
+            failure: HeliographError = error
         except Exception as error:  # noqa: BLE001 (a defect fails the document that meets it, not those behind it)
             failure = as_failure(f"the document {document.source!r}", error)
-            if not work.keeps_chunks:
+            if not task.keeps_chunks:
                 await self._record_failure(document, failure)
-            result = DocumentResult(document.id, document.source, Outcome.FAILED, failure)
         else:
             progress.finish(result.usage, (commit.added_entities, commit.added_relations))
             return result
         progress.finish(Usage(), failed=True)
-        return result
+        return DocumentResult(document.id, document.source, Outcome.FAILED, failure)
 
-    async def _process(self, work: Work, progress: DocumentProgress) -> tuple[DocumentResult, Commit]:
-        async with self._texts.claim([work.document.content_hash]):
-            if work.keeps_chunks:
-                (stored,) = await self._records.get_documents([work.document.id]) or [work.document]
+    async def _process(self, task: ReadingTask, progress: DocumentProgress) -> tuple[DocumentResult, Commit]:
+        document = task.document
+        async with self._texts.claim([document.content_hash]):
+            if task.keeps_chunks:
+                (stored,) = await self._records.get_documents([document.id]) or [document]
                 if stored.twin_of:
                     # Another document of this text came meanwhile and has taken the chunks.
                     result = DocumentResult(stored.id, stored.source, Outcome.PROCESSED)
                     return result, Commit(0, 0, Usage())
-            elif self._shares_texts and (original := await find_original(self._records, work.document)) is not None:
-                document = work.document
-                stored = await read_stored_chunks(self._records, document.id)
-                if document.id < original.id:
-                    twins = [document, *await find_twins(self._records, original)]
-                    left = as_twin(original, document.id)
-                    commit = await promote_twin(self._records, self._committer, original, twins, left, known=stored)
-                else:
-                    change = DocumentChange(
-                        basis=document,
-                        document=as_twin(document, original.id),
-                        removed_chunks=tuple(stored.chunks),
-                        replaced=tuple(stored.extractions.values()),
-                        dropped_texts=(document.id,),
-                        expected={original.id: original.content_hash},
-                    )
-                    commit = await self._committer.commit(change)
+            elif self._shares_texts and (original := await find_original(self._records, document)) is not None:
+                commit = await self._commit_twin(document, original)
                 detail = f"the same text as {original.source!r}; both are cited"
                 return DocumentResult(document.id, document.source, Outcome.PROCESSED, detail=detail), commit
-            return await self._read(replace(work, document=replace(work.document, twin_of="")), progress)
+            return await self._read(replace(task, document=replace(document, twin_of="")), progress)
 
-    async def _read(self, work: Work, progress: DocumentProgress) -> tuple[DocumentResult, Commit]:
-        async with self._reading:
-            text = work.text
-            if work.keeps_chunks:
-                text = None
-            elif text is None and (text := await self._records.get_document_text(work.document.id)) is None:
-                # It was refused when it was handed over, and nothing has changed since.
-                error = work.document.error or f"the text of the document {work.document.source!r} is not stored"
-                raise IngestError(error)
-            reading = await self._reader.read(
-                ReadingTask(work.document, text, work.keeps_readings),
-                lambda chunks: self._read_stored(work, chunks),
-                progress,
-            )
-        extractions, plan = reading.extractions, reading.plan
-        document = _finished(work.document, plan.chunk_count, extractions)
+    async def _commit_twin(self, document: Document, original: Document) -> Commit:
+        """Store a document without chunks beside the one that holds those of its text, or let it hold them."""
+        stored = await read_stored_chunks(self._records, document.id)
+        if document.id < original.id:
+            twins = [document, *await find_twins(self._records, original)]
+            left = as_twin(original, document.id)
+            return await promote_twin(self._records, self._committer, original, twins, left, known=stored)
         change = DocumentChange(
-            basis=work.document,
-            document=document,
+            basis=document,
+            document=as_twin(document, original.id),
+            removed_chunks=tuple(stored.chunks),
+            replaced=tuple(stored.extractions.values()),
+            dropped_texts=(document.id,),
+            expected={original.id: original.content_hash},
+        )
+        return await self._committer.commit(change)
+
+    async def _read(self, task: ReadingTask, progress: DocumentProgress) -> tuple[DocumentResult, Commit]:
+        document = task.document
+
+        async def find_stored(chunks: Sequence[Chunk] | None) -> StoredChunks:
+            """Read the stored chunks, and the extractions of those that do not stay in place."""
+            if not document.chunk_count and not task.keeps_chunks:
+                return StoredChunks()
+            if chunks is None or not (task.keeps_readings and task.is_read):
+                return await read_stored_chunks(self._records, document.id)
+            known = {chunk.id: chunk for chunk in await self._records.get_document_chunks(document.id)}
+            stored = StoredChunks(known, all_read=True)
+            extractions = await self._records.get_extractions(replaced_chunks(chunks, stored))
+            return replace(stored, extractions={item.chunk_id: item for item in extractions})
+
+        async with self._reading:
+            text = None if task.keeps_chunks else task.text or await self._records.get_document_text(document.id)
+            if text is None and not task.keeps_chunks:
+                # It was refused when it was handed over, and nothing has changed since.
+                raise IngestError(document.error or f"the text of the document {document.source!r} is not stored")
+            reading = await self._reader.read(replace(task, text=text), find_stored, progress)
+        extractions, plan = reading.extractions, reading.plan
+        finished = _finished(document, plan.chunk_count, extractions)
+        change = DocumentChange(
+            basis=document,
+            document=finished,
             chunks=plan.written,
             removed_chunks=plan.removed,
             replaced=plan.replaced,
@@ -244,27 +227,13 @@ class DocumentProcessor:
             vectors=reading.vectors,
         )
         commit = await self._joint.commit(change)
-        usage = sum((item.usage for item in extractions), commit.usage)
-        outcome = Outcome.PARTIAL if document.error else Outcome.PROCESSED
         result = DocumentResult(
-            *(document.id, document.source, outcome),
-            detail=document.error,
+            *(document.id, document.source, Outcome.PARTIAL if finished.error else Outcome.PROCESSED),
+            detail=finished.error,
             chunk_count=plan.chunk_count,
-            usage=usage,
+            usage=sum((item.usage for item in extractions), commit.usage),
         )
         return result, commit
-
-    async def _read_stored(self, work: Work, chunks: Sequence[Chunk] | None) -> StoredChunks:
-        """Read the stored chunks of a document, and the extractions of those that do not stay in place."""
-        document = work.document
-        if not document.chunk_count and not work.keeps_chunks:
-            return StoredChunks()
-        if chunks is None or not (work.keeps_readings and work.is_read):
-            return await read_stored_chunks(self._records, document.id)
-        known = {chunk.id: chunk for chunk in await self._records.get_document_chunks(document.id)}
-        stored = StoredChunks(known, all_read=True)
-        extractions = await self._records.get_extractions(replaced_chunks(chunks, stored))
-        return replace(stored, extractions={item.chunk_id: item for item in extractions})
 
     async def _record_failure(self, document: Document, error: HeliographError) -> None:
         failed = replace(
@@ -317,6 +286,109 @@ async def read_stored_chunks(records: RecordsStore, document_id: str) -> StoredC
     return StoredChunks({chunk.id: chunk for chunk in chunks}, {item.chunk_id: item for item in extractions})
 
 
+# How far a run has come, told a few times a second at the most.
+
+_INTERVAL_SECONDS = 0.1
+# Models load and caches fill at first: of less than this no time can be told.
+_LEAST_SHARE = 0.02
+
+
+def expected_seconds(elapsed_seconds: float, done: float, total: float) -> float | None:
+    """Return how long the rest will take at the pace so far; None while less than a fiftieth is done."""
+    if done <= 0 or done < total * _LEAST_SHARE:
+        return None
+    return elapsed_seconds * max(0.0, total - done) / done
+
+
+class ProgressReporter:
+    """Counts for one run; used from the event loop's thread only."""
+
+    def __init__(
+        self,
+        track_id: str,
+        callback: ProgressCallback | None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._callback = callback
+        self._clock = clock
+        self._started = clock()
+        self._reported: float | None = None
+        self._characters_done = 0.0
+        self._now = Progress(track_id, 0, 0, 0, 0, 0, 0, 0, Usage(), 0.0, None, is_finished=False)
+
+    def expect(self, documents: int, characters: int) -> None:
+        """Set the total of the work."""
+        self.add(documents_total=documents, characters_total=characters)
+
+    def begin(self, characters: int) -> DocumentProgress:
+        """Return what counts one document of this length."""
+        return DocumentProgress(self, characters)
+
+    def add(self, characters: float = 0.0, **counts: Any) -> None:
+        """Add to the characters that are done, and to fields of `Progress` by name."""
+        self._characters_done += characters
+        self._now = replace(self._now, **{name: getattr(self._now, name) + more for name, more in counts.items()})
+        # The last chunk is told however soon it comes, since embedding and committing may take long.
+        self._report(must="chunks_done" in counts and self._now.chunks_done == self._now.chunks_total)
+
+    def finish(self) -> None:
+        """Send the last report."""
+        self._report(is_finished=True)
+
+    def _report(self, *, is_finished: bool = False, must: bool = False) -> None:
+        if self._callback is None:
+            return
+        now = self._clock()
+        if not (is_finished or must) and self._reported is not None and now - self._reported < _INTERVAL_SECONDS:
+            return
+        self._reported, elapsed, done = now, now - self._started, self._characters_done
+        self._now = replace(
+            self._now,
+            elapsed_seconds=elapsed,
+            eta_seconds=expected_seconds(elapsed, done, self._now.characters_total),
+            is_finished=is_finished,
+            characters_done=round(done),
+        )
+        try:
+            self._callback(self._now)
+        except Exception:  # noqa: BLE001 (a caller's own code may raise anything)
+            self._callback = None
+            _log.exception("the progress callback failed and is not called again")
+
+
+class DocumentProgress:
+    """Counts the chunks of one document for its reporter."""
+
+    def __init__(self, reporter: ProgressReporter, characters: int) -> None:
+        self._reporter = reporter
+        self._remaining = float(characters)
+        self._share = 0.0
+
+    def begin_chunks(self, count: int) -> None:
+        """Say how many chunks will be read."""
+        self._share = self._remaining / count if count else 0.0
+        self._reporter.add(chunks_total=count)
+
+    def finish_chunk(self) -> None:
+        """Count a chunk that was read, and its share of the document's characters."""
+        share = min(self._share, self._remaining)
+        self._remaining -= share
+        self._reporter.add(share, chunks_done=1)
+
+    def finish(self, usage: Usage, growth: tuple[int, int] = (0, 0), *, failed: bool = False) -> None:
+        """Count the document as done.
+
+        Args:
+            usage: Tokens that chat models spent on it.
+            growth: How many more entities and relations there are, fewer if negative.
+            failed: Whether it failed.
+        """
+        entities, relations = growth
+        self._reporter.add(
+            self._remaining, documents_done=1, failures=failed, usage=usage, entities=entities, relations=relations
+        )
+
+
 # One run of a pipeline: many documents, a few at a time, until done, cancelled or stopped by an outage.
 #
 # Each document is worked on by one task; results keep the order of the work. After an outage no further document is
@@ -346,8 +418,6 @@ class Run:
         self._results: dict[int, DocumentResult] = {}
         self._outage: HeliographError | None = None
         self._is_cancelled = False
-        self._originals_left = 0
-        self._originals_done = asyncio.Event()
 
     def cancel(self) -> None:
         """Begin no further document and end those under way; `process` raises `CancelledIngestError`."""
@@ -355,23 +425,11 @@ class Run:
         for task in self._tasks:
             task.cancel()
 
-    def check_cancelled(self, unfinished: int) -> None:
-        """Raise if the run was cancelled.
-
-        Raises:
-            CancelledIngestError: It was.
-        """
-        if self._is_cancelled:
-            raise CancelledIngestError(
-                f"the run was cancelled: {len(self._results)} documents are done, {unfinished} are left for "
-                "later; run resume (or retry) to go on"
-            )
-
-    async def process(self, works: Sequence[Work], on_finished: Callable[[str], None]) -> list[DocumentResult]:
+    async def process(self, tasks: Sequence[ReadingTask], on_finished: Callable[[str], None]) -> list[DocumentResult]:
         """Process documents; return their results in the same order.
 
         Args:
-            works: What to do; called once per run.
+            tasks: What to do; called once per run.
             on_finished: Called with a document's id as soon as nothing more will be done about it.
 
         Raises:
@@ -379,14 +437,38 @@ class Run:
             ModelError: A model cannot be used at all.
             StoreError: The store cannot be used.
         """
-        self.check_cancelled(len(works))
-        self._reporter.expect(len(works), sum(work.document.length for work in works))
-        # A twin waits until what may hold its chunks is done.
-        queue = iter(sorted(enumerate(works), key=lambda item: bool(item[1].document.twin_of)))
-        self._originals_left = sum(not work.document.twin_of for work in works)
-        self._release_twins()
-        count = min(self._max_tasks, len(works))
-        self._tasks = [asyncio.ensure_future(self._work(queue, on_finished)) for _ in range(count)]
+        self._check_cancelled(len(tasks))
+        self._reporter.expect(len(tasks), sum(task.document.length for task in tasks))
+        try:
+            # A twin waits until what may hold its chunks is done.
+            for are_twins in (False, True):
+                queue = [place for place, task in enumerate(tasks) if bool(task.document.twin_of) is are_twins]
+                await self._work_off({place: tasks[place] for place in queue}, on_finished)
+        finally:
+            self._reporter.finish()
+        unfinished = len(tasks) - len(self._results)
+        if unfinished:
+            self._check_cancelled(unfinished)
+        if self._outage:
+            self._outage.add_note(
+                f"{unfinished} documents are left for later; run resume (or retry) when this is mended"
+            )
+            raise self._outage
+        return [self._results[index] for index in range(len(tasks))]
+
+    def _check_cancelled(self, unfinished: int) -> None:
+        if self._is_cancelled:
+            raise CancelledIngestError(
+                f"the run was cancelled: {len(self._results)} documents are done, {unfinished} are left for "
+                "later; run resume (or retry) to go on"
+            )
+
+    async def _work_off(self, tasks: Mapping[int, ReadingTask], on_finished: Callable[[str], None]) -> None:
+        """Process these, a few at a time; a defect of this program is raised when all are ended."""
+        queue = iter(tasks.items())
+        self._tasks = [
+            asyncio.ensure_future(self._work(queue, on_finished)) for _ in range(min(self._max_tasks, len(tasks)))
+        ]
         try:
             if self._tasks:
                 await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
@@ -395,40 +477,21 @@ class Run:
                 task.cancel()
             if self._tasks:
                 await asyncio.wait(self._tasks)
-            self._reporter.finish()
-        unfinished = len(works) - len(self._results)
         for task in self._tasks:
             if not task.cancelled() and (defect := task.exception()):
                 raise defect
-        if unfinished:
-            self.check_cancelled(unfinished)
-        if self._outage:
-            self._outage.add_note(
-                f"{unfinished} documents are left for later; run resume (or retry) when this is mended"
-            )
-            raise self._outage
-        return [self._results[index] for index in range(len(works))]
 
-    async def _work(self, queue: Iterator[tuple[int, Work]], on_finished: Callable[[str], None]) -> None:
-        for index, work in queue:
+    async def _work(self, queue: Iterator[tuple[int, ReadingTask]], on_finished: Callable[[str], None]) -> None:
+        for index, task in queue:
             await self._gate.wait()
-            if work.document.twin_of:
-                await self._originals_done.wait()
             if self._is_cancelled or self._outage:
                 return
             try:
-                progress = self._reporter.begin(work.document.length)
-                self._results[index] = await self._processor.process(work, progress)
+                self._results[index] = await self._processor.process(task, self._reporter.begin(task.document.length))
             except OUTAGES as error:
                 self._outage = self._outage or error
             finally:
-                on_finished(work.document.id)
-                self._originals_left -= not work.document.twin_of
-                self._release_twins()
-
-    def _release_twins(self) -> None:
-        if self._originals_left <= 0 or self._outage:
-            self._originals_done.set()
+                on_finished(task.document.id)
 
 
 # Documents with the same text: its chunks are stored once, under one of them, and all sources are cited.

@@ -437,13 +437,18 @@ class ReadingTask:
 
     Attributes:
         document: As it is stored.
-        text: Its clean text; None leaves its stored chunks as they were cut, and reads those that were not read.
-        keeps_readings: Whether chunks that stay keep what was read in them.
+        text: Its clean text; None if it must be read from the store. A `Reader` leaves the stored chunks of a document
+            without one as they were cut, and reads those that were not read.
+        keeps_readings: Whether chunks that stay keep what was read in them; False if the title may have changed.
+        keeps_chunks: Whether only chunks that could not be read are read again, and the text is left as it was cut.
+        is_read: Whether all its stored chunks are known to have been read.
     """
 
     document: Document
-    text: str | None
+    text: str | None = None
     keeps_readings: bool = False
+    keeps_chunks: bool = False
+    is_read: bool = False
 
 
 @dataclass(frozen=True, slots=True)

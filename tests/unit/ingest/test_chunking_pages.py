@@ -10,8 +10,8 @@ from heliograph.documents.markdown import clean_text
 from heliograph.errors import InvalidRequestError
 from heliograph.ids import document_id
 from heliograph.ingest.chunking import MarkdownChunker, page_at
-from heliograph.ingest.intake import clean_pages
-from heliograph.ingest.models import NewDocument, Outcome, new_documents
+from heliograph.ingest.intake import clean_pages, new_documents
+from heliograph.ingest.models import NewDocument, Outcome
 from heliograph.stores.base import Store
 
 from .world import make_pipeline

@@ -21,15 +21,15 @@ async def test_claim_waits_for_all_its_ids_and_takes_them_together() -> None:
         async with locks.claim(["b", "c"]):
             order.append("second")
 
-    async with locks.claim(["a", "b"]) as claim:
+    async with locks.claim(["a", "b"]) as release:
         waiting = asyncio.create_task(second())
         await asyncio.sleep(0)
         assert locks.is_claimed("a")
         assert not locks.is_claimed("c")
         order.append("first")
-        claim.release("a")
+        release("a")
         assert not locks.is_claimed("a")
-        claim.release("b")
+        release("b")
         await waiting
     assert order == ["first", "second"]
     assert not locks.is_claimed("b")
@@ -37,11 +37,10 @@ async def test_claim_waits_for_all_its_ids_and_takes_them_together() -> None:
 
 async def test_releasing_late_does_not_take_the_claim_of_another() -> None:
     locks = WorkLocks()
-    async with locks.claim(["a"]) as first:
-        first.release("a")
+    async with locks.claim(["a"]) as release:
+        release("a")
         async with locks.claim(["a"]):
-            first.release("a")
-            first.release_all()
+            release("a")
             assert locks.is_claimed("a")
 
 

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from heliograph.ingest.models import NewDocument, Outcome, Progress, ProgressReporter
+from heliograph.ingest.models import NewDocument, Outcome, Progress
+from heliograph.ingest.processing import ProgressReporter
 from heliograph.models import Usage
 from heliograph.testing.memory_store import MemoryStore
 
