@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heliograph.embedding.e5.model import E5EmbeddingModel
-from heliograph.embedding.e5.tokenizer import E5Tokenizer
+from heliograph.embedding.e5.model import E5EmbeddingModel, E5Tokenizer
 from heliograph.embedding.e5.weights import ArtefactCache, E5Weights, find_weights
 from heliograph.settings import EmbeddingSettings
 

@@ -105,7 +105,7 @@ async def test_long_text_is_near_to_both_of_its_halves(e5: E5EmbeddingModel) -> 
 
 @pytest.mark.parametrize("text", ["\0", "\ud800\udfff", "x" * 2_000_000])
 async def test_odd_text_has_a_vector(e5: E5EmbeddingModel, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heliograph.embedding.e5.tokenizer.MAX_WINDOWS", 2)
+    monkeypatch.setattr("heliograph.embedding.e5.model.MAX_WINDOWS", 2)
     vector = await _embed(e5, [text])
     assert np.isfinite(vector).all()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from heliograph.embedding.base import EmbeddingInfo
-from heliograph.embedding.e5.tokenizer import MAX_TEXT_TOKENS, E5Tokenizer
+from heliograph.embedding.e5.model import MAX_TEXT_TOKENS, E5Tokenizer
 from heliograph.embedding.e5.weights import ArtefactCache, E5Weights, find_weights
 from heliograph.ingest.chunking import make_chunker
 from heliograph.settings import IngestSettings

