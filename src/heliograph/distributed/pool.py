@@ -31,7 +31,7 @@ from heliograph.distributed.messages import (
     WorkerSetup,
 )
 from heliograph.errors import ClusterUnavailable, HeliographError, IngestError
-from heliograph.ingest.processing import OUTAGES
+from heliograph.ingest.intake import OUTAGES
 from heliograph.ingest.reading import ChunkProgress
 from heliograph.observing import ModelCalls, tell_model_calls
 from heliograph.settings import RaySettings

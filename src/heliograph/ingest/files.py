@@ -28,7 +28,7 @@ from heliograph.documents.markdown import clean_text
 from heliograph.documents.sources import FileFilter, find_files
 from heliograph.errors import IngestError, InvalidRequestError, MissingDependencyError, import_optional
 from heliograph.ids import track_id as new_track_id
-from heliograph.ingest.intake import identify_files
+from heliograph.ingest.intake import OUTAGES, as_failure, identify_files
 from heliograph.ingest.models import (
     DeleteReport,
     DocumentResult,
@@ -38,7 +38,7 @@ from heliograph.ingest.models import (
     ProgressCallback,
 )
 from heliograph.ingest.pipeline import IngestPipeline
-from heliograph.ingest.processing import OUTAGES, as_failure, expected_seconds
+from heliograph.ingest.reading import expected_seconds
 from heliograph.models import Usage
 from heliograph.observing import stage
 from heliograph.settings import DocumentSettings

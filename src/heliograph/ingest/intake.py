@@ -2,7 +2,8 @@
 
 `prepare` checks and cleans text and metadata; `Intake.identify` finds which stored document each one is, by id or by
 source; `Intake.enqueue` writes the new and the changed as pending, a few hundred in one transaction. A document that
-cannot be taken in is reported, and the rest go on: what is refused is a result, not an exception.
+cannot be taken in is reported, and the rest go on: what is refused is a result, not an exception. Of documents with the
+same text one holds the chunks, the others name it as their original.
 
 A whole document (a given graph, an import) does not pass here but by `IngestPipeline.insert_whole`. Over HTTP
 `Jobs.check_room` refuses first, when too much waits.
@@ -10,41 +11,65 @@ A whole document (a given graph, an import) does not pass here but by `IngestPip
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from pathlib import PurePath
 from typing import Any, Literal, cast
 
 from heliograph.documents.markdown import clean_text, find_title, replace_surrogates, too_long
-from heliograph.errors import ConflictError, HeliographError, IngestError, InvalidRequestError
-from heliograph.filters import Sources
-from heliograph.ids import content_hash, document_id, is_storable
-from heliograph.ingest.commit import Committer
-from heliograph.ingest.models import DocumentResult, NewDocument, Outcome
-from heliograph.ingest.processing import (
-    OUTAGES,
-    WorkLocks,
-    as_failure,
-    as_twin,
-    find_originals,
-    find_twins,
-    promote_twin,
+from heliograph.errors import (
+    ClusterUnavailable,
+    ConflictError,
+    HeliographError,
+    IngestError,
+    InvalidRequestError,
+    ModelTimeout,
+    ModelUnavailable,
+    RateLimited,
+    StoreError,
 )
-from heliograph.ingest.reading import ReadingTask
+from heliograph.filters import Sources
+from heliograph.ids import chunk_id, content_hash, document_id, is_storable
+from heliograph.ingest.commit import Commit, Committer
+from heliograph.ingest.models import DocumentResult, NewDocument, Outcome
+from heliograph.ingest.reading import DocumentChange, ReadingTask, StoredChunks, placed_extraction
 from heliograph.models import (
     COMMITTED_STATUSES,
     DOCUMENT_DETAILS,
+    WAITING_STATUSES,
     Document,
     DocumentStatus,
     document_details,
     utc_now,
 )
 from heliograph.stores.base import DocumentQuery, RecordsStore
-from heliograph.stores.changeset import Changeset
+from heliograph.stores.changeset import Changeset, TextEntry
+from heliograph.text.analysis import chunk_index_text, terms
+
+_log = logging.getLogger(__name__)
+
+# Errors that say nothing about the document at hand: the next one would meet them too.
+OUTAGES = (StoreError, ModelUnavailable, ModelTimeout, RateLimited, ClusterUnavailable)
+
+
+def as_failure(what: str, error: Exception) -> HeliographError:
+    """Return the error of a document whose work raised; logs a defect with its traceback.
+
+    Args:
+        what: What was worked on, as the start of a sentence.
+        error: What was raised; to be asked of no outage.
+    """
+    failure = error if isinstance(error, HeliographError) else IngestError.of_defect(what, error)
+    if isinstance(failure, IngestError) and failure.traceback:
+        _log.error("%s\n%s", failure, failure.traceback.rstrip())
+    return failure
 
 
 def new_documents(
@@ -121,7 +146,7 @@ def clean_metadata(metadata: Mapping[str, Any], label: str) -> dict[str, Any]:
 
 # What LightRAG calls the file of a text or graph that came without one.
 PLACEHOLDER_SOURCES = frozenset({"unknown_source", "no-file-path", "custom_kg"})
-_PAGE = 500
+_SOURCES_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +161,8 @@ async def find_by_source(records: RecordsStore, sources: Iterable[str]) -> dict[
     """Return the owners of each source that names a document; reads at most two documents of each."""
     wanted = [source for source in dict.fromkeys(sources) if source and is_storable(source)]
     found: dict[str, SourceOwners] = {}
-    for start in range(0, len(wanted), _PAGE):
-        some = wanted[start : start + _PAGE]
+    for start in range(0, len(wanted), _SOURCES_AT_ONCE):
+        some = wanted[start : start + _SOURCES_AT_ONCE]
         page = await records.find_documents(DocumentQuery(filter=Sources(tuple(some)), sort="id", limit=2 * len(some)))
         if page.total > len(page.documents):
             for source in some:
@@ -198,6 +223,170 @@ async def changed_document(
     known = document.details
     wanted = {name: known[name] if value is None else value for name, value in document_details(details).items()}
     return NewDocument(text, document.source, id=document.id, metadata=metadata, page_starts=page_starts, **wanted)
+
+
+# Documents with the same text: its chunks are stored once, under one of them, and all sources are cited.
+#
+# The document whose id sorts first is the canonical one; its duplicates are rows with source and metadata that name it.
+# When the canonical document goes or changes, or one with a smaller id comes, the chunks move to another in the same
+# commit, with what was read in them.
+
+_PAGE = 1_000
+_HOLDING = (*COMMITTED_STATUSES, *WAITING_STATUSES)
+
+
+def is_committed(document: Document) -> bool:
+    """Whether a document's chunks are in every projection."""
+    return document.status in COMMITTED_STATUSES
+
+
+async def find_twins(records: RecordsStore, original: Document) -> list[Document]:
+    """Return the committed twins of a document, by id; none of one that holds no chunks itself."""
+    found: list[Document] = []
+    while is_committed(original):
+        query = DocumentQuery(COMMITTED_STATUSES, twin_of=original.id, sort="id", offset=len(found), limit=_PAGE)
+        page = (await records.find_documents(query)).documents
+        found += page
+        if len(page) < _PAGE:
+            break
+    return found
+
+
+async def find_original(records: RecordsStore, twin: Document) -> Document | None:
+    """Return the committed document that holds the chunks of a twin's text; None if there is none any more."""
+    query = DocumentQuery(COMMITTED_STATUSES, content_hashes=(twin.content_hash,), sort="id", limit=_PAGE)
+    found = [
+        item for item in (await records.find_documents(query)).documents if not item.twin_of and item.id != twin.id
+    ]
+    return next((item for item in found if item.id == twin.twin_of), found[0] if found else None)
+
+
+async def find_originals(records: RecordsStore, hashes: Sequence[str]) -> dict[str, Document]:
+    """Return, per content hash, the first document that holds or will hold its chunks."""
+    originals: dict[str, Document] = {}
+    distinct = tuple(dict.fromkeys(hashes))
+    offset = 0
+    while distinct:
+        query = DocumentQuery(_HOLDING, content_hashes=distinct, offset=offset, limit=_PAGE)
+        page = (await records.find_documents(query)).documents
+        for document in page:
+            if not document.twin_of:
+                originals.setdefault(document.content_hash, document)
+        offset += len(page)
+        if len(page) < _PAGE:
+            break
+    return originals
+
+
+async def promote_twin(
+    records: RecordsStore,
+    committer: Committer,
+    original: Document,
+    twins: Sequence[Document],
+    left: Document | None,
+    *,
+    text: str | None = None,
+    known: StoredChunks | None = None,
+) -> Commit:
+    """Promote a twin: move the chunks of a committed document to another one with the same text.
+
+    Args:
+        records: Read only.
+        committer: Writes.
+        original: Holds the chunks; as it is stored.
+        twins: The promoted one, which shall hold them, and then further twins, as they are stored.
+        left: What the original is from now on; None if it goes.
+        text: The text that it has then; None if it has none of its own.
+        known: Chunks that the promoted twin has itself, which go; None if it has none.
+
+    Raises:
+        ConflictError: Another process changed one of them meanwhile.
+        ModelError: The passages of the promoted twin cannot be embedded.
+        StoreError: The store failed.
+    """
+    chunks = await records.get_document_chunks(original.id)
+    read = {item.chunk_id: item for item in await records.get_extractions([chunk.id for chunk in chunks])}
+    promoted, known = twins[0], known or StoredChunks()
+    occurrences: Counter[str] = Counter()
+    ids: dict[str, str] = {}
+    for chunk in chunks:
+        ids[chunk.id] = chunk_id(promoted.id, chunk.text, occurrences[chunk.text])
+        occurrences[chunk.text] += 1
+    moved = tuple(replace(chunk, id=ids[chunk.id], document_id=promoted.id) for chunk in chunks)
+    passages = {chunk.id: chunk_index_text(promoted.title, chunk) for chunk in moved}
+    fields = {"status": original.status, "error": original.error, "chunk_count": len(moved)}
+    change = DocumentChange(
+        basis=promoted,
+        document=replace(promoted, twin_of="", updated_at=utc_now(), **fields),
+        chunks=moved,
+        removed_chunks=(*ids, *(id_ for id_ in known.chunks if id_ not in passages)),
+        replaced=(*read.values(), *known.extractions.values()),
+        extractions=tuple(
+            placed_extraction(read[chunk.id], ids[chunk.id], promoted.id, chunk.position)
+            for chunk in chunks
+            if chunk.id in read
+        ),
+        passages=passages,
+        terms=tuple(TextEntry(id_, tuple(terms(passage))) for id_, passage in passages.items()),
+        text=await records.get_document_text(original.id) or "",
+        dropped_texts=(original.id,) if left is not None and text is None else (),
+        others=(*((left,) if left is not None else ()), *(replace(twin, twin_of=promoted.id) for twin in twins[1:])),
+        other_texts={} if text is None else {original.id: text},
+        gone=() if left is not None else (original.id,),
+        expected={original.id: original.content_hash},
+        may_call_chat=left is not None,
+    )
+    return await committer.commit(change)
+
+
+def as_twin(document: Document, original_id: str) -> Document:
+    """Return a document as it is stored once another one holds the chunks of its text."""
+    return replace(
+        document,
+        twin_of=original_id,
+        status=DocumentStatus.PROCESSED,
+        error="",
+        chunk_count=0,
+        updated_at=utc_now(),
+    )
+
+
+class WorkLocks:
+    """Locks documents, by id, while a task works on them; texts, by their hash, are locked alike.
+
+    They are taken for all documents of a call together, so that no two calls wait for each other.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[str, asyncio.Future[None]] = {}
+
+    def is_claimed(self, id_: str) -> bool:
+        """Whether somebody works on this document."""
+        return id_ in self._held
+
+    @asynccontextmanager
+    async def claim(self, ids: Iterable[str]) -> AsyncGenerator[Callable[[str], None]]:
+        """Wait until no other task holds any of these, then hold them all until this ends.
+
+        Yields:
+            What lets others have one before that; it does nothing if that was done already.
+        """
+        wanted = set(ids)
+        while busy := [self._held[id_] for id_ in wanted if id_ in self._held]:
+            await asyncio.wait(busy)
+        own = {id_: asyncio.get_running_loop().create_future() for id_ in wanted}
+        self._held.update(own)
+
+        def release(id_: str) -> None:
+            if done := own.pop(id_, None):
+                del self._held[id_]
+                done.set_result(None)
+
+        try:
+            yield release
+        finally:
+            for id_ in list(own):
+                release(id_)
 
 
 _BATCH_DOCUMENTS = 500

@@ -4,25 +4,41 @@ Documents come in, or ids of stored ones; they end up in every projection, each 
 out. Every document is stored as pending before any is processed, so a crash, a cancel or an outage loses none, and
 `resume` repeats no model call whose reply is cached. Runs of one process share one entry into the section that a
 single process may be in.
+
+A `Run` works off documents, a few at a time; the `DocumentProcessor` has each read and committed, as processed or
+partial. A defect of one document makes a failed document; an outage of a model or store is raised, no further document
+is begun, and the rest stay pending. Two tasks never work on one document at once.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import replace
 
 from heliograph.chat.base import ChatModel
 from heliograph.embedding.base import EmbeddingModel
-from heliograph.errors import ConflictError, HeliographError
+from heliograph.errors import CancelledIngestError, ConflictError, HeliographError, IngestError, StaleChangesetError
 from heliograph.extraction.base import Extractor
 from heliograph.ids import is_storable
 from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.chunking import Chunker, make_chunker
-from heliograph.ingest.commit import Committer, JointCommits
-from heliograph.ingest.intake import Candidate, Intake, identify_texts, prepare
+from heliograph.ingest.commit import Commit, Committer, JointCommits
+from heliograph.ingest.intake import (
+    OUTAGES,
+    Candidate,
+    Intake,
+    WorkLocks,
+    as_failure,
+    as_twin,
+    find_original,
+    find_twins,
+    identify_texts,
+    prepare,
+    promote_twin,
+)
 from heliograph.ingest.merging import Folder
 from heliograph.ingest.models import (
     DeleteReport,
@@ -32,21 +48,31 @@ from heliograph.ingest.models import (
     Outcome,
     ProgressCallback,
 )
-from heliograph.ingest.processing import (
-    DocumentProcessor,
+from heliograph.ingest.reading import (
+    DocumentChange,
+    DocumentProgress,
+    InProcessReader,
     ProgressReporter,
-    Run,
-    WorkLocks,
-    as_twin,
-    find_twins,
-    promote_twin,
-    read_stored_chunks,
+    Reader,
+    ReadingTask,
+    StoredChunks,
+    plan_chunks,
+    replaced_chunks,
 )
-from heliograph.ingest.reading import DocumentChange, InProcessReader, Reader, ReadingTask, plan_chunks
 from heliograph.ingest.summary import DescriptionSummarizer
-from heliograph.models import RETRIED_STATUSES, WAITING_STATUSES, Chunk, Document, DocumentStatus, Extraction, utc_now
+from heliograph.models import (
+    RETRIED_STATUSES,
+    WAITING_STATUSES,
+    Chunk,
+    Document,
+    DocumentStatus,
+    Extraction,
+    Usage,
+    utc_now,
+)
+from heliograph.observing import stage
 from heliograph.settings import IngestSettings
-from heliograph.stores.base import DocumentQuery, Store
+from heliograph.stores.base import DocumentQuery, RecordsStore, Store
 from heliograph.stores.changeset import Changeset
 
 
@@ -98,6 +124,8 @@ async def _ended(task: asyncio.Task[None]) -> None:
 
 _log = logging.getLogger(__name__)
 
+_SHOWN_ERRORS = 3
+_MAX_ERROR_LENGTH = 2_000
 _PAGE = 10_000
 # Documents that may wait to be committed together, per one that is read; short ones cost a third of what they do alone.
 _WAITING_PER_READ = 4
@@ -471,3 +499,279 @@ class IngestPipeline:
             yield run
         finally:
             self._runs.discard(run)
+
+
+class DocumentProcessor:
+    """Processes documents of one store; safe to call from many tasks at once."""
+
+    def __init__(
+        self,
+        records: RecordsStore,
+        reader: Reader,
+        committer: Committer,
+        joint: JointCommits,
+        max_parallel: int,
+        texts: WorkLocks,
+        *,
+        shares_texts: bool,
+    ) -> None:
+        """Keep the parts.
+
+        Args:
+            records: Read only.
+            reader: Reads documents.
+            committer: Writes.
+            joint: Writes what was read in documents.
+            max_parallel: Documents read at once; more may be waiting to be committed.
+            texts: Who works on documents with a text, by its hash.
+            shares_texts: Whether the chunks of a text that several documents have are stored once.
+        """
+        self._records = records
+        self._reader = reader
+        self._committer = committer
+        self._joint = joint
+        self._reading = asyncio.Semaphore(max_parallel)
+        self._texts = texts
+        self._shares_texts = shares_texts
+
+    async def process(self, task: ReadingTask, progress: DocumentProgress) -> DocumentResult:
+        """Take one document in.
+
+        Raises:
+            ModelError: One of `OUTAGES`: a model cannot be used at all; the document is left as it was.
+            StoreError: The store cannot be used; the document is left as it was.
+        """
+        document = task.document
+        try:
+            with stage("ingest.document"):
+                result, commit = await self._process(task, progress)
+        except OUTAGES:
+            raise
+        except ConflictError as error:
+            # The document's record is no longer ours to write.
+            failure: HeliographError = error
+        except Exception as error:  # noqa: BLE001 (a defect fails the document that meets it, not those behind it)
+            failure = as_failure(f"the document {document.source!r}", error)
+            if not task.keeps_chunks:
+                await self._record_failure(document, failure)
+        else:
+            progress.finish(result.usage, (commit.added_entities, commit.added_relations))
+            return result
+        progress.finish(Usage(), failed=True)
+        return DocumentResult(document.id, document.source, Outcome.FAILED, failure)
+
+    async def _process(self, task: ReadingTask, progress: DocumentProgress) -> tuple[DocumentResult, Commit]:
+        document = task.document
+        async with self._texts.claim([document.content_hash]):
+            if task.keeps_chunks:
+                (stored,) = await self._records.get_documents([document.id]) or [document]
+                if stored.twin_of:
+                    # Another document of this text came meanwhile and has taken the chunks.
+                    result = DocumentResult(stored.id, stored.source, Outcome.PROCESSED)
+                    return result, Commit(0, 0, Usage())
+            elif self._shares_texts and (original := await find_original(self._records, document)) is not None:
+                commit = await self._commit_twin(document, original)
+                detail = f"the same text as {original.source!r}; both are cited"
+                return DocumentResult(document.id, document.source, Outcome.PROCESSED, detail=detail), commit
+            return await self._read(replace(task, document=replace(document, twin_of="")), progress)
+
+    async def _commit_twin(self, document: Document, original: Document) -> Commit:
+        """Store a document without chunks beside the one that holds those of its text, or let it hold them."""
+        stored = await read_stored_chunks(self._records, document.id)
+        if document.id < original.id:
+            twins = [document, *await find_twins(self._records, original)]
+            left = as_twin(original, document.id)
+            return await promote_twin(self._records, self._committer, original, twins, left, known=stored)
+        change = DocumentChange(
+            basis=document,
+            document=as_twin(document, original.id),
+            removed_chunks=tuple(stored.chunks),
+            replaced=tuple(stored.extractions.values()),
+            dropped_texts=(document.id,),
+            expected={original.id: original.content_hash},
+        )
+        return await self._committer.commit(change)
+
+    async def _read(self, task: ReadingTask, progress: DocumentProgress) -> tuple[DocumentResult, Commit]:
+        document = task.document
+
+        async def find_stored(chunks: Sequence[Chunk] | None) -> StoredChunks:
+            """Read the stored chunks, and the extractions of those that do not stay in place."""
+            if not document.chunk_count and not task.keeps_chunks:
+                return StoredChunks()
+            if chunks is None or not (task.keeps_readings and task.is_read):
+                return await read_stored_chunks(self._records, document.id)
+            known = {chunk.id: chunk for chunk in await self._records.get_document_chunks(document.id)}
+            stored = StoredChunks(known, all_read=True)
+            extractions = await self._records.get_extractions(replaced_chunks(chunks, stored))
+            return replace(stored, extractions={item.chunk_id: item for item in extractions})
+
+        async with self._reading:
+            text = None if task.keeps_chunks else task.text or await self._records.get_document_text(document.id)
+            if text is None and not task.keeps_chunks:
+                # It was refused when it was handed over, and nothing has changed since.
+                raise IngestError(document.error or f"the text of the document {document.source!r} is not stored")
+            reading = await self._reader.read(replace(task, text=text), find_stored, progress)
+        extractions, plan = reading.extractions, reading.plan
+        finished = _finished(document, plan.chunk_count, extractions)
+        change = DocumentChange(
+            basis=document,
+            document=finished,
+            chunks=plan.written,
+            removed_chunks=plan.removed,
+            replaced=plan.replaced,
+            extractions=(*extractions, *plan.moved),
+            passages=plan.passages,
+            terms=plan.terms,
+            vectors=reading.vectors,
+        )
+        commit = await self._joint.commit(change)
+        result = DocumentResult(
+            *(document.id, document.source, Outcome.PARTIAL if finished.error else Outcome.PROCESSED),
+            detail=finished.error,
+            chunk_count=plan.chunk_count,
+            usage=sum((item.usage for item in extractions), commit.usage),
+        )
+        return result, commit
+
+    async def _record_failure(self, document: Document, error: HeliographError) -> None:
+        failed = replace(
+            document, status=DocumentStatus.FAILED, error=str(error)[:_MAX_ERROR_LENGTH], updated_at=utc_now()
+        )
+        changeset = Changeset(documents=(failed,), expected_documents={document.id: document.content_hash})
+        try:
+            await self._committer.apply(changeset)
+        except StaleChangesetError:
+            # Replaced or deleted meanwhile: the failure is of a version that is gone.
+            return
+        except OUTAGES:
+            raise
+        except Exception:  # noqa: BLE001 (logged)
+            _log.exception("that the document %r failed could not be noted; it stays pending", document.source)
+
+
+def _finished(document: Document, chunk_count: int, extractions: Sequence[Extraction]) -> Document:
+    failed = [item for item in extractions if item.error]
+    shown = "; ".join(f"{item.chunk_id}: {item.error}" for item in failed[:_SHOWN_ERRORS])
+    more = "; ..." if len(failed) > _SHOWN_ERRORS else ""
+    error = f"{len(failed)} of {chunk_count} chunks could not be read ({shown}{more}); retry asks for them again"
+    return replace(
+        document,
+        status=DocumentStatus.PARTIAL if failed else DocumentStatus.PROCESSED,
+        error=error[:_MAX_ERROR_LENGTH] if failed else "",
+        chunk_count=chunk_count,
+        usage=sum((item.usage for item in extractions), document.usage),
+        updated_at=utc_now(),
+    )
+
+
+async def read_stored_chunks(records: RecordsStore, document_id: str) -> StoredChunks:
+    """Return a document's stored chunks and their extractions."""
+    chunks = await records.get_document_chunks(document_id)
+    extractions = await records.get_extractions([chunk.id for chunk in chunks])
+    return StoredChunks({chunk.id: chunk for chunk in chunks}, {item.chunk_id: item for item in extractions})
+
+
+# One run of a pipeline: many documents, a few at a time, until done, cancelled or stopped by an outage.
+#
+# Each document is worked on by one task; results keep the order of the work. After an outage no further document is
+# begun, those under way come to their own end, and the outage is raised. Cancelling ends those under way at once.
+# What is not finished stays as it is stored, pending or failed.
+
+
+class Run:
+    """Processes documents once."""
+
+    def __init__(
+        self, processor: DocumentProcessor, reporter: ProgressReporter, max_tasks: int, gate: asyncio.Event
+    ) -> None:
+        """Keep the parts.
+
+        Args:
+            processor: Does the work.
+            reporter: Is told how far it has come.
+            max_tasks: Documents under way at once.
+            gate: While it is not set, no further document is begun.
+        """
+        self._processor = processor
+        self._reporter = reporter
+        self._max_tasks = max_tasks
+        self._gate = gate
+        self._tasks: list[asyncio.Task[None]] = []
+        self._results: dict[int, DocumentResult] = {}
+        self._outage: HeliographError | None = None
+        self._is_cancelled = False
+
+    def cancel(self) -> None:
+        """Begin no further document and end those under way; `process` raises `CancelledIngestError`."""
+        self._is_cancelled = True
+        for task in self._tasks:
+            task.cancel()
+
+    async def process(self, tasks: Sequence[ReadingTask], on_finished: Callable[[str], None]) -> list[DocumentResult]:
+        """Process documents; return their results in the same order.
+
+        Args:
+            tasks: What to do; called once per run.
+            on_finished: Called with a document's id as soon as nothing more will be done about it.
+
+        Raises:
+            CancelledIngestError: `cancel` was called before all were done.
+            ModelError: A model cannot be used at all.
+            StoreError: The store cannot be used.
+        """
+        self._check_cancelled(len(tasks))
+        self._reporter.expect(len(tasks), sum(task.document.length for task in tasks))
+        try:
+            # A twin waits until what may hold its chunks is done.
+            for are_twins in (False, True):
+                queue = [place for place, task in enumerate(tasks) if bool(task.document.twin_of) is are_twins]
+                await self._work_off({place: tasks[place] for place in queue}, on_finished)
+        finally:
+            self._reporter.finish()
+        unfinished = len(tasks) - len(self._results)
+        if unfinished:
+            self._check_cancelled(unfinished)
+        if self._outage:
+            self._outage.add_note(
+                f"{unfinished} documents are left for later; run resume (or retry) when this is mended"
+            )
+            raise self._outage
+        return [self._results[index] for index in range(len(tasks))]
+
+    def _check_cancelled(self, unfinished: int) -> None:
+        if self._is_cancelled:
+            raise CancelledIngestError(
+                f"the run was cancelled: {len(self._results)} documents are done, {unfinished} are left for "
+                "later; run resume (or retry) to go on"
+            )
+
+    async def _work_off(self, tasks: Mapping[int, ReadingTask], on_finished: Callable[[str], None]) -> None:
+        """Process these, a few at a time; a defect of this program is raised when all are ended."""
+        queue = iter(tasks.items())
+        self._tasks = [
+            asyncio.ensure_future(self._work(queue, on_finished)) for _ in range(min(self._max_tasks, len(tasks)))
+        ]
+        try:
+            if self._tasks:
+                await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            if self._tasks:
+                await asyncio.wait(self._tasks)
+        for task in self._tasks:
+            if not task.cancelled() and (defect := task.exception()):
+                raise defect
+
+    async def _work(self, queue: Iterator[tuple[int, ReadingTask]], on_finished: Callable[[str], None]) -> None:
+        for index, task in queue:
+            await self._gate.wait()
+            if self._is_cancelled or self._outage:
+                return
+            try:
+                self._results[index] = await self._processor.process(task, self._reporter.begin(task.document.length))
+            except OUTAGES as error:
+                self._outage = self._outage or error
+            finally:
+                on_finished(task.document.id)

@@ -8,14 +8,16 @@ Aliases that a passage itself introduces are added. Nothing is written, so readi
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import re
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +27,16 @@ from heliograph.errors import IngestError
 from heliograph.extraction.base import Extractor
 from heliograph.ids import is_subject_rank, mention_rank, moved_rank
 from heliograph.ingest.chunking import Chunker
-from heliograph.models import AliasMention, Chunk, Curation, Document, EntityMention, Extraction, RelationMention
+from heliograph.ingest.models import Progress, ProgressCallback
+from heliograph.models import AliasMention, Chunk, Curation, Document, EntityMention, Extraction, RelationMention, Usage
 from heliograph.observing import stage
 from heliograph.stores.changeset import TextEntry
 from heliograph.text.analysis import chunk_index_text, terms
 from heliograph.text.names import clean_name, entity_key, mention_entity_id, mention_relation_id
 from heliograph.text.phrases import SentenceReading, find_abbreviations
 from heliograph.text.sentences import sentence_spans
+
+_log = logging.getLogger(__name__)
 
 # Casts no vote against any other type.
 UNKNOWN_TYPE = "unknown"
@@ -429,6 +434,109 @@ class ChunkProgress(Protocol):
     def finish_chunk(self) -> None:
         """Note that one was read."""
         ...
+
+
+# How far a run has come, told a few times a second at the most.
+
+_INTERVAL_SECONDS = 0.1
+# Models load and caches fill at first: of less than this no time can be told.
+_LEAST_SHARE = 0.02
+
+
+def expected_seconds(elapsed_seconds: float, done: float, total: float) -> float | None:
+    """Return how long the rest will take at the pace so far; None while less than a fiftieth is done."""
+    if done <= 0 or done < total * _LEAST_SHARE:
+        return None
+    return elapsed_seconds * max(0.0, total - done) / done
+
+
+class ProgressReporter:
+    """Counts for one run; used from the event loop's thread only."""
+
+    def __init__(
+        self,
+        track_id: str,
+        callback: ProgressCallback | None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._callback = callback
+        self._clock = clock
+        self._started = clock()
+        self._reported: float | None = None
+        self._characters_done = 0.0
+        self._now = Progress(track_id, 0, 0, 0, 0, 0, 0, 0, Usage(), 0.0, None, is_finished=False)
+
+    def expect(self, documents: int, characters: int) -> None:
+        """Set the total of the work."""
+        self.add(documents_total=documents, characters_total=characters)
+
+    def begin(self, characters: int) -> DocumentProgress:
+        """Return what counts one document of this length."""
+        return DocumentProgress(self, characters)
+
+    def add(self, characters: float = 0.0, **counts: Any) -> None:
+        """Add to the characters that are done, and to fields of `Progress` by name."""
+        self._characters_done += characters
+        self._now = replace(self._now, **{name: getattr(self._now, name) + more for name, more in counts.items()})
+        # The last chunk is told however soon it comes, since embedding and committing may take long.
+        self._report(must="chunks_done" in counts and self._now.chunks_done == self._now.chunks_total)
+
+    def finish(self) -> None:
+        """Send the last report."""
+        self._report(is_finished=True)
+
+    def _report(self, *, is_finished: bool = False, must: bool = False) -> None:
+        if self._callback is None:
+            return
+        now = self._clock()
+        if not (is_finished or must) and self._reported is not None and now - self._reported < _INTERVAL_SECONDS:
+            return
+        self._reported, elapsed, done = now, now - self._started, self._characters_done
+        self._now = replace(
+            self._now,
+            elapsed_seconds=elapsed,
+            eta_seconds=expected_seconds(elapsed, done, self._now.characters_total),
+            is_finished=is_finished,
+            characters_done=round(done),
+        )
+        try:
+            self._callback(self._now)
+        except Exception:  # noqa: BLE001 (a caller's own code may raise anything)
+            self._callback = None
+            _log.exception("the progress callback failed and is not called again")
+
+
+class DocumentProgress:
+    """Counts the chunks of one document for its reporter."""
+
+    def __init__(self, reporter: ProgressReporter, characters: int) -> None:
+        self._reporter = reporter
+        self._remaining = float(characters)
+        self._share = 0.0
+
+    def begin_chunks(self, count: int) -> None:
+        """Say how many chunks will be read."""
+        self._share = self._remaining / count if count else 0.0
+        self._reporter.add(chunks_total=count)
+
+    def finish_chunk(self) -> None:
+        """Count a chunk that was read, and its share of the document's characters."""
+        share = min(self._share, self._remaining)
+        self._remaining -= share
+        self._reporter.add(share, chunks_done=1)
+
+    def finish(self, usage: Usage, growth: tuple[int, int] = (0, 0), *, failed: bool = False) -> None:
+        """Count the document as done.
+
+        Args:
+            usage: Tokens that chat models spent on it.
+            growth: How many more entities and relations there are, fewer if negative.
+            failed: Whether it failed.
+        """
+        entities, relations = growth
+        self._reporter.add(
+            self._remaining, documents_done=1, failures=failed, usage=usage, entities=entities, relations=relations
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,8 @@ from heliograph.documents.markdown import clean_text
 from heliograph.errors import ConflictError, InvalidRequestError
 from heliograph.ids import chunk_id, content_hash
 from heliograph.ingest.commit import Committer
+from heliograph.ingest.intake import find_original, is_committed
 from heliograph.ingest.pipeline import IngestPipeline
-from heliograph.ingest.processing import find_original, is_committed
 from heliograph.ingest.reading import canonical_extraction, placed_extraction
 from heliograph.models import WAITING_STATUSES, Chunk, Curation, Document, DocumentStatus, Entity, Extraction, Relation
 from heliograph.stores.base import CachedReply, CurationQuery, DocumentQuery, ScanKind, Store

@@ -37,7 +37,7 @@ READING = [
     "extraction.base.Extractor.extract_in_context",
     "ingest.reading.canonical_extraction",
     "ingest.reading.with_introduced_aliases",
-    "ingest.processing._finished",
+    "ingest.pipeline._finished",
 ]
 COMMIT = [
     "ingest.commit.is_plain",

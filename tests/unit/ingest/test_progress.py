@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from heliograph.ingest.models import NewDocument, Outcome, Progress
-from heliograph.ingest.processing import ProgressReporter
+from heliograph.ingest.reading import ProgressReporter
 from heliograph.models import Usage
 from heliograph.testing.memory_store import MemoryStore
 

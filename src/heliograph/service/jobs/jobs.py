@@ -19,9 +19,8 @@ from pathlib import Path
 import heliograph.errors as errors
 from heliograph.engine import AsyncHeliograph, with_store
 from heliograph.ids import track_id as new_track_id
-from heliograph.ingest.intake import find_by_source, identify_files
+from heliograph.ingest.intake import OUTAGES, find_by_source, identify_files
 from heliograph.ingest.models import IngestReport, NewDocument, Outcome, Progress
-from heliograph.ingest.processing import OUTAGES
 from heliograph.models import WAITING_STATUSES, Document, DocumentStatus, utc_now
 from heliograph.observing import origin, working_for
 from heliograph.service.jobs.input_folder import InputFolder
