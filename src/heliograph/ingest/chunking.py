@@ -20,7 +20,6 @@ from hashlib import blake2b
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from heliograph.documents.markdown import Heading, find_headings
 from heliograph.embedding.base import EmbeddingInfo
@@ -237,62 +236,6 @@ class Core:
     start: int
     end: int
     strength: int
-
-
-@dataclass(frozen=True, slots=True)
-class Joining:
-    """The rules by which neighbours are joined.
-
-    Attributes:
-        max_tokens: Tokens of a chunk at the most.
-        overlap_tokens: Tokens to leave free for the overlap, but in chunks that begin with a section.
-        paths: Sections; one may only join what begins in the same parent, or the beginning of that parent.
-    """
-
-    max_tokens: int
-    overlap_tokens: int
-    paths: HeadingPaths
-
-    def is_small(self, token_count: int) -> bool:
-        """Whether a chunk of so many tokens should join a neighbour."""
-        return token_count < self.max_tokens // _SMALL_PART
-
-    def join(self, cores: Sequence[Core], places: Sequence[int]) -> list[Core]:
-        """Return the cores, each small one joined with the neighbour from which it was parted at the weaker place.
-
-        A small one that fits into neither stays as it is.
-
-        Args:
-            cores: In order, without gaps.
-            places: Tokens before each, and in all.
-        """
-        joined: list[tuple[int, int]] = []
-        for index in range(len(cores)):
-            if joined and self._joins(cores, places, joined[-1][0], index):
-                joined[-1] = joined[-1][0], index + 1
-            else:
-                joined.append((index, index + 1))
-        return [Core(cores[first].start, cores[last - 1].end, cores[first].strength) for first, last in joined]
-
-    def _joins(self, cores: Sequence[Core], places: Sequence[int], first: int, index: int) -> bool:
-        """Whether the core `index` joins the group that begins with `first` and ends before it."""
-        if not self._may_join(cores, places, first, index):
-            return False
-        if self.is_small(places[index] - places[first]):
-            return True
-        if not self.is_small(places[index + 1] - places[index]):
-            return False
-        following = index + 1
-        is_nearer = following < len(cores) and cores[following].strength < cores[index].strength
-        return not (is_nearer and self._may_join(cores, places, index, following))
-
-    def _may_join(self, cores: Sequence[Core], places: Sequence[int], first: int, index: int) -> bool:
-        strength = cores[index].strength
-        if strength >= Strength.HEADING and heading_strength(self.paths.level_at(cores[first].start)) < strength:
-            return False
-        begins_section = first == 0 or cores[first].strength >= Strength.HEADING
-        limit = self.max_tokens if begins_section else self.max_tokens - self.overlap_tokens
-        return places[index + 1] - places[first] < limit
 
 
 # Packing small parts into groups so that a change stays where it is made.
@@ -523,62 +466,6 @@ def trim(text: str, start: int, end: int) -> tuple[int, int]:
     return start, start + len(piece.strip())
 
 
-# What a chunk repeats of the one before: whole sentences of prose, or tokens where a sentence itself was cut.
-#
-# Headings, tables and code are not repeated, nor is anything over the beginning of a section.
-
-
-class Overlap:
-    """Finds where chunks of one text begin if they overlap."""
-
-    def __init__(
-        self, text: str, blocks: Sequence[Block], ends: NDArray[np.int64], max_tokens: int, overlap_tokens: int
-    ) -> None:
-        """Keep the text and its structure.
-
-        Args:
-            text: All of it.
-            blocks: Its blocks.
-            ends: One past the last character of each of its tokens.
-            max_tokens: Tokens of a chunk with its overlap.
-            overlap_tokens: Tokens of the overlap at the most.
-        """
-        self._text = text
-        self._blocks = blocks
-        self._starts = [block.start for block in blocks]
-        self._ends = ends
-        self._max = max_tokens
-        self._overlap = overlap_tokens
-
-    def start(self, before: Core, core: Core) -> int:
-        """Return where the chunk of `core` begins if it repeats the end of the one before; else where `core` does."""
-        place, end = np.searchsorted(self._ends, (core.start, core.end), side="right").tolist()
-        budget = min(self._overlap, self._max - (end - place) - 1)
-        if budget < 1 or core.strength >= Strength.HEADING:
-            return core.start
-        # A chunk that begins where the one before does would hold all of it.
-        lowest = trim(self._text, before.start, before.end)[0] + 1
-        earliest = max(lowest, int(self._ends[place - budget - 1]) if place > budget else 0)
-        if core.strength == Strength.TOKEN:
-            return self._first_fitting((earliest,), core.start)
-        # Sentences are looked for in the block that holds `earliest`, or behind the last block that is no prose.
-        first = max(0, bisect_right(self._starts, earliest) - 1)
-        last = bisect_right(self._starts, core.start - 1) - 1
-        begin = max(before.start, self._starts[first])
-        for index in range(last, first - 1, -1):
-            if not self._blocks[index].is_prose:
-                begin = self._starts[index + 1] if index < last else core.start
-                break
-        sentences = (begin + span[0] for span in sentence_spans(self._text[begin : core.start]))
-        return self._first_fitting((start for start in sentences if start >= earliest), core.start)
-
-    def _first_fitting(self, starts: Iterable[int], end: int) -> int:
-        for start in starts:
-            if count_tokens(self._text[start:end].strip()) <= self._overlap:
-                return start
-        return end
-
-
 class TokenChunker(SpanChunker):
     """Windows of `max_tokens` tokens that share `overlap_tokens` with the one before."""
 
@@ -613,9 +500,9 @@ def token_windows(text: str, max_tokens: int, overlap_tokens: int = 0) -> Iterat
 #
 # The text is a run of blocks (`_Reader`). A run that is too long is cut at its strongest places; parts that are still
 # too long are cut in turn (last at sentences, then lines, then tokens), the others are packed into groups
-# (`pack`). A group that came out too small joins a neighbour (`Joining`). All cuts are made by what is said near
-# them, so a change to one paragraph leaves the chunks elsewhere as they were. Groups are packed so that an overlap
-# (`Overlap`) has room beside them, but a block of code or a table that fits into a chunk without it is not cut.
+# (`pack`). A group that came out too small joins a neighbour. All cuts are made by what is said near them, so a change
+# to one paragraph leaves the chunks elsewhere as they were. Groups are packed so that an overlap has room beside them,
+# but a block of code or a table that fits into a chunk without it is not cut.
 
 # Longer runs are rare and would fill the memory.
 _LONGEST_REMEMBERED = 4_000
@@ -636,14 +523,12 @@ class SemanticChunker(SpanChunker):
         blocks = reader.blocks
         if not self._parts_at_headings:
             blocks = [replace(block, strength=min(block.strength, Strength.BLOCK)) for block in blocks]
-        ends = token_ends(text)
-        cores = _Division(text, blocks, ends, Joining(self.max_tokens, self.overlap_tokens, paths)).cores()
-        overlap = Overlap(text, blocks, ends, self.max_tokens, self.overlap_tokens)
+        division = _Division(text, blocks, paths, self.max_tokens, self.overlap_tokens)
         before: Core | None = None
-        for core in cores:
+        for core in division.cores():
             if text[core.start : core.end].isspace():
                 continue
-            start = overlap.start(before, core) if before else core.start
+            start = division.start_with_overlap(before, core) if before else core.start
             yield from _fit(text, start, core, self.max_tokens)
             before = core
 
@@ -655,23 +540,97 @@ class MarkdownChunker(SemanticChunker):
 
 
 class _Division:
-    """The division of one text into parts that fit."""
+    """The division of one text into parts that fit.
 
-    def __init__(self, text: str, blocks: Sequence[Block], ends: NDArray[np.int64], joining: Joining) -> None:
+    Args:
+        text: All of it.
+        blocks: Its blocks.
+        paths: Sections; a small part only joins what begins in the same parent, or the beginning of that parent.
+        max_tokens: Tokens of a chunk with its overlap at the most.
+        overlap_tokens: Tokens of the overlap at the most; left free but in chunks that begin with a section.
+    """
+
+    def __init__(
+        self, text: str, blocks: Sequence[Block], paths: HeadingPaths, max_tokens: int, overlap_tokens: int
+    ) -> None:
         self._text = text
-        self._ends = ends
-        self._joining = joining
-        self._max = joining.max_tokens
-        self._limit = joining.max_tokens - joining.overlap_tokens
+        self._paths = paths
+        self._max = max_tokens
+        self._overlap = overlap_tokens
+        self._limit = max_tokens - overlap_tokens
+        # One past the last character of each token.
+        self._ends = token_ends(text)
         self._starts = [*(block.start for block in blocks), len(text)]
         self._strengths = [block.strength for block in blocks]
         self._is_prose = [block.is_prose for block in blocks]
         self._places = self._count_before(self._starts)
 
     def cores(self) -> list[Core]:
-        """Return the parts in order; they leave no gap."""
+        """Return the parts in order; they leave no gap.
+
+        Each small one is joined with the neighbour from which it was parted at the weaker place; one that fits into
+        neither stays as it is.
+        """
         cores = list(self._blocks(0, len(self._strengths))) if self._strengths else []
-        return self._joining.join(cores, self._count_before([*(core.start for core in cores), len(self._text)]))
+        places = self._count_before([*(core.start for core in cores), len(self._text)])
+        joined: list[tuple[int, int]] = []
+        for index in range(len(cores)):
+            if joined and self._joins(cores, places, joined[-1][0], index):
+                joined[-1] = joined[-1][0], index + 1
+            else:
+                joined.append((index, index + 1))
+        return [Core(cores[first].start, cores[last - 1].end, cores[first].strength) for first, last in joined]
+
+    def start_with_overlap(self, before: Core, core: Core) -> int:
+        """Return where the chunk of `core` begins if it repeats the end of the one before; else where `core` does.
+
+        Whole sentences of prose are repeated, or tokens where a sentence itself was cut. Headings, tables and code are
+        not, nor is anything over the beginning of a section.
+        """
+        place, end = self._count_before((core.start, core.end))
+        budget = min(self._overlap, self._max - (end - place) - 1)
+        if budget < 1 or core.strength >= Strength.HEADING:
+            return core.start
+        # A chunk that begins where the one before does would hold all of it.
+        lowest = trim(self._text, before.start, before.end)[0] + 1
+        earliest = max(lowest, int(self._ends[place - budget - 1]) if place > budget else 0)
+        starts: Iterable[int] = (earliest,)
+        if core.strength != Strength.TOKEN:
+            # Sentences are looked for in the block that holds `earliest`, or behind the last block that is no prose.
+            first = max(0, bisect_right(self._starts, earliest) - 1)
+            last = bisect_right(self._starts, core.start - 1) - 1
+            begin = max(before.start, self._starts[first])
+            for index in range(last, first - 1, -1):
+                if not self._is_prose[index]:
+                    begin = self._starts[index + 1] if index < last else core.start
+                    break
+            sentences = (begin + span[0] for span in sentence_spans(self._text[begin : core.start]))
+            starts = (start for start in sentences if start >= earliest)
+        fitting = (start for start in starts if count_tokens(self._text[start : core.start].strip()) <= self._overlap)
+        return next(fitting, core.start)
+
+    def _joins(self, cores: Sequence[Core], places: Sequence[int], first: int, index: int) -> bool:
+        """Whether the core `index` joins the group that begins with `first` and ends before it."""
+        if not self._may_join(cores, places, first, index):
+            return False
+        if self._is_small(places[index] - places[first]):
+            return True
+        if not self._is_small(places[index + 1] - places[index]):
+            return False
+        following = index + 1
+        is_nearer = following < len(cores) and cores[following].strength < cores[index].strength
+        return not (is_nearer and self._may_join(cores, places, index, following))
+
+    def _may_join(self, cores: Sequence[Core], places: Sequence[int], first: int, index: int) -> bool:
+        strength = cores[index].strength
+        if strength >= Strength.HEADING and heading_strength(self._paths.level_at(cores[first].start)) < strength:
+            return False
+        begins_section = first == 0 or cores[first].strength >= Strength.HEADING
+        return places[index + 1] - places[first] < (self._max if begins_section else self._limit)
+
+    def _is_small(self, token_count: int) -> bool:
+        """Whether a chunk of so many tokens should join a neighbour."""
+        return token_count < self._max // _SMALL_PART
 
     def _count_before(self, indexes: Sequence[int]) -> list[int]:
         """Return how many tokens end at or before each place."""
@@ -692,7 +651,7 @@ class _Division:
         inner = [index for index in range(first + 1, last) if self._strengths[index] == strength]
         if strength >= Strength.HEADING and not self._is_prose[first]:
             lead, end = self._places[inner[0]], self._places[inner[1] if len(inner) > 1 else last]
-            if self._joining.is_small(lead - self._places[first]) and end - lead >= self._max:
+            if self._is_small(lead - self._places[first]) and end - lead >= self._max:
                 # A heading with too little to stand alone before a section that is too long for a chunk.
                 self._strengths[inner.pop(0)] = Strength.NONE
         parts = [first, *inner, last]
