@@ -47,69 +47,6 @@ _REFUSALS = {
 _SUSPECTS = frozenset({"response_format", "stream_options"})
 
 
-class CallOptions:
-    """Makes the arguments of each call, less what the service has refused.
-
-    Args:
-        settings: The model and how to sample from it.
-    """
-
-    def __init__(self, settings: ChatSettings) -> None:
-        self._settings = settings
-        self._refused: frozenset[str] = frozenset()
-
-    def arguments(self, request: ChatRequest, *, is_stream: bool, without: frozenset[str]) -> dict[str, Any]:
-        """Return the arguments of a call.
-
-        Args:
-            request: What to ask.
-            is_stream: Whether the reply is to be streamed.
-            without: Options to leave out besides those known to be refused.
-        """
-        refused = self._refused | without
-        # Halves of surrogate pairs cannot be sent.
-        messages = [{"role": one.role, "content": replace_surrogates(one.content)} for one in request.messages]
-        options: dict[str, Any] = {"temperature": self._settings.temperature}
-        if is_stream:
-            options["stream_options"] = {"include_usage": True}
-        # OpenAI refuses JSON mode unless a message speaks of JSON; that must not pass for a service that has none.
-        if (
-            request.json_mode
-            and self._settings.json_mode
-            and any("json" in message.content.lower() for message in request.messages)
-        ):
-            options["response_format"] = {"type": "json_object"}
-        limit = request.max_output_tokens or self._settings.max_output_tokens
-        if limit is not None:
-            options["max_completion_tokens" if "max_tokens" in refused else "max_tokens"] = limit
-        taken = {name: value for name, value in options.items() if name not in refused}
-        return {"model": self._settings.model, "messages": messages, "stream": is_stream, **taken}
-
-    def refused_by(self, error: openai.APIStatusError, sent: dict[str, Any]) -> frozenset[str]:
-        """Return the options among those sent that an error is, or may be, about; none if it is about something else.
-
-        Args:
-            error: What the service answered, under status 400 or 422.
-            sent: The arguments of the call.
-        """
-        said = f"{error.message} {error.param} {error.body}"
-        named = {name for name in _REFUSALS if name in sent and name in said}
-        if named:
-            return frozenset(name for name in named if _REFUSALS[name].search(said))
-        return _SUSPECTS.intersection(sent)
-
-    def remember(self, refused: frozenset[str], service: str) -> None:
-        """Leave these options out of all further calls.
-
-        Args:
-            refused: Options without which a call has just succeeded.
-            service: Who was called, for the log.
-        """
-        if not refused <= self._refused:
-            _LOG.warning("%s does not take %s as sent; going on without", service, ", ".join(sorted(refused)))
-            self._refused |= refused
-
-
 # OpenAI says "length"; other services have words of their own.
 _CUT_REASONS = {"length", "model_length", "max_tokens", "content_filter"}
 
@@ -128,7 +65,7 @@ class OpenAIChatModel(ChatModel):
         self._settings = settings
         self._service = describe_service("chat model", settings.model, settings.base_url)
         self._client = open_openai_client(settings.base_url, settings.api_key, settings.timeout_seconds)
-        self._options = CallOptions(settings)
+        self._refused: frozenset[str] = frozenset()
         self._can_stream = True
 
     @property
@@ -221,10 +158,10 @@ class OpenAIChatModel(ChatModel):
         """
         if self._client.is_closed():
             raise ModelUnavailable(f"{self._service} is closed; open the workspace again")
-        without: frozenset[str] = frozenset()
+        refused = self._refused
         first_error: openai.APIStatusError | None = None
         while True:
-            sent = self._options.arguments(request, is_stream=is_stream, without=without)
+            sent = self._arguments(request, refused, is_stream=is_stream)
             try:
                 result = await self._client.chat.completions.create(**sent)
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
@@ -232,13 +169,36 @@ class OpenAIChatModel(ChatModel):
                 if not isinstance(translate_openai_error(error, self._service), ModelUnavailable):
                     raise
                 first_error = first_error or error
-                refused = self._options.refused_by(error, sent)
-                if not refused:
+                options = _refused_by(error, sent)
+                if not options:
                     raise first_error from None
-                without |= refused
+                refused |= options
             else:
-                self._options.remember(without, self._service)
+                if not refused <= self._refused:
+                    names = ", ".join(sorted(refused - self._refused))
+                    _LOG.warning("%s does not take %s as sent; going on without", self._service, names)
+                    self._refused |= refused
                 return result
+
+    def _arguments(self, request: ChatRequest, refused: frozenset[str], *, is_stream: bool) -> dict[str, Any]:
+        """Return the arguments of a call without the options that are refused."""
+        # Halves of surrogate pairs cannot be sent.
+        messages = [{"role": one.role, "content": replace_surrogates(one.content)} for one in request.messages]
+        options: dict[str, Any] = {"temperature": self._settings.temperature}
+        if is_stream:
+            options["stream_options"] = {"include_usage": True}
+        # OpenAI refuses JSON mode unless a message speaks of JSON; that must not pass for a service that has none.
+        if (
+            request.json_mode
+            and self._settings.json_mode
+            and any("json" in message.content.lower() for message in request.messages)
+        ):
+            options["response_format"] = {"type": "json_object"}
+        limit = request.max_output_tokens or self._settings.max_output_tokens
+        if limit is not None:
+            options["max_completion_tokens" if "max_tokens" in refused else "max_tokens"] = limit
+        taken = {name: value for name, value in options.items() if name not in refused}
+        return {"model": self._settings.model, "messages": messages, "stream": is_stream, **taken}
 
     async def _reply(self, request: ChatRequest, text: str, usage: Usage | None, *, is_complete: bool) -> ChatReply:
         if not text.strip():
@@ -314,6 +274,15 @@ class _StreamedReply:
         if piece:
             self._seen.append(piece)
         return piece
+
+
+def _refused_by(error: openai.APIStatusError, sent: dict[str, Any]) -> frozenset[str]:
+    """Return the options among those sent that an error is, or may be, about; none if it is about something else."""
+    said = f"{error.message} {error.param} {error.body}"
+    named = {name for name in _REFUSALS if name in sent and name in said}
+    if named:
+        return frozenset(name for name in named if _REFUSALS[name].search(said))
+    return _SUSPECTS.intersection(sent)
 
 
 # The SDK hands on whatever JSON a service sends without checking it against its types, so nothing is taken for granted

@@ -113,56 +113,10 @@ def _read(path: Path) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
-# Question and passage as one row of tokens, by the package `tokenizers` (extra `rerank`).
+# Question and passage as one row of tokens, by the package `tokenizers` (extra `rerank`); the graph runs on some rows,
+# and what it says becomes scores from 0 to 1.
 #
 # A pair that is too long loses the end of its passage; a question may fill half of the window and is cut before that.
-
-
-@dataclass(frozen=True, slots=True)
-class TokenRow:
-    """Token ids of one pair, and per token whether it belongs to the question (0) or the passage (1)."""
-
-    ids: Sequence[int]
-    type_ids: Sequence[int]
-
-
-class PairTokenizer:
-    """A loaded `tokenizer.json`. Safe to use from several threads.
-
-    Args:
-        path: The file.
-        max_tokens: The longest row.
-
-    Raises:
-        MissingDependencyError: The package is not installed.
-        ModelUnavailable: The file cannot be read.
-    """
-
-    def __init__(self, path: Path, max_tokens: int) -> None:
-        package = import_optional("tokenizers", "rerank")
-        try:
-            # The library raises bare `Exception`s.
-            self._tokenizer = package.Tokenizer.from_file(str(path))
-        except Exception as error:
-            raise ModelUnavailable(
-                f"{str(path)!r} is not a tokenizer that can be loaded: {error}; put the model's own file there"
-            ) from error
-        self._tokenizer.no_padding()
-        self._max_query_tokens = max(max_tokens // 2 - self._tokenizer.num_special_tokens_to_add(True), 1)
-        self._tokenizer.no_truncation()
-        self._whole = package.Tokenizer.from_str(self._tokenizer.to_str())
-        self._tokenizer.enable_truncation(max_tokens, strategy="only_second")
-
-    def rows(self, query: str, documents: Sequence[str]) -> list[TokenRow]:
-        """Return one row a document."""
-        ends, most = self._whole.encode(query, add_special_tokens=False).offsets, self._max_query_tokens
-        question = query if len(ends) <= most else query[: ends[most - 1][1]]
-        encodings = self._tokenizer.encode_batch([(question, document) for document in documents])
-        return [TokenRow(encoding.ids, encoding.type_ids) for encoding in encodings]
-
-
-# Runs a cross-encoder's graph on rows of tokens and turns what it says into scores from 0 to 1.
-#
 # One number a pair is a logit and goes through the logistic function, unless the graph calls its output a score or a
 # probability; two are the logits of "no" and "yes". Graphs differ in which inputs they take and of which width; both
 # are read from the graph.
@@ -176,21 +130,30 @@ _ONNXRUNTIME_ERRORS: tuple[type[Exception], ...] = tuple(
 )
 
 
-class CrossEncoderScorer:
-    """A loaded graph. Safe to use from several threads.
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """Token ids of one pair, and per token whether it belongs to the question (0) or the passage (1)."""
+
+    ids: Sequence[int]
+    type_ids: Sequence[int]
+
+
+class CrossEncoder:
+    """A loaded tokenizer and graph. Safe to use from several threads.
 
     Args:
-        path: The ONNX file.
-        pad_id: The token that fills up a batch.
+        files: What they are loaded from.
         threads: Threads of one run; 0 means one a core.
 
     Raises:
-        ModelUnavailable: The graph cannot be loaded, or is not that of a cross-encoder.
+        MissingDependencyError: The package `tokenizers` is not installed.
+        ModelUnavailable: The tokenizer or the graph cannot be loaded, or the graph is not that of a cross-encoder.
     """
 
-    def __init__(self, path: Path, pad_id: int, threads: int) -> None:
-        self._path = path
-        self._pad_id = pad_id
+    def __init__(self, files: CrossEncoderFiles, threads: int) -> None:
+        self._load_tokenizer(files.tokenizer, files.max_tokens)
+        self._path = path = files.graph
+        self._pad_id = files.pad_id
         options = onnxruntime.SessionOptions()
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         options.intra_op_num_threads = threads or cores
@@ -214,6 +177,28 @@ class CrossEncoderScorer:
             )
         self._output = self._session.get_outputs()[0].name
         self._gives_scores = any(word in self._output.lower() for word in _SCORE_OUTPUTS)
+
+    def _load_tokenizer(self, path: Path, max_tokens: int) -> None:
+        package = import_optional("tokenizers", "rerank")
+        try:
+            # The library raises bare `Exception`s.
+            self._tokenizer = package.Tokenizer.from_file(str(path))
+        except Exception as error:
+            raise ModelUnavailable(
+                f"{str(path)!r} is not a tokenizer that can be loaded: {error}; put the model's own file there"
+            ) from error
+        self._tokenizer.no_padding()
+        self._max_query_tokens = max(max_tokens // 2 - self._tokenizer.num_special_tokens_to_add(True), 1)
+        self._tokenizer.no_truncation()
+        self._whole = package.Tokenizer.from_str(self._tokenizer.to_str())
+        self._tokenizer.enable_truncation(max_tokens, strategy="only_second")
+
+    def rows(self, query: str, documents: Sequence[str]) -> list[TokenRow]:
+        """Return one row a document."""
+        ends, most = self._whole.encode(query, add_special_tokens=False).offsets, self._max_query_tokens
+        question = query if len(ends) <= most else query[: ends[most - 1][1]]
+        encodings = self._tokenizer.encode_batch([(question, document) for document in documents])
+        return [TokenRow(encoding.ids, encoding.type_ids) for encoding in encodings]
 
     def score(self, rows: Sequence[TokenRow]) -> list[float]:
         """Return one score a row.
@@ -279,7 +264,7 @@ class OnnxReranker(Reranker):
         self._name = f"onnx:{folder.name}/{self._files.graph.relative_to(folder)}"
         self._threads = settings.threads
         self._lock = threading.Lock()
-        self._loaded: tuple[PairTokenizer, CrossEncoderScorer] | None = None
+        self._loaded: CrossEncoder | None = None
         self._is_closed = False
 
     @property
@@ -294,10 +279,10 @@ class OnnxReranker(Reranker):
         """
         if not documents or top_n < 1:
             return []
-        rows, scorer = await asyncio.to_thread(self._prepare, query, documents)
+        model, rows = await asyncio.to_thread(self._prepare, query, documents)
         scores = [0.0] * len(rows)
         for batch in plan_runs([len(row.ids) for row in rows], _MAX_BATCH_TOKENS):
-            found = await asyncio.to_thread(scorer.score, [rows[index] for index in batch])
+            found = await asyncio.to_thread(model.score, [rows[index] for index in batch])
             for index, score in zip(batch, found, strict=True):
                 scores[index] = score
         order = sorted(range(len(scores)), key=lambda index: (-scores[index], index))
@@ -307,16 +292,14 @@ class OnnxReranker(Reranker):
         self._is_closed = True
         self._loaded = None
 
-    def _prepare(self, query: str, documents: Sequence[str]) -> tuple[list[TokenRow], CrossEncoderScorer]:
+    def _prepare(self, query: str, documents: Sequence[str]) -> tuple[CrossEncoder, list[TokenRow]]:
         with self._lock:
             if self._is_closed:
                 raise ModelUnavailable(f"the reranker {self._name!r} is closed; open the workspace again")
             if self._loaded is None:
-                files = self._files
-                tokenizer = PairTokenizer(files.tokenizer, files.max_tokens)
-                self._loaded = tokenizer, CrossEncoderScorer(files.graph, files.pad_id, self._threads)
-            tokenizer, scorer = self._loaded
-        return tokenizer.rows(_clean(query), [_clean(document) for document in documents]), scorer
+                self._loaded = CrossEncoder(self._files, self._threads)
+            model = self._loaded
+        return model, model.rows(_clean(query), [_clean(document) for document in documents])
 
 
 def _clean(text: str) -> str:
