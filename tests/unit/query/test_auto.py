@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from heliograph.embedding.base import EmbeddingKind, Embeddings
+from heliograph.query.engine import AutoSearch, adapt_plan
 from heliograph.query.fusion import FusedHit, FusedHits, SearchLimits
 from heliograph.query.models import Keywords, QueryParam
-from heliograph.query.retrieval import AutoSearch, adapt_plan
 from heliograph.query.understanding import QuestionKind, Understanding
 from heliograph.testing.fakes import FakeChatModel, FakeReranker
 
