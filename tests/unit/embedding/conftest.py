@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heliograph.embedding.e5.model import E5EmbeddingModel, E5Tokenizer
-from heliograph.embedding.e5.weights import ArtefactCache, E5Weights, find_weights
+from heliograph.embedding.e5.model import E5EmbeddingModel, E5Tokenizer, E5Weights
+from heliograph.embedding.e5.weights import ArtefactCache, find_weights
 from heliograph.settings import EmbeddingSettings
 
 

@@ -9,8 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from heliograph.embedding.e5.graph import make_graph
-from heliograph.embedding.e5.model import E5Encoder, E5Tokenizer
-from heliograph.embedding.e5.weights import E5Weights
+from heliograph.embedding.e5.model import E5Encoder, E5Tokenizer, E5Weights
 
 Array = NDArray[np.float32]
 

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from heliograph.embedding.base import EmbeddingKind
-from heliograph.embedding.e5.model import MAX_TEXT_TOKENS, MAX_WINDOWS, E5Tokenizer
-from heliograph.embedding.e5.weights import ArtefactCache, E5Weights
+from heliograph.embedding.e5.model import MAX_TEXT_TOKENS, MAX_WINDOWS, E5Tokenizer, E5Weights
+from heliograph.embedding.e5.weights import ArtefactCache
 
 START, END, UNKNOWN = 0, 2, 3
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heliograph.embedding.e5 import weights as weights_file
-from heliograph.embedding.e5.weights import ArtefactCache, E5Weights, find_weights, verify_weights
+from heliograph.embedding.e5.model import E5Weights
+from heliograph.embedding.e5.weights import ArtefactCache, find_weights, verify_weights
 from heliograph.errors import ModelUnavailable
 
 
@@ -42,7 +43,8 @@ def test_weights_are_unpacked(tmp_path: Path) -> None:
     row = np.concatenate([low, np.full(16, -8, np.float32)])
     assert np.array_equal(weights.word_vectors(np.array([[1, 0]])), np.stack([row / 2, row])[None])
     assert np.array_equal(weights.vector("emb.ln.w"), np.arange(32, dtype=np.float32))
-    assert [(piece.text.decode(), piece.score) for piece in weights.pieces()] == [("<s>", 0), ("a", -1), ("é", -2)]
+    assert list(map(bytes.decode, weights.pieces())) == ["<s>", "a", "é"]
+    assert weights.piece_scores.tolist() == [0, -1, -2]
     assert (weights.start_id, weights.end_id, weights.pad_id, weights.unknown_id) == (0, 2, 1, 1)
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from heliograph.embedding.base import EmbeddingInfo
-from heliograph.embedding.e5.model import MAX_TEXT_TOKENS, E5Tokenizer
-from heliograph.embedding.e5.weights import ArtefactCache, E5Weights, find_weights
+from heliograph.embedding.e5.model import MAX_TEXT_TOKENS, E5Tokenizer, E5Weights
+from heliograph.embedding.e5.weights import ArtefactCache, find_weights
 from heliograph.ingest.chunking import make_chunker
 from heliograph.settings import IngestSettings
 from heliograph.text.analysis import chunk_index_text

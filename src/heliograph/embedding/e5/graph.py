@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, NodeProto, StringStringEntryProto, TensorProto, helper, numpy_helper
 
-from heliograph.embedding.e5.weights import (
+from heliograph.embedding.e5.model import (
     MASK_INPUT,
     OUTPUT,
     PADDED_INPUT,

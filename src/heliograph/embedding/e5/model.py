@@ -26,22 +26,156 @@ from sentencepiece import SentencePieceProcessor
 
 from heliograph.calls.tasks import plan_runs
 from heliograph.embedding.base import USUAL_SCALE, EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
-from heliograph.embedding.e5.weights import (
-    CONTENT_START,
-    MASK_INPUT,
-    OUTPUT,
-    PADDED_INPUT,
-    PLACES_INPUT,
-    ROWS_INPUT,
-    SLOTS_INPUT,
-    WORDS_INPUT,
-    ArtefactCache,
-    E5Weights,
-    find_weights,
-    verify_weights,
-)
+from heliograph.embedding.e5.weights import CONTENT_START, REINSTALL, ArtefactCache, find_weights, verify_weights
 from heliograph.errors import ModelUnavailable
 from heliograph.models import Usage
+
+# The packed weights of multilingual-e5-small: tensors in four bits, and the pieces of its tokenizer.
+
+_MAGIC = b"E5S1"
+_BLOCK_WEIGHTS = 32
+_BLOCK = np.dtype([("scale", "<f2"), ("halves", "u1", 16)])
+_PACKED, _FLOAT = 1, 0
+
+
+@dataclass(frozen=True, slots=True)
+class E5Shape:
+    """Sizes of the model.
+
+    Attributes:
+        hidden: Length of a token's vector.
+        layers: Transformer layers.
+        heads: Attention heads of a layer.
+        inner: Length of the feed-forward's inner vectors.
+        words: Rows of the word table.
+        max_tokens: Positions, so the longest input.
+        epsilon: Added to variances.
+    """
+
+    hidden: int
+    layers: int
+    heads: int
+    inner: int
+    words: int
+    max_tokens: int
+    epsilon: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Tensor:
+    form: int
+    length: int
+    offset: int
+    byte_count: int
+
+
+class _Cursor:
+    """Walks a buffer, never past its end."""
+
+    def __init__(self, data: NDArray[np.uint8]) -> None:
+        self._data = data
+        self._at = 0
+
+    def take(self, byte_count: int) -> bytes:
+        if not 0 <= byte_count <= len(self._data) - self._at:
+            raise ValueError(f"{byte_count} bytes are announced at {self._at} of {len(self._data)}")
+        self._at += byte_count
+        return self._data[self._at - byte_count : self._at].tobytes()
+
+    def unpack(self, form: str) -> tuple[Any, ...]:
+        return struct.unpack("<" + form, self.take(struct.calcsize("<" + form)))
+
+    def array(self, count: int, form: str) -> NDArray[Any]:
+        return np.frombuffer(self.take(count * np.dtype(form).itemsize), form)
+
+
+class E5Weights:
+    """The model's tensors and tokenizer pieces.
+
+    Args:
+        path: The file; it must stay as it is while this is in use.
+
+    Raises:
+        ModelUnavailable: The file cannot be read or is not laid out as it should be.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._data = np.asarray(np.memmap(path, np.uint8, "r"))
+            self._parse()
+        except (OSError, ValueError, struct.error) as error:
+            raise self._damaged(str(error)) from error
+        self._word_blocks = self._blocks("emb.word", self.shape.hidden)
+
+    def _parse(self) -> None:
+        cursor = _Cursor(self._data)
+        if cursor.take(4) != _MAGIC:
+            raise ValueError(f"it does not begin with {_MAGIC!r}")
+        _version, hidden, layers, heads, inner, words, max_tokens, _types = cursor.unpack("8i")
+        epsilon, block_weights = cursor.unpack("fi")
+        if block_weights != _BLOCK_WEIGHTS:
+            raise ValueError(f"its blocks have {block_weights} weights")
+        self.shape = E5Shape(hidden, layers, heads, inner, words, max_tokens, epsilon)
+        piece_count, self.start_id, self.end_id, self.pad_id, self.unknown_id, blob_bytes = cursor.unpack("5iQ")
+        self.piece_ends = cursor.array(piece_count + 1, "<u4")
+        self.piece_scores = cursor.array(piece_count, "<f4")
+        self.piece_blob = cursor.take(blob_bytes)
+        _replacements, replacement_bytes = cursor.unpack("iI")
+        cursor.take(replacement_bytes)
+        self._tensors: dict[str, _Tensor] = {}
+        for _ in range(cursor.unpack("i")[0]):
+            name = cursor.take(cursor.unpack("H")[0]).decode("ascii")
+            self._tensors[name] = _Tensor(*cursor.unpack("BIQQ"))
+
+    def pieces(self) -> list[bytes]:
+        """Return the tokenizer's pieces of text in UTF-8; a piece's place in the list is its token id."""
+        return [self.piece_blob[start:end] for start, end in pairwise(self.piece_ends.tolist())]
+
+    def vector(self, name: str) -> NDArray[np.float32]:
+        """Return a tensor that is kept as float32, flat."""
+        data = self._bytes(name, _FLOAT)
+        if len(data) % 4:
+            raise self._damaged(f"tensor {name!r} of {len(data)} bytes is no list of floats")
+        return data.view("<f4").astype(np.float32)
+
+    def matrix(self, name: str, columns: int) -> NDArray[np.float32]:
+        """Return a packed `(rows, columns)` matrix as float32."""
+        return _unpack(self._blocks(name, columns))
+
+    def word_vectors(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
+        """Return the word table's rows of token ids, `(*ids.shape, hidden)`."""
+        return _unpack(self._word_blocks[ids])
+
+    def _blocks(self, name: str, columns: int) -> NDArray[Any]:
+        data = self._bytes(name, _PACKED)
+        row_bytes = columns // _BLOCK_WEIGHTS * _BLOCK.itemsize
+        if row_bytes <= 0 or columns % _BLOCK_WEIGHTS or len(data) % row_bytes:
+            raise self._damaged(f"tensor {name!r} of {len(data)} bytes has no rows of {columns}")
+        return data.view(_BLOCK).reshape(-1, columns // _BLOCK_WEIGHTS)
+
+    def _bytes(self, name: str, form: int) -> NDArray[np.uint8]:
+        tensor = self._tensors.get(name)
+        if tensor is None or tensor.form != form or tensor.offset + tensor.byte_count > len(self._data):
+            raise self._damaged(f"tensor {name!r} is not there")
+        return self._data[tensor.offset : tensor.offset + tensor.byte_count]
+
+    def _damaged(self, reason: str) -> ModelUnavailable:
+        return ModelUnavailable(
+            f"the offline embedding's weights {str(self._path)!r} cannot be used: {reason}; {REINSTALL}"
+        )
+
+
+def _unpack(blocks: NDArray[Any]) -> NDArray[np.float32]:
+    """Return Q4_0 blocks `(..., n)` as `(..., 32 * n)` weights."""
+    weights = np.empty((*blocks.shape, _BLOCK_WEIGHTS), np.float32)
+    halves = blocks["halves"]
+    np.bitwise_and(halves, 0x0F, out=weights[..., :16], casting="unsafe")
+    np.right_shift(halves, 4, out=weights[..., 16:], casting="unsafe")
+    weights -= 8
+    weights *= blocks["scale"].astype(np.float32)[..., None]
+    return weights.reshape(*blocks.shape[:-1], -1)
+
 
 # Text cut into the model's tokens, and long text into windows that fit the model.
 #
@@ -196,7 +330,7 @@ def _make_piece_table(weights: E5Weights) -> bytes:
     table = [-1] * _SLOTS
     pieces = weights.pieces()
     for number in np.flatnonzero(_are_text(weights)).tolist():
-        slot = crc32(pieces[number].text) % _SLOTS
+        slot = crc32(pieces[number]) % _SLOTS
         while table[slot] >= 0:
             slot = (slot + 1) % _SLOTS
         table[slot] = number
@@ -219,9 +353,9 @@ def _make_tokenizer_model(weights: E5Weights) -> bytes:
     kinds = {weights.unknown_id: 2} | dict.fromkeys((weights.start_id, weights.end_id, weights.pad_id), 3)
     float_field = _varint(2 << 3 | 5)
     pieces: list[bytes] = []
-    for number, piece in enumerate(weights.pieces()):
-        score, kind = float_field + struct.pack("<f", piece.score), _number(3, kinds.get(number, 1))
-        pieces.append(_bytes(1, _bytes(1, piece.text) + score + kind))
+    for number, (text, score) in enumerate(zip(weights.pieces(), weights.piece_scores.tolist(), strict=True)):
+        kind = _number(3, kinds.get(number, 1))
+        pieces.append(_bytes(1, _bytes(1, text) + float_field + struct.pack("<f", score) + kind))
     ids = (weights.unknown_id, weights.start_id, weights.end_id, weights.pad_id)
     unigram = 1
     trainer = _number(3, unigram) + b"".join(_number(field, value) for field, value in enumerate(ids, 40))
@@ -354,6 +488,14 @@ def _closed() -> ModelUnavailable:
     return ModelUnavailable("the offline embedding is closed; open the workspace again")
 
 
+# Names of the graph's inputs and output, which stand here so that running it does not import `onnx`.
+WORDS_INPUT = "words"
+PLACES_INPUT = "places"
+ROWS_INPUT = "rows"
+MASK_INPUT = "mask"
+PADDED_INPUT = "is_padded"
+SLOTS_INPUT = "slots"
+OUTPUT = "vectors"
 # Far below any score, so that the softmax of it is 0.
 _OF_PADDING = np.float32(-10_000)
 _ERRORS_ONLY = 3

