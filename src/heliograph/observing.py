@@ -22,6 +22,31 @@ REQUEST_ID: ContextVar[str] = ContextVar("heliograph_request_id", default="")
 
 
 @dataclass(frozen=True, slots=True)
+class CallCount:
+    """Calls of one kind to a model so far.
+
+    Attributes:
+        calls: How many were made; of an embedding, those that had texts.
+        failures: How many of them failed.
+        usage: Tokens read and written; what a cache or another call gave costs none.
+        texts: Of an embedding, the texts of the calls that did not fail.
+    """
+
+    calls: int = 0
+    failures: int = 0
+    usage: Usage = field(default_factory=Usage)
+    texts: int = 0
+
+    def __add__(self, other: CallCount) -> CallCount:
+        return CallCount(
+            self.calls + other.calls,
+            self.failures + other.failures,
+            self.usage + other.usage,
+            self.texts + other.texts,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class ModelCalls:
     """Calls of one kind to a model, and what they cost.
 

@@ -8,7 +8,7 @@ import logging
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from types import MappingProxyType
@@ -17,8 +17,8 @@ from heliograph.calls.limit import CallGuard, RetryPolicy
 from heliograph.chat.base import ChatModel, ChatReply, ChatRequest, Purpose, estimate_usage
 from heliograph.errors import ModelError, SettingsError, StoreError, import_optional
 from heliograph.ids import content_hash
-from heliograph.models import Usage, utc_now
-from heliograph.observing import ModelCalls, tell_lookup, tell_model_calls
+from heliograph.models import utc_now
+from heliograph.observing import CallCount, ModelCalls, tell_lookup, tell_model_calls
 from heliograph.settings import ChatSettings
 from heliograph.stores.base import CachedReply, ReplyCache
 
@@ -217,18 +217,6 @@ def strip_reasoning(text: str) -> str:
 #
 # Every call that reaches the model is counted, failed and cancelled ones too; what comes from the cache is not.
 # Tokens are the provider's own count where it tells, else an estimate.
-
-
-@dataclass(frozen=True, slots=True)
-class CallCount:
-    """Calls of one kind: how many were made, how many of them failed, and the tokens that came back."""
-
-    calls: int = 0
-    failures: int = 0
-    usage: Usage = field(default_factory=Usage)
-
-    def __add__(self, other: CallCount) -> CallCount:
-        return CallCount(self.calls + other.calls, self.failures + other.failures, self.usage + other.usage)
 
 
 @dataclass(frozen=True, slots=True)

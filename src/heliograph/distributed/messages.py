@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from heliograph.chat.base import ChatModel, Purpose
-from heliograph.chat.wrappers import CallCount
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import HeliographError
 from heliograph.extraction.base import Extractor
 from heliograph.models import Usage
+from heliograph.observing import CallCount
 from heliograph.settings import ChatSettings, DocumentSettings, EmbeddingSettings, IngestSettings
 from heliograph.stores.base import CachedReply
 

@@ -14,7 +14,7 @@ from itertools import count
 
 from heliograph._version import __version__
 from heliograph.chat.base import ChatModel, Purpose
-from heliograph.chat.wrappers import CallCount, ChatMeter, build_chat_model, wrap_chat_model
+from heliograph.chat.wrappers import ChatMeter, build_chat_model, wrap_chat_model
 from heliograph.distributed.messages import (
     CallsCounted,
     ChunkRead,
@@ -34,6 +34,7 @@ from heliograph.errors import CancelledIngestError, ClusterUnavailable, Heliogra
 from heliograph.extraction.choosing import choose_extractor
 from heliograph.ingest.chunking import make_chunker
 from heliograph.ingest.reading import DocumentReading, InProcessReader, Reader, ReadingTask, StoredChunks
+from heliograph.observing import CallCount
 from heliograph.stores.base import CachedReply, ReplyCache
 
 # Questions are handed out at once, mere news a few times a second.

@@ -6,9 +6,12 @@ model; `EmbeddingModel.scale` says it, so that weights and thresholds mean about
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -29,54 +32,10 @@ _T = TypeVar("_T", float, NDArray[np.float32])
 # A model that tells a question's answer from any other text by less than this tells nothing by its cosines.
 _LEAST_RANGE = 0.02
 
-_ENGLISH = (
-    (
-        "Which river runs through the city of Graz?",
-        "Graz, the second largest city of Austria, lies on both banks of the river Mur.",
-    ),
-    (
-        "Who wrote the opera about a barber in Seville?",
-        "Gioachino Rossini composed The Barber of Seville in less than three weeks; it was first sung in Rome in 1816.",
-    ),
-    (
-        "How do I reset the password of my account?",
-        "If you cannot sign in any more, choose 'Forgot password' below the form; a link to set a new one is mailed.",
-    ),
-    (
-        "What does the warranty of the pump cover?",
-        "Seals, bearings and the motor of the pump are repaired free of charge for two years, unless it has run dry.",
-    ),
-    (
-        "When was the suspension bridge over the strait opened?",
-        "After six years of work the suspension bridge across the strait was opened to traffic in July 1973.",
-    ),
-    (
-        "Why do leaves turn yellow in autumn?",
-        "As days grow shorter, trees stop making chlorophyll, and yellow pigments beneath it show in their leaves.",
-    ),
-    (
-        "Which protein carries oxygen in the blood?",
-        "Haemoglobin, a protein of red blood cells, binds oxygen in the lungs and gives it off in tissue.",
-    ),
-    (
-        "How many days of leave do new employees have?",
-        "Employees have 25 days of paid leave a year; in the first year, two for every month worked.",
-    ),
-)
-_CHINESE = (
-    ("格拉茨市位于哪条河畔？", "格拉茨是奥地利第二大城市，坐落在穆尔河的两岸。"),
-    ("谁创作了塞维利亚理发师这部歌剧？", "罗西尼不到三个星期就写成了歌剧《塞维利亚的理发师》。"),
-    ("怎样重设账户的密码？", "无法登录时，请点击表单下方的“忘记密码”，用邮件里的链接设置新密码。"),
-    ("水泵的保修范围包括什么？", "两年之内，水泵的密封件、轴承和电机免费维修，干转造成的损坏除外。"),
-    ("海峡上的悬索桥是什么时候通车的？", "经过六年施工，横跨海峡的悬索桥于一九七三年七月正式通车。"),
-    ("树叶为什么在秋天变黄？", "入秋以后，树木不再合成叶绿素，叶片里被遮住的黄色素便显露出来。"),
-    ("哪种蛋白质在血液中运输氧气？", "红细胞里的血红蛋白在肺部与氧结合，再到各个组织中把氧释放出来。"),
-    ("新员工每年有多少天年假？", "员工每年享有二十五天带薪年假，入职第一年按每月两天计算。"),
-)
-_LANGUAGES = (_ENGLISH, _CHINESE)
+# Pairs of a question and the passage that answers it, per language.
+_PAIRS: dict[str, list[tuple[str, str]]] = json.loads(Path(__file__).with_name("calibration.json").read_text("utf-8"))
 
-QUESTIONS = tuple(question for pairs in _LANGUAGES for question, _ in pairs)
-PASSAGES = tuple(passage for pairs in _LANGUAGES for _, passage in pairs)
+QUESTIONS, PASSAGES = zip(*chain.from_iterable(_PAIRS.values()), strict=True)
 """Texts that calibrate a model, as queries and as documents; the n-th passage answers the n-th question."""
 
 
@@ -127,10 +86,9 @@ def scale_between(questions: NDArray[np.float32], passages: NDArray[np.float32])
         questions: `(n, dimension)`, unit rows.
         passages: The same.
     """
-    size = len(_ENGLISH)
-    starts = range(0, len(questions), size)
     scales: list[CosineScale] = []
-    for start in starts:
+    size = len(questions) // len(_PAIRS)
+    for start in range(0, len(questions), size):
         cosines = questions[start : start + size] @ passages[start : start + size].T
         is_pair = np.eye(len(cosines), dtype=bool)
         scales.append(CosineScale(float(np.median(cosines[~is_pair])), float(np.median(cosines[is_pair]))))

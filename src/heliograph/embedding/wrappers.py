@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib import import_module
 from types import MappingProxyType
 
@@ -17,7 +16,7 @@ from heliograph.calls.tasks import run_together
 from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
 from heliograph.errors import ModelError, SettingsError, import_optional
 from heliograph.models import Usage
-from heliograph.observing import ModelCalls, tell_lookup, tell_model_calls
+from heliograph.observing import CallCount, ModelCalls, tell_lookup, tell_model_calls
 from heliograph.settings import EmbeddingSettings, user_cache_dir
 
 
@@ -121,56 +120,31 @@ class GuardedEmbeddingModel(WrapperEmbeddingModel):
         return await self._guard.call(lambda: self.inner.embed(texts, kind), failure, _PRIORITIES[kind])
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddingCount:
-    """Embedding of one kind so far.
-
-    Attributes:
-        calls: Calls of `embed` that had texts.
-        failures: How many of them failed.
-        texts: Texts of the calls that did not.
-        usage: Tokens that the model read for them; what a cache or another call gave costs none.
-    """
-
-    calls: int = 0
-    failures: int = 0
-    texts: int = 0
-    usage: Usage = field(default_factory=Usage)
-
-    def __add__(self, other: EmbeddingCount) -> EmbeddingCount:
-        return EmbeddingCount(
-            self.calls + other.calls,
-            self.failures + other.failures,
-            self.texts + other.texts,
-            self.usage + other.usage,
-        )
-
-
 class EmbeddingMeter(WrapperEmbeddingModel):
     """Counts the calls to a model within one event loop."""
 
     def __init__(self, inner: EmbeddingModel) -> None:
         super().__init__(inner)
-        self._counts: dict[EmbeddingKind, EmbeddingCount] = {"query": EmbeddingCount(), "document": EmbeddingCount()}
+        self._counts: dict[EmbeddingKind, CallCount] = {"query": CallCount(), "document": CallCount()}
 
     @property
-    def usage(self) -> Mapping[EmbeddingKind, EmbeddingCount]:
+    def usage(self) -> Mapping[EmbeddingKind, CallCount]:
         """The counts so far, by kind; later calls do not change it."""
         return MappingProxyType(dict(self._counts))
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
         if not texts:
             return await self.inner.embed(texts, kind)
-        self._count(kind, EmbeddingCount(calls=1))
+        self._count(kind, CallCount(calls=1))
         try:
             embeddings = await self.inner.embed(texts, kind)
         except ModelError:
-            self._count(kind, EmbeddingCount(failures=1))
+            self._count(kind, CallCount(failures=1))
             raise
-        self._count(kind, EmbeddingCount(texts=len(texts), usage=embeddings.usage))
+        self._count(kind, CallCount(texts=len(texts), usage=embeddings.usage))
         return embeddings
 
-    def _count(self, kind: EmbeddingKind, counted: EmbeddingCount) -> None:
+    def _count(self, kind: EmbeddingKind, counted: CallCount) -> None:
         self._counts[kind] += counted
         tell_model_calls(ModelCalls("embedding", kind, counted.calls, counted.failures, counted.usage))
 

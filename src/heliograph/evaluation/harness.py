@@ -29,7 +29,6 @@ from heliograph._version import __version__
 from heliograph.documents.markdown import replace_surrogates
 from heliograph.embedding.base import EmbeddingInfo, EmbeddingModel
 from heliograph.embedding.wrappers import (
-    EmbeddingCount,
     EmbeddingMeter,
     QueryCachedEmbeddingModel,
     WrapperEmbeddingModel,
@@ -68,6 +67,7 @@ from heliograph.evaluation.sets import (
 from heliograph.extraction.base import Extractor
 from heliograph.ingest.models import Progress
 from heliograph.models import utc_now
+from heliograph.observing import CallCount
 from heliograph.query.answers.models import Answer, AnswerKind
 from heliograph.query.models import QueryParam
 from heliograph.query.plan import make_plan, readable_tokens
@@ -368,7 +368,7 @@ def _judge(answer: Answer, question: Question, contexts: Sequence[str], told: st
 
 def _cost(engine: AsyncHeliograph, embedding: EmbeddingMeter) -> Cost:
     chat = engine.usage().total
-    embedded = sum(embedding.usage.values(), EmbeddingCount())
+    embedded = sum(embedding.usage.values(), CallCount())
     return Cost(
         chat.calls,
         chat.usage.input_tokens,

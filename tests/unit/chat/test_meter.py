@@ -8,9 +8,10 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from heliograph.chat.base import ChatReply, ChatRequest, Purpose
-from heliograph.chat.wrappers import CallCount, ChatMeter, GuardedChatModel
+from heliograph.chat.wrappers import ChatMeter, GuardedChatModel
 from heliograph.errors import ModelTimeout, ModelUnavailable
 from heliograph.models import Usage
+from heliograph.observing import CallCount
 from heliograph.testing.fakes import FakeChatModel
 
 MakeRequest = Callable[..., ChatRequest]

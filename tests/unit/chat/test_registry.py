@@ -12,13 +12,13 @@ from heliograph.chat.base import ChatModel, ChatRequest, Purpose
 from heliograph.chat.openai import OpenAIChatModel
 from heliograph.chat.wrappers import (
     CachedChatModel,
-    CallCount,
     ChatMeter,
     WrapperChatModel,
     build_chat_model,
     wrap_chat_model,
 )
 from heliograph.errors import ModelTimeout, RateLimited, SettingsError
+from heliograph.observing import CallCount
 from heliograph.settings import ChatSettings
 from heliograph.testing.fakes import FakeChatModel
 

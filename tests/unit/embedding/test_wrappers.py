@@ -10,13 +10,13 @@ import pytest
 from heliograph.calls.limit import CallGuard, RetryPolicy
 from heliograph.embedding.base import EmbeddingKind, Embeddings
 from heliograph.embedding.wrappers import (
-    EmbeddingCount,
     EmbeddingMeter,
     GuardedEmbeddingModel,
     WrapperEmbeddingModel,
 )
 from heliograph.errors import BadModelReply, ModelTimeout, RateLimited
 from heliograph.models import Usage
+from heliograph.observing import CallCount
 from heliograph.testing.fakes import FakeEmbeddingModel
 
 
@@ -94,7 +94,7 @@ async def test_meter_counts_by_kind() -> None:
     with pytest.raises(RateLimited):
         await meter.embed(["a"], "query")
     assert meter.usage == {
-        "document": EmbeddingCount(calls=1, texts=2, usage=Usage(5)),
-        "query": EmbeddingCount(calls=1, failures=1),
+        "document": CallCount(calls=1, texts=2, usage=Usage(5)),
+        "query": CallCount(calls=1, failures=1),
     }
-    assert before["document"] == EmbeddingCount()
+    assert before["document"] == CallCount()
