@@ -704,9 +704,8 @@ class Folder:
         """Return it with what its description is made from, and the stored one if that is still made from the same."""
         found, said = self.limits.fragments(after), touched.overrides
         is_kept = is_same and self.limits.fragments(before) == found
-        return replace(
-            touched,
-            label=label,
+        return Touched(
+            *(touched.evidence, touched.stored, said, label),
             fragments=tuple(dict.fromkeys((*said.statements, *found))) if said.statements else found,
             description=touched.stored.description if touched.stored and is_kept else said.description,
             is_reshaped=is_reshaped,
