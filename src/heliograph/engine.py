@@ -61,8 +61,7 @@ from heliograph.query.models import QueryParam, Retrieval
 from heliograph.query.payloads import QueryData
 from heliograph.query.plan import readable_tokens
 from heliograph.rerank.base import Reranker
-from heliograph.rerank.chat import ChatReranker
-from heliograph.rerank.wrappers import build_reranker
+from heliograph.rerank.wrappers import ChatReranker, build_reranker
 from heliograph.settings import IngestSettings, Settings, StoreSettings
 from heliograph.stores.base import DocumentPage, DocumentQuery, Store, StoreView
 from heliograph.stores.registry import open_store

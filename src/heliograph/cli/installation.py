@@ -38,8 +38,7 @@ from heliograph.embedding.wrappers import build_embedding_model
 from heliograph.errors import BadModelReply, HeliographError
 from heliograph.maintenance.check import find_leftovers
 from heliograph.models import RETRIED_STATUSES, WAITING_STATUSES, Stats
-from heliograph.rerank.chat import ChatReranker
-from heliograph.rerank.wrappers import build_reranker
+from heliograph.rerank.wrappers import ChatReranker, build_reranker
 from heliograph.settings import ChatSettings, EmbeddingSettings, RerankSettings, Settings, StoreSettings, hide_password
 from heliograph.stores.registry import open_store
 from heliograph.text.chinese import tag_words

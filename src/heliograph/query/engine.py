@@ -455,7 +455,7 @@ class Retriever:
             retrieval,
             context=context,
             trace=trace,
-            info=replace(info, final_chunks_count=len(context.chunks), ranked_chunks_count=kept.ranked_count),
+            info=replace(info, final_chunks_count=len(context.chunks), ranked_chunks_count=len(kept.ranked)),
             failure=Failure.EMPTY_CONTEXT if context.is_empty else None,
             warnings=(*retrieval.warnings, *kept.warnings),
         )

@@ -11,7 +11,7 @@ from heliograph import AsyncHeliograph, QueryParam, Settings
 from heliograph.chat.base import Purpose
 from heliograph.errors import BadModelReply, SettingsError
 from heliograph.rerank.base import RerankHit
-from heliograph.rerank.chat import ChatReranker
+from heliograph.rerank.wrappers import ChatReranker
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel
 
 TEXTS = ["The Lantern forwards readings over MQTT.", "The Beacon sleeps at night.", "The Harbour is wet."]

@@ -374,7 +374,6 @@ class KeptChunks:
         chunks: Each with the reranker's score, None without one.
         bodies: Per chunk what `ContextFormat.chunk_body` gave.
         sources: Source per chunk id, also for the chunks of entities and relations.
-        ranked_count: How many they were before the cut to tokens.
         warnings: Why there are fewer than one would expect.
         other_sources: Per source those of documents with the same text.
         ranked: Ids with the reranker's scores, None without one, before the cut to tokens.
@@ -384,7 +383,6 @@ class KeptChunks:
     chunks: Sequence[tuple[Chunk, float | None]]
     bodies: Sequence[str]
     sources: Mapping[str, str]
-    ranked_count: int = 0
     warnings: tuple[str, ...] = ()
     other_sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     ranked: Sequence[tuple[str, float | None]] = ()
@@ -558,9 +556,7 @@ class ChunkKeeper:
         others = {sources[id_]: found for id_, found in twins.items() if id_ in sources}
         kept_bodies = [bodies[chunk.id] for chunk, _ in kept]
         order = [(chunk.id, score) for chunk, score in ranked]
-        return KeptChunks(
-            kept, kept_bodies, sources, len(ranked), tuple(warnings), others, order, is_reranked=reranker is not None
-        )
+        return KeptChunks(kept, kept_bodies, sources, tuple(warnings), others, order, is_reranked=reranker is not None)
 
 
 def _tell_what_did_not_fit(plan: Plan, selection: Selection, ranked: _Ranked) -> list[str]:
