@@ -105,11 +105,11 @@ class World:
     async def _curate(self, operation: Operation) -> None:
         match operation.verb, operation.arguments:
             case "merge", (one, two):
-                await self.curator.merge_entities([one], two, "me")
+                await self.curator.merge_entities([one], two, author="me")
             case "edit", (name, description):
-                await self.curator.edit_entity(name, None, description, "me")
+                await self.curator.edit_entity(name, description=description, author="me")
             case "remove", (name,):
-                await self.curator.delete_entity(name, "me")
+                await self.curator.delete_entity(name, author="me")
 
 
 async def see(world: World) -> dict[str, Any]:

@@ -7,13 +7,14 @@ whatever documents come and go; undoing one leaves what would be there without i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import isfinite
 
 from heliograph.documents.markdown import clean_text
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
-from heliograph.ids import curation_id, relation_id, succeeding_entity_id
+from heliograph.ids import curation_id as new_curation_id
+from heliograph.ids import is_storable, relation_id, succeeding_entity_id
 from heliograph.ingest.changes import CurationChange
 from heliograph.ingest.commit import Committer
 from heliograph.ingest.reading import UNKNOWN_TYPE
@@ -33,12 +34,21 @@ class Curator:
         self._lock = asyncio.Lock()
 
     async def create_entity(
-        self, name: str, type_: str, description: str, author: str, origin: tuple[str, ...] = ()
+        self,
+        name: str,
+        *,
+        type: str = "",  # noqa: A002 (the field's name)
+        description: str = "",
+        author: str = "",
+        origin: Sequence[str] = (),
     ) -> Curation:
-        """Record an entity that stays without any document.
+        """Make an entity that stays without any document; what documents say of it comes after the description.
+
+        `origin` is kept as given, beside it: what it rests on, such as LightRAG's `source_id` and `file_path`. The same
+        holds for the other methods that take it.
 
         Raises:
-            ConflictError: There is one of this name. A name that was deleted, merged or renamed away is free.
+            ConflictError: There is one of this name.
             InvalidRequestError: The name is empty.
         """
         async with self._lock:
@@ -56,33 +66,45 @@ class Curator:
                     (id_,),
                     author,
                     scope=tuple(map(_text, origin)),
-                    type=_type(type_),
+                    type=_type(type),
                     description=_text(description),
                 ),
             )
 
     async def edit_entity(
-        self, name: str, type_: str | None, description: str | None, author: str, origin: tuple[str, ...] = ()
+        self,
+        name: str,
+        *,
+        type: str | None = None,  # noqa: A002 (the field's name)
+        description: str | None = None,
+        author: str = "",
+        origin: Sequence[str] = (),
     ) -> Curation:
-        """Record a type or description in place of what documents say.
+        """Put a type or description in place of what documents say, now and later.
 
         Raises:
             InvalidRequestError: Neither is given.
             NotFoundError: There is no such entity.
         """
-        if type_ is None and description is None and not origin:
+        if type is None and description is None and not origin:
             raise InvalidRequestError(f"nothing to edit of {name!r}; give a type or a description")
-        _check_type(name, type_)
+        _check_type(name, type)
         async with self._lock:
             scene = await self._scene([name])
-            item = _edit(scene.require(0), type_, description, author)
+            item = _edit(scene.require(0), type, description, author)
             return await self._commit(scene, replace(item, scope=tuple(map(_text, origin))))
 
-    async def rename_entity(self, name: str, new_name: str, author: str, *, allow_merge: bool) -> Curation:
-        """Record another name; all that is said of the entity goes on under it.
+    async def rename_entity(self, name: str, new_name: str, *, allow_merge: bool = False, author: str = "") -> Curation:
+        """Give an entity another name; the old one stays its alias.
+
+        Args:
+            name: The entity.
+            new_name: Its new name.
+            allow_merge: Whether to merge it into the entity that has this name, if there is one.
+            author: Who says so.
 
         Raises:
-            ConflictError: Another entity has the new name, and `allow_merge` is False.
+            ConflictError: Another entity has the new name and `allow_merge` is False, or it was deleted by hand.
             NotFoundError: There is no such entity.
         """
         async with self._lock:
@@ -90,56 +112,80 @@ class Curator:
             return await self._commit(scene, scene.rename(author, allow_merge=allow_merge))
 
     async def revise_entity(
-        self, name: str, new_name: str, type_: str | None, description: str | None, author: str, *, allow_merge: bool
+        self,
+        name: str,
+        new_name: str,
+        *,
+        type: str | None = None,  # noqa: A002 (the field's name)
+        description: str | None = None,
+        allow_merge: bool = False,
+        author: str = "",
     ) -> list[Curation]:
-        """Record another name together with a type or description: all of it in one commit, or nothing.
+        """Rename an entity and edit it in one commit: all of it is done, or nothing.
 
-        What is edited goes before the name, so that undoing the rename leaves it to the entity. Of what is merged into
-        another it says what that other leaves open.
+        Args:
+            name: The entity.
+            new_name: Its new name.
+            type: In place of what documents say; None leaves it.
+            description: Likewise.
+            allow_merge: Whether to merge it into the entity that has this name, if there is one; what is edited then
+                counts where that other says nothing.
+            author: Who says so.
+
+        Returns:
+            What was recorded: the edit if there was one, then the rename or merge. Each can be undone by itself.
 
         Raises:
-            ConflictError: Another entity has the new name, and `allow_merge` is False.
+            ConflictError: Another entity has the new name and `allow_merge` is False, or it was deleted by hand.
             InvalidRequestError: The type or the new name is empty.
             NotFoundError: There is no such entity.
         """
-        _check_type(name, type_)
+        _check_type(name, type)
         async with self._lock:
             scene = await self._scene([name, new_name])
-            is_edited = type_ is not None or description is not None
-            edits = [_edit(scene.require(0), type_, description, author)] if is_edited else []
+            is_edited = type is not None or description is not None
+            edits = [_edit(scene.require(0), type, description, author)] if is_edited else []
             return await self._commit_all(scene, (*edits, scene.rename(author, allow_merge=allow_merge)))
 
-    async def merge_entities(self, names: Sequence[str], into: str, author: str) -> Curation:
-        """Record that several entities are one.
+    async def merge_entities(self, names: str | Iterable[str], into: str, *, author: str = "") -> Curation:
+        """Make several entities one; relations among them go, all others are united.
 
         Args:
             names: Those to merge; that of the target may be among them.
-            into: Name of what they become: an entity, or a new name.
+            into: What they become: one of them, another entity, or a new name.
             author: Who says so.
 
         Raises:
+            ConflictError: What they are to become was deleted by hand.
             InvalidRequestError: All of them are one entity already.
             NotFoundError: One of them does not exist.
         """
-        if not names:
+        given = [names] if isinstance(names, str) else list(names)
+        if not given:
             raise InvalidRequestError(f"no entities are named to merge into {into!r}; name at least one")
         async with self._lock:
-            scene = await self._scene([*names, into])
-            sources = {scene.require(index).id: scene.require(index).name for index in range(len(names))}
+            scene = await self._scene([*given, into])
+            sources = {scene.require(index).id: scene.require(index).name for index in range(len(given))}
             target = scene.entities[-1]
-            id_ = target.id if target is not None else scene.new_id(len(names))
+            id_ = target.id if target is not None else scene.new_id(len(given))
             sources.pop(id_, None)
             if not sources:
-                raise InvalidRequestError(f"{', '.join(map(repr, names))} and {into!r} are one entity already")
+                raise InvalidRequestError(f"{', '.join(map(repr, given))} and {into!r} are one entity already")
             is_same_name = target is not None and entity_key(target.name) == entity_key(into)
             shown = target.name if target is not None and is_same_name else scene.names[-1]
             item = _new(CurationKind.MERGE_ENTITIES, (*sources.values(), shown), (*sources, id_), author)
             return await self._commit(scene, item)
 
     async def split_entity(
-        self, name: str, new_name: str, document_ids: Sequence[str], chunk_ids: Sequence[str], author: str
+        self,
+        name: str,
+        new_name: str,
+        *,
+        document_ids: Sequence[str] = (),
+        chunk_ids: Sequence[str] = (),
+        author: str = "",
     ) -> Curation:
-        """Record that what some documents or chunks call by the entity's names is another one.
+        """Make what some documents or chunks call by this name an entity of its own.
 
         Raises:
             ConflictError: There is an entity of the new name.
@@ -166,8 +212,8 @@ class Curator:
             item = _new(CurationKind.SPLIT_ENTITY, (entity.name, scene.names[1]), ids, author, scope=scope)
             return await self._commit(scene, item)
 
-    async def delete_entity(self, name: str, author: str) -> Curation:
-        """Record that an entity is not to be seen, nor its relations, whatever documents say.
+    async def delete_entity(self, name: str, *, author: str = "") -> Curation:
+        """Hide an entity and its relations, whatever documents say, until this is undone.
 
         Raises:
             NotFoundError: There is no such entity.
@@ -181,13 +227,14 @@ class Curator:
         self,
         name: str,
         other: str,
-        keywords: str | Sequence[str],
-        description: str,
-        weight: float,
-        author: str,
-        origin: tuple[str, ...] = (),
+        *,
+        keywords: str | Sequence[str] = (),
+        description: str = "",
+        weight: float = 1.0,
+        author: str = "",
+        origin: Sequence[str] = (),
     ) -> Curation:
-        """Record a relation that stays, and its ends with it, without any document.
+        """Make a relation that stays, and its two ends with it, without any document.
 
         Raises:
             ConflictError: There is one already.
@@ -201,13 +248,14 @@ class Curator:
         self,
         name: str,
         other: str,
-        keywords: str | Sequence[str] | None,
-        description: str | None,
-        weight: float | None,
-        author: str,
-        origin: tuple[str, ...] = (),
+        *,
+        keywords: str | Sequence[str] | None = None,
+        description: str | None = None,
+        weight: float | None = None,
+        author: str = "",
+        origin: Sequence[str] = (),
     ) -> Curation:
-        """Record keywords, description or weight in place of what documents say.
+        """Put keywords, a description or a weight in place of what documents say, now and later.
 
         Raises:
             InvalidRequestError: None of them is given, or the weight is no positive number.
@@ -224,34 +272,36 @@ class Curator:
         )
         return await self._relate(CurationKind.EDIT_RELATION, name, other, author, *said, origin)
 
-    async def delete_relation(self, name: str, other: str, author: str) -> Curation:
-        """Record that a relation is not to be seen, whatever documents say.
+    async def delete_relation(self, name: str, other: str, *, author: str = "") -> Curation:
+        """Hide a relation, whatever documents say, until this is undone.
 
         Raises:
             NotFoundError: There is no such relation.
         """
         return await self._relate(CurationKind.DELETE_RELATION, name, other, author)
 
-    async def undo(self, id_: str, author: str) -> Curation:
+    async def undo(self, curation_id: str, *, author: str = "") -> Curation:
         """Take a curation back: the graph becomes what it would be without it.
 
         Raises:
-            ConflictError: It was taken back before, or took a name away that was given to another entity since.
+            ConflictError: It was taken back before.
             NotFoundError: There is no such curation.
         """
         async with self._lock:
-            found = await self._store.curations.get_curations([id_])
+            found = await self._store.curations.get_curations([*filter(is_storable, [curation_id])])
             if not found:
-                raise NotFoundError(f"there is no curation {id_!r} in this workspace; list them to find its id")
+                raise NotFoundError(f"there is no curation {curation_id!r} in this workspace; list them to find its id")
             (item,) = found
             if not item.is_active:
-                raise ConflictError(f"the curation {id_!r} was undone before, by {item.undone_by or 'somebody'!r}")
+                raise ConflictError(
+                    f"the curation {curation_id!r} was undone before, by {item.undone_by or 'somebody'!r}"
+                )
             loader = RuleLoader(self._store)
             await loader.load_bearers(item.entity_ids)
             book = loader.book
             for taken, name in zip(item.entity_ids, item.names, strict=True):
                 is_succeeded = book.bearer(taken) != taken
-                if is_succeeded and book.has_lost(taken) and not book.has_lost(taken, without=id_):
+                if is_succeeded and book.has_lost(taken) and not book.has_lost(taken, without=curation_id):
                     raise ConflictError(
                         f"the name {name!r} was given to another entity since; undo that first ('history' lists it)"
                     )
@@ -276,7 +326,7 @@ class Curator:
         keywords: tuple[str, ...] | None = None,
         description: str | None = None,
         weight: float | None = None,
-        origin: tuple[str, ...] = (),
+        origin: Sequence[str] = (),
     ) -> Curation:
         async with self._lock:
             scene = await self._scene([name, other])
@@ -384,7 +434,7 @@ def _new(
     type: str | None = None,  # noqa: A002 (the field's name)
     description: str | None = None,
 ) -> Curation:
-    return Curation(curation_id(), kind, names, entity_ids, scope, type, description, author=clean_text(author))
+    return Curation(new_curation_id(), kind, names, entity_ids, scope, type, description, author=clean_text(author))
 
 
 def _edit(entity: Entity, type_: str | None, description: str | None, author: str) -> Curation:

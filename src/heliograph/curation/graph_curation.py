@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from rapidfuzz import fuzz
 
 from heliograph.arguments import checks_arguments
 from heliograph.curation.curator import Curator
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
-from heliograph.ids import is_storable, relation_id
+from heliograph.ids import relation_id
 from heliograph.ingest.given import GivenChunk, GivenEntity, GivenGraph, GivenRelation, GraphInserter
 from heliograph.ingest.models import DocumentResult
 from heliograph.ingest.reading import UNKNOWN_TYPE
@@ -24,6 +26,9 @@ from heliograph.stores.changeset import Collection
 from heliograph.text.names import entity_key, mention_entity_id, name_to_entity_id
 
 # Says who said what of an entity or a relation: mentions by chunks in canonical order, and curations by people.
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _PAGE = 1_000
 
@@ -72,26 +77,20 @@ class History:
     curations: tuple[Curation, ...]
 
 
-async def entity_history(store: Store, entity_id: str, offset: int, limit: int) -> History:
-    """Return the history of an entity; empty if nothing was ever said of it."""
-    evidence, _ = await store.records.get_evidence([entity_id], [], offset + limit)
+async def read_history(store: Store, entity_ids: Sequence[str], offset: int, limit: int) -> History:
+    """Return the history of an entity, or of the relation between two; empty if nothing was ever said of it."""
+    book, curations = await _curations(store, entity_ids)
+    if len(entity_ids) == 1:
+        (id_,) = entity_ids
+        evidence, _ = await store.records.get_evidence([id_], [], offset + limit)
+        subjects = book.subjects(id_) | book.previous_ids(id_) | book.predecessors(id_)
+        about = [item for item in curations if not subjects.isdisjoint(item.entity_ids)]
+    else:
+        id_, pair = relation_id(*entity_ids), tuple(sorted(entity_ids))
+        _, evidence = await store.records.get_evidence([], [id_], offset + limit)
+        about = [item for item in curations if item.kind in RELATION_KINDS and relation_pair(book, item) == pair]
     count = evidence[0].mention_count if evidence else 0
     mentions = evidence[0].leading[offset : offset + limit] if evidence else ()
-    book, curations = await _curations(store, [entity_id])
-    subjects = book.subjects(entity_id) | book.previous_ids(entity_id) | book.predecessors(entity_id)
-    about = (item for item in curations if not subjects.isdisjoint(item.entity_ids))
-    return History(entity_id, await _statements(store, mentions), count, tuple(about))
-
-
-async def relation_history(store: Store, source_id: str, target_id: str, offset: int, limit: int) -> History:
-    """Return the history of the relation between two entities; empty if nothing was ever said of it."""
-    id_ = relation_id(source_id, target_id)
-    _, evidence = await store.records.get_evidence([], [id_], offset + limit)
-    count = evidence[0].mention_count if evidence else 0
-    mentions = evidence[0].leading[offset : offset + limit] if evidence else ()
-    book, curations = await _curations(store, [source_id, target_id])
-    pair = tuple(sorted((source_id, target_id)))
-    about = (item for item in curations if item.kind in RELATION_KINDS and relation_pair(book, item) == pair)
     return History(id_, await _statements(store, mentions), count, tuple(about))
 
 
@@ -212,7 +211,7 @@ class DuplicateFinder:
         merged: list[Curation] = []
         for pair in await self.find(len(ids), list(ids)):
             try:
-                merged.append(await self._curator.merge_entities([pair.other], pair.name, _AUTHOR))
+                merged.append(await self._curator.merge_entities([pair.other], pair.name, author=_AUTHOR))
             except (ConflictError, InvalidRequestError, NotFoundError):
                 # One of them was merged with a third before, or a person was faster.
                 continue
@@ -259,14 +258,14 @@ def spelling_similarity(name: str, other: str) -> float:
 # The methods of an engine by which people correct its graph; `AsyncHeliograph` inherits them.
 
 
+@dataclass(frozen=True, slots=True)
 class CurationRooms:
     """What the methods work with."""
 
-    def __init__(self, store: Store, curator: Curator, duplicates: DuplicateFinder, inserter: GraphInserter) -> None:
-        self.store = store
-        self.curator = curator
-        self.duplicates = duplicates
-        self.inserter = inserter
+    store: Store
+    curator: Curator
+    duplicates: DuplicateFinder
+    inserter: GraphInserter
 
 
 @checks_arguments
@@ -280,193 +279,29 @@ class GraphCuration(ABC):
     @abstractmethod
     async def _curation(self) -> CurationRooms: ...
 
-    async def create_entity(
-        self,
-        name: str,
-        *,
-        type: str = "",  # noqa: A002 (the field\'s name)
-        description: str = "",
-        author: str = "",
-        origin: Sequence[str] = (),
-    ) -> Curation:
-        """Make an entity that stays without any document; what documents say of it comes after the description.
+    @staticmethod
+    def _corrected(
+        method: Callable[Concatenate[Curator, P], Awaitable[T]],
+    ) -> Callable[Concatenate[GraphCuration, P], Coroutine[Any, Any, T]]:
+        """Return a method that the workspace's curator carries out, with its signature and documentation."""
 
-        `origin` is kept as given, beside it: what it rests on, such as LightRAG's `source_id` and `file_path`. The same
-        holds for the other methods that take it.
+        @wraps(method)
+        async def call(self: GraphCuration, *args: P.args, **keywords: P.kwargs) -> T:
+            return await method((await self._curation()).curator, *args, **keywords)
 
-        Raises:
-            ConflictError: There is one of this name.
-            InvalidRequestError: The name is empty.
-        """
-        return await (await self._curation()).curator.create_entity(name, type, description, author, tuple(origin))
+        return call
 
-    async def edit_entity(
-        self,
-        name: str,
-        *,
-        type: str | None = None,  # noqa: A002 (the field\'s name)
-        description: str | None = None,
-        author: str = "",
-        origin: Sequence[str] = (),
-    ) -> Curation:
-        """Put a type or description in place of what documents say, now and later.
-
-        Raises:
-            InvalidRequestError: Neither is given.
-            NotFoundError: There is no such entity.
-        """
-        return await (await self._curation()).curator.edit_entity(name, type, description, author, tuple(origin))
-
-    async def rename_entity(self, name: str, new_name: str, *, allow_merge: bool = False, author: str = "") -> Curation:
-        """Give an entity another name; the old one stays its alias.
-
-        Args:
-            name: The entity.
-            new_name: Its new name.
-            allow_merge: Whether to merge it into the entity that has this name, if there is one.
-            author: Who says so.
-
-        Raises:
-            ConflictError: Another entity has the new name and `allow_merge` is False, or it was deleted by hand.
-            NotFoundError: There is no such entity.
-        """
-        return await (await self._curation()).curator.rename_entity(name, new_name, author, allow_merge=allow_merge)
-
-    async def revise_entity(
-        self,
-        name: str,
-        new_name: str,
-        *,
-        type: str | None = None,  # noqa: A002 (the field\'s name)
-        description: str | None = None,
-        allow_merge: bool = False,
-        author: str = "",
-    ) -> list[Curation]:
-        """Rename an entity and edit it in one commit: all of it is done, or nothing.
-
-        Args:
-            name: The entity.
-            new_name: Its new name.
-            type: In place of what documents say; None leaves it.
-            description: Likewise.
-            allow_merge: Whether to merge it into the entity that has this name, if there is one; what is edited then
-                counts where that other says nothing.
-            author: Who says so.
-
-        Returns:
-            What was recorded: the edit if there was one, then the rename or merge. Each can be undone by itself.
-
-        Raises:
-            ConflictError: Another entity has the new name and `allow_merge` is False, or it was deleted by hand.
-            InvalidRequestError: The type or the new name is empty.
-            NotFoundError: There is no such entity.
-        """
-        curator = (await self._curation()).curator
-        return await curator.revise_entity(name, new_name, type, description, author, allow_merge=allow_merge)
-
-    async def merge_entities(self, names: str | Iterable[str], into: str, *, author: str = "") -> Curation:
-        """Make several entities one; relations among them go, all others are united.
-
-        Args:
-            names: Those to merge; that of the target may be among them.
-            into: What they become: one of them, another entity, or a new name.
-            author: Who says so.
-
-        Raises:
-            ConflictError: What they are to become was deleted by hand.
-            InvalidRequestError: All of them are one entity already.
-            NotFoundError: One of them does not exist.
-        """
-        given = [names] if isinstance(names, str) else list(names)
-        return await (await self._curation()).curator.merge_entities(given, into, author)
-
-    async def split_entity(
-        self,
-        name: str,
-        new_name: str,
-        *,
-        document_ids: Sequence[str] = (),
-        chunk_ids: Sequence[str] = (),
-        author: str = "",
-    ) -> Curation:
-        """Make what some documents or chunks call by this name an entity of its own.
-
-        Raises:
-            ConflictError: There is an entity of the new name.
-            InvalidRequestError: None of these documents and chunks mentions the entity.
-            NotFoundError: There is no such entity.
-        """
-        return await (await self._curation()).curator.split_entity(name, new_name, document_ids, chunk_ids, author)
-
-    async def delete_entity(self, name: str, *, author: str = "") -> Curation:
-        """Hide an entity and its relations, whatever documents say, until this is undone.
-
-        Raises:
-            NotFoundError: There is no such entity.
-        """
-        return await (await self._curation()).curator.delete_entity(name, author)
-
-    async def create_relation(
-        self,
-        name: str,
-        other: str,
-        *,
-        keywords: str | Sequence[str] = (),
-        description: str = "",
-        weight: float = 1.0,
-        author: str = "",
-        origin: Sequence[str] = (),
-    ) -> Curation:
-        """Make a relation that stays, and its two ends with it, without any document.
-
-        Raises:
-            ConflictError: There is one already.
-            InvalidRequestError: Both ends are one entity, or the weight is no positive number.
-            NotFoundError: One of the ends does not exist.
-        """
-        return await (await self._curation()).curator.create_relation(
-            name, other, keywords, description, weight, author, tuple(origin)
-        )
-
-    async def edit_relation(
-        self,
-        name: str,
-        other: str,
-        *,
-        keywords: str | Sequence[str] | None = None,
-        description: str | None = None,
-        weight: float | None = None,
-        author: str = "",
-        origin: Sequence[str] = (),
-    ) -> Curation:
-        """Put keywords, a description or a weight in place of what documents say, now and later.
-
-        Raises:
-            InvalidRequestError: None of them is given, or the weight is no positive number.
-            NotFoundError: There is no such relation.
-        """
-        return await (await self._curation()).curator.edit_relation(
-            name, other, keywords, description, weight, author, tuple(origin)
-        )
-
-    async def delete_relation(self, name: str, other: str, *, author: str = "") -> Curation:
-        """Hide a relation, whatever documents say, until this is undone.
-
-        Raises:
-            NotFoundError: There is no such relation.
-        """
-        return await (await self._curation()).curator.delete_relation(name, other, author)
-
-    async def undo(self, curation_id: str, *, author: str = "") -> Curation:
-        """Take a curation back: the graph becomes what it would be without it.
-
-        Raises:
-            ConflictError: It was taken back before.
-            NotFoundError: There is no such curation.
-        """
-        if not is_storable(curation_id):
-            raise NotFoundError(f"there is no curation {curation_id!r} in this workspace; list them to find its id")
-        return await (await self._curation()).curator.undo(curation_id, author)
+    create_entity = _corrected(Curator.create_entity)
+    edit_entity = _corrected(Curator.edit_entity)
+    rename_entity = _corrected(Curator.rename_entity)
+    revise_entity = _corrected(Curator.revise_entity)
+    merge_entities = _corrected(Curator.merge_entities)
+    split_entity = _corrected(Curator.split_entity)
+    delete_entity = _corrected(Curator.delete_entity)
+    create_relation = _corrected(Curator.create_relation)
+    edit_relation = _corrected(Curator.edit_relation)
+    delete_relation = _corrected(Curator.delete_relation)
+    undo = _corrected(Curator.undo)
 
     async def curations(self, query: CurationQuery | None = None) -> CurationPage:
         """Return one page of curations, by default the earliest first, undone ones included."""
@@ -481,12 +316,9 @@ class GraphCuration(ABC):
             offset: Statements of chunks to skip.
             limit: Statements of chunks at the most; curations are all given.
         """
-        rooms = await self._curation()
-        if other is None:
-            (entity_id,) = await find_entity_ids(rooms.store, [name])
-            return await entity_history(rooms.store, entity_id, offset, limit)
-        ends = await find_entity_ids(rooms.store, [name, other])
-        return await relation_history(rooms.store, ends[0], ends[1], offset, limit)
+        store = (await self._curation()).store
+        names = [name] if other is None else [name, other]
+        return await read_history(store, await find_entity_ids(store, names), offset, limit)
 
     async def find_duplicates(self, *, limit: int = 100, names: Sequence[str] = ()) -> list[DuplicatePair]:
         """Return pairs of entities that may be one, the most alike first; merging them is left to a person.

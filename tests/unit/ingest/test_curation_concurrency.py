@@ -59,13 +59,13 @@ def curation(world: World, draw: random.Random) -> Coroutine[Any, Any, Any]:
     curator = world.curator
     return draw.choice(
         (
-            lambda: curator.merge_entities([name], other, "me"),
-            lambda: curator.rename_entity(name, other, "me", allow_merge=True),
-            lambda: curator.revise_entity(name, other, "robot", "by hand", "me", allow_merge=True),
-            lambda: curator.delete_entity(name, "me"),
-            lambda: curator.edit_entity(name, "robot", None, "me"),
-            lambda: curator.create_entity(name, "made", "by hand", "me"),
-            lambda: curator.create_relation(name, other, ["made"], "", 1.0, "me"),
+            lambda: curator.merge_entities([name], other, author="me"),
+            lambda: curator.rename_entity(name, other, allow_merge=True, author="me"),
+            lambda: curator.revise_entity(name, other, type="robot", description="by hand", allow_merge=True),
+            lambda: curator.delete_entity(name, author="me"),
+            lambda: curator.edit_entity(name, type="robot", author="me"),
+            lambda: curator.create_entity(name, type="made", description="by hand", author="me"),
+            lambda: curator.create_relation(name, other, keywords=["made"], author="me"),
         )
     )()
 
@@ -90,7 +90,7 @@ async def test_documents_and_curations_at_once_leave_a_consistent_graph(seed: in
         report, *_ = await asyncio.gather(
             world.pipeline.insert(documents),
             *(do(curation(world, draw), done) for _ in range(3)),
-            *(do(world.curator.undo(id_, "me"), []) for id_ in undone),
+            *(do(world.curator.undo(id_, author="me"), []) for id_ in undone),
             _delete(world, gone),
         )
         assert not [item for item in report.failures if not isinstance(item.error, ConflictError)]

@@ -119,19 +119,21 @@ class CuratedGraph(RuleBasedStateMachine):
 
     @rule(name=names, description=st.sampled_from(("", "by hand")))
     def create(self, name: str, description: str) -> None:
-        self.curate(self.world.curator.create_entity(name, "made", description, "me"))
+        self.curate(self.world.curator.create_entity(name, type="made", description=description, author="me"))
 
     @rule(name=names, type_=st.sampled_from((None, "robot")), description=st.sampled_from((None, "", "edited")))
     def edit(self, name: str, type_: str | None, description: str | None) -> None:
-        self.curate(self.world.curator.edit_entity(name, type_, description, "me"))
+        self.curate(self.world.curator.edit_entity(name, type=type_, description=description, author="me"))
 
     @rule(name=names, new=names, allow_merge=st.booleans())
     def rename(self, name: str, new: str, allow_merge: bool) -> None:
-        self.curate(self.world.curator.rename_entity(name, new, "me", allow_merge=allow_merge))
+        self.curate(self.world.curator.rename_entity(name, new, allow_merge=allow_merge, author="me"))
 
     @rule(name=names, new=names, type_=st.sampled_from((None, "robot")), allow_merge=st.booleans())
     def revise(self, name: str, new: str, type_: str | None, allow_merge: bool) -> None:
-        work = self.world.curator.revise_entity(name, new, type_, "revised", "me", allow_merge=allow_merge)
+        work = self.world.curator.revise_entity(
+            name, new, type=type_, description="revised", allow_merge=allow_merge, author="me"
+        )
         try:
             self.curations += [item.id for item in self.run(work)]
         except REFUSALS:
@@ -139,7 +141,7 @@ class CuratedGraph(RuleBasedStateMachine):
 
     @rule(merged=st.lists(names, min_size=1, max_size=2), into=names)
     def merge(self, merged: list[str], into: str) -> None:
-        self.curate(self.world.curator.merge_entities(merged, into, "me"))
+        self.curate(self.world.curator.merge_entities(merged, into, author="me"))
 
     @rule(name=names, new=names, data=st.data())
     def split(self, name: str, new: str, data: st.DataObject) -> None:
@@ -152,25 +154,27 @@ class CuratedGraph(RuleBasedStateMachine):
             data.draw(st.lists(st.sampled_from(ids), max_size=1)),
             data.draw(st.lists(st.sampled_from(chunks), max_size=2)),
         )
-        self.curate(self.world.curator.split_entity(name, new, *places, "me"))
+        self.curate(
+            self.world.curator.split_entity(name, new, document_ids=places[0], chunk_ids=places[1], author="me")
+        )
 
     @rule(name=names)
     def hide(self, name: str) -> None:
-        self.curate(self.world.curator.delete_entity(name, "me"))
+        self.curate(self.world.curator.delete_entity(name, author="me"))
 
     @rule(name=names, other=names, how=st.sampled_from(("delete", "merge", "rename")))
     def name_is_free_once_it_is_taken_away(self, name: str, other: str, how: str) -> None:
         """Who is given a name anew has nothing of whoever had it, and undoing that gives it back."""
         curator, graph = self.world.curator, self.world.store.graph
         taken = {
-            "delete": lambda: curator.delete_entity(name, "me"),
-            "merge": lambda: curator.merge_entities([name], other, "me"),
-            "rename": lambda: curator.rename_entity(name, other, "me", allow_merge=False),
+            "delete": lambda: curator.delete_entity(name, author="me"),
+            "merge": lambda: curator.merge_entities([name], other, author="me"),
+            "rename": lambda: curator.rename_entity(name, other, author="me"),
         }
         try:
             self.curations.append(self.run(taken[how]()).id)
             left = self.run(graph.get_entities([self.entity_id(name)]))
-            made = self.run(curator.create_entity(name, "robot", "made anew", "me"))
+            made = self.run(curator.create_entity(name, type="robot", description="made anew", author="me"))
         except REFUSALS:
             return
         self.curations.append(made.id)
@@ -179,17 +183,21 @@ class CuratedGraph(RuleBasedStateMachine):
         assert entity_key(entity.name) == entity_key(name)
         assert (entity.type, entity.description, entity.chunk_ids) == ("robot", "made anew", ())
         assert self.run(graph.get_entities([item.id for item in left])) == left
-        self.run(curator.undo(self.curations.pop(), "me"))
+        self.run(curator.undo(self.curations.pop(), author="me"))
         assert self.run(graph.get_entities([self.entity_id(name)])) == left
 
     @rule(pair=pairs)
     def relation_is_free_once_it_is_deleted(self, pair: tuple[str, str]) -> None:
         try:
-            self.curations.append(self.run(self.world.curator.delete_relation(*pair, "me")).id)
+            self.curations.append(self.run(self.world.curator.delete_relation(*pair, author="me")).id)
         except REFUSALS:
             return
         try:
-            made = self.run(self.world.curator.create_relation(*pair, ["anew"], "made anew", 3.0, "me"))
+            made = self.run(
+                self.world.curator.create_relation(
+                    *pair, keywords=["anew"], description="made anew", weight=3.0, author="me"
+                )
+            )
         except NotFoundError:
             return  # an end was there for the sake of this relation alone, and went with it
         self.curations.append(made.id)
@@ -200,22 +208,24 @@ class CuratedGraph(RuleBasedStateMachine):
 
     @rule(pair=pairs)
     def relate(self, pair: tuple[str, str]) -> None:
-        self.curate(self.world.curator.create_relation(*pair, ["made"], "by hand", 2.0, "me"))
+        self.curate(
+            self.world.curator.create_relation(*pair, keywords=["made"], description="by hand", weight=2.0, author="me")
+        )
 
     @rule(pair=pairs, weight=st.sampled_from((None, 7.0)))
     def edit_relation(self, pair: tuple[str, str], weight: float | None) -> None:
-        self.curate(self.world.curator.edit_relation(*pair, None, "edited", weight, "me"))
+        self.curate(self.world.curator.edit_relation(*pair, description="edited", weight=weight, author="me"))
 
     @rule(pair=pairs)
     def unrelate(self, pair: tuple[str, str]) -> None:
-        self.curate(self.world.curator.delete_relation(*pair, "me"))
+        self.curate(self.world.curator.delete_relation(*pair, author="me"))
 
     @rule(data=st.data())
     def undo(self, data: st.DataObject) -> None:
         if self.curations:
             id_ = data.draw(st.sampled_from(self.curations))
             try:
-                self.run(self.world.curator.undo(id_, "me"))
+                self.run(self.world.curator.undo(id_, author="me"))
             except ConflictError:
                 # The name that it took away belongs to another now.
                 return

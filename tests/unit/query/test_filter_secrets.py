@@ -214,11 +214,12 @@ async def test_filter_that_leaves_nothing_finds_nothing(filled: Store, mode: Mod
 @pytest.mark.parametrize("mode", [mode for mode in Mode if mode is not Mode.BYPASS])
 async def test_what_people_say_does_not_show(store: Store, mode: Mode) -> None:
     curator = Curator(store, (await fill(store, with_closed=False)).committer)
-    await curator.edit_entity("Gateway", "zqxtype", "Zqxedit of the Gateway.", "ann")
-    await curator.rename_entity("Lantern", "Zqxlantern", "ann", allow_merge=False)
-    await curator.create_entity("Zqxmade", "zqxtype", "Zqxmade by hand.", "ann")
-    await curator.create_relation("Gateway", "Zqxmade", ["zqxword"], "Zqxlink by hand.", 9.0, "ann")
-    await curator.edit_relation("Gateway", "Broker", ["zqxword"], "Zqxlink of two.", 9.0, "ann")
+    link: Any = {"keywords": ["zqxword"], "weight": 9.0, "author": "ann"}
+    await curator.edit_entity("Gateway", type="zqxtype", description="Zqxedit of the Gateway.", author="ann")
+    await curator.rename_entity("Lantern", "Zqxlantern", author="ann")
+    await curator.create_entity("Zqxmade", type="zqxtype", description="Zqxmade by hand.", author="ann")
+    await curator.create_relation("Gateway", "Zqxmade", **link, description="Zqxlink by hand.")
+    await curator.edit_relation("Gateway", "Broker", **link, description="Zqxlink of two.")
     found = await engine(store, None).query_data(QUESTION, everything(mode))
     assert mode is Mode.NAIVE or secrets_in(found)
     found = await engine(store, None).query_data(QUESTION, everything(mode, filter=OPEN))
@@ -228,8 +229,8 @@ async def test_what_people_say_does_not_show(store: Store, mode: Mode) -> None:
 
 async def test_merges_and_deletions_by_people_hold_under_a_filter(store: Store) -> None:
     curator = Curator(store, (await fill(store)).committer)
-    await curator.merge_entities(["Broker"], "Beacon", "ann")
-    await curator.delete_entity("Turbine", "ann")
+    await curator.merge_entities(["Broker"], "Beacon", author="ann")
+    await curator.delete_entity("Turbine", author="ann")
     graph = open_view(store).graph
     (beacon,) = await graph.get_entities(await find_entity_ids(store, ["Beacon"]))
     assert (beacon.name, beacon.aliases, beacon.type) == ("Beacon", ("Broker",), "device")

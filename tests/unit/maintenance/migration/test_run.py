@@ -130,7 +130,7 @@ async def test_target_with_corrections_of_its_own_is_left_alone(
 ) -> None:
     await fill(source_settings, 10)
     world = World(await opened(target_settings))
-    await world.curator.create_entity("Zed", "person", "by hand", "me")
+    await world.curator.create_entity("Zed", type="person", description="by hand", author="me")
     found = await world.store.curations.find_curations(CurationQuery())
     assert [item.kind for item in found.curations] == [CurationKind.CREATE_ENTITY]
     await world.store.close()
