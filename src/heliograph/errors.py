@@ -35,39 +35,6 @@ exceptions in one place each.
 from importlib import import_module
 from typing import Any, Self
 
-__all__ = [
-    "AccessError",
-    "AuthenticationError",
-    "BadModelReply",
-    "CancelledIngestError",
-    "ClusterUnavailable",
-    "ConflictError",
-    "ContextTooLong",
-    "HeliographError",
-    "IngestError",
-    "InvalidRequestError",
-    "MissingDependencyError",
-    "ModelError",
-    "ModelTimeout",
-    "ModelUnavailable",
-    "NotFoundError",
-    "OverloadedError",
-    "PermissionDenied",
-    "RateLimited",
-    "RequestTooLargeError",
-    "SchemaMismatch",
-    "ServiceUnavailable",
-    "SettingsError",
-    "StaleChangesetError",
-    "StoreAccessDenied",
-    "StoreDamaged",
-    "StoreError",
-    "StoreUnavailable",
-    "import_optional",
-    "shown",
-]
-
-
 _LONGEST_RAISED = 300
 
 

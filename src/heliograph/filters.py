@@ -24,30 +24,6 @@ from typing import Any, cast, get_args
 from heliograph.errors import InvalidRequestError, shown
 from heliograph.models import CHUNK_DETAILS, Chunk, Document, chunk_details
 
-__all__ = [
-    "And",
-    "DocumentIds",
-    "Equals",
-    "Exists",
-    "Filter",
-    "HasChunk",
-    "In",
-    "Not",
-    "Or",
-    "Range",
-    "Scalar",
-    "SourcePrefix",
-    "Sources",
-    "check_filter",
-    "chunk_condition",
-    "filter_key",
-    "matches",
-    "matches_chunk",
-    "parse_expression",
-    "parse_filter",
-    "path_keys",
-]
-
 Scalar = str | int | float | bool | None
 Bound = str | int | float | None
 

@@ -95,7 +95,7 @@ def problem_error(problem: Mapping[str, Any], wait_seconds: float | None = None)
     status = problem.get("status")
     kind = _BY_STATUS.get(status, HeliographError) if isinstance(status, int) else HeliographError
     name = str(problem.get("type", "")).removeprefix(_PREFIX)
-    known = getattr(errors, name, None) if name in errors.__all__ else None
+    known = getattr(errors, name, None)
     if isinstance(known, type) and issubclass(known, HeliographError):
         # Its message is made of a package and an extra of the service, which are nothing to install here.
         kind = HeliographError if known is errors.MissingDependencyError else known

@@ -7,8 +7,6 @@ from typing import Any
 from heliograph.lightrag.exceptions import ChunkTokenLimitExceededError
 from heliograph.lightrag.utils import TokenizerInterface
 
-__all__ = ["chunking_by_token_size"]
-
 
 def chunking_by_token_size(
     tokenizer: TokenizerInterface,

@@ -8,8 +8,6 @@ from typing import Any
 
 from heliograph.calls.limit import PriorityLimiter
 
-__all__ = ["ROLES", "ChatRole", "ChatRoles", "RoleLLMConfig", "RoleSpec"]
-
 
 @dataclass(frozen=True)
 class RoleSpec:

@@ -6,8 +6,6 @@ from typing import Any
 
 from heliograph.lightrag.utils import warn_once
 
-__all__ = ["PROMPTS"]
-
 
 class _Prompts(dict[str, Any]):
     def __setitem__(self, name: str, value: Any) -> None:

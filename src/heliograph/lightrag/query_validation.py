@@ -6,14 +6,6 @@ from heliograph.errors import InvalidRequestError
 from heliograph.models import Mode
 from heliograph.query.plan import check_length
 
-__all__ = [
-    "EmptyQueryError",
-    "QueryValidationError",
-    "RAGQueryTooShortError",
-    "validate_query_not_empty",
-    "validate_rag_query",
-]
-
 
 class QueryValidationError(ValueError):
     """An invalid question."""

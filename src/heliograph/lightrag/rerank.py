@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import SecretStr
@@ -10,8 +10,6 @@ from pydantic import SecretStr
 from heliograph.lightrag.utils import get_env_value, warn_once
 from heliograph.rerank.wrappers import build_reranker
 from heliograph.settings import RerankSettings
-
-__all__ = ["ali_rerank", "cohere_rerank", "generic_rerank_api", "jina_rerank"]
 
 
 async def generic_rerank_api(
@@ -79,45 +77,38 @@ async def _rerank(
     return [{"index": hit.index, "relevance_score": hit.score} for hit in hits]
 
 
-async def cohere_rerank(
-    query: str,
-    documents: Sequence[str],
-    top_n: int | None = None,
-    api_key: str | None = None,
-    model: str = "rerank-v3.5",
-    base_url: str = "https://api.cohere.com/v2/rerank",
-    extra_body: Mapping[str, Any] | None = None,
-    enable_chunking: bool = False,  # noqa: ARG001 (long texts are always scored in pieces)
-    max_tokens_per_doc: int = 4096,  # noqa: ARG001
-) -> list[dict[str, Any]]:
-    """Ask Cohere, or a service that speaks like it; see `generic_rerank_api`."""
-    key = api_key or get_env_value("COHERE_API_KEY", None)
-    return await _rerank(query, documents, model, base_url, key, top_n, extra_body, "cohere")
+def _rerank_by(
+    service: str, provider: Literal["cohere", "jina", "aliyun"], model: str, base_url: str, variable: str
+) -> Callable[..., Coroutine[Any, Any, list[dict[str, Any]]]]:
+    """Return a function that asks one service; its usual model and address, and the variable that holds its key."""
+
+    async def rerank(
+        query: str,
+        documents: Sequence[str],
+        top_n: int | None = None,
+        api_key: str | None = None,
+        model: str = model,
+        base_url: str = base_url,
+        extra_body: Mapping[str, Any] | None = None,
+        enable_chunking: bool = False,  # noqa: ARG001 (long texts are always scored in pieces)
+        max_tokens_per_doc: int = 4096,  # noqa: ARG001
+    ) -> list[dict[str, Any]]:
+        key = api_key or get_env_value(variable, None)
+        return await _rerank(query, documents, model, base_url, key, top_n, extra_body, provider)
+
+    rerank.__name__ = rerank.__qualname__ = f"{'ali' if provider == 'aliyun' else provider}_rerank"
+    rerank.__doc__ = f"""Ask {service}; see `generic_rerank_api`."""
+    return rerank
 
 
-async def jina_rerank(
-    query: str,
-    documents: Sequence[str],
-    top_n: int | None = None,
-    api_key: str | None = None,
-    model: str = "jina-reranker-v2-base-multilingual",
-    base_url: str = "https://api.jina.ai/v1/rerank",
-    extra_body: Mapping[str, Any] | None = None,
-) -> list[dict[str, Any]]:
-    """Ask Jina; see `generic_rerank_api`."""
-    key = api_key or get_env_value("JINA_API_KEY", None)
-    return await _rerank(query, documents, model, base_url, key, top_n, extra_body, "jina")
-
-
-async def ali_rerank(
-    query: str,
-    documents: Sequence[str],
-    top_n: int | None = None,
-    api_key: str | None = None,
-    model: str = "gte-rerank-v2",
-    base_url: str = "https://dashscope.aliyuncs.com/api/v1/services/rerank/text-rerank/text-rerank",
-    extra_body: Mapping[str, Any] | None = None,
-) -> list[dict[str, Any]]:
-    """Ask DashScope; see `generic_rerank_api`."""
-    key = api_key or get_env_value("DASHSCOPE_API_KEY", None)
-    return await _rerank(query, documents, model, base_url, key, top_n, extra_body, "aliyun")
+cohere_rerank = _rerank_by(
+    *("Cohere, or a service that speaks like it", "cohere", "rerank-v3.5"),
+    *("https://api.cohere.com/v2/rerank", "COHERE_API_KEY"),
+)
+jina_rerank = _rerank_by(
+    "Jina", "jina", "jina-reranker-v2-base-multilingual", "https://api.jina.ai/v1/rerank", "JINA_API_KEY"
+)
+ali_rerank = _rerank_by(
+    *("DashScope", "aliyun", "gte-rerank-v2"),
+    *("https://dashscope.aliyuncs.com/api/v1/services/rerank/text-rerank/text-rerank", "DASHSCOPE_API_KEY"),
+)

@@ -6,8 +6,6 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-__all__ = ["KnowledgeGraph", "KnowledgeGraphEdge", "KnowledgeGraphNode"]
-
 
 class KnowledgeGraphNode(BaseModel):
     """An entity; `labels` holds its name."""

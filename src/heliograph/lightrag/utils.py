@@ -29,30 +29,6 @@ from heliograph.settings import environment_variable
 from heliograph.text.names import clean_name
 from heliograph.text.tokens import decode, encode
 
-__all__ = [
-    "EmbeddingFunc",
-    "TiktokenTokenizer",
-    "TokenTracker",
-    "Tokenizer",
-    "TokenizerInterface",
-    "always_get_an_event_loop",
-    "blocking",
-    "compute_args_hash",
-    "compute_mdhash_id",
-    "cosine_similarity",
-    "generate_track_id",
-    "get_env_value",
-    "lightrag_number",
-    "logger",
-    "normalize_entity_name",
-    "sanitize_text_for_encoding",
-    "set_verbose_debug",
-    "setup_logger",
-    "verbose_debug",
-    "warn_once",
-    "wrap_embedding_func_with_attrs",
-]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["finalize_share_data", "initialize_pipeline_status", "initialize_share_data"]
-
 
 async def initialize_pipeline_status(workspace: str | None = None) -> None:
     """Do nothing: `initialize_storages` opens all that there is."""

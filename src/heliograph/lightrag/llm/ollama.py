@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from heliograph.lightrag.utils import TokenTracker, get_env_value, wrap_embedding_func_with_attrs
 
-__all__ = ["ollama_embed", "ollama_model_complete"]
-
 _HOME = "http://127.0.0.1:11434"
 # Ollama's own fields of a request for a chat; whatever else is given is not sent.
 _FIELDS = ("format", "options", "keep_alive", "think", "tools")

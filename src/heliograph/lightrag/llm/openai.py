@@ -7,7 +7,7 @@ Keys and addresses come from arguments, else from `OPENAI_API_KEY` and `OPENAI_A
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -15,18 +15,6 @@ import openai
 from numpy.typing import NDArray
 
 from heliograph.lightrag.utils import TiktokenTokenizer, TokenTracker, get_env_value, wrap_embedding_func_with_attrs
-
-__all__ = [
-    "azure_openai_complete",
-    "azure_openai_complete_if_cache",
-    "azure_openai_embed",
-    "create_openai_async_client",
-    "gpt_4o_complete",
-    "gpt_4o_mini_complete",
-    "openai_complete",
-    "openai_complete_if_cache",
-    "openai_embed",
-]
 
 # What LightRAG hands its functions that no service knows.
 _OWN = ("hashing_kv", "keyword_extraction", "entity_extraction", "enable_cot", "image_inputs")
@@ -136,35 +124,30 @@ def _track(tracker: TokenTracker | None, usage: Any) -> None:
         tracker.add_usage({name: getattr(usage, name, 0) or 0 for name in names})
 
 
-async def openai_complete(
-    prompt: str,
-    system_prompt: str | None = None,
-    history_messages: Sequence[Mapping[str, Any]] | None = None,
-    **kwargs: Any,
-) -> str | AsyncIterator[str]:
-    """Ask the model that `LightRAG(llm_model_name=...)` names; see `openai_complete_if_cache`."""
-    model = kwargs["hashing_kv"].global_config["llm_model_name"]
-    return await openai_complete_if_cache(model, prompt, system_prompt, history_messages, **kwargs)
+def _complete_by(
+    name: str, whom: str, choose: Callable[[Mapping[str, Any]], str], ask: Callable[..., Any] = openai_complete_if_cache
+) -> Callable[..., Coroutine[Any, Any, str | AsyncIterator[str]]]:
+    """Return a function that asks the model which `choose` finds by what LightRAG hands over beside the messages."""
+
+    async def complete(
+        prompt: str,
+        system_prompt: str | None = None,
+        history_messages: Sequence[Mapping[str, Any]] | None = None,
+        **kwargs: Any,
+    ) -> str | AsyncIterator[str]:
+        return await ask(choose(kwargs), prompt, system_prompt, history_messages, **kwargs)
+
+    complete.__name__ = complete.__qualname__ = name
+    complete.__doc__ = f"""Ask {whom}; see `{ask.__name__}`."""
+    return complete
 
 
-async def gpt_4o_complete(
-    prompt: str,
-    system_prompt: str | None = None,
-    history_messages: Sequence[Mapping[str, Any]] | None = None,
-    **kwargs: Any,
-) -> str | AsyncIterator[str]:
-    """Ask `gpt-4o`; see `openai_complete_if_cache`."""
-    return await openai_complete_if_cache("gpt-4o", prompt, system_prompt, history_messages, **kwargs)
-
-
-async def gpt_4o_mini_complete(
-    prompt: str,
-    system_prompt: str | None = None,
-    history_messages: Sequence[Mapping[str, Any]] | None = None,
-    **kwargs: Any,
-) -> str | AsyncIterator[str]:
-    """Ask `gpt-4o-mini`; see `openai_complete_if_cache`."""
-    return await openai_complete_if_cache("gpt-4o-mini", prompt, system_prompt, history_messages, **kwargs)
+openai_complete = _complete_by(
+    *("openai_complete", "the model that `LightRAG(llm_model_name=...)` names"),
+    lambda kwargs: kwargs["hashing_kv"].global_config["llm_model_name"],
+)
+gpt_4o_complete = _complete_by("gpt_4o_complete", "`gpt-4o`", lambda _: "gpt-4o")
+gpt_4o_mini_complete = _complete_by("gpt_4o_mini_complete", "`gpt-4o-mini`", lambda _: "gpt-4o-mini")
 
 
 @wrap_embedding_func_with_attrs(
@@ -245,15 +228,11 @@ async def azure_openai_complete_if_cache(
     )
 
 
-async def azure_openai_complete(
-    prompt: str,
-    system_prompt: str | None = None,
-    history_messages: Sequence[Mapping[str, Any]] | None = None,
-    **kwargs: Any,
-) -> str | AsyncIterator[str]:
-    """Ask the deployment that the environment names; see `azure_openai_complete_if_cache`."""
-    model = _first_variable("LLM_MODEL") or "gpt-4o-mini"
-    return await azure_openai_complete_if_cache(model, prompt, system_prompt, history_messages, **kwargs)
+azure_openai_complete = _complete_by(
+    *("azure_openai_complete", "the deployment that the environment names"),
+    lambda _: _first_variable("LLM_MODEL") or "gpt-4o-mini",
+    azure_openai_complete_if_cache,
+)
 
 
 @wrap_embedding_func_with_attrs(
