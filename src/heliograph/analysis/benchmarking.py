@@ -193,10 +193,8 @@ class BenchmarkReport:
     rows: tuple[BenchmarkRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    seconds: float
-    retrieval: Retrieval
+# How long it took, and what was found.
+_Sample = tuple[float, Retrieval]
 
 
 def run_benchmark(
@@ -239,7 +237,7 @@ def run_benchmark(
         started = time.perf_counter()
         own = replace(given, mode=pair[1])
         found = kb.query(pair[0], own).retrieval if answers else kb.retrieve(pair[0], own)
-        return _Sample(time.perf_counter() - started, found)
+        return time.perf_counter() - started, found
 
     for mode in chosen:
         ask((questions[0], mode))
@@ -255,7 +253,7 @@ def run_benchmark(
     grouped = [tuple(samples[start : start + repeats]) for start in range(0, len(samples), repeats)]
     rows: list[BenchmarkRow] = []
     for group in grouped:
-        found, seconds = group[-1].retrieval, tuple(item.seconds for item in group)
+        (_, found), seconds = group[-1], tuple(took for took, _ in group)
         rows.append(BenchmarkRow(found.question, found.mode, seconds, found.status, *_counts(found)))
     size = len(questions) * repeats
     summaries = tuple(
@@ -276,10 +274,10 @@ def _counts(found: Retrieval) -> tuple[int, int, int, int]:
 
 
 def _summary(mode: Mode, samples: Sequence[_Sample], repeats: int) -> BenchmarkedMode:
-    seconds = [item.seconds for item in samples]
-    last = [item.retrieval for item in samples[repeats - 1 :: repeats]]
+    seconds = [took for took, _ in samples]
+    last = [found for _, found in samples[repeats - 1 :: repeats]]
     entities, relations, chunks, documents = (fmean(column) for column in zip(*map(_counts, last), strict=True))
-    stages = {stage for item in samples for stage in item.retrieval.timings}
+    stages = {stage for _, found in samples for stage in found.timings}
     return BenchmarkedMode(
         mode=mode,
         samples=len(samples),
@@ -292,7 +290,8 @@ def _summary(mode: Mode, samples: Sequence[_Sample], repeats: int) -> Benchmarke
         chunks=chunks,
         documents=documents,
         stages={
-            stage: nearest_rank([s.retrieval.timings.get(stage, 0.0) for s in samples], 0.5) for stage in sorted(stages)
+            stage: nearest_rank([found.timings.get(stage, 0.0) for _, found in samples], 0.5)
+            for stage in sorted(stages)
         },
     )
 

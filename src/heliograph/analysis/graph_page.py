@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from string import Template
+from typing import Any
 
 from heliograph.models import Entity, Relation, Subgraph
 from heliograph.query.models import Retrieval
@@ -24,42 +25,10 @@ _ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u20
 _IMPLIED = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnEntity:
-    """A node; `is_start` marks the entity at the centre."""
-
-    id: str
-    name: str
-    type: str
-    description: str = ""
-    aliases: tuple[str, ...] = ()
-    sources: tuple[str, ...] = ()
-    is_start: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DrawnRelation:
-    """An edge between two nodes of the same graph."""
-
-    id: str
-    source: str
-    target: str
-    source_id: str
-    target_id: str
-    description: str
-    keywords: tuple[str, ...]
-    weight: float
-    sources: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class DrawnChunk:
-    """A passage beside the graph."""
-
-    reference_id: str
-    source: str
-    headings: tuple[str, ...]
-    text: str
+# What the page shows of an entity and of a relation beside its sources.
+_NODE = ("id", "name", "type", "description", "aliases")
+_EDGE = ("id", "source", "target", "source_id", "target_id", "description", "keywords", "weight")
+_Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +38,16 @@ class DrawnGraph:
     Attributes:
         title: The question, or the name of the entity.
         summary: Counts, and what was left out, in words.
-        entities: Nodes, best first.
+        entities: Nodes, best first; `is_start` marks the entity at the centre.
         relations: Edges; both ends are among `entities`.
         chunks: Passages, best first; none around an entity.
     """
 
     title: str
     summary: str
-    entities: tuple[DrawnEntity, ...]
-    relations: tuple[DrawnRelation, ...]
-    chunks: tuple[DrawnChunk, ...] = ()
+    entities: tuple[_Row, ...]
+    relations: tuple[_Row, ...]
+    chunks: tuple[_Row, ...] = ()
 
 
 def draw_retrieval(retrieval: Retrieval, max_entities: int = 300) -> DrawnGraph:
@@ -92,36 +61,39 @@ def draw_retrieval(retrieval: Retrieval, max_entities: int = 300) -> DrawnGraph:
     """
     context = retrieval.context
     drawn = {
-        item.entity.id: _entity(item.entity, item.sources, is_start=False) for item in context.entities[:max_entities]
+        item.entity.id: _drawn(item.entity, _NODE, item.sources, is_start=False)
+        for item in context.entities[:max_entities]
     }
-    relations: list[DrawnRelation] = []
+    relations: list[_Row] = []
     for item in context.relations:
         own = item.relation
         ends = {own.source_id: own.source, own.target_id: own.target}
-        new = {id_: DrawnEntity(id_, name, _IMPLIED) for id_, name in ends.items() if id_ not in drawn}
+        new = {
+            id_: _drawn(Entity(id_, name, _IMPLIED, ""), _NODE, is_start=False)
+            for id_, name in ends.items()
+            if id_ not in drawn
+        }
         if len(drawn) + len(new) <= max_entities:
             drawn |= new
-            relations.append(_relation(item.relation, item.sources))
+            relations.append(_drawn(own, _EDGE, item.sources))
     left_out = len(context.entities) - max_entities + len(context.relations) - len(relations)
-    return DrawnGraph(
-        title=retrieval.question,
-        summary=_summary(f"mode {retrieval.mode.value}, ", len(drawn), len(relations), left_out > 0),
-        entities=tuple(drawn.values()),
-        relations=tuple(relations),
-        chunks=tuple(
-            DrawnChunk(item.reference_id, item.source, item.chunk.headings, item.chunk.text) for item in context.chunks
-        ),
+    chunks = (
+        {"reference_id": item.reference_id, "source": item.source}
+        | {"headings": item.chunk.headings, "text": item.chunk.text}
+        for item in context.chunks
     )
+    summary = _summary(f"mode {retrieval.mode.value}, ", len(drawn), len(relations), left_out > 0)
+    return DrawnGraph(retrieval.question, summary, tuple(drawn.values()), tuple(relations), tuple(chunks))
 
 
 def draw_neighbourhood(around: Subgraph) -> DrawnGraph:
     """Return the graph of what lies around an entity, which is the first of the subgraph's."""
-    entities = [_entity(entity, (), is_start=place == 0) for place, entity in enumerate(around.entities)]
+    entities = around.entities
     return DrawnGraph(
         title=entities[0].name if entities else "",
         summary=_summary("", len(entities), len(around.relations), around.is_truncated),
-        entities=tuple(entities),
-        relations=tuple(_relation(relation, ()) for relation in around.relations),
+        entities=tuple(_drawn(entity, _NODE, is_start=place == 0) for place, entity in enumerate(entities)),
+        relations=tuple(_drawn(relation, _EDGE) for relation in around.relations),
     )
 
 
@@ -140,24 +112,8 @@ def to_html(graph: DrawnGraph) -> str:
     )
 
 
-def _entity(entity: Entity, sources: Sequence[str], *, is_start: bool) -> DrawnEntity:
-    return DrawnEntity(
-        entity.id, entity.name, entity.type, entity.description, entity.aliases, tuple(sources), is_start
-    )
-
-
-def _relation(relation: Relation, sources: Sequence[str]) -> DrawnRelation:
-    return DrawnRelation(
-        id=relation.id,
-        source=relation.source,
-        target=relation.target,
-        source_id=relation.source_id,
-        target_id=relation.target_id,
-        description=relation.description,
-        keywords=relation.keywords,
-        weight=relation.weight,
-        sources=tuple(sources),
-    )
+def _drawn(item: Entity | Relation, names: Sequence[str], sources: Sequence[str] = (), **others: Any) -> _Row:
+    return {name: getattr(item, name) for name in names} | {"sources": sources} | others
 
 
 def _summary(before: str, entities: int, relations: int, is_cut: bool) -> str:

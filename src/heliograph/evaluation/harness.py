@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import astuple, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -458,61 +459,42 @@ async def evaluate(
     check_questions(chosen, plan.configurations, settings)
     model = embedding or await build_embedding_model(settings.embedding)
     meter = EmbeddingMeter(model)
+    watch = watcher or Watcher()
 
-    def open_with(chosen: Settings, extractor: Extractor | None) -> AbstractAsyncContextManager[AsyncHeliograph]:
+    def open_with(settings: Settings, extractor: Extractor | None) -> AbstractAsyncContextManager[AsyncHeliograph]:
         if open_engine is not None:
-            return open_engine(chosen, meter, extractor)
-        return AsyncHeliograph(settings=chosen, embedding=meter, extractor=extractor)
+            return open_engine(settings, meter, extractor)
+        return AsyncHeliograph(settings=settings, embedding=meter, extractor=extractor)
+
+    async def report_on(one: EvaluationSet) -> SetReport:
+        watch.on_set(one.name, len(one.passages), len(one.questions))
+        corpus = map_corpus(one, plan.join)
+        extractor = None if one.extractions is None else GivenExtractor(corpus, one.extractions)
+        name = extractor.name if extractor else ""
+        index = plan_index(one.name, corpus, settings, model.info, plan.folder, name)
+        info = await ensure_index(
+            index,
+            corpus,
+            lambda settings: open_with(settings, extractor),
+            keeps_stale=plan.keeps_stale,
+            progress=watch.on_progress,
+        )
+        watch.on_index(info)
+        runs: list[RunReport] = []
+        async with open_with(index.settings, None) as engine:
+            for configuration in plan.configurations:
+                report = await run_questions(
+                    *(engine, corpus, one.questions, configuration, meter),
+                    with_answers=plan.with_answers,
+                    on_question=partial(watch.on_question, configuration),
+                )
+                runs.append(report)
+        comparisons = tuple(compare(runs[0], other) for other in runs[1:])
+        return SetReport(one.name, len(one.passages), plan.join, info, tuple(runs), comparisons)
 
     try:
-        harness = _Harness(settings, plan, meter, open_with, watcher or Watcher())
-        reports = [await harness.evaluate_set(item) for item in chosen]
+        reports = [await report_on(item) for item in chosen]
     finally:
         if embedding is None:
             await model.close()
     return EvaluationRun(utc_now(), __version__, model.info.name, settings.chat.model, tuple(reports))
-
-
-@dataclass(frozen=True, slots=True)
-class _Harness:
-    settings: Settings
-    plan: EvaluationPlan
-    embedding: EmbeddingMeter
-    open_engine: Callable[[Settings, Extractor | None], AbstractAsyncContextManager[AsyncHeliograph]]
-    watcher: Watcher
-
-    async def evaluate_set(self, chosen: EvaluationSet) -> SetReport:
-        self.watcher.on_set(chosen.name, len(chosen.passages), len(chosen.questions))
-        corpus = map_corpus(chosen, self.plan.join)
-        extractor = None if chosen.extractions is None else GivenExtractor(corpus, chosen.extractions)
-        index = plan_index(
-            *(chosen.name, corpus, self.settings, self.embedding.info, self.plan.folder),
-            extractor.name if extractor else "",
-        )
-        info = await ensure_index(
-            index,
-            corpus,
-            lambda settings: self.open_engine(settings, extractor),
-            keeps_stale=self.plan.keeps_stale,
-            progress=self.watcher.on_progress,
-        )
-        self.watcher.on_index(info)
-        runs = await self._ask(chosen, corpus, index)
-        comparisons = tuple(compare(runs[0], other) for other in runs[1:])
-        return SetReport(chosen.name, len(chosen.passages), self.plan.join, info, tuple(runs), comparisons)
-
-    async def _ask(self, chosen: EvaluationSet, corpus: CorpusMap, index: IndexPlan) -> list[RunReport]:
-        runs: list[RunReport] = []
-        async with self.open_engine(index.settings, None) as engine:
-            for configuration in self.plan.configurations:
-                report = await run_questions(
-                    engine,
-                    corpus,
-                    chosen.questions,
-                    configuration,
-                    self.embedding,
-                    with_answers=self.plan.with_answers,
-                    on_question=lambda done, configuration=configuration: self.watcher.on_question(configuration, done),
-                )
-                runs.append(report)
-        return runs

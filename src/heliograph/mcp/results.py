@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from heliograph.ingest.models import DocumentResult
-from heliograph.models import FIELD_SEPARATOR, Stats, chunk_details
+from heliograph.models import FIELD_SEPARATOR, Stats
 from heliograph.query.answers.models import Answer
 from heliograph.query.models import Retrieval
 from heliograph.service.principal import without_folders
@@ -156,24 +156,11 @@ class QueryResult(ToolResult):
             mode=retrieval.mode.value,
             is_unanswered=retrieval.failure is not None,
             references=[
-                ReferenceItem(
-                    reference_id=item.reference_id,
-                    source=item.source,
-                    document_ids=tuple(documents.get(item.reference_id, ())),
-                    other_sources=item.other_sources,
-                )
+                ReferenceItem.from_records(item, document_ids=tuple(documents.get(item.reference_id, ())))
                 for item in context.references
             ],
             passages=[
-                PassageItem(
-                    reference_id=item.reference_id,
-                    source=item.source,
-                    document_id=item.chunk.document_id,
-                    chunk_id=item.chunk.id,
-                    text=item.chunk.text,
-                    **chunk_details(item.chunk),
-                )
-                for item in context.chunks[:passages]
+                PassageItem.from_records(item, item.chunk, chunk_id=item.chunk.id) for item in context.chunks[:passages]
             ],
             entities=[EntityItem.model_validate(item.entity) for item in context.entities if has_graph],
             relations=[RelationItem.model_validate(item.relation) for item in context.relations if has_graph],
@@ -247,13 +234,8 @@ class DocumentOutcome(ToolResult):
     @classmethod
     def of(cls, record: DocumentResult) -> DocumentOutcome:
         """Return what became of one document."""
-        return cls(
-            document_id=record.id,
-            source=record.source,
-            outcome=record.outcome.value,
-            chunk_count=record.chunk_count,
-            detail=without_folders(str(record.error)) if record.error else record.detail,
-        )
+        detail = without_folders(str(record.error)) if record.error else record.detail
+        return cls.from_records(record, document_id=record.id, outcome=record.outcome.value, detail=detail)
 
     def as_text(self) -> str:
         """Return it in a line."""
@@ -306,15 +288,9 @@ class StatsResult(ToolResult):
     @classmethod
     def of_workspace(cls, workspace: str, stats: Stats) -> StatsResult:
         """Return the counts of a workspace."""
-        return cls(
-            workspace=workspace,
-            documents=sum(stats.documents.values()),
-            documents_by_status={status.value: count for status, count in stats.documents.items()},
-            chunks=stats.chunks,
-            entities=stats.entities,
-            relations=stats.relations,
-            data_version=stats.data_version,
-            bytes_on_disk=stats.bytes_on_disk,
+        by_status = {status.value: count for status, count in stats.documents.items()}
+        return cls.from_records(
+            stats, workspace=workspace, documents=sum(by_status.values()), documents_by_status=by_status
         )
 
     def as_text(self) -> str:

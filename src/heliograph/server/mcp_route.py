@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any
 
 from fastapi import FastAPI
 from mcp.server import Server
@@ -25,11 +25,11 @@ from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
-from heliograph.errors import AuthenticationError, OverloadedError, PermissionDenied
+from heliograph.errors import OverloadedError, PermissionDenied
 from heliograph.mcp.protocol import make_server
 from heliograph.mcp.tools import Caller, Host
-from heliograph.server.requests import Drain, find_workspace
-from heliograph.service.principal import Principal, Role
+from heliograph.server.requests import Drain, find_workspace, principal_of
+from heliograph.service.principal import Role
 from heliograph.service.service import Service
 
 _PATH = "/mcp"
@@ -137,11 +137,8 @@ class McpRoute:
     def _identify(self, request: Request | None) -> Caller:
         if request is None:
             raise PermissionDenied("the request came without its credentials; send it again")
-        principal = getattr(request.state, "principal", None)
-        if principal is None:
-            raise AuthenticationError("No credentials provided. Please login.")
         workspace = find_workspace(request, self._service.workspaces.default)
-        caller = Caller(cast("Principal", principal), workspace)
+        caller = Caller(principal_of(request), workspace)
         caller.principal.require(Role.READ, workspace)
         return caller
 

@@ -22,7 +22,7 @@ import re
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar, cast
@@ -37,6 +37,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import heliograph.errors as errors
 from heliograph.engine import AsyncHeliograph
+from heliograph.ids import track_id
+from heliograph.ingest.models import IngestReport, NewDocument
 from heliograph.observing import OBSERVER, REQUEST_ID
 from heliograph.query.answers.answer import AnswerStream
 from heliograph.query.models import QueryParam
@@ -45,6 +47,7 @@ from heliograph.server.responses import error_response, failure_body, internal_e
 from heliograph.service.access import Credentials, has_credentials
 from heliograph.service.admission import Admission
 from heliograph.service.jobs.jobs import Jobs
+from heliograph.service.jobs.models import Job, JobKind, JobRequest
 from heliograph.service.principal import Principal, Role
 from heliograph.service.service import Service
 from heliograph.settings import ServerSettings, Settings
@@ -659,42 +662,43 @@ def find_workspace(request: Request, default: str) -> str:
     return request.state.workspace
 
 
-def _service_of(request: Request) -> Service:
-    return cast("Service", request.app.state.service)
+def _entering(request: Request, role: Role) -> tuple[Service, Principal, str]:
+    """Return the service, who asks and in which workspace, if the role is held there."""
+    service = cast("Service", request.app.state.service)
+    principal, workspace = principal_of(request), find_workspace(request, service.workspaces.default)
+    principal.require(role, workspace)
+    return service, principal, workspace
 
 
-def _principal_of(request: Request) -> Principal:
+def principal_of(request: Request) -> Principal:
+    """Return who asks.
+
+    Raises:
+        AuthenticationError: Nobody who is known, on a path that everybody may reach.
+    """
     principal = getattr(request.state, "principal", None)
     if principal is None:
-        # On a path that everybody may reach.
         raise errors.AuthenticationError("No credentials provided. Please login.")
     return cast("Principal", principal)
-
-
-def _entering(request: Request, role: Role) -> tuple[Principal, str]:
-    """Return who asks and in which workspace, if the role is held there."""
-    principal, workspace = _principal_of(request), find_workspace(request, _service_of(request).workspaces.default)
-    principal.require(role, workspace)
-    return principal, workspace
 
 
 # FastAPI runs what is not async in a thread, which costs more than all of these together; so all are. Each asks the
 # request, and none another, since the framework's walk through a tree of them costs more than they do.
 async def _service(request: Request) -> Service:
-    return _service_of(request)
+    return request.app.state.service
 
 
 async def _workspace(request: Request) -> str:
-    return find_workspace(request, _service_of(request).workspaces.default)
+    return find_workspace(request, request.app.state.service.workspaces.default)
 
 
 async def _principal(request: Request) -> Principal:
-    return _principal_of(request)
+    return principal_of(request)
 
 
 def _with(role: Role) -> Callable[[Request], Awaitable[Principal]]:
     async def principal(request: Request) -> Principal:
-        return _entering(request, role)[0]
+        return _entering(request, role)[1]
 
     return principal
 
@@ -713,11 +717,19 @@ class Work:
         """Background work, of this workspace and others."""
         return self.service.jobs
 
+    async def submit(self, kind: JobKind, batch: str = "", **details: Any) -> Job:
+        """Have a job done for who asks, as a batch of its own; `details` are those of its `JobRequest`."""
+        request = JobRequest(kind, track_id(batch or kind.value), self.author, **details)
+        return await self.jobs.submit(self.workspace, request)
+
+    async def enqueue(self, documents: Sequence[NewDocument], batch: str) -> IngestReport:
+        """Store documents as pending for who asks, as a batch of its own, and have them processed."""
+        return await self.jobs.enqueue(self.workspace, self.kb, documents, track_id(batch), self.author)
+
 
 def _working(role: Role) -> Callable[[Request], AsyncGenerator[Work]]:
     async def work(request: Request) -> AsyncGenerator[Work]:
-        principal, workspace = _entering(request, role)
-        service = _service_of(request)
+        service, principal, workspace = _entering(request, role)
         may_create = principal.may_create(workspace) or workspace == service.workspaces.default
         async with service.workspaces.use(workspace, creates=role is Role.WRITE and may_create) as kb:
             yield Work(kb, workspace, principal.name, service)
@@ -726,8 +738,8 @@ def _working(role: Role) -> Callable[[Request], AsyncGenerator[Work]]:
 
 
 async def _read_engine(request: Request) -> AsyncGenerator[AsyncHeliograph]:
-    _, workspace = _entering(request, Role.READ)
-    async with _service_of(request).workspaces.use(workspace) as engine:
+    service, _, workspace = _entering(request, Role.READ)
+    async with service.workspaces.use(workspace) as engine:
         yield engine
 
 
@@ -789,7 +801,7 @@ class Asker:
 
 
 async def _asker(request: Request, engine: ReadEngine) -> Asker:
-    service = _service_of(request)
+    service = cast("Service", request.app.state.service)
     await service.access.count_query(request.state.principal)
     return Asker(engine, service.admission, request.state.principal.client, request)
 

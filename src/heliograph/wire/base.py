@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
@@ -16,6 +16,19 @@ class Shape(BaseModel):
     """A record as others are shown it, made of its attributes by `model_validate`; a reply has all its fields."""
 
     model_config = ConfigDict(frozen=True, from_attributes=True, json_schema_serialization_defaults_required=True)
+
+    @classmethod
+    def fields_of(cls, *records: object, **given: Any) -> dict[str, Any]:
+        """Return its fields by name: as given, else as the first record that has one of this name says."""
+        return {
+            name: given[name] if name in given else next(getattr(item, name) for item in records if hasattr(item, name))
+            for name in cls.model_fields
+        }
+
+    @classmethod
+    def from_records(cls, *records: object, **given: Any) -> Self:
+        """Return a shape of what `fields_of` finds."""
+        return cls.model_validate(cls.fields_of(*records, **given))
 
 
 class ChunkDetails(Shape):

@@ -380,24 +380,21 @@ def _unique(ids: list[str]) -> list[str]:
     return ids
 
 
+_Id = Annotated[str, StringConstraints(min_length=1, max_length=4_096, strip_whitespace=True)]
+
+
 class RetryRequest(BaseModel):
     """Which failed documents to try again."""
 
     doc_ids: Annotated[
-        list[Annotated[str, StringConstraints(min_length=1, max_length=4_096, strip_whitespace=True)]],
-        Field(max_length=10_000, description="None means all that failed."),
-        AfterValidator(_unique),
+        list[_Id], Field(max_length=10_000, description="None means all that failed."), AfterValidator(_unique)
     ] = []
 
 
 class DeleteRequest(BaseModel):
     """Which documents to delete."""
 
-    doc_ids: Annotated[
-        list[Annotated[str, StringConstraints(min_length=1, max_length=4_096, strip_whitespace=True)]],
-        Field(min_length=1, max_length=10_000),
-        AfterValidator(_unique),
-    ]
+    doc_ids: Annotated[list[_Id], Field(min_length=1, max_length=10_000), AfterValidator(_unique)]
     delete_file: bool = Field(default=False, description="Whether files of the input folder go, too.")
     delete_llm_cache: bool = Field(
         default=False, description="Accepted for LightRAG's clients: what was read always goes."
@@ -610,5 +607,5 @@ class DeleteMatchingRequest(BaseModel):
 class UrlRequest(BaseModel):
     """A web page or file to fetch."""
 
-    url: Annotated[str, StringConstraints(min_length=1, max_length=4_096, strip_whitespace=True)]
+    url: _Id
     metadata: dict[str, Any] | None = None

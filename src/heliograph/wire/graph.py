@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, StringConstraints
 
 from heliograph.errors import InvalidRequestError
-from heliograph.models import FIELD_SEPARATOR, Chunk, Curation, CurationKind, Entity, Relation, chunk_details
+from heliograph.models import FIELD_SEPARATOR, Curation, CurationKind, Entity, Relation
 from heliograph.wire.base import ChunkDetails, EntityHead, RelationHead, Shape
 
 # The graph as LightRAG's clients read it: nodes named by entity, edges between names, properties in its words.
@@ -260,23 +260,6 @@ class SourceChunk(ChunkDetails):
     text: str
     start: int = Field(description="First character of the chunk in the document's text.")
     end: int = Field(description="One past its last character.")
-
-    @classmethod
-    def of_chunks(cls, chunks: Sequence[Chunk], sources: Mapping[str, str]) -> tuple[SourceChunk, ...]:
-        """Return the shapes of chunks; `sources` has the source per id of a chunk."""
-        return tuple(
-            cls(
-                chunk_id=chunk.id,
-                document_id=chunk.document_id,
-                file_path=sources.get(chunk.id, ""),
-                position=chunk.position,
-                text=chunk.text,
-                start=chunk.start,
-                end=chunk.end,
-                **chunk_details(chunk),
-            )
-            for chunk in chunks
-        )
 
 
 class EntityDetail(Shape):

@@ -12,7 +12,6 @@ from heliograph.query.models import Mode, QueryParam, Retrieval
 from heliograph.query.payloads import explanation_data, reference_data, retrieval_metadata
 from heliograph.query.plan import check_length
 from heliograph.wire.answers import FoundChunk, FoundEntity, FoundRelation
-from heliograph.wire.base import Shape
 
 # An `Answer` as the JSON of `/query` and of the last lines of a stream.
 
@@ -223,11 +222,10 @@ def retrieval_body(retrieval: Retrieval, *, include_context: bool) -> dict[str, 
         "question": retrieval.question,
         "mode": retrieval.mode.value,
         "keywords": {"high_level": list(keywords.high_level), "low_level": list(keywords.low_level)},
-        "entities": [_told(FoundEntity, item, item.entity) for item in context.entities],
-        "relations": [_told(FoundRelation, item, item.relation) for item in context.relations],
+        "entities": [FoundEntity.fields_of(item, item.entity) for item in context.entities],
+        "relations": [FoundRelation.fields_of(item, item.relation) for item in context.relations],
         "chunks": [
-            _told(
-                FoundChunk,
+            FoundChunk.fields_of(
                 item,
                 item.chunk,
                 content=item.chunk.text,
@@ -249,11 +247,3 @@ def retrieval_body(retrieval: Retrieval, *, include_context: bool) -> dict[str, 
             for path in context.paths
         ]
     return body | ({"context": context.text} if include_context else {}) | _explained(retrieval)
-
-
-def _told(shape: type[Shape], found: Any, record: Any, **others: Any) -> dict[str, Any]:
-    """Return the fields of a shape as plain JSON: `others` by name, the rest from what was found or its record."""
-    return {
-        name: others[name] if name in others else getattr(found if hasattr(found, name) else record, name)
-        for name in shape.model_fields
-    }

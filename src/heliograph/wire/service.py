@@ -29,14 +29,12 @@ class InvalidItem(BaseModel):
     type: str = Field(description="Kind of problem.")
 
 
-class InvalidProblem(BaseModel):
+class InvalidProblem(Problem):
     """A request whose fields are not valid."""
 
-    type: str = Field(description="Kind of failure: the error's class, or `about:blank`.")
-    title: str = Field(description="The kind in words.")
-    status: int = Field(description="HTTP status.")
-    detail: list[InvalidItem] | str = Field(description="One item a field; a text where none is to blame.")
-    request_id: str = Field(description="Stands in the log as well, and in the header `X-Request-ID`.")
+    detail: list[InvalidItem] | str = Field(  # pyright: ignore[reportIncompatibleVariableOverride]
+        description="One item a field; a text where none is to blame."
+    )
 
 
 # What the ways in and out reply; names and values are those that LightRAG's page and clients read.

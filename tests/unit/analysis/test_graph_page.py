@@ -23,11 +23,11 @@ def data_of(page: str) -> dict[str, object]:
 def test_result_is_drawn_with_ends_of_its_relations(kb: Heliograph) -> None:
     retrieval = kb.retrieve(QUESTION, PARAM)
     drawn = draw_retrieval(retrieval)
-    ids = {entity.id for entity in drawn.entities}
+    ids = {entity["id"] for entity in drawn.entities}
     assert {item.entity.id for item in retrieval.context.entities} <= ids
     assert len(drawn.relations) == len(retrieval.context.relations)
-    assert all({relation.source_id, relation.target_id} <= ids for relation in drawn.relations)
-    assert [chunk.text for chunk in drawn.chunks] == [item.chunk.text for item in retrieval.context.chunks]
+    assert all({relation["source_id"], relation["target_id"]} <= ids for relation in drawn.relations)
+    assert [chunk["text"] for chunk in drawn.chunks] == [item.chunk.text for item in retrieval.context.chunks]
 
 
 def test_result_is_cut_to_a_number_of_entities_and_says_so(kb: Heliograph) -> None:
@@ -40,7 +40,7 @@ def test_result_is_cut_to_a_number_of_entities_and_says_so(kb: Heliograph) -> No
 def test_neighbourhood_is_drawn_from_its_start(kb: Heliograph) -> None:
     drawn = draw_neighbourhood(kb.neighbours("Robert", depth=2))
     assert drawn.title == "Bob"
-    assert [entity.is_start for entity in drawn.entities] == [True, False, False]
+    assert [entity["is_start"] for entity in drawn.entities] == [True, False, False]
     assert len(drawn.relations) == 2
 
 

@@ -23,7 +23,6 @@ from heliograph.documents.fetching import check_url
 from heliograph.documents.registry import known_suffixes
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import ConflictError, IngestError, InvalidRequestError, NotFoundError, RequestTooLargeError
-from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.files import find_samples
 from heliograph.ingest.intake import clean_metadata, identify_files
 from heliograph.ingest.models import IngestReport, Outcome
@@ -31,7 +30,7 @@ from heliograph.models import COMMITTED_STATUSES
 from heliograph.server.openapi import responses
 from heliograph.server.requests import Admin, ReadEngine, ReadWork, WriteWork, check_json
 from heliograph.service.jobs.input_folder import InputFolder, checked_name
-from heliograph.service.jobs.models import JobKind, JobRequest, JobState
+from heliograph.service.jobs.models import JobKind, JobState
 from heliograph.service.principal import without_folders
 from heliograph.settings import ServerSettings
 
@@ -62,25 +61,21 @@ async def insert_text(body: wire.TextRequest, work: WriteWork) -> wire.InsertRes
 
     The same text again is `duplicated` and changes nothing, so that a request may be repeated.
     """
-    track_id = new_track_id("insert")
-    report = await work.jobs.enqueue(work.workspace, work.kb, body.documents(), track_id, work.author)
+    report = await work.enqueue(body.documents(), "insert")
     return await _inserted(work.kb, report, has_chunking=body.chunking is not None)
 
 
 @router.post("/texts", summary="Take in several texts", responses=responses(400, 409))
 async def insert_texts(body: wire.TextsRequest, work: WriteWork) -> wire.InsertResponse:
     """Store texts, to be processed in the background; see `POST /documents/text`."""
-    track_id = new_track_id("insert")
-    report = await work.jobs.enqueue(work.workspace, work.kb, body.documents(), track_id, work.author)
+    report = await work.enqueue(body.documents(), "insert")
     return await _inserted(work.kb, report, has_chunking=body.chunking is not None)
 
 
 @router.post("/samples", summary="Take in the sample documents", responses=responses(409))
 async def insert_samples(work: WriteWork) -> wire.InsertResponse:
     """Store the documents that come with the package, a handbook and a story in English and Chinese, to try."""
-    track_id = new_track_id("samples")
-    documents = await asyncio.to_thread(find_samples)
-    report = await work.jobs.enqueue(work.workspace, work.kb, documents, track_id, work.author)
+    report = await work.enqueue(await asyncio.to_thread(find_samples), "samples")
     return await _inserted(work.kb, report, has_chunking=False)
 
 
@@ -103,11 +98,10 @@ async def upload(request: Request, work: WriteWork) -> wire.InsertResponse:
     if known is not None and known.status in COMMITTED_STATUSES and not is_new and metadata is None:
         message = f"The file '{name}' was known already and is unchanged."
         return wire.InsertResponse(status="duplicated", message=message, track_id=known.track_id, document_ids=(id_,))
-    track_id = new_track_id("upload")
     # If this fails, the file stays: the next scan reads it, and uploading it again is safe.
-    await work.jobs.submit(work.workspace, JobRequest(JobKind.FILES, track_id, work.author, (name,), metadata=metadata))
+    job = await work.submit(JobKind.FILES, "upload", sources=(name,), metadata=metadata)
     message = f"File '{name}' uploaded successfully. Processing will continue in background."
-    return wire.InsertResponse(status="success", message=message, track_id=track_id, document_ids=(id_,))
+    return wire.InsertResponse(status="success", message=message, track_id=job.request.track_id, document_ids=(id_,))
 
 
 @router.post("/url", summary="Take in a web page or file by its URL", responses=responses(409))
@@ -118,12 +112,10 @@ async def insert_url(body: wire.UrlRequest, work: WriteWork) -> wire.InsertRespo
     except IngestError as error:
         raise InvalidRequestError(str(error)) from error
     await work.jobs.check_room(work.workspace, work.kb)
-    track_id = new_track_id("url")
-    asked = JobRequest(JobKind.URL, track_id, work.author, (body.url,), metadata=body.metadata)
-    await work.jobs.submit(work.workspace, asked)
+    job = await work.submit(JobKind.URL, sources=(body.url,), metadata=body.metadata)
     message = "The URL was accepted and is read in the background."
     ids = tuple(await identify_files(work.kb.store.records, [body.url]))
-    return wire.InsertResponse(status="success", message=message, track_id=track_id, document_ids=ids)
+    return wire.InsertResponse(status="success", message=message, track_id=job.request.track_id, document_ids=ids)
 
 
 @router.post("/scan", summary="Read what is new in the input folder", responses=responses(409))
@@ -134,7 +126,7 @@ async def scan(work: WriteWork) -> wire.ScanResponse:
             message = "A scan is under way already."
             status = "scanning_skipped_pipeline_busy"
             return wire.ScanResponse(status=status, message=message, track_id=job.request.track_id)
-    job = await work.jobs.submit(work.workspace, JobRequest(JobKind.SCAN, new_track_id("scan"), work.author))
+    job = await work.submit(JobKind.SCAN)
     message = "Scanning process has been initiated in the background"
     return wire.ScanResponse(status="scanning_started", message=message, track_id=job.request.track_id)
 
@@ -354,8 +346,7 @@ async def reprocess_failed(
     """
     ids = tuple(body.doc_ids) if body else ()
     await _check_known(work.kb, ids)
-    asked = JobRequest(JobKind.RETRY, new_track_id("retry"), work.author, document_ids=ids)
-    await work.jobs.submit(work.workspace, asked)
+    await work.submit(JobKind.RETRY, document_ids=ids)
     message = "Reprocessing of failed documents has been initiated in background"
     return wire.MessageResponse(status="reprocessing_started", message=message)
 
@@ -364,14 +355,7 @@ async def reprocess_failed(
 async def delete_document(body: wire.DeleteRequest, work: WriteWork) -> wire.DeleteResponse:
     """Delete documents and all that only they said, in the background; nothing is deleted if an id is unknown."""
     await _check_known(work.kb, body.doc_ids)
-    asked = JobRequest(
-        JobKind.DELETE,
-        new_track_id("delete"),
-        work.author,
-        document_ids=tuple(body.doc_ids),
-        deletes_files=body.delete_file,
-    )
-    job = await work.jobs.submit(work.workspace, asked)
+    job = await work.submit(JobKind.DELETE, document_ids=tuple(body.doc_ids), deletes_files=body.delete_file)
     message = f"Deletion of {len(body.doc_ids)} documents has been initiated in the background."
     doc_id = ", ".join(body.doc_ids)
     return wire.DeleteResponse(status="deletion_started", message=message, doc_id=doc_id, job_id=job.id)
@@ -389,7 +373,7 @@ async def clear_documents(work: WriteWork, _: Admin) -> wire.ClearResponse:
     if await work.jobs.count_unfinished(work.workspace):
         message = "Other work is under way; wait for it, or cancel it, and try again."
         return wire.ClearResponse(status="busy", message=message)
-    job = await work.jobs.submit(work.workspace, JobRequest(JobKind.CLEAR, new_track_id("clear"), work.author))
+    job = await work.submit(JobKind.CLEAR)
     job = await work.jobs.wait(work.workspace, job.id, _CLEAR_SECONDS)
     if job.state is JobState.DONE:
         files = job.progress.counts.get("files", 0)

@@ -20,13 +20,12 @@ from heliograph.documents.markdown import clean_text
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import InvalidRequestError, NotFoundError
 from heliograph.filters import parse_filter
-from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.intake import changed_document, identify_files
 from heliograph.ingest.models import NewDocument, Outcome
 from heliograph.models import Document, DocumentStatus
 from heliograph.server.openapi import responses
 from heliograph.server.requests import ReadEngine, ReadWork, Work, WriteWork
-from heliograph.service.jobs.models import Job, JobKind, JobRequest, JobState
+from heliograph.service.jobs.models import Job, JobKind, JobState
 from heliograph.stores.base import DocumentPage, DocumentQuery, DocumentSort
 from heliograph.text.names import mention_entity_id
 
@@ -344,7 +343,7 @@ async def _find(kb: AsyncHeliograph, id_: str) -> Document:
 
 
 async def _update(work: Work, new: NewDocument) -> wire.ChangeResponse:
-    report = await work.jobs.enqueue(work.workspace, work.kb, [new], new_track_id("update"), work.author)
+    report = await work.enqueue([new], "update")
     (result,) = report.results
     if result.error is not None:
         raise result.error
@@ -373,10 +372,7 @@ def _merged(known: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
 
 
 async def _remove(work: Work, ids: list[str], *, deletes_files: bool) -> wire.RemovalResponse:
-    asked = JobRequest(
-        JobKind.DELETE, new_track_id("delete"), work.author, document_ids=tuple(ids), deletes_files=deletes_files
-    )
-    job = await work.jobs.submit(work.workspace, asked)
+    job = await work.submit(JobKind.DELETE, document_ids=tuple(ids), deletes_files=deletes_files)
     job = await work.jobs.wait(work.workspace, job.id, _DELETE_SECONDS)
     if job.state is JobState.DONE:
         return wire.RemovalResponse(status="deleted", message=f"{len(ids)} deleted.", job_id=job.id, count=len(ids))

@@ -236,8 +236,13 @@ async def get_paths(
 
 
 async def _sources(engine: AsyncHeliograph, chunk_ids: Sequence[str]) -> tuple[wire.SourceChunk, ...]:
-    records = engine.store.records
-    return wire.SourceChunk.of_chunks(await records.get_chunks(chunk_ids), await records.get_sources(chunk_ids))
+    chunks, sources = (
+        await engine.store.records.get_chunks(chunk_ids),
+        await engine.store.records.get_sources(chunk_ids),
+    )
+    return tuple(
+        wire.SourceChunk.from_records(chunk, chunk_id=chunk.id, file_path=sources.get(chunk.id, "")) for chunk in chunks
+    )
 
 
 async def _require(engine: AsyncHeliograph, name: str) -> Entity:

@@ -320,16 +320,8 @@ async def workspace_stats(name: _Name, principal: CurrentPrincipal, service: Cur
     principal.require(Role.READ, name)
     async with service.workspaces.use(name) as engine:
         stats = await engine.stats()
-    return wire.WorkspaceStats(
-        name=name,
-        documents={status.value: count for status, count in stats.documents.items() if count},
-        chunks=stats.chunks,
-        entities=stats.entities,
-        relations=stats.relations,
-        cached_replies=stats.cached_replies,
-        data_version=stats.data_version,
-        bytes_on_disk=stats.bytes_on_disk,
-    )
+    documents = {status.value: count for status, count in stats.documents.items() if count}
+    return wire.WorkspaceStats.from_records(stats, name=name, documents=documents)
 
 
 @router.delete("/workspaces/{name}", tags=["workspaces"], summary="Delete a workspace", responses=responses(404, 409))
