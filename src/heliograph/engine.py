@@ -15,7 +15,6 @@ from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, get_args
 
 from pydantic import ValidationError
@@ -342,6 +341,14 @@ def with_engine(settings: Settings, engine: str | None) -> Settings:
     return settings.model_copy(update={"ingest": settings.ingest.model_copy(update={"engine": engine})})
 
 
+async def best_connected(kb: AsyncHeliograph, most: int) -> Subgraph:
+    """Return the best connected entities of a workspace, `most` of them, and the relations among them with names."""
+    found, graph = await kb.entities(limit=most + 1), kb.store.graph
+    relations = await graph.find_relations_among([item.id for item in found[:most]])
+    named = await graph.name_ends(relations, found[:most])
+    return Subgraph(tuple(found[:most]), tuple(named), is_truncated=len(found) > most)
+
+
 @checks_arguments
 class AsyncHeliograph(GraphCuration):
     """One workspace: documents in, answers out.
@@ -410,9 +417,7 @@ class AsyncHeliograph(GraphCuration):
     async def __aenter__(self) -> Self:
         return await self.open()
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     # Documents
@@ -492,11 +497,7 @@ class AsyncHeliograph(GraphCuration):
         return await insert_files(rooms.ingest, rooms.store.records, sources, rooms.sources.read, progress, metadata)
 
     async def insert_url(
-        self,
-        url: str,
-        *,
-        metadata: Mapping[str, Any] | None = None,
-        progress: Callable[[Progress], None] | None = None,
+        self, url: str, *, metadata: Mapping[str, Any] | None = None, progress: Callable[[Progress], None] | None = None
     ) -> IngestReport:
         """Take in what an http(s) URL leads to; its source is the URL. Not reaching it is a failed result, no error.
 
@@ -581,10 +582,7 @@ class AsyncHeliograph(GraphCuration):
         return await (await self._rooms()).ingest.delete(ids)
 
     async def delete_matching(
-        self,
-        *,
-        source_prefix: str | None = None,
-        filter: Filter | Mapping[str, Any] | None = None,  # noqa: A002 (as `QueryParam` has it)
+        self, *, source_prefix: str | None = None, filter: Filter | Mapping[str, Any] | None = None
     ) -> DeleteReport:
         """Delete the documents whose source starts so and that match the filter, as `delete` does.
 
@@ -751,7 +749,7 @@ class AsyncHeliograph(GraphCuration):
         """
         await (await self._rooms()).store.backup(Path(path))
 
-    async def export(self, path: str | Path, format: str | ExportFormat = ExportFormat.JSONL) -> int:  # noqa: A002
+    async def export(self, path: str | Path, format: str | ExportFormat = ExportFormat.JSONL) -> int:
         """Write the workspace into a new file, or for `csv`, `markdown`, `obsidian` and `lightrag` a new folder.
 
         Args:

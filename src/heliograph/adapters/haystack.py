@@ -38,7 +38,7 @@ class HeliographRetriever:
         mode: ModeName = DEFAULT_MODE.value,
         top_k: int | None = None,
         chunk_top_k: int | None = None,
-        filter: Mapping[str, Any] | None = None,  # noqa: A002 (as `QueryParam` has it)
+        filter: Mapping[str, Any] | None = None,
         kb: Heliograph | None = None,
     ) -> None:
         """Note what to ask; nothing is opened yet. See `PassageOptions`; `kb` is an open workspace in its place."""

@@ -44,7 +44,7 @@ class HeliographRetriever(BaseRetriever):
         mode: ModeName = DEFAULT_MODE.value,
         top_k: int | None = None,
         chunk_top_k: int | None = None,
-        filter: Mapping[str, Any] | None = None,  # noqa: A002 (as `QueryParam` has it)
+        filter: Mapping[str, Any] | None = None,
         kb: Heliograph | None = None,
         callback_manager: CallbackManager | None = None,
     ) -> None:

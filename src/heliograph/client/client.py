@@ -11,7 +11,6 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import httpx
@@ -117,7 +116,7 @@ class AsyncDocuments(_Resource):
         status: str | None = None,
         track_id: str | None = None,
         source_prefix: str | None = None,
-        filter: Metadata = None,  # noqa: A002 (as `QueryParam` has it)
+        filter: Metadata = None,
         offset: int = 0,
         limit: int = 100,
     ) -> records.DocumentList:
@@ -161,10 +160,7 @@ class AsyncDocuments(_Resource):
         return await self._send(send("DELETE", path_of("documents", document_id), records.DocumentRemoval))
 
     async def delete_matching(
-        self,
-        *,
-        source_prefix: str | None = None,
-        filter: Metadata = None,  # noqa: A002
+        self, *, source_prefix: str | None = None, filter: Metadata = None
     ) -> records.DocumentRemoval:
         """Delete all documents that match; at least one condition is needed."""
         body = _given(source_prefix=source_prefix, filter=filter)
@@ -267,13 +263,7 @@ class AsyncGraph(_Resource):
 class AsyncCurations(_Resource):
     """Corrections of a workspace's graph. A name may be any spelling or alias; who asks is noted as the author."""
 
-    async def create_entity(
-        self,
-        name: str,
-        *,
-        type: str = "",  # noqa: A002 (as the engine has it)
-        description: str,
-    ) -> CurationEdit:
+    async def create_entity(self, name: str, *, type: str = "", description: str) -> CurationEdit:
         """Make an entity that stays without any document.
 
         Raises:
@@ -282,13 +272,7 @@ class AsyncCurations(_Resource):
         data = _given(entity_type=type or None, description=description)
         return await self._edit("POST", "/graph/entity/create", {"entity_name": name, "entity_data": data})
 
-    async def edit_entity(
-        self,
-        name: str,
-        *,
-        type: str | None = None,  # noqa: A002 (as the engine has it)
-        description: str | None = None,
-    ) -> CurationEdit:
+    async def edit_entity(self, name: str, *, type: str | None = None, description: str | None = None) -> CurationEdit:
         """Put a type or description in place of what documents say, now and later.
 
         Raises:
@@ -302,7 +286,7 @@ class AsyncCurations(_Resource):
         name: str,
         new_name: str,
         *,
-        type: str | None = None,  # noqa: A002 (as the engine has it)
+        type: str | None = None,
         description: str | None = None,
         allow_merge: bool = False,
     ) -> CurationEdit:
@@ -517,9 +501,7 @@ class AsyncHeliographClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def query(

@@ -34,13 +34,7 @@ class Curator:
         self._lock = asyncio.Lock()
 
     async def create_entity(
-        self,
-        name: str,
-        *,
-        type: str = "",  # noqa: A002 (the field's name)
-        description: str = "",
-        author: str = "",
-        origin: Sequence[str] = (),
+        self, name: str, *, type: str = "", description: str = "", author: str = "", origin: Sequence[str] = ()
     ) -> Curation:
         """Make an entity that stays without any document; what documents say of it comes after the description.
 
@@ -75,7 +69,7 @@ class Curator:
         self,
         name: str,
         *,
-        type: str | None = None,  # noqa: A002 (the field's name)
+        type: str | None = None,
         description: str | None = None,
         author: str = "",
         origin: Sequence[str] = (),
@@ -116,7 +110,7 @@ class Curator:
         name: str,
         new_name: str,
         *,
-        type: str | None = None,  # noqa: A002 (the field's name)
+        type: str | None = None,
         description: str | None = None,
         allow_merge: bool = False,
         author: str = "",
@@ -431,7 +425,7 @@ def _new(
     author: str,
     *,
     scope: tuple[str, ...] = (),
-    type: str | None = None,  # noqa: A002 (the field's name)
+    type: str | None = None,
     description: str | None = None,
 ) -> Curation:
     return Curation(new_curation_id(), kind, names, entity_ids, scope, type, description, author=clean_text(author))

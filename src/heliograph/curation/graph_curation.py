@@ -338,7 +338,7 @@ class GraphCuration(ABC):
         relations: Sequence[GivenRelation] = (),
         *,
         source: str = "",
-        id: str = "",  # noqa: A002 (as `NewDocument` has it)
+        id: str = "",
         title: str = "",
         metadata: dict[str, object] | None = None,
     ) -> DocumentResult:

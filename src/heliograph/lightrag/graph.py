@@ -61,9 +61,8 @@ class GraphMethods(ABC):
 
     async def get_entity_info(self, entity_name: str, include_vector_data: bool = False) -> dict[str, Any]:
         """Return `entity_name`, `source_id` and `graph_data`, the last two None where there is none."""
-        kb, rows = await self._opened()
-        entity = await kb.entity(entity_name) if clean_name(entity_name) else None
-        data = (await rows.entities([entity]))[0] if entity else None
+        graph = self.chunk_entity_relation_graph
+        data = await graph.get_node(entity_name) if clean_name(entity_name) else None
         info = {"entity_name": entity_name, "source_id": data["source_id"] if data else None, "graph_data": data}
         if include_vector_data:
             info["vector_data"] = entity_vector(data) if data else None
@@ -73,10 +72,8 @@ class GraphMethods(ABC):
         self, src_entity: str, tgt_entity: str, include_vector_data: bool = False
     ) -> dict[str, Any]:
         """Return `src_entity`, `tgt_entity`, `source_id` and `graph_data`, the last two None where there is none."""
-        kb, rows = await self._opened()
         is_named = clean_name(src_entity) and clean_name(tgt_entity)
-        relation = await kb.relation(src_entity, tgt_entity) if is_named else None
-        data = (await rows.relations([relation]))[0] if relation else None
+        data = await self.chunk_entity_relation_graph.get_edge(src_entity, tgt_entity) if is_named else None
         info = {
             "src_entity": src_entity,
             "tgt_entity": tgt_entity,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -148,7 +149,7 @@ class LightRAG(Fields, GraphMethods):
 
     async def ainsert(
         self,
-        input: str | Sequence[str],  # noqa: A002 (LightRAG's)
+        input: str | Sequence[str],
         split_by_character: str | None = None,
         split_by_character_only: bool = False,
         ids: str | Sequence[str] | None = None,
@@ -179,7 +180,7 @@ class LightRAG(Fields, GraphMethods):
 
     async def apipeline_enqueue_documents(
         self,
-        input: str | Sequence[str],  # noqa: A002 (LightRAG's)
+        input: str | Sequence[str],
         ids: str | Sequence[str] | None = None,
         file_paths: str | Sequence[str] | None = None,
         track_id: str | None = None,
@@ -523,63 +524,23 @@ class LightRAG(Fields, GraphMethods):
 
     # The workspace by the names of LightRAG's storages, to be read
 
-    @property
-    def doc_status(self) -> storages.DocStatusView:
-        """States of documents."""
-        return storages.DocStatusView(self._opened)
-
-    @property
-    def full_docs(self) -> storages.FullDocsView:
-        """Texts of documents."""
-        return storages.FullDocsView(self._opened)
-
-    @property
-    def text_chunks(self) -> storages.ChunkView:
-        """Chunks."""
-        return storages.ChunkView(self._opened)
-
-    @property
-    def full_entities(self) -> storages.MentionedView:
-        """Names of the entities that each document mentions."""
-        return storages.MentionedView(self._opened, of_relations=False)
-
-    @property
-    def full_relations(self) -> storages.MentionedView:
-        """Pairs of names that each document relates."""
-        return storages.MentionedView(self._opened, of_relations=True)
-
-    @property
-    def entity_chunks(self) -> storages.SourcesView:
-        """Chunks that speak of an entity."""
-        return storages.SourcesView(self._opened)
-
-    @property
-    def relation_chunks(self) -> storages.SourcesView:
-        """Chunks that speak of a relation."""
-        return storages.SourcesView(self._opened)
-
-    @property
-    def llm_response_cache(self) -> storages.ReplyView:
-        """Kept replies of models."""
-        return storages.ReplyView(self._opened)
-
-    @property
-    def chunks_vdb(self) -> storages.VectorView:
-        """Vectors of chunks."""
-        return self._vectors(Collection.CHUNKS)
-
-    @property
-    def entities_vdb(self) -> storages.VectorView:
-        """Vectors of entities."""
-        return self._vectors(Collection.ENTITIES)
-
-    @property
-    def relationships_vdb(self) -> storages.VectorView:
-        """Vectors of relations."""
-        return self._vectors(Collection.RELATIONS)
-
-    def _vectors(self, collection: Collection) -> storages.VectorView:
-        return storages.VectorView(self._opened, collection, self._embedding, self.least_cosine)
+    doc_status = cached_property(lambda self: storages.DocStatusView(self._opened))
+    full_docs = cached_property(lambda self: storages.FullDocsView(self._opened))
+    text_chunks = cached_property(lambda self: storages.ChunkView(self._opened))
+    full_entities = cached_property(lambda self: storages.MentionedView(self._opened, of_relations=False))
+    full_relations = cached_property(lambda self: storages.MentionedView(self._opened, of_relations=True))
+    entity_chunks = cached_property(lambda self: storages.SourcesView(self._opened))
+    relation_chunks = cached_property(lambda self: storages.SourcesView(self._opened))
+    llm_response_cache = cached_property(lambda self: storages.ReplyView(self._opened))
+    chunks_vdb = cached_property(
+        lambda self: storages.VectorView(self._opened, Collection.CHUNKS, self._embedding, self.least_cosine)
+    )
+    entities_vdb = cached_property(
+        lambda self: storages.VectorView(self._opened, Collection.ENTITIES, self._embedding, self.least_cosine)
+    )
+    relationships_vdb = cached_property(
+        lambda self: storages.VectorView(self._opened, Collection.RELATIONS, self._embedding, self.least_cosine)
+    )
 
     # The same for code that is not async
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any, cast
 
 from heliograph.embedding.base import EmbeddingModel
-from heliograph.engine import AsyncHeliograph
+from heliograph.engine import AsyncHeliograph, best_connected
 from heliograph.filters import Sources
 from heliograph.ids import relation_id
 from heliograph.lightrag.base import DocProcessingStatus, DocStatus
@@ -19,6 +19,7 @@ from heliograph.stores.base import DocumentQuery, ScanKind
 from heliograph.stores.changeset import Collection
 from heliograph.text.names import end_ids, mention_entity_id
 from heliograph.wire.documents import STATUSES
+from heliograph.wire.graph import edge
 
 _PAGE = 2_000
 _SORTS = {"created_at": "created_at", "updated_at": "updated_at", "id": "id", "file_path": "source"}
@@ -56,7 +57,7 @@ class _KeyValueView(_View, ABC):
     """A view that is read by key, as LightRAG's `BaseKVStorage`."""
 
     @abstractmethod
-    async def get_by_id(self, id: str) -> dict[str, Any] | None:  # noqa: A002 (LightRAG's)
+    async def get_by_id(self, id: str) -> dict[str, Any] | None:
         """Return one as a dict, or None."""
 
     async def get_by_ids(self, ids: Sequence[str]) -> list[dict[str, Any] | None]:
@@ -77,7 +78,7 @@ class _KeyValueView(_View, ABC):
 class DocStatusView(_KeyValueView):
     """States of documents."""
 
-    async def get_by_id(self, id: str) -> dict[str, Any] | None:  # noqa: A002 (LightRAG's)
+    async def get_by_id(self, id: str) -> dict[str, Any] | None:
         return (await self.get_by_ids([id]))[0]
 
     async def get_by_ids(self, ids: Sequence[str]) -> list[dict[str, Any] | None]:
@@ -154,7 +155,7 @@ class DocStatusView(_KeyValueView):
 class FullDocsView(_KeyValueView):
     """Texts of documents."""
 
-    async def get_by_id(self, id: str) -> dict[str, Any] | None:  # noqa: A002 (LightRAG's)
+    async def get_by_id(self, id: str) -> dict[str, Any] | None:
         """Return `content` and `file_path` of one, or None."""
         kb, _ = await self._opened()
         document, text = await kb.document(id), await kb.store.records.get_document_text(id)
@@ -166,7 +167,7 @@ class FullDocsView(_KeyValueView):
 class ChunkView(_KeyValueView):
     """Chunks."""
 
-    async def get_by_id(self, id: str) -> dict[str, Any] | None:  # noqa: A002 (LightRAG's)
+    async def get_by_id(self, id: str) -> dict[str, Any] | None:
         """Return one, or None."""
         kb, rows = await self._opened()
         chunk = await rows.chunk_by_name(id)
@@ -181,7 +182,7 @@ class MentionedView(_KeyValueView):
         super().__init__(opened)
         self._of_relations = of_relations
 
-    async def get_by_id(self, id: str) -> dict[str, Any] | None:  # noqa: A002 (LightRAG's)
+    async def get_by_id(self, id: str) -> dict[str, Any] | None:
         kb, _ = await self._opened()
         records, graph = kb.store.records, kb.store.graph
         chunks = await records.get_document_chunks(id)
@@ -199,7 +200,7 @@ class MentionedView(_KeyValueView):
 class SourcesView(_KeyValueView):
     """The chunks that speak of an entity, by its name, or of a relation, by `source<SEP>target`."""
 
-    async def get_by_id(self, id: str) -> dict[str, Any] | None:  # noqa: A002 (LightRAG's)
+    async def get_by_id(self, id: str) -> dict[str, Any] | None:
         kb, rows = await self._opened()
         name, _, other = id.partition(FIELD_SEPARATOR)
         found = await (kb.relation(name, other) if other else kb.entity(name))
@@ -222,20 +223,25 @@ class ReplyView(_View):
 class GraphView(_View):
     """Entities and relations by name; a name may be any spelling or alias."""
 
+    async def _entity(self, name: str) -> Entity | None:
+        kb, _ = await self._opened()
+        return await kb.entity(name)
+
+    async def _relation(self, name: str, other: str) -> Relation | None:
+        kb, _ = await self._opened()
+        return await kb.relation(name, other)
+
     async def has_node(self, node_id: str) -> bool:
         """Whether there is an entity."""
-        kb, _ = await self._opened()
-        return await kb.entity(node_id) is not None
+        return await self._entity(node_id) is not None
 
     async def has_edge(self, source_node_id: str, target_node_id: str) -> bool:
         """Whether there is a relation, in either order."""
-        kb, _ = await self._opened()
-        return await kb.relation(source_node_id, target_node_id) is not None
+        return await self._relation(source_node_id, target_node_id) is not None
 
     async def node_degree(self, node_id: str) -> int:
         """Return how many relations touch an entity; 0 where there is none."""
-        kb, _ = await self._opened()
-        entity = await kb.entity(node_id)
+        entity = await self._entity(node_id)
         return entity.degree if entity else 0
 
     async def edge_degree(self, src_id: str, tgt_id: str) -> int:
@@ -244,20 +250,20 @@ class GraphView(_View):
 
     async def get_node(self, node_id: str) -> dict[str, Any] | None:
         """Return the properties of an entity, or None."""
-        kb, rows = await self._opened()
-        entity = await kb.entity(node_id)
+        _, rows = await self._opened()
+        entity = await self._entity(node_id)
         return (await rows.entities([entity]))[0] if entity else None
 
     async def get_edge(self, source_node_id: str, target_node_id: str) -> dict[str, Any] | None:
         """Return the properties of a relation, or None."""
-        kb, rows = await self._opened()
-        relation = await kb.relation(source_node_id, target_node_id)
+        _, rows = await self._opened()
+        relation = await self._relation(source_node_id, target_node_id)
         return (await rows.relations([relation]))[0] if relation else None
 
     async def get_node_edges(self, source_node_id: str) -> list[tuple[str, str]] | None:
         """Return the relations of an entity as pairs of names, its own first; None where there is none."""
         kb, _ = await self._opened()
-        entity = await kb.entity(source_node_id)
+        entity = await self._entity(source_node_id)
         if entity is None:
             return None
         ranked = await kb.store.graph.rank_incident_relations([entity.id])
@@ -328,31 +334,18 @@ class GraphView(_View):
     async def get_knowledge_graph(self, node_label: str, max_depth: int = 3, max_nodes: int = 1000) -> KnowledgeGraph:
         """Return what lies around an entity, or with `*` the best connected entities."""
         kb, rows = await self._opened()
-        graph = kb.store.graph
         if node_label.strip() == "*":
-            entities = await kb.entities(limit=max_nodes + 1)
-            is_truncated, entities = len(entities) > max_nodes, entities[:max_nodes]
-            relations = await graph.name_ends(
-                await graph.find_relations_among([item.id for item in entities]), entities
-            )
+            part = await best_connected(kb, max_nodes)
         else:
             part = await kb.neighbours(node_label, depth=max_depth, max_entities=max_nodes)
-            entities, relations, is_truncated = list(part.entities), list(part.relations), part.is_truncated
         nodes = [
             {"id": item.name, "labels": [item.name], "properties": row}
-            for item, row in zip(entities, await rows.entities(entities), strict=True)
+            for item, row in zip(part.entities, await rows.entities(part.entities), strict=True)
         ]
         edges = [
-            {
-                "id": f"{item.source}-{item.target}",
-                "type": "DIRECTED",
-                "source": item.source,
-                "target": item.target,
-                "properties": row,
-            }
-            for item, row in zip(relations, await rows.relations(relations), strict=True)
+            edge(item, row) for item, row in zip(part.relations, await rows.relations(part.relations), strict=True)
         ]
-        return KnowledgeGraph.model_validate({"nodes": nodes, "edges": edges, "is_truncated": is_truncated})
+        return KnowledgeGraph.model_validate({"nodes": nodes, "edges": edges, "is_truncated": part.is_truncated})
 
     async def _entities(self) -> AsyncIterator[Entity]:
         kb, _ = await self._opened()

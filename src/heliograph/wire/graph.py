@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, StringConstraints
 
 from heliograph.errors import InvalidRequestError
-from heliograph.models import FIELD_SEPARATOR, Curation, CurationKind, Entity, Relation
+from heliograph.models import FIELD_SEPARATOR, Curation, CurationKind, Entity, Relation, Subgraph
 from heliograph.wire.base import ChunkDetails, EntityHead, RelationHead, Shape
 
 # The graph as LightRAG's clients read it: nodes named by entity, edges between names, properties in its words.
@@ -66,25 +66,20 @@ def told_chunks(items: Iterable[Entity | Relation]) -> list[str]:
     return list(dict.fromkeys(chunk for item in items for chunk in item.chunk_ids[:_MOST_SOURCES]))
 
 
-def graph_body(
-    entities: Sequence[Entity], relations: Sequence[Relation], sources: Mapping[str, str], *, is_truncated: bool
-) -> dict[str, Any]:
+def graph_body(part: Subgraph, sources: Mapping[str, str]) -> dict[str, Any]:
     """Return a `KnowledgeGraph` as plain JSON.
 
     Args:
-        entities: Its nodes.
-        relations: Its edges; both ends are among the nodes.
+        part: Its relations name their ends, which are among its entities.
         sources: Source per chunk of `told_chunks`.
-        is_truncated: Whether something was left out.
     """
-    names = {entity.id: entity.name for entity in entities}
     return {
         "nodes": [
             {"id": item.name, "labels": [item.name], "properties": entity_properties(item, sources)}
-            for item in entities
+            for item in part.entities
         ],
-        "edges": [_edge(item, names, sources) for item in relations],
-        "is_truncated": is_truncated,
+        "edges": [edge(item, relation_properties(item, sources)) for item in part.relations],
+        "is_truncated": part.is_truncated,
     }
 
 
@@ -124,15 +119,10 @@ def relation_properties(relation: Relation, sources: Mapping[str, str]) -> dict[
     }
 
 
-def _edge(relation: Relation, names: Mapping[str, str], sources: Mapping[str, str]) -> dict[str, Any]:
-    source, target = names[relation.source_id], names[relation.target_id]
-    return {
-        "id": f"{source}-{target}",
-        "type": "DIRECTED",
-        "source": source,
-        "target": target,
-        "properties": relation_properties(relation, sources),
-    }
+def edge(relation: Relation, properties: dict[str, Any]) -> dict[str, Any]:
+    """Return a `KnowledgeGraphEdge` as plain JSON."""
+    ends = {"source": relation.source, "target": relation.target}
+    return {"id": f"{relation.source}-{relation.target}", "type": "DIRECTED", **ends, "properties": properties}
 
 
 def _origin(item: Entity | Relation, sources: Mapping[str, str]) -> dict[str, Any]:

@@ -87,7 +87,7 @@ class _Service(BaseHTTPRequestHandler):
                 line = f"data: {json.dumps(told)}\n\n"
             self.wfile.write(line.encode())
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (the server's)
+    def log_message(self, format: str, *args: Any) -> None:
         pass
 
 

@@ -164,7 +164,7 @@ async def list_documents(
     status: Annotated[list[StatusName] | None, Query(description="Any of these.")] = None,
     track_id: Annotated[str | None, Query(max_length=4_096)] = None,
     source_prefix: Annotated[str | None, Query(max_length=4_096)] = None,
-    filter: Annotated[str | None, Query(max_length=65_536, description="A filter as JSON.")] = None,  # noqa: A002
+    filter: Annotated[str | None, Query(max_length=65_536, description="A filter as JSON.")] = None,
     sort: DocumentSort = "created_at",
     descending: bool = False,
     offset: Annotated[int, Query(ge=0, le=1_000_000_000)] = 0,

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Response
 
 import heliograph.wire.graph as wire
-from heliograph.engine import AsyncHeliograph
+from heliograph.engine import AsyncHeliograph, best_connected
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
 from heliograph.filters import Exists
 from heliograph.models import Curation, CurationKind, Entity, NameRules, Relation
@@ -91,13 +91,11 @@ async def get_graph(
     """
     most = min(max_nodes, _MOST_NODES)
     if label.strip() == _ALL:
-        entities = await engine.entities(limit=most + 1)
-        is_truncated, entities = len(entities) > most, entities[:most]
-        graph = engine.store.graph
-        relations = await graph.name_ends(await graph.find_relations_among([item.id for item in entities]), entities)
-        return await _graph(engine, entities, relations, is_truncated=is_truncated)
-    found = await engine.neighbours(label, depth=min(max_depth, _MOST_DEPTH), max_entities=most)
-    return await _graph(engine, found.entities, found.relations, is_truncated=found.is_truncated)
+        found = await best_connected(engine, most)
+    else:
+        found = await engine.neighbours(label, depth=min(max_depth, _MOST_DEPTH), max_entities=most)
+    sources = await engine.store.records.get_sources(wire.told_chunks((*found.entities, *found.relations)))
+    return JsonBody(wire.graph_body(found, sources))
 
 
 @router.get(
@@ -118,25 +116,18 @@ async def draw_graph(
 
     With names, those within `depth` relations of any of them.
     """
-    if not name:
-        entities = await engine.entities(limit=limit + 1)
-        is_truncated, entities = len(entities) > limit, entities[:limit]
-        relations = await engine.store.graph.find_relations_among([item.id for item in entities])
-        dates = await _dates(engine, entities)
-        return JsonBody(
-            await asyncio.to_thread(wire.graph_columns, entities, relations, dates, is_truncated=is_truncated)
-        )
-    parts = [await engine.neighbours(one, depth=depth, max_entities=limit) for one in name]
+    parts = [await engine.neighbours(one, depth=depth, max_entities=limit) for one in name or ()]
     found = {entity.id: entity for part in parts for entity in part.entities}
-    if not found:
+    if name and not found:
         raise NotFoundError(f"there is no entity {name[0]!r:.200} in this workspace")
-    entities = list(found.values())[:limit]
-    is_truncated = len(found) > limit or any(part.is_truncated for part in parts)
+    known = list(found.values()) if name else await engine.entities(limit=limit + 1)
+    entities, is_truncated = known[:limit], len(known) > limit or any(part.is_truncated for part in parts)
     if len(parts) == 1:
-        relations = parts[0].relations
+        relations: Sequence[Relation] = parts[0].relations
     else:
         relations = await engine.store.graph.find_relations_among([item.id for item in entities])
-    return JsonBody(wire.graph_columns(entities, relations, await _dates(engine, entities), is_truncated=is_truncated))
+    dates = await _dates(engine, entities)
+    return JsonBody(await asyncio.to_thread(wire.graph_columns, entities, relations, dates, is_truncated=is_truncated))
 
 
 async def _dates(engine: AsyncHeliograph, entities: Sequence[Entity]) -> dict[str, int]:
@@ -172,13 +163,6 @@ def _moment(date: object) -> int | None:
 async def entity_exists(engine: ReadEngine, name: Name) -> wire.EntityExists:
     """Say whether a name leads to an entity."""
     return wire.EntityExists(exists=await engine.entity(name) is not None)
-
-
-async def _graph(
-    engine: AsyncHeliograph, entities: Sequence[Entity], relations: Sequence[Relation], *, is_truncated: bool
-) -> Response:
-    sources = await engine.store.records.get_sources(wire.told_chunks((*entities, *relations)))
-    return JsonBody(wire.graph_body(entities, relations, sources, is_truncated=is_truncated))
 
 
 # One entity or relation with its sources, neighbours, and paths between two entities.
