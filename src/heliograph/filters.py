@@ -151,23 +151,21 @@ def matches(
     filter_: Filter, document: Document, read_chunks: Callable[[Document], Iterable[Chunk]] | None = None
 ) -> bool:
     """Return whether a document matches, or may match where its chunks cannot be read."""
-    match filter_:
-        case And(parts):
-            return all(matches(part, document, read_chunks) for part in parts)
-        case Or(parts):
-            return any(matches(part, document, read_chunks) for part in parts)
-        case Not(part):
-            return not matches(part, document, read_chunks)
-        case HasChunk(part):
-            return read_chunks is None or any(matches_chunk(part, chunk) for chunk in read_chunks(document))
-        case DocumentIds(ids):
-            return document.id in ids
-        case Sources(sources):
-            return document.source in sources
-        case SourcePrefix(prefix):
-            return document.source.startswith(prefix)
-        case _:
-            return _meets(document.details | dict(document.metadata), filter_)
+
+    def meets(condition: Filter) -> bool:
+        match condition:
+            case HasChunk(part):
+                return read_chunks is None or any(matches_chunk(part, chunk) for chunk in read_chunks(document))
+            case DocumentIds(ids):
+                return document.id in ids
+            case Sources(sources):
+                return document.source in sources
+            case SourcePrefix(prefix):
+                return document.source.startswith(prefix)
+            case _:
+                return _meets(document.details | dict(document.metadata), condition)
+
+    return _holds(filter_, meets)
 
 
 def chunk_condition(filter_: Filter) -> Filter:
@@ -177,17 +175,20 @@ def chunk_condition(filter_: Filter) -> Filter:
 
 def matches_chunk(condition: Filter, chunk: Chunk) -> bool:
     """Return whether a chunk meets the condition of a `HasChunk`."""
-    match condition:
+    return _holds(condition, lambda part: _meets(chunk_details(chunk), part))
+
+
+def _holds(filter_: Filter, meets: Callable[[Filter], bool]) -> bool:
+    """Return whether a filter holds, where `meets` says it of the conditions that are joined."""
+    match filter_:
         case And(parts):
-            return all(matches_chunk(part, chunk) for part in parts)
+            return all(_holds(part, meets) for part in parts)
         case Or(parts):
-            return any(matches_chunk(part, chunk) for part in parts)
+            return any(_holds(part, meets) for part in parts)
         case Not(part):
-            return not matches_chunk(part, chunk)
-        case Equals() | In() | Range() | Exists():
-            return _meets(chunk_details(chunk), condition)
+            return not _holds(part, meets)
         case _:
-            raise _misplaced(condition)
+            return meets(filter_)
 
 
 def _conjuncts(filter_: Filter) -> Iterator[Filter]:
@@ -199,8 +200,12 @@ def _conjuncts(filter_: Filter) -> Iterator[Filter]:
         yield filter_
 
 
-def _meets(metadata: Mapping[str, Any], condition: Equals | In | Range | Exists) -> bool:
-    """Return whether metadata and details of a document, or the details of a chunk, meet a condition."""
+def _meets(metadata: Mapping[str, Any], condition: Filter) -> bool:
+    """Return whether metadata and details of a document, or the details of a chunk, meet a condition.
+
+    Raises:
+        InvalidRequestError: It is no condition on these.
+    """
     match condition:
         case Exists(path):
             return bool(_found(metadata, path))
@@ -210,6 +215,8 @@ def _meets(metadata: Mapping[str, Any], condition: Equals | In | Range | Exists)
             return any(_is_same(found, value) for found in _values(metadata, path) for value in values)
         case Range(path):
             return any(_is_within(found, condition) for found in _values(metadata, path))
+        case _:
+            raise _misplaced(condition)
 
 
 def _found(metadata: Mapping[str, Any], path: str) -> list[Any]:

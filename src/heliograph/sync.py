@@ -8,21 +8,16 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import wraps
+from inspect import signature
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from heliograph.chat.base import ChatModel
 from heliograph.chat.wrappers import ChatUsage
-from heliograph.embedding.base import EmbeddingModel
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import InvalidRequestError, StoreUnavailable
-from heliograph.extraction.base import Extractor
-from heliograph.functions import ChatFunction, EmbeddingFunction, RerankFunction
-from heliograph.ingest.chunking import Chunker
 from heliograph.ingest.files import FolderChange
 from heliograph.ingest.models import Progress
 from heliograph.query.models import QueryParam, Retrieval
-from heliograph.rerank.base import Reranker
 from heliograph.settings import Settings
 
 P = ParamSpec("P")
@@ -97,6 +92,18 @@ def _close_all() -> None:
 getattr(threading, "_register_atexit", atexit.register)(_close_all)
 
 
+def _as(
+    method: Callable[Concatenate[Any, P], None],
+) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
+    """Return a decorator that gives a method the arguments of another, for editors and type checkers as well."""
+
+    def sign(own: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
+        own.__signature__ = signature(method)
+        return own
+
+    return sign
+
+
 class Heliograph:
     """One workspace: documents in, answers out.
 
@@ -110,32 +117,10 @@ class Heliograph:
     only `pause`, `unpause`, `cancel` and `usage` may be called.
     """
 
-    # The arguments of `AsyncHeliograph` written out once more, so that editors and type checkers know them.
-    def __init__(
-        self,
-        data_dir: str | Path | None = None,
-        *,
-        workspace: str | None = None,
-        settings: Settings | None = None,
-        chat: ChatModel | ChatFunction | None = None,
-        embedding: EmbeddingModel | EmbeddingFunction | None = None,
-        reranker: Reranker | RerankFunction | None = None,
-        extractor: Extractor | None = None,
-        chunker: Chunker | None = None,
-        engine: str | None = None,
-    ) -> None:
+    @_as(AsyncHeliograph.__init__)
+    def __init__(self, *args: Any, **options: Any) -> None:
         """See `AsyncHeliograph`; opened by the first call or by `with`."""
-        self._engine = AsyncHeliograph(
-            data_dir,
-            workspace=workspace,
-            settings=settings,
-            chat=chat,
-            embedding=embedding,
-            reranker=reranker,
-            extractor=extractor,
-            chunker=chunker,
-            engine=engine,
-        )
+        self._engine = AsyncHeliograph(*args, **options)
         self._thread: _EngineThread | None = None
         self._is_closed = False
         self._lock = threading.Lock()

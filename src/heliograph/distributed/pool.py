@@ -15,21 +15,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+import heliograph.distributed.messages as messages
 from heliograph.chat.wrappers import ChatMeter
-from heliograph.distributed.messages import (
-    CallsCounted,
-    ChunkRead,
-    ChunksBegun,
-    Launcher,
-    Notice,
-    NoticeAnswer,
-    ReplyQuestion,
-    TextsEmbedded,
-    WorkEnd,
-    Worker,
-    WorkerLostError,
-    WorkerSetup,
-)
 from heliograph.errors import ClusterUnavailable, HeliographError, IngestError
 from heliograph.ingest.processing import OUTAGES
 from heliograph.ingest.reading import ChunkProgress
@@ -98,45 +85,45 @@ class Coordinator:
         finally:
             del self._watched[number]
 
-    async def take(self, notices: Iterable[Notice]) -> list[NoticeAnswer]:
+    async def take(self, notices: Iterable[messages.Notice]) -> list[messages.NoticeAnswer]:
         """Take notices, and return the answers to those that ask."""
-        questions: list[ReplyQuestion] = []
+        questions: list[messages.ReplyQuestion] = []
         for notice in notices:
-            if isinstance(notice, ReplyQuestion):
+            if isinstance(notice, messages.ReplyQuestion):
                 questions.append(notice)
                 continue
             try:
                 match notice:
-                    case ChunksBegun(number, count):
+                    case messages.ChunksBegun(number, count):
                         if watch := self._watched.get(number):
                             watch.begin(count)
-                    case ChunkRead(number):
+                    case messages.ChunkRead(number):
                         if watch := self._watched.get(number):
                             watch.read_one()
-                    case CallsCounted(purpose, count):
+                    case messages.CallsCounted(purpose, count):
                         self._meter.count(purpose, count)
-                    case TextsEmbedded(usage):
+                    case messages.TextsEmbedded(usage):
                         tell_model_calls(ModelCalls("embedding", "document", calls=1, usage=usage))
             except Exception:  # noqa: BLE001 (news that cannot be told on must not leave questions unanswered)
                 _log.exception("what a worker told cannot be told on: %s", type(notice).__name__)
         return await asyncio.gather(*map(self._answer, questions))
 
-    async def _answer(self, question: ReplyQuestion) -> NoticeAnswer:
+    async def _answer(self, question: messages.ReplyQuestion) -> messages.NoticeAnswer:
         """Return an answer, even on errors: the worker waits for one."""
         try:
             if self._replies is None:
-                return NoticeAnswer(question.ticket)
+                return messages.NoticeAnswer(question.ticket)
             if question.reply is None:
-                return NoticeAnswer(question.ticket, await self._replies.get_reply(question.key))
+                return messages.NoticeAnswer(question.ticket, await self._replies.get_reply(question.key))
             await self._replies.put_reply(question.reply)
         except HeliographError as error:
-            return NoticeAnswer(question.ticket, error=error)
+            return messages.NoticeAnswer(question.ticket, error=error)
         except Exception as error:  # noqa: BLE001 (nobody else would hear of it)
             _log.exception("a worker's question cannot be answered")
             told = f"{type(error).__name__}: {error}"
             failure = HeliographError(f"kept replies cannot be used ({told}), which is a defect; please report it")
-            return NoticeAnswer(question.ticket, error=failure)
-        return NoticeAnswer(question.ticket)
+            return messages.NoticeAnswer(question.ticket, error=failure)
+        return messages.NoticeAnswer(question.ticket)
 
 
 # Embeddings that a commit waits for, per worker: one runs while the next is on its way.
@@ -150,7 +137,7 @@ _LOSSES_ANYWAY = 20
 _REST_SECONDS = 30.0
 
 
-_KNOWN = (HeliographError, WorkerLostError, TimeoutError)
+_KNOWN = (HeliographError, messages.WorkerLostError, TimeoutError)
 
 
 class TaskKind(StrEnum):
@@ -164,7 +151,7 @@ class TaskKind(StrEnum):
 class _Member:
     """One worker and what it has to do."""
 
-    worker: Worker
+    worker: messages.Worker
     under_way: dict[TaskKind, int] = field(default_factory=lambda: dict.fromkeys(TaskKind, 0))
     is_reserved: bool = False
     attending: asyncio.Task[None] | None = None
@@ -177,7 +164,9 @@ class _Member:
 class WorkerPool:
     """Runs tasks on workers; used from one event loop."""
 
-    def __init__(self, launcher: Launcher, setup: WorkerSetup, settings: RaySettings, coordinator: Coordinator) -> None:
+    def __init__(
+        self, launcher: messages.Launcher, setup: messages.WorkerSetup, settings: RaySettings, coordinator: Coordinator
+    ) -> None:
         """Start nothing yet.
 
         Args:
@@ -226,15 +215,15 @@ class WorkerPool:
             try:
                 async with self._place(kind, alone=attempt > 0) as member:
                     try:
-                        outcome: WorkEnd = await member.worker.call(method, *arguments)
+                        outcome: messages.WorkEnd = await member.worker.call(method, *arguments)
                     except asyncio.CancelledError:
                         if number is not None:
                             member.worker.tell("give_up", number)
                         raise
-                    except WorkerLostError:
+                    except messages.WorkerLostError:
                         await self._replace(member)
                         raise
-            except WorkerLostError as error:
+            except messages.WorkerLostError as error:
                 _log.warning("the worker with %s was lost (try %d of %d): %s", what, attempt + 1, tries, error)
                 last = error
                 continue
@@ -256,11 +245,11 @@ class WorkerPool:
                 task.cancel()
             await asyncio.wait(coming)
 
-        async def close_one(worker: Worker) -> None:
+        async def close_one(worker: messages.Worker) -> None:
             try:
                 async with asyncio.timeout(_CLOSE_SECONDS):
                     await worker.call("close")
-            except (WorkerLostError, HeliographError, TimeoutError) as error:
+            except (messages.WorkerLostError, HeliographError, TimeoutError) as error:
                 _log.debug("a worker is ended without its own doing: %s", error or type(error).__name__)
             except Exception:  # noqa: BLE001 (a defect in one must not keep the others, and the cluster, open)
                 _log.exception("a worker did not close")
@@ -314,7 +303,7 @@ class WorkerPool:
         task.add_done_callback(self._recruiting.discard)
 
     async def _start_one(self) -> None:
-        worker: Worker | None = None
+        worker: messages.Worker | None = None
         try:
             async with asyncio.timeout(self._settings.start_timeout_seconds):
                 worker = await self._launcher.start(self._setup)
@@ -329,7 +318,7 @@ class WorkerPool:
             )
             if worker is not None:
                 worker.kill()
-            if isinstance(error, WorkerLostError | TimeoutError):
+            if isinstance(error, messages.WorkerLostError | TimeoutError):
                 task = asyncio.create_task(self._rest())
                 self._resting.add(task)
                 task.add_done_callback(self._resting.discard)
@@ -359,7 +348,7 @@ class WorkerPool:
                 f"no worker could be started within {self._settings.start_timeout_seconds:g} s; see that the cluster "
                 "has a free core for each (ray.workers), or raise ray.start_timeout_seconds"
             )
-        if isinstance(error, WorkerLostError):
+        if isinstance(error, messages.WorkerLostError):
             return ClusterUnavailable(
                 f"a worker ended while it was started ({error}); see that heliograph {self._setup.version} and what it "
                 "needs are installed on every machine of the cluster"
@@ -371,11 +360,11 @@ class WorkerPool:
 
     async def _attend(self, member: _Member) -> None:
         """Handle the messages of a worker for as long as it lives."""
-        answers: list[NoticeAnswer] = []
+        answers: list[messages.NoticeAnswer] = []
         try:
             while True:
                 answers = await self._coordinator.take(await member.worker.call("attend", answers))
-        except (WorkerLostError, ClusterUnavailable) as error:
+        except (messages.WorkerLostError, ClusterUnavailable) as error:
             _log.debug("a worker is not attended any more: %s", error)
         except Exception:  # noqa: BLE001 (nobody awaits this)
             # Unattended it would wait for answers for ever, and so would who waits for it.
@@ -410,7 +399,7 @@ class WorkerPool:
             self._changed.notify_all()
 
 
-async def _open(worker: Worker) -> None:
-    outcome: WorkEnd = await worker.call("open")
+async def _open(worker: messages.Worker) -> None:
+    outcome: messages.WorkEnd = await worker.call("open")
     if outcome.error is not None:
         raise outcome.error

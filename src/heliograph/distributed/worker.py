@@ -12,20 +12,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
+import heliograph.distributed.messages as messages
 from heliograph._version import __version__
 from heliograph.chat.base import ChatModel, Purpose
 from heliograph.chat.wrappers import CallCount, ChatMeter, build_chat_model, wrap_chat_model
-from heliograph.distributed.messages import (
-    CallsCounted,
-    ChunkRead,
-    ChunksBegun,
-    Notice,
-    NoticeAnswer,
-    ReplyQuestion,
-    TextsEmbedded,
-    WorkEnd,
-    WorkerSetup,
-)
 from heliograph.documents.base import RawDocument
 from heliograph.documents.isolation import DocumentReader, limits_of
 from heliograph.embedding.base import EmbeddingKind, EmbeddingModel, Embeddings
@@ -45,18 +35,18 @@ class Outbox:
     """Holds notices; used from one event loop."""
 
     def __init__(self) -> None:
-        self._notices: list[Notice] = []
+        self._notices: list[messages.Notice] = []
         self._asked: dict[int, asyncio.Future[CachedReply | None]] = {}
         self._tickets = count(1)
         self._has_news = asyncio.Event()
         self._has_questions = asyncio.Event()
 
-    def tell(self, notice: Notice) -> None:
+    def tell(self, notice: messages.Notice) -> None:
         """Queue a message to be sent soon."""
         self._notices.append(notice)
         self._has_news.set()
 
-    async def ask(self, question: Callable[[int], Notice]) -> CachedReply | None:
+    async def ask(self, question: Callable[[int], messages.Notice]) -> CachedReply | None:
         """Send a request at once, and return its answer.
 
         Args:
@@ -74,7 +64,7 @@ class Outbox:
         finally:
             del self._asked[ticket]
 
-    async def exchange(self, answers: Sequence[NoticeAnswer]) -> list[Notice]:
+    async def exchange(self, answers: Sequence[messages.NoticeAnswer]) -> list[messages.Notice]:
         """Hand over answers, then wait a while for notices and take them all; there may be none."""
         for answer in answers:
             asked = self._asked.get(answer.ticket)
@@ -91,10 +81,12 @@ class Outbox:
         notices, self._notices = self._notices, []
         return notices
 
-    def take_news(self) -> list[Notice]:
+    def take_news(self) -> list[messages.Notice]:
         """Take what needs no answer."""
-        news: list[Notice] = [notice for notice in self._notices if not isinstance(notice, ReplyQuestion)]
-        self._notices = [notice for notice in self._notices if isinstance(notice, ReplyQuestion)]
+        news: list[messages.Notice] = [
+            notice for notice in self._notices if not isinstance(notice, messages.ReplyQuestion)
+        ]
+        self._notices = [notice for notice in self._notices if isinstance(notice, messages.ReplyQuestion)]
         return news
 
 
@@ -109,10 +101,10 @@ class RelayedReplies(ReplyCache):
         self._outbox = outbox
 
     async def get_reply(self, key: str) -> CachedReply | None:
-        return await self._outbox.ask(lambda ticket: ReplyQuestion(ticket, key))
+        return await self._outbox.ask(lambda ticket: messages.ReplyQuestion(ticket, key))
 
     async def put_reply(self, reply: CachedReply) -> None:
-        await self._outbox.ask(lambda ticket: ReplyQuestion(ticket, reply.key, reply))
+        await self._outbox.ask(lambda ticket: messages.ReplyQuestion(ticket, reply.key, reply))
 
     async def delete_replies(self, cache_type: str | None = None) -> int:
         """Refuse: replies are dropped by who owns the store.
@@ -136,7 +128,7 @@ class RelayedMeter(ChatMeter):
 
     def count(self, purpose: Purpose, counted: CallCount) -> None:
         super().count(purpose, counted)
-        self._outbox.tell(CallsCounted(purpose, counted))
+        self._outbox.tell(messages.CallsCounted(purpose, counted))
 
 
 async def _is_set(event: asyncio.Event, seconds: float) -> bool:
@@ -163,10 +155,10 @@ class _RelayedProgress:
         self._outbox = outbox
 
     def begin_chunks(self, count: int) -> None:
-        self._outbox.tell(ChunksBegun(self._number, count))
+        self._outbox.tell(messages.ChunksBegun(self._number, count))
 
     def finish_chunk(self) -> None:
-        self._outbox.tell(ChunkRead(self._number))
+        self._outbox.tell(messages.ChunkRead(self._number))
 
 
 class ReadingWorker:
@@ -176,13 +168,13 @@ class ReadingWorker:
         setup: What it is made of.
     """
 
-    def __init__(self, setup: WorkerSetup) -> None:
+    def __init__(self, setup: messages.WorkerSetup) -> None:
         self._setup = setup
         self._outbox = Outbox()
         self._models: _Models | None = None
         self._reading: dict[int, asyncio.Task[object]] = {}
 
-    async def open(self) -> WorkEnd:
+    async def open(self) -> messages.WorkEnd:
         """Make the models ready; to be called once, before anything else.
 
         A `ClusterUnavailable` comes out if this process runs another version, a `SettingsError` if the settings do
@@ -190,11 +182,11 @@ class ReadingWorker:
         """
         return await self._end("opening a worker", self._open)
 
-    async def load(self, raw: RawDocument) -> WorkEnd:
+    async def load(self, raw: RawDocument) -> messages.WorkEnd:
         """Return what the bytes of a source say, a `LoadedDocument`; errors are those of `DocumentReader.load`."""
         return await self._end(repr(raw.name), lambda: asyncio.to_thread(self._opened.documents.load, raw))
 
-    async def read(self, number: int, task: ReadingTask, stored: StoredChunks) -> WorkEnd:
+    async def read(self, number: int, task: ReadingTask, stored: StoredChunks) -> messages.WorkEnd:
         """Return a `DocumentReading` with the vectors of its passages; errors are those of `Reader.read`.
 
         Args:
@@ -209,16 +201,16 @@ class ReadingWorker:
             what = f"the document {task.document.source!r}"
             return await self._end(what, lambda: self._read(number, task, stored))
         except asyncio.CancelledError:
-            return WorkEnd(error=CancelledIngestError(f"reading {task.document.source!r} was given up"))
+            return messages.WorkEnd(error=CancelledIngestError(f"reading {task.document.source!r} was given up"))
         finally:
             self._reading.pop(number, None)
 
-    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> WorkEnd:
+    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> messages.WorkEnd:
         """Return `Embeddings`; errors are those of `EmbeddingModel.embed`."""
         what = f"the embedding of {len(texts)} texts"
         return await self._end(what, lambda: self._embed(texts, kind))
 
-    async def attend(self, answers: Sequence[NoticeAnswer]) -> list[Notice]:
+    async def attend(self, answers: Sequence[messages.NoticeAnswer]) -> list[messages.Notice]:
         """Take answers in; return the messages to send, waiting a while if there are none."""
         return await self._outbox.exchange(answers)
 
@@ -237,14 +229,14 @@ class ReadingWorker:
             if models.chat is not None:
                 await models.chat.close()
 
-    async def _end(self, what: str, work: Callable[[], Awaitable[object]]) -> WorkEnd:
+    async def _end(self, what: str, work: Callable[[], Awaitable[object]]) -> messages.WorkEnd:
         try:
             value = await work()
         except HeliographError as error:
-            return WorkEnd(error=error, notices=self._outbox.take_news())
+            return messages.WorkEnd(error=error, notices=self._outbox.take_news())
         except Exception as error:  # noqa: BLE001 (not swallowed: who gave the work logs it)
-            return WorkEnd(error=IngestError.of_defect(what, error), notices=self._outbox.take_news())
-        return WorkEnd(value, notices=self._outbox.take_news())
+            return messages.WorkEnd(error=IngestError.of_defect(what, error), notices=self._outbox.take_news())
+        return messages.WorkEnd(value, notices=self._outbox.take_news())
 
     async def _open(self) -> None:
         setup = self._setup
@@ -282,5 +274,5 @@ class ReadingWorker:
         if not texts:
             return reading
         embedded = await self._opened.embedding.embed(texts, "document")
-        self._outbox.tell(TextsEmbedded(embedded.usage))
+        self._outbox.tell(messages.TextsEmbedded(embedded.usage))
         return replace(reading, vectors=dict(zip(texts, embedded.vectors, strict=True)))

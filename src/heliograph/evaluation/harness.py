@@ -22,6 +22,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 import heliograph.documents
+import heliograph.evaluation.results as results
 import heliograph.extraction
 import heliograph.ingest
 import heliograph.prompts
@@ -38,25 +39,6 @@ from heliograph.embedding.wrappers import (
 )
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import IngestError, InvalidRequestError
-from heliograph.evaluation.results import (
-    AnswerOutcome,
-    Configuration,
-    Cost,
-    EvaluationRun,
-    IndexInfo,
-    QuestionOutcome,
-    RunReport,
-    SetReport,
-    answer_f1,
-    check_citations,
-    compare,
-    exact_match,
-    holds_answer,
-    is_findable,
-    quoted_sentences,
-    score_ranking,
-    summarize,
-)
 from heliograph.evaluation.sets import (
     QUERIES,
     ChunkSpan,
@@ -86,7 +68,7 @@ _READING_ROOMS = (heliograph.documents, heliograph.extraction, heliograph.ingest
 # Trying other words in what is asked later must not cost an index that a chat model was paid for.
 _QUESTION_PROMPTS = ("answer.txt", "answer_naive.txt", "keywords.txt", "understanding.txt")
 _CHAT_OPTIONS = {"temperature", "max_output_tokens", "json_mode"}
-_INFO = TypeAdapter(IndexInfo)
+_INFO = TypeAdapter(results.IndexInfo)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +147,7 @@ async def ensure_index(
     *,
     keeps_stale: bool = False,
     progress: Callable[[Progress], None] | None = None,
-) -> IndexInfo:
+) -> results.IndexInfo:
     """Make the index, unless it is there and nothing changed since.
 
     Args:
@@ -180,7 +162,7 @@ async def ensure_index(
         ModelError: A model is out of reach.
         StoreError: The store failed.
     """
-    known: IndexInfo | None = None
+    known: results.IndexInfo | None = None
     with suppress(OSError, ValueError, TypeError):
         # The notes beside a finished index.
         noted = json.loads((plan.folder / _FILE).read_bytes())
@@ -194,7 +176,7 @@ async def ensure_index(
         stats = await engine.stats()
     if len(report.failures) == len(corpus.documents):
         raise IngestError(f"no passage could be taken in; the first failed with: {report.failures[0].error}")
-    info = IndexInfo(
+    info = results.IndexInfo(
         folder=str(plan.folder),
         fingerprint=_full(plan),
         was_reused=False,
@@ -228,7 +210,9 @@ def _hash(parts: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-def check_questions(sets: Sequence[EvaluationSet], configurations: Sequence[Configuration], settings: Settings) -> None:
+def check_questions(
+    sets: Sequence[EvaluationSet], configurations: Sequence[results.Configuration], settings: Settings
+) -> None:
     """Refuse questions that an engine with these settings would refuse in one of these configurations.
 
     Raises:
@@ -247,7 +231,7 @@ def check_questions(sets: Sequence[EvaluationSet], configurations: Sequence[Conf
                     ) from None
 
 
-def to_param(configuration: Configuration) -> QueryParam:
+def to_param(configuration: results.Configuration) -> QueryParam:
     """Return how a configuration asks.
 
     Raises:
@@ -269,12 +253,12 @@ async def run_questions(
     engine: AsyncHeliograph,
     corpus: CorpusMap,
     questions: Sequence[Question],
-    configuration: Configuration,
+    configuration: results.Configuration,
     embedding: EmbeddingMeter,
     *,
     with_answers: bool = True,
     on_question: Callable[[int], None] | None = None,
-) -> RunReport:
+) -> results.RunReport:
     """Ask every question in one configuration.
 
     Args:
@@ -301,18 +285,18 @@ async def run_questions(
             model.clear()
         model = model.inner
     before = _cost(engine, embedding)
-    outcomes: list[QuestionOutcome] = []
+    outcomes: list[results.QuestionOutcome] = []
     for number, question in enumerate(questions, 1):
         outcomes.append(await _ask(engine, corpus, question, param, with_answers))
         if on_question is not None:
             on_question(number)
     spent = zip(astuple(_cost(engine, embedding)), astuple(before), strict=True)
-    return summarize(configuration, outcomes, Cost(*(after - earlier for after, earlier in spent)))
+    return results.summarize(configuration, outcomes, results.Cost(*(after - earlier for after, earlier in spent)))
 
 
 async def _ask(
     engine: AsyncHeliograph, corpus: CorpusMap, question: Question, param: QueryParam, with_answers: bool
-) -> QuestionOutcome:
+) -> results.QuestionOutcome:
     wall, cpu = time.perf_counter(), time.process_time()
     found = await engine.query_data(question.text, param)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
@@ -325,13 +309,13 @@ async def _ask(
     said += [f"{item['src_id']}, {item['tgt_id']}: {item['description']}" for item in data.get("relationships", [])]
     told = "\n".join(said)
     answer = _judge(await engine.query(question.text, param), question, contexts, told) if with_answers else None
-    return QuestionOutcome(
+    return results.QuestionOutcome(
         id=question.id,
         question=question.text,
         type=question.type,
         gold=tuple(question.gold),
         found=tuple(places),
-        scores=score_ranking(places, question.gold) if question.gold else {},
+        scores=results.score_ranking(places, question.gold) if question.gold else {},
         wall_seconds=wall,
         cpu_seconds=cpu,
         answers=question.answers,
@@ -340,37 +324,37 @@ async def _ask(
     )
 
 
-def _judge(answer: Answer, question: Question, contexts: Sequence[str], told: str) -> AnswerOutcome:
+def _judge(answer: Answer, question: Question, contexts: Sequence[str], told: str) -> results.AnswerOutcome:
     wanted = question.answers
     # A broken reply may hold half of a surrogate pair, with which no report could be written.
     text = replace_surrogates(answer.text)
-    can_be_held = is_findable(wanted)
-    in_context = holds_answer("\n".join(contexts), wanted) if can_be_held else None
-    in_graph = holds_answer(told, wanted) if can_be_held and told else None
+    can_be_held = results.is_findable(wanted)
+    in_context = results.holds_answer("\n".join(contexts), wanted) if can_be_held else None
+    in_graph = results.holds_answer(told, wanted) if can_be_held and told else None
     if not answer.is_generated:
-        quoted = "\n".join(quoted_sentences(text)[:_QUOTED])
-        is_hit = holds_answer(quoted, wanted) if can_be_held else None
-        return AnswerOutcome(text, answer.kind.value, is_hit, in_context, in_graph)
+        quoted = "\n".join(results.quoted_sentences(text)[:_QUOTED])
+        is_hit = results.holds_answer(quoted, wanted) if can_be_held else None
+        return results.AnswerOutcome(text, answer.kind.value, is_hit, in_context, in_graph)
     # The text behind each reference number.
     sources: dict[str, str] = {reference.reference_id: "" for reference in answer.references}
     for item in answer.context.chunks:
         sources[item.reference_id] = f"{sources.get(item.reference_id, '')}\n{item.chunk.text}"
-    return AnswerOutcome(
+    return results.AnswerOutcome(
         text,
         answer.kind.value,
-        holds_answer(text, wanted) if can_be_held else None,
+        results.holds_answer(text, wanted) if can_be_held else None,
         in_context,
         in_graph,
-        f1=answer_f1(text, wanted) if wanted else None,
-        exact=exact_match(text, wanted) if wanted else None,
-        citations=check_citations(text, sources) if answer.kind is AnswerKind.GENERATED else None,
+        f1=results.answer_f1(text, wanted) if wanted else None,
+        exact=results.exact_match(text, wanted) if wanted else None,
+        citations=results.check_citations(text, sources) if answer.kind is AnswerKind.GENERATED else None,
     )
 
 
-def _cost(engine: AsyncHeliograph, embedding: EmbeddingMeter) -> Cost:
+def _cost(engine: AsyncHeliograph, embedding: EmbeddingMeter) -> results.Cost:
     chat = engine.usage().total
     embedded = sum(embedding.usage.values(), EmbeddingCount())
-    return Cost(
+    return results.Cost(
         chat.calls,
         chat.usage.input_tokens,
         chat.usage.output_tokens,
@@ -397,7 +381,7 @@ class EvaluationPlan:
         keeps_stale: Reuse indexes that were made by other code.
     """
 
-    configurations: tuple[Configuration, ...]
+    configurations: tuple[results.Configuration, ...]
     folder: Path
     join: int = 1
     most_questions: int | None = None
@@ -427,9 +411,9 @@ class Watcher:
     """
 
     on_set: Callable[[str, int, int], None] = field(default=lambda _name, _passages, _questions: None)
-    on_index: Callable[[IndexInfo], None] = field(default=lambda _info: None)
+    on_index: Callable[[results.IndexInfo], None] = field(default=lambda _info: None)
     on_progress: Callable[[Progress], None] | None = None
-    on_question: Callable[[Configuration, int], None] = field(default=lambda _configuration, _done: None)
+    on_question: Callable[[results.Configuration, int], None] = field(default=lambda _configuration, _done: None)
 
 
 async def evaluate(
@@ -440,7 +424,7 @@ async def evaluate(
     embedding: EmbeddingModel | None = None,
     open_engine: EngineOpener | None = None,
     watcher: Watcher | None = None,
-) -> EvaluationRun:
+) -> results.EvaluationRun:
     """Index each set, unless that is done, and ask its questions in every configuration.
 
     Args:
@@ -466,7 +450,7 @@ async def evaluate(
             return open_engine(settings, meter, extractor)
         return AsyncHeliograph(settings=settings, embedding=meter, extractor=extractor)
 
-    async def report_on(one: EvaluationSet) -> SetReport:
+    async def report_on(one: EvaluationSet) -> results.SetReport:
         watch.on_set(one.name, len(one.passages), len(one.questions))
         corpus = map_corpus(one, plan.join)
         extractor = None if one.extractions is None else GivenExtractor(corpus, one.extractions)
@@ -480,7 +464,7 @@ async def evaluate(
             progress=watch.on_progress,
         )
         watch.on_index(info)
-        runs: list[RunReport] = []
+        runs: list[results.RunReport] = []
         async with open_with(index.settings, None) as engine:
             for configuration in plan.configurations:
                 report = await run_questions(
@@ -489,12 +473,12 @@ async def evaluate(
                     on_question=partial(watch.on_question, configuration),
                 )
                 runs.append(report)
-        comparisons = tuple(compare(runs[0], other) for other in runs[1:])
-        return SetReport(one.name, len(one.passages), plan.join, info, tuple(runs), comparisons)
+        comparisons = tuple(results.compare(runs[0], other) for other in runs[1:])
+        return results.SetReport(one.name, len(one.passages), plan.join, info, tuple(runs), comparisons)
 
     try:
         reports = [await report_on(item) for item in chosen]
     finally:
         if embedding is None:
             await model.close()
-    return EvaluationRun(utc_now(), __version__, model.info.name, settings.chat.model, tuple(reports))
+    return results.EvaluationRun(utc_now(), __version__, model.info.name, settings.chat.model, tuple(reports))

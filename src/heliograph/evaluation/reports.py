@@ -15,20 +15,10 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+import heliograph.evaluation.results as results
 from heliograph.errors import InvalidRequestError
-from heliograph.evaluation.results import (
-    CUTS,
-    Comparison,
-    EvaluationRun,
-    GroupSummary,
-    QuestionOutcome,
-    RunReport,
-    SetReport,
-    compare,
-    question_scores,
-)
 
-_RUN = TypeAdapter(EvaluationRun)
+_RUN = TypeAdapter(results.EvaluationRun)
 SHOWN = {
     "recall@2": "R@2",
     "recall@5": "R@5",
@@ -50,9 +40,9 @@ SHOWN = {
 _FLAT = {"recall_flat@5": "R@5, one passage a place"}
 
 
-def to_json(run: EvaluationRun) -> str:
+def to_json(run: results.EvaluationRun) -> str:
     """Return a run as JSON that `read_run` reads; without the texts of the retrieved chunks, which are many."""
-    sets: list[SetReport] = []
+    sets: list[results.SetReport] = []
     for report in run.sets:
         asked = [tuple(replace(item, contexts=()) for item in ran.questions) for ran in report.runs]
         runs = tuple(replace(ran, questions=items) for ran, items in zip(report.runs, asked, strict=True))
@@ -60,7 +50,7 @@ def to_json(run: EvaluationRun) -> str:
     return _RUN.dump_json(replace(run, sets=tuple(sets)), indent=1).decode() + "\n"
 
 
-def read_run(path: Path) -> EvaluationRun:
+def read_run(path: Path) -> results.EvaluationRun:
     """Read what `to_json` wrote.
 
     Raises:
@@ -78,7 +68,7 @@ def read_run(path: Path) -> EvaluationRun:
         ) from None
 
 
-def ragas_lines(report: RunReport) -> Iterator[str]:
+def ragas_lines(report: results.RunReport) -> Iterator[str]:
     """Yield one JSON object a question, with the columns of Ragas' single-turn samples.
 
     `response` is empty where no answer was asked for, `reference` where the set gives none.
@@ -93,7 +83,7 @@ def ragas_lines(report: RunReport) -> Iterator[str]:
         yield json.dumps(row, ensure_ascii=False)
 
 
-def to_markdown(run: EvaluationRun) -> str:
+def to_markdown(run: results.EvaluationRun) -> str:
     """Return a run as Markdown: per set its index, a table of scores, differences, types, cost and latency."""
     chat = f", chat model {run.chat}" if run.chat else ", no chat model"
     head = f"Heliograph {run.heliograph}, {run.created_at:%Y-%m-%d %H:%M} UTC, embedding {run.embedding}{chat}."
@@ -106,7 +96,7 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
-def _set_parts(report: SetReport) -> Iterator[str]:
+def _set_parts(report: results.SetReport) -> Iterator[str]:
     index = report.index
     joined = f", joined {report.join} to a document" if report.join > 1 else ""
     yield f"## {report.name}"
@@ -151,12 +141,12 @@ def _set_parts(report: SetReport) -> Iterator[str]:
     yield _cost_table(report)
 
 
-def _columns(report: SetReport, groups: Iterable[GroupSummary]) -> dict[str, str]:
+def _columns(report: results.SetReport, groups: Iterable[results.GroupSummary]) -> dict[str, str]:
     known = {metric for group in groups for metric in group.scores}
     return {metric: name for metric, name in (SHOWN | (_FLAT if report.join > 1 else {})).items() if metric in known}
 
 
-def _scores_table(report: SetReport, rows: Sequence[tuple[str, GroupSummary]]) -> str:
+def _scores_table(report: results.SetReport, rows: Sequence[tuple[str, results.GroupSummary]]) -> str:
     columns = _columns(report, (group for _, group in rows))
     lines = (
         (
@@ -169,7 +159,7 @@ def _scores_table(report: SetReport, rows: Sequence[tuple[str, GroupSummary]]) -
     return markdown_table(("configuration", "questions", *columns.values()), lines)
 
 
-def _cost_table(report: SetReport) -> str:
+def _cost_table(report: results.SetReport) -> str:
     header = (
         *("configuration", "median ms", "p95 ms", "median CPU ms", "p95 CPU ms"),
         *("chat calls", "tokens in", "tokens out", "tokens embedded"),
@@ -229,12 +219,12 @@ class RunDiff:
     """
 
     name: str
-    comparison: Comparison
+    comparison: results.Comparison
     questions: tuple[QuestionDiff, ...]
     unmatched: int
 
 
-def diff_runs(before: EvaluationRun, after: EvaluationRun) -> list[RunDiff]:
+def diff_runs(before: results.EvaluationRun, after: results.EvaluationRun) -> list[RunDiff]:
     """Return the differences of every set and configuration that both have.
 
     Raises:
@@ -258,11 +248,13 @@ def diff_runs(before: EvaluationRun, after: EvaluationRun) -> list[RunDiff]:
             for was, now in ((was, again[id_]) for id_, was in asked.items() if id_ in again and was.gold):
                 ranks = _ranks(was, was.gold), _ranks(now, was.gold)
                 if ranks[0] != ranks[1]:
-                    gain = question_scores(now).get(_RANKED_BY, 0.0) - question_scores(was).get(_RANKED_BY, 0.0)
+                    gain = results.question_scores(now).get(_RANKED_BY, 0.0) - results.question_scores(was).get(
+                        _RANKED_BY, 0.0
+                    )
                     questions.append(QuestionDiff(now.id, now.question, now.type, gain, *ranks))
             questions.sort(key=lambda item: (-item.gain, item.id))
             unmatched = len(asked.keys() ^ again.keys())
-            diffs.append(RunDiff(old.name, compare(first, second), tuple(questions), unmatched))
+            diffs.append(RunDiff(old.name, results.compare(first, second), tuple(questions), unmatched))
     return diffs
 
 
@@ -271,7 +263,7 @@ def diff_to_markdown(diffs: Sequence[RunDiff]) -> str:
     return "\n\n".join(part for diff in diffs for part in _parts(diff)) + "\n"
 
 
-def _ranks(outcome: QuestionOutcome, gold: Iterable[str]) -> tuple[int | None, ...]:
+def _ranks(outcome: results.QuestionOutcome, gold: Iterable[str]) -> tuple[int | None, ...]:
     ranks = {id_: rank for rank, ids in reversed(list(enumerate(outcome.found, 1))) for id_ in ids}
     return tuple(ranks.get(id_) for id_ in gold)
 
@@ -313,7 +305,7 @@ _PER_ROW = 3
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 
 
-def to_svg(run: EvaluationRun) -> str:
+def to_svg(run: results.EvaluationRun) -> str:
     """Return the plot; sets without gold are left out, and without any other the drawing is empty."""
     reports = [report for report in run.sets if any(item.summary.questions for item in report.runs)]
     names = list(dict.fromkeys(item.configuration.name for report in reports for item in report.runs))
@@ -337,22 +329,22 @@ def to_svg(run: EvaluationRun) -> str:
     )
 
 
-def _panel(report: SetReport, names: list[str]) -> Iterator[str]:
+def _panel(report: results.SetReport, names: list[str]) -> Iterator[str]:
     title = report.name + (f" (x{report.join})" if report.join > 1 else "")
     yield f'<text x="{_LEFT}" y="20" font-weight="bold">{escape(title)}</text>'
     # The scale begins at the ten below the least value, so that lines do not all lie at the top.
     scores = [run.summary.scores for run in report.runs if run.summary.scores]
-    least = min((100 * item[f"recall@{cut}"] for item in scores for cut in CUTS), default=0.0)
+    least = min((100 * item[f"recall@{cut}"] for item in scores for cut in results.CUTS), default=0.0)
     lowest = min(90, int(least // 10) * 10)
     for share in range(lowest, 101, 10 if lowest >= 50 else 20):
         y = _y(share, lowest)
         yield f'<line x1="{_LEFT}" y1="{y:.1f}" x2="{_WIDTH - _RIGHT}" y2="{y:.1f}" stroke="#ddd"/>'
         yield f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{share}</text>'
-    for place, cut in enumerate(CUTS):
+    for place, cut in enumerate(results.CUTS):
         yield f'<text x="{_x(place):.1f}" y="{_HEIGHT - _BOTTOM + 16}" text-anchor="middle">R@{cut}</text>'
     for run in report.runs:
         colour = _COLOURS[names.index(run.configuration.name) % len(_COLOURS)]
-        values = [100 * run.summary.scores[f"recall@{cut}"] for cut in CUTS] if run.summary.scores else []
+        values = [100 * run.summary.scores[f"recall@{cut}"] for cut in results.CUTS] if run.summary.scores else []
         points = [(_x(place), _y(value, lowest)) for place, value in enumerate(values)]
         line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         yield f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>'
@@ -360,7 +352,7 @@ def _panel(report: SetReport, names: list[str]) -> Iterator[str]:
 
 
 def _x(place: int) -> float:
-    return _LEFT + 20 + place * (_WIDTH - _LEFT - _RIGHT - 40) / (len(CUTS) - 1)
+    return _LEFT + 20 + place * (_WIDTH - _LEFT - _RIGHT - 40) / (len(results.CUTS) - 1)
 
 
 def _y(share: float, lowest: int) -> float:

@@ -33,7 +33,6 @@ from heliograph.mcp.results import EntityDetail, RelationItem, WholeEntity
 from heliograph.mcp.tools import (
     TOOLS,
     Call,
-    Caller,
     Host,
     ProgressSender,
     Tool,
@@ -48,7 +47,7 @@ from heliograph.stores.base import DocumentQuery
 _LOG = logging.getLogger(__name__)
 
 # Says of a request, as the transport gives it (None on standard input), who sent it and to which workspace.
-Identify = Callable[[Any], Caller]
+Identify = Callable[[Any], tuple[Principal, str]]
 
 _INSTRUCTIONS = (
     "A knowledge base made from documents: text passages, and a graph of entities and relations. Ask it with the tool "
@@ -119,7 +118,7 @@ class _Handlers:
 
     async def list_tools(self, context: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """Return what the caller may use."""
-        role = self._call(context).caller.principal.role
+        role = self._call(context).principal.role
         offered = [tool for tool in TOOLS if self._is_offered(tool) and role.includes(tool.role)]
         return types.ListToolsResult(tools=[tool.describe(self.settings.name_separator) for tool in offered])
 
@@ -130,9 +129,9 @@ class _Handlers:
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r:.200}")
         # The session sends nothing to a client that did not ask.
         call = self._call(context, ProgressSender(context.session.report_progress))
-        principal = call.caller.principal
+        principal = call.principal
         try:
-            self._check_allowed(tool, call.caller)
+            self._check_allowed(tool, call)
             async with call.progress.sending():
                 return await tool.run(call, params.arguments or {})
         except Exception as error:  # noqa: BLE001 (the edge to the client; what is a defect is logged)
@@ -150,7 +149,7 @@ class _Handlers:
                 query = DocumentQuery(sort="updated_at", descending=True, offset=offset, limit=_PAGE)
                 page = await engine.documents(query)
         except HeliographError as error:
-            raise _resource_failure("resources/list", error, call.caller.principal) from error
+            raise _resource_failure("resources/list", error, call.principal) from error
         resources = [
             types.Resource(
                 uri=f"{_SCHEME}://documents/{quote(document.id, safe='')}",
@@ -186,23 +185,23 @@ class _Handlers:
                 else:
                     contents = await _read_document(engine, uri, name, query)
         except HeliographError as error:
-            raise _resource_failure(uri, error, call.caller.principal) from error
+            raise _resource_failure(uri, error, call.principal) from error
         return types.ReadResourceResult(contents=[contents])
 
     def _is_offered(self, tool: Tool) -> bool:
         return tool.is_read_only or not self.settings.read_only
 
-    def _check_allowed(self, tool: Tool, caller: Caller) -> None:
+    def _check_allowed(self, tool: Tool, call: Call) -> None:
         if not self._is_offered(tool):
             raise PermissionDenied(f"{tool.name!r} changes the knowledge base, and this server is read-only")
-        caller.principal.require(tool.role, caller.workspace)
+        call.principal.require(tool.role, call.workspace)
 
     def _call(self, context: Context, progress: ProgressSender | None = None) -> Call:
         try:
-            caller = self.identify(context.request)
+            principal, workspace = self.identify(context.request)
         except HeliographError as error:
             raise MCPError(types.INVALID_PARAMS, without_folders(str(error))) from error
-        return Call(self.host, caller, progress or ProgressSender(None))
+        return Call(self.host, principal, workspace, progress or ProgressSender(None))
 
 
 async def _read_document(

@@ -32,7 +32,7 @@ from pydantic import ValidationError
 from heliograph.documents.markdown import replace_surrogates
 from heliograph.engine import Given
 from heliograph.mcp.protocol import make_server
-from heliograph.mcp.tools import Caller, Host
+from heliograph.mcp.tools import Host
 from heliograph.service.admission import Admission
 from heliograph.service.principal import Principal, Role
 from heliograph.service.workspaces import Workspaces
@@ -101,8 +101,8 @@ async def _serve(settings: Settings, given: Given | None, input_fd: int, output_
             await workspaces.open()
             try:
                 admission = Admission(settings.server.max_concurrent_queries, settings.server.max_waiting_queries)
-                caller = Caller(Principal("mcp", Role.ADMIN), workspaces.default)
-                server = make_server(Host(workspaces, admission), settings.mcp, lambda _: caller)
+                who = Principal("mcp", Role.ADMIN), workspaces.default
+                server = make_server(Host(workspaces, admission), settings.mcp, lambda _: who)
                 most = min(settings.ingest.max_document_characters * _BYTES_PER_CHARACTER, _MOST_LINE_BYTES)
                 await serve_lines(server, input_fd, output_fd, most, settings.server.shutdown_seconds)
             finally:

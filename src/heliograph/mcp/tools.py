@@ -137,14 +137,6 @@ class ProgressSender:
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
-    """Who asks, and where."""
-
-    principal: Principal
-    workspace: str
-
-
-@dataclass(frozen=True, slots=True)
 class Host:
     """The parts of the process that serve calls.
 
@@ -167,24 +159,26 @@ class Call:
 
     Attributes:
         host: Serves it.
-        caller: Who asks, and where.
+        principal: Who asks.
+        workspace: Where.
         progress: Told how far it is.
     """
 
     host: Host
-    caller: Caller
+    principal: Principal
+    workspace: str
     progress: ProgressSender = field(default_factory=lambda: ProgressSender(None))
 
     @asynccontextmanager
     async def engine(self, role: Role) -> AsyncGenerator[AsyncHeliograph]:
-        """Yield the engine of the workspace to a caller with this role; a writer's own workspace is made if need be.
+        """Yield the engine of the workspace to who has this role; a writer's own workspace is made if need be.
 
         Raises:
-            PermissionDenied: The role, or the workspace, is not the caller's.
+            PermissionDenied: The role, or the workspace, is not that of who asks.
             NotFoundError: There is no such workspace.
             StoreError: It cannot be opened.
         """
-        principal, workspace, workspaces = self.caller.principal, self.caller.workspace, self.host.workspaces
+        principal, workspace, workspaces = self.principal, self.workspace, self.host.workspaces
         principal.require(role, workspace)
         writes = role.includes(Role.WRITE)
         creates = writes and (principal.may_create(workspace) or workspace == workspaces.default)
@@ -196,14 +190,13 @@ class Call:
         """Yield the engine for a question, once it is the caller's turn.
 
         Raises:
-            OverloadedError: The caller asks too often, or too many wait.
+            OverloadedError: This client asks too often, or too many wait.
             PermissionDenied: As in `engine`.
         """
-        principal = self.caller.principal
         async with self.engine(Role.READ) as engine:
             if self.host.access is not None:
-                await self.host.access.count_query(principal)
-            async with self.host.admission.turn(principal.client):
+                await self.host.access.count_query(self.principal)
+            async with self.host.admission.turn(self.principal.client):
                 yield engine
 
 
@@ -215,26 +208,27 @@ class Tool:
     """One tool.
 
     Attributes:
-        name: Without the prefix.
         title: For people.
-        description: For the model that chooses.
+        role: Who may call it.
+        function: Does it; its name is the tool's without the prefix.
         arguments: What it takes.
         result: What it returns.
-        function: Does it.
-        role: Who may call it.
         is_destructive: Whether it may replace or delete something.
         is_idempotent: Whether a second call with the same arguments changes nothing more.
     """
 
-    name: str
     title: str
-    description: str
+    role: Role
+    function: Callable[..., Awaitable[shapes.ToolResult]]
     arguments: type[BaseModel]
     result: type[shapes.ToolResult]
-    function: Callable[..., Awaitable[shapes.ToolResult]]
-    role: Role
     is_destructive: bool
     is_idempotent: bool
+
+    @property
+    def name(self) -> str:
+        """Its name, without the prefix."""
+        return self.function.__name__
 
     @property
     def is_read_only(self) -> bool:
@@ -247,7 +241,8 @@ class Tool:
         return ToolDescription(
             name=f"{PREFIX}{separator}{self.name}",
             title=self.title,
-            description=self.description,
+            # For the model that chooses.
+            description=" ".join((self.function.__doc__ or "").partition("\n\n    Raises:")[0].split()),
             input_schema=_plain(self.arguments.model_json_schema(), drops_nulls=True),
             output_schema=_plain(self.result.model_json_schema(mode="serialization")),
             annotations=ToolAnnotations(
@@ -299,20 +294,7 @@ def tool(
     def offer(function: Function) -> Function:
         known = func_metadata(function, skip_names=["call"])
         arguments = create_model(known.arg_model.__name__, __base__=known.arg_model, __cls_kwargs__={"extra": "forbid"})
-        description = " ".join((function.__doc__ or "").partition("\n\n    Raises:")[0].split())
-        TOOLS.append(
-            Tool(
-                function.__name__,
-                title,
-                description,
-                arguments,
-                known.output_model,
-                function,
-                role,
-                is_destructive,
-                is_idempotent,
-            )
-        )
+        TOOLS.append(Tool(title, role, function, arguments, known.output_model, is_destructive, is_idempotent))
         return function
 
     return offer
@@ -690,7 +672,7 @@ async def delete(
 async def stats(call: Call) -> shapes.StatsResult:
     """Return how many documents, chunks, entities and relations the knowledge base holds."""
     async with call.engine(Role.READ) as engine:
-        return shapes.StatsResult.of_workspace(call.caller.workspace, await engine.stats())
+        return shapes.StatsResult.of_workspace(call.workspace, await engine.stats())
 
 
 @tool("Make the index anew", Role.ADMIN)
@@ -717,7 +699,7 @@ async def require_document(engine: AsyncHeliograph, id_: str) -> Document:
 async def _insert(call: Call, given: Sequence[GivenDocument]) -> list[DocumentResult]:
     async with call.engine(Role.WRITE) as engine:
         if call.host.jobs is not None:
-            await call.host.jobs.check_room(call.caller.workspace, engine)
+            await call.host.jobs.check_room(call.workspace, engine)
         checked = await _check_known(engine, given)
         accepted = [item for item, error in checked if error is None]
         taken = iter(await _take_in(call, engine, accepted))
@@ -780,8 +762,8 @@ async def _take_in(call: Call, engine: AsyncHeliograph, new: Sequence[NewDocumen
             if waiting:
                 advice = "give it again, or run 'heliograph resume'"
                 if call.host.jobs is not None:
-                    request = JobRequest(JobKind.PROCESS, track_id, call.caller.principal.name)
-                    await call.host.jobs.submit(call.caller.workspace, request)
+                    request = JobRequest(JobKind.PROCESS, track_id, call.principal.name)
+                    await call.host.jobs.submit(call.workspace, request)
                     advice = "it is processed in the background"
                 error.add_note(f"The text of {waiting} document{'s' * (waiting > 1)} is stored; {advice}.")
         raise

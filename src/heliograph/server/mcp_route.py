@@ -27,9 +27,9 @@ from starlette.types import Message, Receive, Scope, Send
 
 from heliograph.errors import OverloadedError, PermissionDenied
 from heliograph.mcp.protocol import make_server
-from heliograph.mcp.tools import Caller, Host
+from heliograph.mcp.tools import Host
 from heliograph.server.requests import Drain, find_workspace, principal_of
-from heliograph.service.principal import Role
+from heliograph.service.principal import Principal, Role
 from heliograph.service.service import Service
 
 _PATH = "/mcp"
@@ -103,7 +103,7 @@ class McpRoute:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._manager is None:
             raise RuntimeError("requests came in before the application was started, or after it ended")
-        principal = self._identify(Request(scope)).principal
+        principal, _ = self._identify(Request(scope))
         # As the SDK compares owners of sessions: a key and an account of one name are two.
         places = "*" if principal.workspaces is None else " ".join(sorted(principal.workspaces))
         token = AccessToken(token="", client_id=principal.client, scopes=[], subject=f"{principal.role} {places}")
@@ -134,13 +134,13 @@ class McpRoute:
         for task in self._streams:
             task.cancel()
 
-    def _identify(self, request: Request | None) -> Caller:
+    def _identify(self, request: Request | None) -> tuple[Principal, str]:
         if request is None:
             raise PermissionDenied("the request came without its credentials; send it again")
         workspace = find_workspace(request, self._service.workspaces.default)
-        caller = Caller(principal_of(request), workspace)
-        caller.principal.require(Role.READ, workspace)
-        return caller
+        principal = principal_of(request)
+        principal.require(Role.READ, workspace)
+        return principal, workspace
 
 
 class _Sessions(StreamableHTTPSessionManager):

@@ -1,4 +1,4 @@
-"""The caller of a request and its rights: a role, in some workspaces or all; which paths messages may show.
+"""Who asks, and what that allows: a role, in some workspaces or all; which paths messages may show.
 
 Roles include one another: `admin` may do what `write` may, and `write` what `read` may.
 """
@@ -56,7 +56,7 @@ class Principal:
 
     @property
     def is_operator(self) -> bool:
-        """Whether this is an admin of all workspaces, as every caller is where no credentials are configured."""
+        """Whether this is an admin of all workspaces, as everybody is where no credentials are configured."""
         return self.role is Role.ADMIN and self.workspaces is None
 
     def may_enter(self, workspace: str) -> bool:

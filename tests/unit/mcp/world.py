@@ -10,7 +10,7 @@ from typing import Any
 
 from heliograph.engine import Given
 from heliograph.mcp.protocol import make_server
-from heliograph.mcp.tools import Caller, Host
+from heliograph.mcp.tools import Host
 from heliograph.service.admission import Admission
 from heliograph.service.principal import Principal, Role
 from heliograph.service.workspaces import Workspaces
@@ -48,7 +48,7 @@ async def offered(
     try:
         async with workspaces.use() as engine:
             await engine.insert([ONE, TWO], sources=["one.md", "two.md"], metadata=[{"team": "red"}, {"team": "blue"}])
-        caller = Caller(Principal("tester", role), "default")
+        caller = Principal("tester", role), "default"
         server = make_server(Host(workspaces, Admission(4, 16)), McpSettings(**mcp), lambda _: caller)
         async with Client(server, mode=mode) as client:
             yield World(client, workspaces, chat, embedding, extractor)
