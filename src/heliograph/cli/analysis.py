@@ -16,9 +16,8 @@ import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Group, RenderableType
@@ -169,12 +168,8 @@ Filters = Annotated[
 ]
 
 
-class Part(StrEnum):
-    """What can be inspected of a question."""
-
-    COVERAGE = "coverage"
-    KEYWORDS = "keywords"
-    TOKENS = "tokens"
+# What can be inspected of a question.
+Part = Literal["coverage", "keywords", "tokens"]
 
 
 def inspect(
@@ -198,9 +193,9 @@ def inspect(
     filter_: Filters = None,
 ) -> None:
     """Look into a question: what it covers, what its keywords find, or what the token budgets cut."""
-    if part is not Part.COVERAGE and mode and len(mode) > 1:
-        raise typer.BadParameter(f"inspect {part.value} takes one --mode, got {len(mode)}")
-    single = mode[0] if mode else Mode.HYBRID if part is Part.KEYWORDS else DEFAULT_MODE
+    if part != "coverage" and mode and len(mode) > 1:
+        raise typer.BadParameter(f"inspect {part} takes one --mode, got {len(mode)}")
+    single = mode[0] if mode else Mode.HYBRID if part == "keywords" else DEFAULT_MODE
     param = QueryParam(
         mode=single,
         top_k=top_k,
@@ -212,13 +207,13 @@ def inspect(
     )
     with session.engine() as engine, session.output.waiting("searching"):
         match part:
-            case Part.COVERAGE:
+            case "coverage":
                 report = inspection.inspect_coverage(engine, question, mode or inspection.SEARCHING_MODES, param)
                 table = render_coverage(report)
-            case Part.KEYWORDS:
+            case "keywords":
                 report = inspection.inspect_keywords(engine, question, param)
                 table = render_keywords(report)
-            case Part.TOKENS:
+            case "tokens":
                 report = inspection.inspect_tokens(engine, question, param)
                 table = render_tokens(report)
     session.output.result(to_plain(report), lambda: table)

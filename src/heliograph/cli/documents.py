@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from enum import StrEnum
 from typing import Annotated, Any, cast
 
 import typer
@@ -51,7 +50,7 @@ from heliograph.ids import is_storable
 from heliograph.ingest.files import FolderChange
 from heliograph.ingest.models import DeleteReport, DocumentResult, IngestReport, NewDocument, Outcome, Progress
 from heliograph.models import Chunk, Document, DocumentStatus, Usage
-from heliograph.stores.base import DocumentPage, DocumentQuery
+from heliograph.stores.base import DocumentPage, DocumentQuery, DocumentSort
 from heliograph.sync import Heliograph
 
 # Documents, chunks and what became of them, as tables.
@@ -188,15 +187,6 @@ _NAMED = 50
 Ingest = Callable[[Callable[[Progress], None]], IngestReport]
 
 
-class SortField(StrEnum):
-    """What documents can be sorted by."""
-
-    CREATED_AT = "created_at"
-    UPDATED_AT = "updated_at"
-    SOURCE = "source"
-    ID = "id"
-
-
 def index(
     session: Session,
     paths: Annotated[
@@ -277,7 +267,7 @@ def documents(
         ),
     ] = None,
     filter_json: Annotated[str, typer.Option(metavar="JSON", help="Only those that match, as a JSON object.")] = "",
-    sort: Annotated[SortField, typer.Option(help="What to sort by.")] = SortField.CREATED_AT,
+    sort: Annotated[DocumentSort, typer.Option(help="What to sort by.")] = "created_at",
     descending: Annotated[bool, typer.Option("--descending", help="Largest or latest first.")] = False,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Documents shown at the most.")] = 50,
     offset: Annotated[int, typer.Option(min=0, max=MAX_OFFSET, help="Documents passed over.")] = 0,
@@ -288,7 +278,7 @@ def documents(
         track_id=track or None,
         source_prefix=source or None,
         filter=combine_filters(filter_, filter_json=filter_json),
-        sort=sort.value,
+        sort=sort,
         descending=descending,
         offset=offset,
         limit=limit,

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -60,13 +59,8 @@ MaxTotalTokens = Annotated[int | None, typer.Option(help="Budget of everything."
 # The options that say where documents are read, and the settings that they lead to.
 
 
-class Engine(StrEnum):
-    """Where documents can be read."""
-
-    LOCAL = "local"
-    RAY = "ray"
-
-
+# Where documents can be read.
+Engine = Literal["local", "ray"]
 EngineOption = Annotated[
     Engine | None,
     typer.Option(help="Where documents are read: in this process, or on a Ray cluster.", show_default=False),
@@ -95,7 +89,7 @@ def engine_settings(session: Session, engine: Engine | None, workers: int | None
         return session.settings
     rooms: dict[str, Any] = {"ray": ray} if ray else {}
     if engine is not None:
-        rooms["ingest"] = {"engine": engine.value}
+        rooms["ingest"] = {"engine": engine}
     settings = session.load_settings(**rooms)
     if ray and settings.ingest.engine != "ray":
         raise typer.BadParameter("--workers and --address are those of a Ray cluster; add --engine ray")

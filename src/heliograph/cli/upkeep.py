@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Group, RenderableType
@@ -52,13 +51,8 @@ def render_check(report: CheckReport) -> RenderableType:
     return Group(table, Text(verdict))
 
 
-class Role(StrEnum):
-    """What another engine may serve."""
-
-    GRAPH = "graph"
-    VECTORS = "vectors"
-    TEXT = "text"
-    CACHE = "cache"
+# What another engine may serve.
+Role = Literal["graph", "vectors", "text", "cache"]
 
 
 def check(
@@ -94,7 +88,7 @@ def rebuild(
 ) -> None:
     """Make entities, relations, vectors and full text anew from what the documents say; answers stay the same."""
     with session.engine() as engine, session.output.counting("looking") as progress:
-        report = engine.rebuild(role.value if role else None, progress=progress)
+        report = engine.rebuild(role, progress=progress)
     _show_check(session, report)
 
 
