@@ -50,8 +50,6 @@ from heliograph.wire.documents import doc_status
 
 __all__ = ["ROLES", "EmbeddingFunc", "LightRAG", "QueryParam", "RoleLLMConfig", "RoleSpec"]
 
-_ROLE_FIELDS = {"model_func": "function", "model_kwargs": "keywords", "timeout": "timeout_seconds"}
-
 
 @dataclass
 class LightRAG(Fields, GraphMethods):
@@ -514,13 +512,11 @@ class LightRAG(Fields, GraphMethods):
             TypeError: `model_func` cannot be called.
             ValueError: There is no such role, or metadata and neither a function nor a builder.
         """
-        given = {"model_func": model_func, "model_kwargs": model_kwargs, "max_async": max_async, "timeout": timeout}
-        self.update_llm_role_config(role, **given, **metadata)
+        self._roles.change(role, model_func, model_kwargs, max_async, timeout, **metadata)
 
     def update_llm_role_config(self, role: str, **changes: Any) -> None:
         """See `aupdate_llm_role_config`, which takes the same and waits for nothing either."""
-        given = {_ROLE_FIELDS.get(name, name): value for name, value in changes.items()}
-        self._roles.change(role, **given)
+        self._roles.change(role, **changes)
 
     # The workspace by the names of LightRAG's storages, to be read
 

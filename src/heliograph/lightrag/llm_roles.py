@@ -96,35 +96,35 @@ class ChatRoles:
     def change(
         self,
         name: str,
-        function: Callable[..., Any] | None = None,
-        keywords: Mapping[str, Any] | None = None,
+        model_func: Callable[..., Any] | None = None,
+        model_kwargs: Mapping[str, Any] | None = None,
         max_async: int | None = None,
-        timeout_seconds: float | None = None,
+        timeout: float | None = None,
         **metadata: Any,
     ) -> None:
         """Change what is given of one role. `metadata` goes to the builder, which makes a function of it.
 
         Raises:
-            TypeError: `function` cannot be called.
+            TypeError: `model_func` cannot be called.
             ValueError: There is no such role, or there is metadata and neither a function nor a builder.
         """
         role = self.role(name)
         told = role.metadata | {key: value for key, value in metadata.items() if value is not None}
-        if function is not None and not callable(function):
-            raise TypeError(f"model_func is {function!r}, which cannot be called; give a function")
+        if model_func is not None and not callable(model_func):
+            raise TypeError(f"model_func is {model_func!r}, which cannot be called; give a function")
         if told != role.metadata:
             if self.builder is not None:
-                function, built = self.builder(name, told)
-                keywords = built if keywords is None else keywords
-            elif function is None:
+                model_func, built = self.builder(name, told)
+                model_kwargs = built if model_kwargs is None else model_kwargs
+            elif model_func is None:
                 raise ValueError("no builder is registered: give model_func, or call register_role_llm_builder first")
         role.metadata = told
-        role.function = function or role.function
-        if keywords is not None:
-            role.keywords, role.has_own_keywords = keywords, True
+        role.function = model_func or role.function
+        if model_kwargs is not None:
+            role.keywords, role.has_own_keywords = model_kwargs, True
         if max_async is not None:
             role.max_async, role.limit = max_async, PriorityLimiter(max_async)
-        role.timeout_seconds = role.timeout_seconds if timeout_seconds is None else timeout_seconds
+        role.timeout_seconds = role.timeout_seconds if timeout is None else timeout
 
     def told(self, name: str) -> dict[str, Any]:
         """Describe one role, without its secrets."""

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -179,10 +179,6 @@ class TokenContent:
     password_mark: str
     issued_at: float
     expires_at: float
-
-    def is_past_half(self, now: float) -> bool:
-        """Whether more than half of its life is over."""
-        return now > (self.issued_at + self.expires_at) / 2
 
 
 class TokenSigner:
@@ -540,10 +536,7 @@ class Identity:
     """
 
     principal: Principal
-    new_token: str | None = None
-
-    def __repr__(self) -> str:
-        return f"Identity({self.principal!r})"
+    new_token: str | None = field(default=None, repr=False)
 
 
 def has_credentials(settings: Settings) -> bool:
@@ -632,18 +625,19 @@ class Access:
         """
         most = self._settings.login_attempts
         subjects = {f"login name {name.casefold()}": most * _ADDRESSES_OF_A_NAME, f"login address {address}": most}
-        wait = await self._ledger.attempt(subjects, self._settings.login_window_seconds)
+        tokens, ledger = self._shared()
+        wait = await ledger.attempt(subjects, self._settings.login_window_seconds)
         if wait > 0:
             raise errors.OverloadedError("too many failed logins; try again later", wait)
         found = await self._accounts.check(name, password)
         if found is None:
             raise errors.AuthenticationError("the name or the password is wrong")
-        await self._ledger.forget(subjects)
-        return self._tokens.issue(name, found[1])
+        await ledger.forget(subjects)
+        return tokens.issue(name, found[1])
 
     def guest_token(self) -> str:
         """Return a token for a service that is open; it allows nothing in one that is not."""
-        return self._tokens.issue(GUEST, "")
+        return self._shared()[0].issue(GUEST, "")
 
     async def log_out(self, bearer: str) -> None:
         """End the session of a token, with all tokens renewed from it, for good and in all processes.
@@ -651,8 +645,8 @@ class Access:
         Raises:
             AuthenticationError: The token is not good, so there is nothing to end.
         """
-        claims = self._tokens.read(bearer)
-        await self._ledger.end_session(claims.session, self._clock() + self._tokens.longest_seconds)
+        tokens, ledger = self._shared()
+        await ledger.end_session(tokens.read(bearer).session, self._clock() + tokens.longest_seconds)
 
     async def count_query(self, principal: Principal) -> None:
         """Count a question; nothing is counted without a limit.
@@ -662,19 +656,11 @@ class Access:
         """
         most = self._settings.queries_per_minute
         if most:
-            wait = await self._ledger.attempt({f"query {principal.client}": most}, _MINUTE_SECONDS)
+            wait = await self._shared()[1].attempt({f"query {principal.client}": most}, _MINUTE_SECONDS)
             if wait > 0:
                 raise errors.OverloadedError(f"more than {most} questions in a minute; try again later", wait)
 
-    @property
-    def _tokens(self) -> TokenSigner:
-        return self._open_or_fail()[0]
-
-    @property
-    def _ledger(self) -> Ledger:
-        return self._open_or_fail()[1]
-
-    def _open_or_fail(self) -> tuple[TokenSigner, Ledger]:
+    def _shared(self) -> tuple[TokenSigner, Ledger]:
         if self._opened is None:
             raise errors.StoreUnavailable("the service is closed; it takes no requests any more")
         return self._opened
@@ -690,13 +676,14 @@ class Access:
         return TokenSigner(key, self._settings.token_hours, self._clock), Ledger(self._folder / _FILE, self._clock)
 
     def _identify_token(self, token: str) -> Identity:
-        claims = self._tokens.read(token)
+        tokens, ledger = self._shared()
+        claims = tokens.read(token)
         principal, password_hash = self._accounts.find(claims.name) or (None, "")
-        is_good = claims.password_mark == self._tokens.password_mark(password_hash)
-        if principal is None or not is_good or self._ledger.is_ended(claims.session):
+        is_good = claims.password_mark == tokens.password_mark(password_hash)
+        if principal is None or not is_good or ledger.is_ended(claims.session):
             raise errors.AuthenticationError(_REFUSED)
-        is_old = claims.is_past_half(self._clock())
-        return Identity(principal, self._tokens.issue(claims.name, password_hash, claims.session) if is_old else None)
+        is_old = self._clock() > (claims.issued_at + claims.expires_at) / 2
+        return Identity(principal, tokens.issue(claims.name, password_hash, claims.session) if is_old else None)
 
     def _refusal(self, credentials: Credentials) -> errors.AuthenticationError | errors.PermissionDenied:
         # These words are what LightRAG's page looks for; a token of a guest is no try at a key.
