@@ -6,10 +6,9 @@ from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any, Literal
 
-import heliograph.lightrag.constants as defaults
 from heliograph.lightrag.llm_roles import ROLES, RoleLLMConfig, RoleSpec
 from heliograph.lightrag.types import KnowledgeGraph, KnowledgeGraphEdge, KnowledgeGraphNode
-from heliograph.lightrag.utils import EmbeddingFunc, whole_number
+from heliograph.lightrag.utils import EmbeddingFunc, default_number
 from heliograph.wire.query import LIGHTRAG_MODE
 
 __all__ = [
@@ -43,11 +42,11 @@ class QueryParam:
     only_need_prompt: bool = False
     response_type: str = "Multiple Paragraphs"
     stream: bool = False
-    top_k: int = whole_number("TOP_K", defaults.DEFAULT_TOP_K)
-    chunk_top_k: int = whole_number("CHUNK_TOP_K", defaults.DEFAULT_CHUNK_TOP_K)
-    max_entity_tokens: int = whole_number("MAX_ENTITY_TOKENS", defaults.DEFAULT_MAX_ENTITY_TOKENS)
-    max_relation_tokens: int = whole_number("MAX_RELATION_TOKENS", defaults.DEFAULT_MAX_RELATION_TOKENS)
-    max_total_tokens: int = whole_number("MAX_TOTAL_TOKENS", defaults.DEFAULT_MAX_TOTAL_TOKENS)
+    top_k: int = default_number("TOP_K")
+    chunk_top_k: int = default_number("CHUNK_TOP_K")
+    max_entity_tokens: int = default_number("MAX_ENTITY_TOKENS")
+    max_relation_tokens: int = default_number("MAX_RELATION_TOKENS")
+    max_total_tokens: int = default_number("MAX_TOTAL_TOKENS")
     hl_keywords: list[str] = field(default_factory=list[str])
     ll_keywords: list[str] = field(default_factory=list[str])
     conversation_history: list[dict[str, str]] = field(default_factory=list[dict[str, str]])

@@ -15,10 +15,10 @@ from heliograph.lightrag.llm_roles import RoleLLMConfig
 from heliograph.lightrag.utils import (
     EmbeddingFunc,
     TokenizerInterface,
+    default_number,
     get_env_value,
     lightrag_number,
     warn_once,
-    whole_number,
 )
 from heliograph.settings import Settings
 
@@ -47,22 +47,20 @@ class Fields:
     workspace: str = field(default_factory=lambda: str(get_env_value("WORKSPACE", "")))
     log_level: int | None = None
     log_file_path: str | None = None
-    top_k: int = whole_number("TOP_K", defaults.DEFAULT_TOP_K)
-    chunk_top_k: int = whole_number("CHUNK_TOP_K", defaults.DEFAULT_CHUNK_TOP_K)
-    max_entity_tokens: int = whole_number("MAX_ENTITY_TOKENS", defaults.DEFAULT_MAX_ENTITY_TOKENS)
-    max_relation_tokens: int = whole_number("MAX_RELATION_TOKENS", defaults.DEFAULT_MAX_RELATION_TOKENS)
-    max_total_tokens: int = whole_number("MAX_TOTAL_TOKENS", defaults.DEFAULT_MAX_TOTAL_TOKENS)
-    related_chunk_number: int = whole_number("RELATED_CHUNK_NUMBER", defaults.DEFAULT_RELATED_CHUNK_NUMBER)
+    top_k: int = default_number("TOP_K")
+    chunk_top_k: int = default_number("CHUNK_TOP_K")
+    max_entity_tokens: int = default_number("MAX_ENTITY_TOKENS")
+    max_relation_tokens: int = default_number("MAX_RELATION_TOKENS")
+    max_total_tokens: int = default_number("MAX_TOTAL_TOKENS")
+    related_chunk_number: int = default_number("RELATED_CHUNK_NUMBER")
     kg_chunk_pick_method: str = field(
         default_factory=lambda: str(get_env_value("KG_CHUNK_PICK_METHOD", defaults.DEFAULT_KG_CHUNK_PICK_METHOD))
     )
     enable_content_headings: bool = True
-    entity_extract_max_gleaning: int = whole_number("MAX_GLEANING", defaults.DEFAULT_MAX_GLEANING)
+    entity_extract_max_gleaning: int = default_number("MAX_GLEANING")
     entity_extract_max_records: int = 100
     entity_extract_max_entities: int = 40
-    force_llm_summary_on_merge: int = whole_number(
-        "FORCE_LLM_SUMMARY_ON_MERGE", defaults.DEFAULT_FORCE_LLM_SUMMARY_ON_MERGE
-    )
+    force_llm_summary_on_merge: int = default_number("FORCE_LLM_SUMMARY_ON_MERGE")
     chunk_token_size: int | None = None
     chunk_overlap_token_size: int | None = None
     tokenizer: TokenizerInterface | None = None
@@ -70,21 +68,19 @@ class Fields:
     chunking_func: Callable[..., Any] = chunking_by_token_size
     embedding_func: EmbeddingFunc | None = None
     embedding_chunk_overlap_token_size: int = 100
-    embedding_batch_num: int = whole_number("EMBEDDING_BATCH_NUM", defaults.DEFAULT_EMBEDDING_BATCH_NUM)
-    embedding_func_max_async: int = whole_number("EMBEDDING_FUNC_MAX_ASYNC", defaults.DEFAULT_EMBEDDING_FUNC_MAX_ASYNC)
+    embedding_batch_num: int = default_number("EMBEDDING_BATCH_NUM")
+    embedding_func_max_async: int = default_number("EMBEDDING_FUNC_MAX_ASYNC")
     embedding_cache_config: dict[str, Any] = field(default_factory=dict[str, Any])
-    default_embedding_timeout: int = whole_number("EMBEDDING_TIMEOUT", defaults.DEFAULT_EMBEDDING_TIMEOUT)
+    default_embedding_timeout: int = default_number("EMBEDDING_TIMEOUT")
     llm_model_func: Callable[..., Any] | None = None
     role_llm_configs: Mapping[str, RoleLLMConfig | Mapping[str, Any]] | None = None
     llm_model_name: str = "gpt-4o-mini"
-    summary_max_tokens: int = whole_number("SUMMARY_MAX_TOKENS", defaults.DEFAULT_SUMMARY_MAX_TOKENS)
-    summary_context_size: int = whole_number("SUMMARY_CONTEXT_SIZE", defaults.DEFAULT_SUMMARY_CONTEXT_SIZE)
-    summary_length_recommended: int = whole_number(
-        "SUMMARY_LENGTH_RECOMMENDED", defaults.DEFAULT_SUMMARY_LENGTH_RECOMMENDED
-    )
+    summary_max_tokens: int = default_number("SUMMARY_MAX_TOKENS")
+    summary_context_size: int = default_number("SUMMARY_CONTEXT_SIZE")
+    summary_length_recommended: int = default_number("SUMMARY_LENGTH_RECOMMENDED")
     llm_model_max_async: int = field(default_factory=lambda: int(_chat_calls_at_once()))
     llm_model_kwargs: dict[str, Any] = field(default_factory=dict[str, Any])
-    default_llm_timeout: int = whole_number("LLM_TIMEOUT", defaults.DEFAULT_LLM_TIMEOUT)
+    default_llm_timeout: int = default_number("LLM_TIMEOUT")
     entity_extraction_use_json: bool = field(
         default_factory=lambda: bool(get_env_value("ENTITY_EXTRACTION_USE_JSON", False, bool))
     )
@@ -92,15 +88,13 @@ class Fields:
     rerank_model_max_async: int = field(
         default_factory=lambda: int(lightrag_number("MAX_ASYNC_RERANK", _chat_calls_at_once()))
     )
-    default_rerank_timeout: int = whole_number("RERANK_TIMEOUT", defaults.DEFAULT_RERANK_TIMEOUT)
-    min_rerank_score: float = field(
-        default_factory=lambda: lightrag_number("MIN_RERANK_SCORE", defaults.DEFAULT_MIN_RERANK_SCORE)
-    )
+    default_rerank_timeout: int = default_number("RERANK_TIMEOUT")
+    min_rerank_score: float = default_number("MIN_RERANK_SCORE", float)
     vector_db_storage_cls_kwargs: dict[str, Any] = field(default_factory=dict[str, Any])
     enable_llm_cache: bool = True
     enable_llm_cache_for_entity_extract: bool = True
     vlm_process_enable: bool = False
-    max_parallel_insert: int = whole_number("MAX_PARALLEL_INSERT", defaults.DEFAULT_MAX_PARALLEL_INSERT)
+    max_parallel_insert: int = default_number("MAX_PARALLEL_INSERT")
     max_parallel_parse_native: int = 5
     max_parallel_parse_mineru: int = 1
     max_parallel_parse_docling: int = 1
@@ -111,21 +105,15 @@ class Fields:
     pipeline_scheduling_page_size: int = 500
     pipeline_require_strict_storage_reads: bool = False
     max_pending_documents: int = 0
-    max_graph_nodes: int = whole_number("MAX_GRAPH_NODES", defaults.DEFAULT_MAX_GRAPH_NODES)
-    max_source_ids_per_entity: int = whole_number(
-        "MAX_SOURCE_IDS_PER_ENTITY", defaults.DEFAULT_MAX_SOURCE_IDS_PER_ENTITY
-    )
-    max_source_ids_per_relation: int = whole_number(
-        "MAX_SOURCE_IDS_PER_RELATION", defaults.DEFAULT_MAX_SOURCE_IDS_PER_RELATION
-    )
+    max_graph_nodes: int = default_number("MAX_GRAPH_NODES")
+    max_source_ids_per_entity: int = default_number("MAX_SOURCE_IDS_PER_ENTITY")
+    max_source_ids_per_relation: int = default_number("MAX_SOURCE_IDS_PER_RELATION")
     source_ids_limit_method: str = "KEEP"
     max_file_paths: int = 75
     file_path_more_placeholder: str = "truncated"
     addon_params: InitVar[Mapping[str, Any] | None] = None
     auto_manage_storages_states: bool = False
-    cosine_better_than_threshold: float = field(
-        default_factory=lambda: lightrag_number("COSINE_THRESHOLD", defaults.DEFAULT_COSINE_THRESHOLD)
-    )
+    cosine_better_than_threshold: float = default_number("COSINE_THRESHOLD", float)
     ollama_server_infos: Any = None
     user_prompt_prefix: str = field(default_factory=lambda: str(get_env_value("USER_PROMPT_PREFIX", "")))
 

@@ -18,11 +18,13 @@ from functools import wraps
 from hashlib import md5
 from html import unescape
 from math import isfinite
+from types import SimpleNamespace
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+import heliograph.lightrag.constants as constants
 from heliograph.documents.markdown import clean_text
 from heliograph.ids import track_id
 from heliograph.settings import environment_variable
@@ -67,9 +69,9 @@ def lightrag_number(name: str, default: float) -> float:
     return get_env_value(name, default, float)
 
 
-def whole_number(name: str, default: int) -> Any:
-    """Return a field whose default is a whole number of LightRAG's environment."""
-    return field(default_factory=lambda: int(lightrag_number(name, default)))
+def default_number(name: str, kind: type[float] = int) -> Any:
+    """Return a field whose default is a number of LightRAG's environment, and without it LightRAG's constant."""
+    return field(default_factory=lambda: kind(lightrag_number(name, getattr(constants, f"DEFAULT_{name}"))))
 
 
 @dataclass
@@ -165,21 +167,12 @@ class Tokenizer:
         return self.tokenizer.decode(tokens)
 
 
-class _O200k:
-    """Tokens of `o200k_base`, whose tables are part of a package: nothing is downloaded."""
-
-    def encode(self, content: str) -> list[int]:
-        return encode(content)
-
-    def decode(self, tokens: list[int]) -> str:
-        return decode(tokens)
-
-
 class TiktokenTokenizer(Tokenizer):
     """Tokens of `o200k_base`, whatever model is named: those of `gpt-4o` and `gpt-4o-mini`, and near all others."""
 
     def __init__(self, model_name: str = "gpt-4o-mini") -> None:
-        super().__init__(model_name, _O200k())
+        # Its tables are part of a package: nothing is downloaded.
+        super().__init__(model_name, cast("TokenizerInterface", SimpleNamespace(encode=encode, decode=decode)))
 
 
 def compute_mdhash_id(content: str, prefix: str = "") -> str:
