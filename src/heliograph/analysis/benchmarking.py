@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, cast
 
-from heliograph.analysis.inspection import checked_modes
+from heliograph.analysis.inspection import checked_modes, shown_counts
 from heliograph.errors import InvalidRequestError, NotFoundError
 from heliograph.query.models import Mode, QueryParam, Retrieval
 from heliograph.sync import Heliograph
@@ -254,7 +254,7 @@ def run_benchmark(
     rows: list[BenchmarkRow] = []
     for group in grouped:
         (_, found), seconds = group[-1], tuple(took for took, _ in group)
-        rows.append(BenchmarkRow(found.question, found.mode, seconds, found.status, *_counts(found)))
+        rows.append(BenchmarkRow(found.question, found.mode, seconds, found.status, *shown_counts(found)))
     size = len(questions) * repeats
     summaries = tuple(
         _summary(mode, samples[place * size : (place + 1) * size], repeats) for place, mode in enumerate(chosen)
@@ -268,15 +268,10 @@ def nearest_rank(values: Sequence[float], share: float) -> float:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else 0.0
 
 
-def _counts(found: Retrieval) -> tuple[int, int, int, int]:
-    context = found.context
-    return len(context.entities), len(context.relations), len(context.chunks), len(context.references)
-
-
 def _summary(mode: Mode, samples: Sequence[_Sample], repeats: int) -> BenchmarkedMode:
     seconds = [took for took, _ in samples]
     last = [found for _, found in samples[repeats - 1 :: repeats]]
-    entities, relations, chunks, documents = (fmean(column) for column in zip(*map(_counts, last), strict=True))
+    entities, relations, chunks, documents = (fmean(column) for column in zip(*map(shown_counts, last), strict=True))
     stages = {stage for _, found in samples for stage in found.timings}
     return BenchmarkedMode(
         mode=mode,

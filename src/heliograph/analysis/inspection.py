@@ -161,12 +161,7 @@ def comparison_of(retrievals: Sequence[Retrieval]) -> Comparison:
         question=retrievals[0].question if retrievals else "",
         modes=tuple(
             ComparedMode(
-                mode=retrieval.mode,
-                status=retrieval.status,
-                entities=len(retrieval.context.entities),
-                relations=len(retrieval.context.relations),
-                chunks=len(retrieval.context.chunks),
-                documents=len(retrieval.context.references),
+                *(retrieval.mode, retrieval.status, *shown_counts(retrieval)),
                 context_tokens=count_tokens(retrieval.context.text),
                 seconds=retrieval.timings.get("total", 0.0),
                 timings=dict(retrieval.timings),
@@ -188,6 +183,12 @@ def _overlap(one: Retrieval, other: Retrieval) -> ModeOverlap:
         for first, second in zip(_shown_ids(one), _shown_ids(other), strict=True)
     )
     return ModeOverlap(one.mode, other.mode, entities, relations, chunks, documents)
+
+
+def shown_counts(retrieval: Retrieval) -> tuple[int, int, int, int]:
+    """Return how many entities, relations, chunks and documents are shown."""
+    context = retrieval.context
+    return len(context.entities), len(context.relations), len(context.chunks), len(context.references)
 
 
 def _shown_ids(retrieval: Retrieval) -> tuple[set[str], ...]:

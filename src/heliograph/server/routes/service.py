@@ -34,6 +34,7 @@ from heliograph.server.requests import (
 from heliograph.service.access import looks_like_token
 from heliograph.service.jobs.models import JobState
 from heliograph.service.principal import Principal, Role
+from heliograph.service.service import Service
 from heliograph.settings import Settings
 from heliograph.wire.documents import pipeline_response
 
@@ -55,11 +56,7 @@ async def health(request: Request, service: CurrentService, workspace: Workspace
 
     Folders are told only to an admin of all workspaces. Never contains a secret.
     """
-    known = wire.Health(
-        core_version=__version__,
-        api_version=API_VERSION,
-        auth_mode="enabled" if service.access.has_accounts else "disabled",
-    )
+    known = wire.Health(**_about(service))
     principal: Principal | None = getattr(request.state, "principal", None)
     may_enter = principal is not None and principal.may_enter(workspace)
     if may_enter or workspace == service.workspaces.default:
@@ -210,18 +207,10 @@ _MAX_PASSWORD = 1024
 async def auth_status(service: CurrentService) -> wire.AuthStatus:
     """Say whether there are accounts; where there are none, with a guest's token for pages that want one."""
     if service.access.has_accounts:
-        return wire.AuthStatus(
-            core_version=__version__, api_version=API_VERSION, auth_configured=True, auth_mode="enabled"
-        )
-    return wire.AuthStatus(
-        core_version=__version__,
-        api_version=API_VERSION,
-        auth_configured=False,
-        auth_mode="disabled",
-        access_token=service.access.guest_token(),
-        token_type="bearer",  # noqa: S106 (a type)
-        message=_OPEN if service.access.is_open else _KEY_ONLY,
-    )
+        return wire.AuthStatus(**_about(service), auth_configured=True)
+    guest: dict[str, Any] = {"access_token": service.access.guest_token(), "token_type": "bearer"}
+    message = _OPEN if service.access.is_open else _KEY_ONLY
+    return wire.AuthStatus(**_about(service), auth_configured=False, **guest, message=message)
 
 
 @router.post("/login", tags=["access"], summary="Log in", responses=responses(401, 429))
@@ -239,13 +228,13 @@ async def log_in(
     else:
         token = service.access.guest_token()
         message = _OPEN if service.access.is_open else _KEY_ONLY
-    return wire.LoginReply(
-        core_version=__version__,
-        api_version=API_VERSION,
-        access_token=token,
-        auth_mode="enabled" if service.access.has_accounts else "disabled",
-        message=message,
-    )
+    return wire.LoginReply(**_about(service), access_token=token, message=message)
+
+
+def _about(service: Service) -> dict[str, Any]:
+    """Return what every reply about the service begins with: its versions, and whether people log in."""
+    auth_mode = "enabled" if service.access.has_accounts else "disabled"
+    return {"core_version": __version__, "api_version": API_VERSION, "auth_mode": auth_mode}
 
 
 @router.get("/auth/verify", tags=["access"], summary="Whose credentials these are")
