@@ -297,15 +297,8 @@ def coverage_of(retrievals: Sequence[Retrieval]) -> CoverageReport:
     """Return what retrievals of one question cover; of none an empty report."""
     shown = [_shown_ids(retrieval) for retrieval in retrievals]
     unions = [len(set[str]().union(*kind)) for kind in zip(*shown, strict=True)] or [0, 0, 0, 0]
-    entities, relations, chunks, documents = unions
-    return CoverageReport(
-        question=retrievals[0].question if retrievals else "",
-        entities=entities,
-        relations=relations,
-        chunks=chunks,
-        documents=documents,
-        modes=tuple(_mode_coverage(retrieval, unions) for retrieval in retrievals),
-    )
+    modes = tuple(_mode_coverage(retrieval, unions) for retrieval in retrievals)
+    return CoverageReport(retrievals[0].question if retrievals else "", *unions, modes=modes)
 
 
 def _mode_coverage(retrieval: Retrieval, unions: Sequence[int]) -> ModeCoverage:

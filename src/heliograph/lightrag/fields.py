@@ -28,6 +28,12 @@ _EMBEDDED = {
     *("JsonKVStorage", "NanoVectorDBStorage", "NetworkXStorage", "JsonDocStatusStorage"),
     *("FaissVectorDBStorage", "NoopVectorDBStorage"),
 }
+# What settings of questions call as the fields, and what does nothing here.
+_EQUAL = (
+    *("top_k", "chunk_top_k", "max_entity_tokens", "max_relation_tokens", "max_total_tokens"),
+    "user_prompt_prefix",
+)
+_IDLE = ("vlm_process_enable", "max_pending_documents", "ollama_server_infos", "log_level", "log_file_path")
 _KNOWN_PARAMS = frozenset({"language", "entity_types", "chunker"})
 
 
@@ -145,15 +151,10 @@ class Fields:
                 "max_sources": max(self.max_source_ids_per_entity, self.max_source_ids_per_relation),
             },
             "query": {
-                "top_k": self.top_k,
-                "chunk_top_k": self.chunk_top_k,
-                "max_entity_tokens": self.max_entity_tokens,
-                "max_relation_tokens": self.max_relation_tokens,
-                "max_total_tokens": self.max_total_tokens,
+                **{name: getattr(self, name) for name in _EQUAL},
                 "related_chunks": self.related_chunk_number,
                 "chunk_picking": self.kg_chunk_pick_method.lower(),
                 "min_score": self.least_cosine,
-                "user_prompt_prefix": self.user_prompt_prefix,
                 "cache_answers": self.enable_llm_cache,
             },
             "chat": {
@@ -218,15 +219,9 @@ class Fields:
 
     def tell_what_has_no_effect(self, params: Mapping[str, Any]) -> None:
         """Warn of fields and parameters that are set and do nothing here."""
-        told = {
-            "vlm_process_enable": self.vlm_process_enable,
-            "max_pending_documents": self.max_pending_documents,
-            "ollama_server_infos": self.ollama_server_infos,
-            "log_level": self.log_level,
-            "log_file_path": self.log_file_path,
-            "embedding_cache_config": self.embedding_cache_config.get("enabled"),
-        }
-        for name in sorted(name for name, value in told.items() if value):
+        told = [name for name in _IDLE if getattr(self, name)]
+        told += ["embedding_cache_config"] if self.embedding_cache_config.get("enabled") else []
+        for name in sorted(told):
             warn_once(f"LightRAG({name}=...) has no effect here; see docs/lightrag-api.md")
         if self.source_ids_limit_method.upper() != "KEEP":
             warn_once("source_ids_limit_method has no effect: the first sources in canonical order are kept")
