@@ -398,9 +398,9 @@ class LocalExtractor(Extractor):
         """Always `local`."""
         return "local"
 
-    def contexts(self, document: Document, chunks: Sequence[Chunk]) -> list[str]:  # noqa: ARG002
+    def contexts(self, document: Document, chunks: Sequence[Chunk]) -> list[str]:
         """Return per chunk whether it is the first, and full names that others introduce; see `Extractor.contexts`."""
-        return chunk_contexts(chunks)
+        return chunk_contexts(chunks, _stated_language(document))
 
     async def extract(
         self, document: Document, chunks: Sequence[Chunk], on_chunk: Callable[[], None] = ignore_progress
@@ -411,7 +411,7 @@ class LocalExtractor(Extractor):
             ModelUnavailable: A chunk is Chinese and the files of the Chinese word model are missing or damaged.
         """
         long = len(chunks) > _WINDOW_CHUNKS
-        contexts = await asyncio.to_thread(chunk_contexts, chunks) if long else chunk_contexts(chunks)
+        contexts = await asyncio.to_thread(self.contexts, document, chunks) if long else self.contexts(document, chunks)
         return await self.extract_in_context(document, chunks, contexts, on_chunk)
 
     async def extract_in_context(
@@ -444,6 +444,11 @@ class LocalExtractor(Extractor):
             mentions = tuple(entity.mention for entity in entities.values())
             extractions.append(Extraction(read.chunk.id, self.name, mentions, tuple(relations)))
         return extractions
+
+
+def _stated_language(document: Document) -> str:
+    language = document.metadata.get("language")
+    return language if isinstance(language, str) else ""
 
 
 def _limit(tokens: int, per_token: float, least: int) -> int:

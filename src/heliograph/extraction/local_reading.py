@@ -28,8 +28,8 @@ from heliograph.extraction.local_subjects import (
     title_line,
 )
 from heliograph.models import Chunk
-from heliograph.text.analysis import HAN, stop_words, word_list
-from heliograph.text.german import german_nouns, is_german_noun
+from heliograph.text.analysis import HAN, detect_language, stop_words, word_list
+from heliograph.text.german import GermanWords, german_words, is_german_noun
 from heliograph.text.name_spans import (
     COMMON_WORDS,
     DEMONYMS,
@@ -132,9 +132,10 @@ class ReadChunk:
 
 # What the reading of a chunk depends on besides its text, headings and its document's title: its *context*.
 #
-# The chunks of a document in, one short string per chunk out. It says whether the chunk opens the document, and for
-# which short names in it another chunk has the full name ("weber" for "Anna Weber"). Nothing else of the document
-# matters, so a chunk whose context is the same reads the same, whatever else was changed. Linear in the document.
+# The chunks of a document in, one short string per chunk out. It says whether the chunk opens the document, for which
+# short names in it another chunk has the full name ("weber" for "Anna Weber"), and of a German document, which words of
+# the chunk the document uses as names or as nouns. Nothing else of the document matters, so a chunk whose context is
+# the same reads the same, whatever else was changed. Linear in the document.
 
 _CAPITAL = r"[^\W\d_a-zß-öø-ÿ][^\W\d_]+(?:[-'’][^\W\d_]+)*"
 _CAPITALISED_NAME = re.compile(
@@ -142,6 +143,7 @@ _CAPITALISED_NAME = re.compile(
 )
 _CAPITALISED_WORD = re.compile(rf"(?<!\w){_CAPITAL}")
 _FIRST = "first"
+_GERMAN = "de:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,24 +153,35 @@ class ChunkContext:
     Attributes:
         opens_document: Whether the chunk is the first of its document.
         full_names: Full names of persons by their surnames in lower case.
+        german: What a German document says of words in the chunk; None in other languages.
     """
 
     opens_document: bool
     full_names: dict[str, str]
+    german: GermanWords | None = None
 
     @classmethod
     def of(cls, context: str) -> ChunkContext:
         """Read what `chunk_contexts` wrote."""
         lines = context.split("\n")
-        return cls(_FIRST in lines, dict(line.split("\t") for line in lines if "\t" in line))
+        german = next((line.removeprefix(_GERMAN).split("|") for line in lines if line.startswith(_GERMAN)), None)
+        return cls(
+            _FIRST in lines,
+            dict(line.split("\t") for line in lines if "\t" in line),
+            german and GermanWords(*(frozenset(words.split()) for words in german)),
+        )
 
 
-def chunk_contexts(chunks: Sequence[Chunk]) -> list[str]:
+def chunk_contexts(chunks: Sequence[Chunk], language: str = "") -> list[str]:
     """Return the context of every chunk of a document.
 
     Args:
         chunks: All chunks of the document, in order; of a part of them, the contexts are of that part.
+        language: The language that the document states, as an ISO 639-1 code; empty where it states none.
     """
+    text = "\n".join(chunk.text for chunk in chunks)
+    is_german = language[:2].lower() == "de" or detect_language(text) == "de"
+    german = german_words(text) if is_german else None
     # Per chunk, the persons that it names in full, by surname.
     introduced: list[dict[str, str]] = []
     known: dict[str, dict[str, None]] = {}
@@ -188,6 +201,9 @@ def chunk_contexts(chunks: Sequence[Chunk]) -> list[str]:
     for chunk, own in zip(chunks, introduced, strict=True):
         written = {word.lower() for word in _CAPITALISED_WORD.findall(chunk.text)} if sure else set[str]()
         told = [f"{surname}\t{sure[surname]}" for surname in sorted(written.intersection(sure).difference(own))]
+        if german:
+            said = german.among(_CAPITALISED_WORD.findall(chunk.text))
+            told.append(_GERMAN + "|".join(" ".join(sorted(words)) for words in said))
         contexts.append("\n".join([_FIRST, *told] if chunk.position == 0 else told))
     return contexts
 
@@ -528,10 +544,13 @@ _OPENING = re.compile(r"[\s\"'“‘«(《「*_#>|-]*(?:(?:The|An?) )?")
 _NO_HEADINGS = COMMON_WORDS | STRUCTURE_WORDS | SHOUTED_WORDS | word_list("generic_headings")
 _SMALL = word_list("small_words")
 _LONGEST_ACRONYM = 6
-_LINE_MARK = 6
 _BEFORE_HEADING = re.compile(r"^[\W\d_]+")
 _OPENING_QUOTES = frozenset('"“„«‚»‹')
-_PRONOUN_FIRST = re.compile(r"^(?:It|He|She|They|[它他她该])(?!们|\w*[a-z])", re.MULTILINE)
+_IN_TITLE_CASE = re.compile(
+    rf"(?:(?:[^\W\d_a-zß-öø-ÿ]\S*|[\d({HAN}]\S*|{'|'.join(sorted(word_list('small_words')))})(?: |$))+"
+)
+_PRONOUN_FIRST = re.compile(r"(?:It|He|She|They|[它他她该])(?!们|\w*[a-z])")
+_SPACES = re.compile(r"\s*")
 
 
 def read_chunks(title: str, chunks: Sequence[Chunk], contexts: Sequence[str]) -> list[ReadChunk]:
@@ -543,9 +562,11 @@ def read_chunks(title: str, chunks: Sequence[Chunk], contexts: Sequence[str]) ->
         contexts: The context of each.
     """
     texts = [prose_of(chunk.text) for chunk in chunks]
+    known = [ChunkContext.of(context) for context in contexts]
+    read = read_texts(texts, [context.german for context in known])
     return [
-        _read_chunk(title, chunk, text, ChunkContext.of(context), sentences)
-        for chunk, text, context, sentences in zip(chunks, texts, contexts, read_texts(texts), strict=True)
+        _read_chunk(title, chunk, text, context, sentences)
+        for chunk, text, context, sentences in zip(chunks, texts, known, read, strict=True)
     ]
 
 
@@ -553,16 +574,19 @@ def _read_chunk(
     title: str, chunk: Chunk, text: str, context: ChunkContext, sentences: list[SentenceReading]
 ) -> ReadChunk:
     opens_document = context.opens_document
-    said = _Said(text, sentences, chunk.headings)
+    said = _Said(text, sentences, chunk.headings, context.german)
     line = title_line(text, sentences)
     subjects = _subjects(title, chunk, line, said, opens_document=opens_document)
     parts = [
         replace(part, titles=tuple(name for title in part.titles if (name := said.as_said(*title))))
-        for part in read_parts(text, sentences, may_define_term=opens_document and not subjects)
+        for part in read_parts(
+            text, sentences, may_define_term=opens_document and not subjects, is_german=said.is_german
+        )
     ]
     titles = list(dict.fromkeys((*subjects, *(name for part in parts[1:] for name in part.titles))))
     abbreviations = find_abbreviations(text, sentences)
-    inside = _known_spans(text, sentences, abbreviations, titles, [part.opening for part in parts if part.opening])
+    openings = [part.opening for part in parts if part.opening]
+    inside = _known_spans(text, sentences, abbreviations, titles, openings, is_german=said.is_german)
     named = [without_overlaps([*known, *sentence.names]) for known, sentence in zip(inside, sentences, strict=True)]
     named = said.without_unsaid(named, inside)
     # Without the phrases that lie within names found by other means.
@@ -653,19 +677,29 @@ def _subjects(title: str, chunk: Chunk, line: str, said: _Said, *, opens_documen
 
     A heading names something if the text below it does, too; what a title names needs no such proof.
     """
-    given = (*subjects_of(title), *(subjects_of(line) if opens_document and line and line[0] != "#" else ()))
-    headings = (subjects_of(heading) for heading in (line, *reversed(chunk.headings)) if heading)
+
+    def read(heading: str) -> tuple[tuple[str, str], ...]:
+        return subjects_of(heading, is_german=said.is_german)
+
+    given = (*read(title), *(read(line) if opens_document and line and line[0] != "#" else ()))
+    headings = (read(heading) for heading in (line, *reversed(chunk.headings)) if heading)
     told = (tuple(name for one in names if (name := one if one in given else said.as_said(*one))) for names in headings)
     nearest = next((names for names in told if names), ())
     if nearest and not opens_document:
         return list(nearest)
-    return [*nearest, *(name for name in subjects_of(title) if name not in nearest)]
+    return [*nearest, *(name for name in read(title) if name not in nearest)]
 
 
 class _Said:
     """What the sentences of a chunk say, apart from its headings, labels, captions and cells."""
 
-    def __init__(self, text: str, sentences: Sequence[SentenceReading], headings: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        text: str,
+        sentences: Sequence[SentenceReading],
+        headings: Sequence[str] = (),
+        german: GermanWords | None = None,
+    ) -> None:
         self.says = [says_something(text[sentence.start : sentence.end]) for sentence in sentences]
         self._sentences = sentences
         stated = [s for s, says in zip(sentences, self.says, strict=True) if says]
@@ -673,6 +707,8 @@ class _Said:
         self._text = "\n".join(text[sentence.start : sentence.end].replace("\n", " ") for sentence in stated)
         self._lower = self._text.lower()
         self._names = {entity_key(cleaned_name(name.text)) for sentence in stated for name in sentence.names}
+        self._german = german
+        self.is_german = german is not None
         lines = (*headings, *(line for line in text.split("\n") if line[:1] == "#"))
         self._headings = {_BEFORE_HEADING.sub("", line).rstrip() for line in lines}
 
@@ -682,13 +718,13 @@ class _Said:
         if start < 0:
             if self._is_german_noun(name):
                 return None
-            # A capital says nothing in German, where every noun has one.
-            is_german = "de" in self._languages
+            # A capital says nothing in German, where every noun has one, and little of a word that stands alone.
+            has_capitals = "de" not in self._languages and " " in name and _IN_TITLE_CASE.fullmatch(name) is not None
             has_sure_word = any(
-                word[0].isalpha() and (is_identifier(word) or word.isupper() if is_german else _is_sure(word))
+                word[0].isalpha() and (is_identifier(word) or word.isupper() or (has_capitals and _is_sure(word)))
                 for word in name.split()
             )
-            is_meant = has_sure_word or _PRONOUN_FIRST.search(self._text) is not None
+            is_meant = has_sure_word or _PRONOUN_FIRST.match(self._whole, self._behind(name)) is not None
             return (name, kind) if is_meant and "," not in name and "、" not in name else None
         if _HAN.search(name) and len(encode(name)) == 1 and entity_key(name) not in self._names:
             # "颜色": a word of every text. Places that are as common are tagged as names.
@@ -702,17 +738,24 @@ class _Said:
                 return None
         return said, kind
 
+    def _behind(self, heading: str) -> int:
+        """Return where the text below a heading begins."""
+        start = self._whole.find(heading)
+        behind = _SPACES.match(self._whole, start + len(heading) if start >= 0 else 0)
+        return behind.end() if behind else 0
+
     @cached_property
     def _languages(self) -> list[str]:
-        return languages_of(self._text or self._whole)
+        return languages_of(self._text or self._whole, is_german=self.is_german)
 
     def _is_german_noun(self, name: str) -> bool:
         words = name.split()
         if "de" not in self._languages:
             return False
         # A whole heading is a term if it is a noun, but one of its words is not: "Software in Paketen organisieren".
-        nouns = frozenset[str]() if name in self._headings else german_nouns(words, self._whole)
-        return is_german_noun(("in", *words), 1, len(words), nouns=nouns)
+        german = german_words(self._whole) if self._german is None else self._german
+        german = german._replace(nouns=frozenset()) if name in self._headings else german
+        return is_german_noun(("in", *words), 1, len(words), german)
 
     def without_unsaid(
         self, named: Sequence[Sequence[NameSpan]], known: Sequence[Sequence[NameSpan]]
@@ -730,8 +773,8 @@ class _Said:
         name = cleaned_name(span.text)
         if entity_key(name) in self._names:
             return True
-        # "Bugfix checklist": the first word of a line has its capital from there.
-        opens = span.start - sentence.start < _LINE_MARK and span.end < sentence.end and name[1:].islower()
+        # "Bugfix checklist", "2.1. Properties": the first word of a line has its capital from there.
+        opens = name[1:].islower() and not any(map(str.isalpha, self._whole[sentence.start : span.start]))
         return _is_sure(name) and not (opens and " " not in name and span.type == "unknown")
 
 
@@ -764,9 +807,11 @@ def _known_spans(
     abbreviations: Sequence[Abbreviation],
     subjects: Sequence[tuple[str, str]],
     openings: Iterable[Opening],
+    *,
+    is_german: bool,
 ) -> list[list[NameSpan]]:
     """Return, per sentence, the names that are known by other means than their make."""
-    known = [*speaker_spans(text)]
+    known = [*speaker_spans(text, is_german=is_german)]
     for abbreviation in abbreviations:
         start, end = abbreviation.long
         long = text[start:end]

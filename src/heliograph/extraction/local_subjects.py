@@ -22,6 +22,7 @@ from heliograph.text.analysis import HAN, function_words, stop_words, word_list
 from heliograph.text.name_spans import (
     CALENDAR,
     COMMON_WORDS,
+    GIVEN_NAMES,
     LOCATION_WORDS,
     ORGANIZATION_WORDS,
     SHOUTED_WORDS,
@@ -131,24 +132,29 @@ _SAYING_HOW = word_list("headings_saying_how")
 _GENERIC = word_list("generic_headings")
 
 
-def subjects_of(heading: str) -> tuple[tuple[str, str], ...]:
-    """Return the `(name, type)`s that a title or heading stands for, the main one first; often one, maybe none."""
-    return _read_heading(heading[:_LONGEST_HEADING])
+def subjects_of(heading: str, *, is_german: bool = False) -> tuple[tuple[str, str], ...]:
+    """Return the `(name, type)`s that a title or heading stands for, the main one first; often one, maybe none.
+
+    Args:
+        heading: The title or heading, or a line above a paragraph.
+        is_german: Whether its document is German, where a capital proves nothing.
+    """
+    return _read_heading(heading[:_LONGEST_HEADING], is_german)
 
 
 @lru_cache(maxsize=4096)
-def _read_heading(heading: str) -> tuple[tuple[str, str], ...]:
+def _read_heading(heading: str, is_german: bool) -> tuple[tuple[str, str], ...]:
     if "   " in heading.strip():
         # The first line of a table without marks.
         return ()
-    text = clean_name(_GERMAN_ARTICLE.sub("", _NUMBERING.sub("", plain(_HASHES.sub("", heading)))))
+    text = clean_name(_GERMAN_ARTICLE.sub("", _NUMBERING.sub("", plain(_HASHES.sub("", heading))))).rstrip(" .…")
     if page := _MANUAL_PAGE.match(text) or _ABOUT_CODE.match(text):
         text = page["name"]
     name = clean_name(_BRACKETED_END.sub("", text)) or text
     if not name or name.casefold() in _GENERIC or _FILE_NAME.fullmatch(name):
         return ()
-    found = find_names(name)
-    says_what_to_do = _says_what_to_do(name)
+    found = find_names(name, is_german=is_german)
+    says_what_to_do = _says_what_to_do(name) or (is_german and _says_more(name))
     if _is_name(name) and not says_what_to_do:
         kinds = {clean_name(span.text): span.type for span in found}
         has_capitals = not _HAN.search(name) and any(word[0].isupper() for word in name.split()[1:])
@@ -188,6 +194,11 @@ def _says_what_to_do(name: str) -> bool:
     # "Assigning" is too rare to tell, but "assign" is not.
     base = first.removesuffix("ing")
     return is_usually_lower(first) or (len(base) > _SHORTEST_VERB and is_usually_lower(base))
+
+
+def _says_more(name: str) -> bool:
+    """Return whether a German heading has a verb, participle or adjective: "Bild mit Rahmen geöffnet"."""
+    return any(word.islower() and word not in stop_words("de") for word in _WORD.findall(name))
 
 
 def _is_name(name: str) -> bool:
@@ -398,13 +409,16 @@ class Part:
     opening: Opening | None
 
 
-def read_parts(text: str, sentences: Sequence[SentenceReading], *, may_define_term: bool) -> list[Part]:
+def read_parts(
+    text: str, sentences: Sequence[SentenceReading], *, may_define_term: bool, is_german: bool
+) -> list[Part]:
     """Return the parts in order; every sentence is in one.
 
     Args:
         text: The chunk's text.
         sentences: Its sentences.
         may_define_term: Whether the first part may define a common term.
+        is_german: Whether the document is German.
     """
     starts = paragraph_starts(text)
     parts: list[Part] = []
@@ -412,7 +426,7 @@ def read_parts(text: str, sentences: Sequence[SentenceReading], *, may_define_te
         inside, first = list(group), parts[-1].last if parts else 0
         headings = [text[item.start : item.end] for item in inside if text[item.start] == "#"]
         lines = (title_line(text, inside[len(headings) :]), *reversed(headings))
-        titles = next((names for names in map(subjects_of, lines) if names), ())
+        titles = next((names for names in (subjects_of(line, is_german=is_german) for line in lines) if names), ())
         opening = read_opening(text, inside, opens_document=may_define_term and not parts)
         parts.append(Part(first, first + len(inside), titles, opening))
     return parts
@@ -675,10 +689,14 @@ _NO_SPEAKERS = COMMON_WORDS | STRUCTURE_WORDS | SHOUTED_WORDS
 _LEAST_LINES, _TALK_SHARE = 4, 0.75
 
 
-def speakers(text: str) -> dict[str, str]:
+def speakers(text: str, *, is_german: bool = False) -> dict[str, str]:
     """Return the labels of those who speak in a text, with their names; none in a text that is no conversation.
 
     A label that comes back is a speaker's, and one that two names are written into ("AdamSmith").
+
+    Args:
+        text: The text.
+        is_german: Whether its document is German, where what is explained has a capital, too.
     """
     if ":" not in text and "：" not in text:
         return {}
@@ -689,7 +707,8 @@ def speakers(text: str) -> dict[str, str]:
     said = sum(_IS_SAID.search(match["said"]) is not None for match in found)
     if not found or said * 2 < len(found):
         return {}
-    if all(is_usually_lower(word) for label in turns for word in label.split()):
+    words = [word for label in turns for word in label.split()]
+    if all(map(is_usually_lower, words)) or (is_german and GIVEN_NAMES.isdisjoint(word.lower() for word in words)):
         # Fields of a listing, such as "Saved" and "See also"; among speakers somebody is called by a name.
         return {}
     is_talk = len(turns) >= _LEAST_TURNS and max(turns.values()) >= _LEAST_TURNS
@@ -715,9 +734,9 @@ def speakers(text: str) -> dict[str, str]:
     }
 
 
-def speaker_spans(text: str) -> Iterator[NameSpan]:
+def speaker_spans(text: str, *, is_german: bool) -> Iterator[NameSpan]:
     """Yield every place where a label names a speaker, before a speech and within it."""
-    labels = speakers(text)
+    labels = speakers(text, is_german=is_german)
     if labels:
         wanted = "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True))
         for match in re.finditer(rf"(?<!\w)(?:{wanted})(?!\w)", text):

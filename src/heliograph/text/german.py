@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from heliograph.text.analysis import word_list
 from heliograph.text.sentences import OPENERS
-from heliograph.text.tokens import encode
+from heliograph.text.tokens import encode, is_usually_lower
 
 _PREPOSITIONS = word_list("de_prepositions")
 NOUN_ENDINGS = tuple(sorted(word_list("de_noun_endings")))
@@ -28,86 +28,100 @@ _LONGEST_SIMPLE_WORD = 12
 _ADJECTIVE_ENDINGS = ("e", "en", "er", "es", "em")
 # So many letters have acronyms; more in capitals are a heading.
 _LONGEST_ACRONYM = 6
-_PAIR = re.compile(r"(?<![^\W\d_])([^\W\d_]+) ([A-ZÄÖÜ][^\W\d_]+)(?![\w-])")
+_PAIR = re.compile(r"(?<![^\W\d_])([^\W\d_]+|,) ([A-ZÄÖÜ][^\W\d_]+)(?![\w-])")
 _DETERMINER = re.compile(
     r"d(?:er|ie|as|en|em|es)|k?ein(?:e[nmrs]?)?|(?:dies|jed|jen|welch|manch|solch)e[nmrs]?|alle[nmrs]?|viele[rn]?|mehrere[rn]?"
     r"|(?:ihr|sein|mein|unser)(?:e[nmrs]?)?|zu[mr]|ans|ins|[ai]m|beim|vom|fürs"
 )
 _CAPITAL = re.compile(r"(?<![\w-])[A-ZÄÖÜ][a-zäöüß]+(?![\w-])")
+# "Debian-Paket", "Linux-basiert".
+_JOINED = re.compile(r"(?<![\w-])([A-ZÄÖÜ][a-zäöüß]+)-(?=[^\W\d_])")
 _CASES = ("e", "en", "n")
 _SHORTEST_NOUN = 5
+# Of what stands behind a noun in a longer one: "Dateisystem", but not "Perlen".
+_SHORTEST_PART = 4
 # Longer words are not looked into, of which all ends would be kept.
 _LONGEST_COMPOUND = 60
 
 
-def german_words(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the words of a German text that stand as names do ("in Debian"), and those that are nouns there."""
-    evidence = _evidence(text)
-    bare = frozenset(word for word, count in evidence.after_prepositions.items() if count > 1) - evidence.determined
-    return bare, german_nouns(evidence.after_prepositions, text)
-
-
-def german_nouns(words: Iterable[str], text: str) -> frozenset[str]:
-    """Return those of some words with a capital that a German text uses as nouns.
-
-    A noun has articles ("den Paketen"), cases and numbers ("Paket", "Pakete"; the genitive in -s proves nothing, as
-    names have it, too), and ends other nouns ("Metapakete").
-    """
-    evidence = _evidence(text)
-    return frozenset(word for word in words if word in evidence.determined or _is_declined(word, evidence))
-
-
-class _Evidence(NamedTuple):
+class GermanWords(NamedTuple):
     """What a German text says of its words with a capital.
 
     Attributes:
-        after_prepositions: How often each follows a preposition.
-        determined: Those with an article.
-        written: All of them.
-        ends: What is left of each, in lower case, without its first letter or more; no shorter than a stem of a noun.
+        names: Those that are names wherever they stand: bare as a rule, and the first part of words with a hyphen,
+            which is how German joins a name to a noun ("Debian-Paket", but "Dateisystem").
+        bare: Those that twice follow a preposition alone ("in Debian"), and nowhere an article.
+        nouns: Those with articles ("den Paketen"), cases and numbers ("Paket", "Pakete"; the genitive in -s proves
+            nothing, as names have it, too), or in which others end or with which others begin ("Metapakete").
     """
 
-    after_prepositions: Mapping[str, int]
-    determined: frozenset[str]
-    written: frozenset[str]
-    ends: frozenset[str]
+    names: frozenset[str] = frozenset()
+    bare: frozenset[str] = frozenset()
+    nouns: frozenset[str] = frozenset()
+
+    def among(self, words: Collection[str]) -> GermanWords:
+        """Return what is said of some words, without what a word shows by its own make."""
+        doubtful = frozenset(word for word in self.nouns.intersection(words) if not _is_made_as_noun(word))
+        return GermanWords(self.names.intersection(words), self.bare.intersection(words), doubtful)
+
+
+NO_GERMAN_WORDS = GermanWords()
 
 
 @lru_cache(maxsize=8)
-def _evidence(text: str) -> _Evidence:
-    """Return what a text says, a chunk of a document or a question; remembered, since it is asked word by word."""
-    pairs = _PAIR.findall(text)
+def german_words(text: str) -> GermanWords:
+    """Return what a German text, a document or a question, says of its words; remembered, as it is asked repeatedly."""
+    determined, after_prepositions, bare = Counter[str](), Counter[str](), Counter[str]()
+    for before, word in _PAIR.findall(text):
+        lower = before.lower()
+        if _DETERMINER.fullmatch(lower):
+            determined[word] += 1
+        else:
+            after_prepositions[word] += lower in _PREPOSITIONS
+            bare[word] += before.islower() or before == ","
     written = frozenset(_CAPITAL.findall(text))
-    ends = (
-        word[start:].lower()
-        for word in written
-        if len(word) <= _LONGEST_COMPOUND
-        for start in range(1, len(word) - _SHORTEST_NOUN + 2)
-    )
-    return _Evidence(
-        Counter(word for before, word in pairs if before.lower() in _PREPOSITIONS),
-        frozenset(word for before, word in pairs if _DETERMINER.fullmatch(before.lower())),
-        written,
-        frozenset(ends),
-    )
+    short = [word.lower() for word in written if len(word) <= _LONGEST_COMPOUND]
+    ends = {word[start:] for word in short for start in range(1, len(word) - _SHORTEST_NOUN + 2)}
+    begins = {word[:end] for word in short for end in range(3, len(word) - _SHORTEST_PART + 1)}
+    nouns = {
+        word for word in written if word.lower() in begins or determined[word] or _is_declined(word, written, ends)
+    }
+    joined = set(_JOINED.findall(text))
+    names = {
+        word
+        for word in joined
+        if bare[word] >= max(2, 3 * determined[word])
+        and not (word.lower() in begins or _is_declined(word, written, ends))
+        and not (_is_made_as_noun(word) or is_usually_lower(word))
+    }
+    twice = {word for word, count in after_prepositions.items() if count > 1 and not determined[word]}
+    return GermanWords(frozenset(names), frozenset(twice), frozenset(nouns - names))
 
 
-def _is_declined(word: str, evidence: _Evidence) -> bool:
+def _is_declined(word: str, written: Collection[str], ends: Collection[str]) -> bool:
     """Return whether another word with a capital is a form of this noun or ends in it."""
     if len(word) < _SHORTEST_NOUN:
         return False
     stems = {stem for ending in ("", *_CASES) if len(stem := word.removesuffix(ending)) >= _SHORTEST_NOUN - 1}
     forms = {f"{stem}{ending}" for stem in stems for ending in ("", *_CASES)}
-    return any((form != word and form in evidence.written) or form.lower() in evidence.ends for form in forms)
+    return any((form != word and form in written) or form.lower() in ends for form in forms)
+
+
+def _is_made_as_noun(word: str) -> bool:
+    return word.endswith(NOUN_ENDINGS) or len(word) > _LONGEST_SIMPLE_WORD
+
+
+def is_known_name(word: str, german: GermanWords) -> bool:
+    """Return whether a word of a German text is a name wherever it stands, or is made as no noun is."""
+    return word in german.names or word.lower() in KNOWN_NAMES or not word[1:].islower()
 
 
 def is_german_noun(
     words: Sequence[str],
     first: int,
     last: int,
-    bare: frozenset[str] = frozenset(),
+    german: GermanWords = NO_GERMAN_WORDS,
     lower_words: frozenset[str] = frozenset(),
-    nouns: frozenset[str] = frozenset(),
 ) -> bool:
     """Return whether the word or words from `first` to `last` are common nouns.
 
@@ -115,9 +129,8 @@ def is_german_noun(
         words: Words and marks of a German sentence.
         first: Index of the first word with a capital.
         last: Index of the last one.
-        bare: Words that the text uses without an article; see `CaseEvidence`.
+        german: What the text says of its words.
         lower_words: Words that the text has in lower case: "klicken" makes "durch Klicken" none.
-        nouns: Words that the text uses as nouns; see `CaseEvidence`.
     """
     word = words[first]
     lower = word.lower().removesuffix("s") if word.lower() not in KNOWN_NAMES else word.lower()
@@ -135,18 +148,18 @@ def is_german_noun(
         # "Verwandte Themen": an adjective has its capital from the start of the sentence, and the noun as nouns do.
         opens = first == 0 or words[first - 1] in OPENERS
         if word.endswith(_ADJECTIVE_ENDINGS):
-            return opens and last == first + 1 and is_german_noun(("in", words[last]), 1, 1, bare, lower_words, nouns)
+            return opens and last == first + 1 and is_german_noun(("in", words[last]), 1, 1, german, lower_words)
         # "zum Beispiel Papier" against "Herr Zorblatt".
-        return all(is_german_noun(("in", one), 1, 1, bare, lower_words, nouns) for one in words[first : last + 1])
+        return all(is_german_noun(("in", one), 1, 1, german, lower_words) for one in words[first : last + 1])
     before = words[first - 1].lower() if first else ""
     if before in _TITLES or (before == "." and first > 1 and words[first - 2].lower() in _TITLES):
         return False
-    if before not in _PREPOSITIONS:
-        return True
-    if word.endswith(NOUN_ENDINGS) or len(word) > _LONGEST_SIMPLE_WORD or word.lower() in lower_words or word in nouns:
+    if before not in _PREPOSITIONS or word in german.names:
+        return word not in german.names
+    if _is_made_as_noun(word) or word.lower() in lower_words or word in german.nouns:
         return True
     # "durch Klicken": a verb in the place of a noun.
-    return (before == "durch" and word.endswith("en")) or (_is_frequent(word) and word not in bare)
+    return (before == "durch" and word.endswith("en")) or (_is_frequent(word) and word not in german.bare)
 
 
 def _is_frequent(word: str) -> bool:

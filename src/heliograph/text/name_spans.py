@@ -15,7 +15,15 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from heliograph.text.analysis import HAN, LATIN_LANGUAGES, detect_language, function_words, stop_words, word_list
-from heliograph.text.german import KNOWN_NAMES, NOUN_ENDINGS, german_words, is_german_noun
+from heliograph.text.german import (
+    KNOWN_NAMES,
+    NO_GERMAN_WORDS,
+    NOUN_ENDINGS,
+    GermanWords,
+    german_words,
+    is_german_noun,
+    is_known_name,
+)
 from heliograph.text.sentences import OPENERS, is_own_line
 from heliograph.text.tokens import is_usually_lower
 
@@ -293,8 +301,7 @@ class CaseEvidence:
         function_words: Stop words of English and of the text's own language.
         language: The text's main language.
         others: Other languages in Latin letters of which the text has whole sentences, as half translated manuals do.
-        bare: In German, words with a capital that twice follow a preposition alone, and nowhere an article.
-        nouns: In German, words with a capital that the text declines, compounds or gives an article, as it does nouns.
+        german: What the text, or the whole document, says of German words with a capital.
     """
 
     lower: frozenset[str]
@@ -302,17 +309,22 @@ class CaseEvidence:
     function_words: frozenset[str]
     language: str = "en"
     others: tuple[str, ...] = ()
-    bare: frozenset[str] = frozenset()
-    nouns: frozenset[str] = frozenset()
+    german: GermanWords = NO_GERMAN_WORDS
 
     @classmethod
-    def of(cls, text: str) -> CaseEvidence:
-        """Gather the evidence of a text."""
+    def of(cls, text: str, german: GermanWords | None = None) -> CaseEvidence:
+        """Gather the evidence of a text.
+
+        Args:
+            text: The text.
+            german: Of a part of a German document, what the whole of it says.
+        """
         lower = frozenset(word for word in _WORDS.findall(text) if word.islower())
         capitalised = frozenset(word for word in _INSIDE_SENTENCE.findall(text) if word[0].isupper())
-        language, *others = languages_of(text, lower)
-        bare, nouns = german_words(text) if "de" in (language, *others) else (frozenset[str](), frozenset[str]())
-        return cls(lower, capitalised, _grammar(language), language, tuple(others), bare, nouns)
+        language, *others = languages_of(text, lower, is_german=german is not None)
+        if german is None:
+            german = german_words(text) if "de" in (language, *others) else NO_GERMAN_WORDS
+        return cls(lower, capitalised, _grammar(language), language, tuple(others), german)
 
     def of_sentence(self, sentence: str) -> CaseEvidence:
         """Return the evidence for one sentence of the text, which may be in another of its languages.
@@ -330,17 +342,23 @@ class CaseEvidence:
         return self if best == self.language else replace(self, language=best, function_words=_grammar(best))
 
 
-def languages_of(text: str, lower: frozenset[str] | None = None) -> list[str]:
+def languages_of(text: str, lower: frozenset[str] | None = None, *, is_german: bool = False) -> list[str]:
     """Return the main language of a text, and others in Latin letters of which it has whole sentences.
 
     Args:
         text: The text.
         lower: Its words in lower case, where they are known.
+        is_german: Whether it is a part of a German document, in which German stands for sure.
     """
     words = frozenset(word for word in _WORDS.findall(text) if word.islower()) if lower is None else lower
     main = detect_language(text[:_SAMPLE_LENGTH])
     others = (other for other in LATIN_LANGUAGES if other != main)
-    return [main, *(other for other in others if len(words & _own_words(other, main)) >= _LEAST_OWN_WORDS)]
+    present = (
+        other
+        for other in others
+        if (is_german and other == "de") or len(words & _own_words(other, main)) >= _LEAST_OWN_WORDS
+    )
+    return [main, *present]
 
 
 @cache
@@ -543,14 +561,16 @@ def _german_end(tokens: list[NameToken], first: int, last: int, evidence: CaseEv
         if following in _ARTICLES_AFTER_NAMES and token.text[0].isupper() and not is_person:
             # "Debian zu Hause", but not "Prinz zu Wied".
             noun = tokens[index + 2].text if index + 1 < last else ""
-            if not noun[:1].isupper() or is_german_noun(("in", noun), 1, 1, nouns=evidence.nouns):
+            if not noun[:1].isupper() or is_german_noun(("in", noun), 1, 1, german=evidence.german):
                 return index
         base = token.text.removesuffix("s")
         may_decline = (is_person and index > first) or base.lower() in KNOWN_NAMES
         if base == token.text or not may_decline or token.lower in KNOWN_NAMES or base.endswith("s"):
             continue
         # "Hans Jonas Weber" has an s of its own: what follows must be a noun for sure, or the name stand elsewhere.
-        is_before_noun = following[:1].isupper() and (following in evidence.nouns or following.endswith(NOUN_ENDINGS))
+        is_before_noun = following[:1].isupper() and (
+            following in evidence.german.nouns or following.endswith(NOUN_ENDINGS)
+        )
         if is_before_noun or (index == last and base in evidence.capitalised):
             tokens[index] = replace(token, text=base, end=token.end - 1)
             return index
@@ -611,15 +631,17 @@ def latin_names(text: str, start: int, end: int, evidence: CaseEvidence) -> list
         is_german = evidence.language == "de"
         last = _german_end(tokens, index, last, evidence) if is_german else last
         is_noun = is_german and is_german_noun(
-            [token.text for token in tokens], index, last, evidence.bare, evidence.lower, evidence.nouns
+            [token.text for token in tokens], index, last, evidence.german, evidence.lower
         )
-        if not (is_noun or _is_label(tokens, index, last)) and (name := _named(text, tokens, index, last, evidence)):
+        if not (is_noun or _is_label(tokens, index, last, evidence)) and (
+            name := _named(text, tokens, index, last, evidence)
+        ):
             names.append(name)
         index = last + 1
     return names
 
 
-def _is_label(tokens: list[NameToken], first: int, last: int) -> bool:
+def _is_label(tokens: list[NameToken], first: int, last: int, evidence: CaseEvidence) -> bool:
     """Return whether this is a key, a menu, or what a line is called: "Ctrl + F", "Image → Mode", "Some Note: ..."."""
     before = tokens[first - 1].text if first else ""
     after = tokens[last + 1].text if last + 1 < len(tokens) else ""
@@ -630,6 +652,8 @@ def _is_label(tokens: list[NameToken], first: int, last: int) -> bool:
     is_in_path = before in _ARROWS or after in _ARROWS
     opens_line = (not first or before in _LIST_MARKS) and after == ":"
     words = tokens[first : last + 1]
+    if is_in_path and evidence.language == "de":
+        return not any(is_known_name(word.text, evidence.german) for word in words)
     return (is_in_path or opens_line) and all(
         is_usually_lower(word.text) or word.lower in COMMON_WORDS for word in words
     )

@@ -20,7 +20,7 @@ from heliograph.text.chinese import (
     mixed_words,
     tag_words,
 )
-from heliograph.text.german import is_german_noun
+from heliograph.text.german import NO_GERMAN_WORDS, GermanWords, is_german_noun
 from heliograph.text.name_spans import (
     CALENDAR,
     COMMON_WORDS,
@@ -95,6 +95,12 @@ def _is_path(found: str, before: str) -> bool:
 _NOT_PROSE = re.compile(
     r"https?://[!-~]+|www\.[!-~]+|\]\([^()\n]{0,500}\)|<[^<>\n]{1,200}>|(?<![\w.+-])[\w.+-]{1,64}@[\w.-]{1,255}|&[a-z]{2,8};"
 )
+# "Section 2.1, “Common Features”": what is quoted is the heading of a section.
+_NUMBERED = re.compile(
+    r"(?<![\w.])(?:\d+|[A-Z](?=[.,\s]))(?:\.\d+)*[.,]?\s?(?:[章节節部]\s?[,，]?\s?)?"
+    r"[„“\"»«「『《][^„“”\"»«「」『』《》\n]{1,80}[“”\"»«」』》]"
+)
+_WORD_BEFORE = re.compile(r"([^\W\d_]{1,12})\s?\Z")
 _MARKED = re.compile(
     r"《(?P<work>[^《》\n]{1,60})》|“(?P<quote>[^“”\n]{2,60})”|\"(?P<plain>[^\"\n]{2,60})\"|「(?P<corner>[^「」\n]{2,40})」"
     r"|『(?P<double>[^『』\n]{2,40})』|«(?P<angle>[^«»\n]{2,60})»|(?<![\w*])\*\*(?P<bold>[^*\s][^*\n]{0,58}[^*\s])\*\*(?![\w*])|`(?P<code>[^`\n]{2,60})`"
@@ -156,21 +162,43 @@ class SentenceReading:
     phrases: tuple[Phrase, ...]
 
 
-def find_names(text: str) -> list[NameSpan]:
-    """Return proper names, acronyms, identifiers and quoted terms, in order and without overlap, with repeats."""
-    return [name for sentence in read_texts([text])[0] for name in sentence.names]
+def find_names(text: str, *, is_german: bool = False) -> list[NameSpan]:
+    """Return proper names, acronyms, identifiers and quoted terms, in order and without overlap, with repeats.
+
+    Args:
+        text: The text.
+        is_german: Whether it is from a German document; otherwise its own words say so.
+    """
+    sentences = read_texts([text], [NO_GERMAN_WORDS if is_german else None])[0]
+    return [name for sentence in sentences for name in sentence.names]
 
 
-def read_texts(texts: Sequence[str]) -> list[list[SentenceReading]]:
+def read_texts(texts: Sequence[str], german: Sequence[GermanWords | None] | None = None) -> list[list[SentenceReading]]:
     """Read texts; what comes out for one does not depend on the others, together they are read faster.
+
+    Args:
+        texts: The texts.
+        german: Per text that is a part of a German document, what the whole of it says.
 
     Returns:
         One list of sentences per text, in order; empty for a text of white space.
     """
-    prose = [_NOT_PROSE.sub(lambda match: " " * len(match.group()), text) for text in texts]
+    prose = [_NUMBERED.sub(_without_heading, _NOT_PROSE.sub(_blank, text)) for text in texts]
     spans = [_sentences(text) for text in texts]
     tagged = _tag_chinese(prose, spans)
-    return [_read_text(number, text, spans[number], tagged) for number, text in enumerate(prose)]
+    german = german or [None] * len(texts)
+    return [_read_text(number, text, spans[number], tagged, german[number]) for number, text in enumerate(prose)]
+
+
+def _blank(match: re.Match[str]) -> str:
+    return " " * len(match.group())
+
+
+def _without_heading(match: re.Match[str]) -> str:
+    """Return blanks for a reference to a section, what is there for anything else."""
+    before = _WORD_BEFORE.search(match.string, max(0, match.start() - 14), match.start())
+    is_reference = before is not None and (before[1].lower() in STRUCTURE_WORDS or before[1].endswith("第"))
+    return _blank(match) if is_reference else match.group()
 
 
 def _sentences(text: str) -> list[tuple[int, int]]:
@@ -187,9 +215,13 @@ def _sentences(text: str) -> list[tuple[int, int]]:
 
 
 def _read_text(
-    number: int, text: str, spans: Sequence[tuple[int, int]], tagged: Mapping[tuple[int, int], _Tagged]
+    number: int,
+    text: str,
+    spans: Sequence[tuple[int, int]],
+    tagged: Mapping[tuple[int, int], _Tagged],
+    german: GermanWords | None,
 ) -> list[SentenceReading]:
-    evidence = CaseEvidence.of(text)
+    evidence = CaseEvidence.of(text, german)
     marked = spans_within(_marked_terms(text, evidence), spans)
     return [
         _read_sentence(text, start, end, evidence.of_sentence(text[start:end]), inside, tagged.get((number, start)))
@@ -295,9 +327,7 @@ def _quoted_type(words: list[str], evidence: CaseEvidence) -> str:
         return ""
     if len(words) == 1:
         word = words[0].casefold()
-        is_noun = evidence.language == "de" and is_german_noun(
-            ("in", *words), 1, 1, evidence.bare, evidence.lower, evidence.nouns
-        )
+        is_noun = evidence.language == "de" and is_german_noun(("in", *words), 1, 1, evidence.german, evidence.lower)
         if is_noun or word in _NO_TERMS or word in _CODE_LITERALS:
             return ""
     if all(word[0].isupper() or word[0].isdigit() for word in content):

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from heliograph.text.analysis import HAN, stop_words, word_list
 
 # After these a capital may only mark the start of a sentence, a list item, a quotation or a cell.
-OPENERS = frozenset('"“‘«([*-•·|>#:—–…!?;_`~/=')
+OPENERS = frozenset('"“„‚‘«»([*-•·|>#:—–…!?;_`~/=')
 
 # Line ends that mean something: a title above a paragraph ends early, a wrapped line ends when it is full.
 
