@@ -11,8 +11,9 @@ from __future__ import annotations
 import ctypes
 import math
 import re
+import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import median
@@ -33,6 +34,19 @@ _LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "
 _SPACES = frozenset({0x20, 0xA0, 0x09, 0x3000, 0x2002, 0x2003, 0x2009})
 _LINE_ENDS = frozenset({0x0A, 0x0D})
 _SURROGATES = range(0xD800, 0xE000)
+# Accents that have a place of their own, with those that combine: TeX's older fonts draw "ü" as "¨" over "u".
+_ACCENTS = dict(
+    zip(
+        "`´¨ˆ˜¯˘ˇ˚¸˙˝˛",
+        "\u0300\u0301\u0308\u0302\u0303\u0304\u0306\u030c\u030a\u0327\u0307\u030b\u0328",
+        strict=True,
+    )
+)
+# How far the middle of an accent may lie from that of its letter, in widths of the letter, or heights.
+_FARTHEST_ACROSS, _FARTHEST_DOWN = 0.35, 0.5
+_BUCKET_POINTS = 4.0
+# A narrower gap beside a letter with an accent, in ems, parts no words.
+_LEAST_SPACE = 0.12
 # Wider gaps, in ems, part columns of text or of a table; words of a justified line stand closer.
 _WIDEST_GAP = 1.1
 _BOLD_WEIGHT = 600
@@ -109,7 +123,9 @@ def read_spans(page: Any, max_characters: int) -> list[Span]:
         left, bottom, right, top = page.get_mediabox()
         width, height = abs(right - left) + min(left, right), abs(top - bottom) + min(bottom, top)
         frame = _Frame(width, height, turns)
-        return list(_spans(c, raw, count, frame))
+        has_accents = count and not _ACCENTS.keys().isdisjoint(text_page.get_text_range(0, count))
+        accented = _accented(c, raw, count, frame) if has_accents else {}
+        return list(_spans(c, raw, count, frame, accented))
     finally:
         text_page.close()
 
@@ -133,12 +149,50 @@ class _Open:
         return is_same_line and -size < left - self.right < _WIDEST_GAP * max(size, bottom - top)
 
 
-def _spans(c: Any, raw: Any, count: int, frame: _Frame) -> Iterator[Span]:
+def _accented(c: Any, raw: Any, count: int, frame: _Frame) -> dict[int, str]:
+    """Return by index what stands for letters over or under which an accent is drawn, and nothing for the accents."""
+    box = c.FS_RECTF()
+    letters: dict[int, list[tuple[float, float, float, int, str]]] = {}
+    accents: list[tuple[float, float, float, int, str]] = []
+    for index in range(count):
+        code = c.FPDFText_GetUnicode(raw, index)
+        character = "" if code in _SURROGATES else chr(code)
+        is_accent = character in _ACCENTS
+        if not (is_accent or character.isalpha()) or not c.FPDFText_GetLooseCharBox(raw, index, ctypes.byref(box)):
+            continue
+        left, top, right, bottom = frame.place(box.left, box.bottom, box.right, box.top)
+        across, down = (left + right) / 2, (top + bottom) / 2
+        if is_accent:
+            accents.append((across, down, bottom - top, index, _ACCENTS[character]))
+        else:
+            bucket = letters.setdefault(int(across // _BUCKET_POINTS), [])
+            bucket.append((across, down, right - left, index, character))
+    found: dict[int, str] = {}
+    for across, down, height, index, mark in accents:
+        bucket = int(across // _BUCKET_POINTS)
+        near = [
+            (abs(other[0] - across) + abs(other[1] - down), other)
+            for number in range(bucket - 1, bucket + 2)
+            for other in letters.get(number, ())
+            if abs(other[0] - across) < _FARTHEST_ACROSS * other[2] and abs(other[1] - down) < _FARTHEST_DOWN * height
+        ]
+        if near:
+            _, (_, _, _, place, letter) = min(near)
+            # "ı" has no dot, to make room.
+            whole = unicodedata.normalize("NFC", {"ı": "i", "ȷ": "j"}.get(letter, letter) + mark)
+            if len(whole) == 1:
+                found[place], found[index] = whole, ""
+    return found
+
+
+def _spans(c: Any, raw: Any, count: int, frame: _Frame, accented: Mapping[int, str]) -> Iterator[Span]:
     current: _Open | None = None
     box = c.FS_RECTF()
     pointer = ctypes.byref(box)
     get_unicode, get_box = c.FPDFText_GetUnicode, c.FPDFText_GetLooseCharBox
     has_space = False
+    # Whether an accent or a low quote was drawn since the last letter, about which PDFium sees gaps where are none.
+    is_beside_accent = False
     index = 0
     while index < count:
         position = index
@@ -157,20 +211,47 @@ def _spans(c: Any, raw: Any, count: int, frame: _Frame) -> Iterator[Span]:
                 .decode("utf-16-le", "replace")
             )
             index += 1
+        if position in accented:
+            text = accented[position]
+            is_beside_accent |= not text
         if not text or not get_box(raw, position, pointer) or box.top <= box.bottom:
             continue
         left, top, right, bottom = frame.place(box.left, box.bottom, box.right, box.top)
+        if text == "”" and (line := _line_of_low_quote(c, raw, range(index, count), frame, (left, top, right, bottom))):
+            top, bottom = line
+            text = "„"
+            has_space = current is not None and left - current.right > _LEAST_SPACE * (bottom - top)
         if current is not None and current.takes(left, top, bottom):
             if not any(character.isalnum() for piece in current.pieces for character in piece):
                 # The height of a bullet says nothing about the font of what follows.
                 current.top, current.bottom, current.first = top, bottom, position
+            if is_beside_accent and left - current.right < _LEAST_SPACE * (bottom - top):
+                has_space = False
             current.pieces.append(f" {text}" if has_space else text)
             current.right = max(current.right, right)
         else:
             yield from _close(c, raw, current, frame)
             current = _Open(left, top, right, bottom, [text], position)
-        has_space = False
+        has_space, is_beside_accent = False, text == "„"
     yield from _close(c, raw, current, frame)
+
+
+def _line_of_low_quote(
+    c: Any, raw: Any, following: range, frame: _Frame, quote: tuple[float, float, float, float]
+) -> tuple[float, float] | None:
+    """Return top and bottom of the letter behind a quote that stands below its line, as TeX draws "„"; or None."""
+    _, top, right, bottom = quote
+    box = c.FS_RECTF()
+    for index in following[:4]:
+        code = c.FPDFText_GetUnicode(raw, index)
+        if code in _SPACES or code in _LINE_ENDS or chr(code) in _ACCENTS:
+            continue
+        if not c.FPDFText_GetLooseCharBox(raw, index, ctypes.byref(box)):
+            return None
+        left, upper, _, lower = frame.place(box.left, box.bottom, box.right, box.top)
+        size, drop = lower - upper, (top + bottom - upper - lower) / 2
+        return (upper, lower) if abs(left - right) < 0.3 * size and 0.25 * size < drop < size else None
+    return None
 
 
 def _close(c: Any, raw: Any, current: _Open | None, frame: _Frame) -> Iterator[Span]:

@@ -129,3 +129,19 @@ def test_page_is_drawn_as_png_of_the_width_that_is_asked_for(tmp_path: Path) -> 
     # Pixels are there and not all white.
     start = one.index(b"IDAT") + 4
     assert len(set(zlib.decompress(one[start:-16]))) > 3
+
+
+def test_accent_that_is_drawn_over_its_letter_becomes_one_with_it() -> None:
+    pages = PdfPages()
+    # Widths of Helvetica at 10 points: f 2.8, u 5.6, r 3.3, the dieresis 3.3.
+    pages.line(100, 100, "f").line(103.9, 100, "¨").line(102.8, 100, "u").line(108.3, 100, "r alle")
+    pages.line(100, 130, "`ls` und ´x´")
+    text = load("old.pdf", pages.data()).text
+    assert "für alle" in text
+    assert "`ls` und ´x´" in text.replace("\\", "")
+
+
+def test_quote_below_its_line_opens_a_word() -> None:
+    pages = PdfPages()
+    pages.line(100, 100, "der").line(118, 106, "”").line(121.4, 100, "alten“ Art")
+    assert "der „alten“ Art" in load("old.pdf", pages.data()).text
