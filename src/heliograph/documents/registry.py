@@ -131,8 +131,8 @@ _GROUP = "heliograph.loaders"
 # They are imported when the first document is loaded: who only asks questions waits for none of them.
 _LOADERS = """text_formats.TextLoader text_formats.MarkdownLoader web_page.HtmlLoader pdf.PdfLoader office.DocxLoader
     office.PptxLoader office.SpreadsheetLoader text_formats.DelimitedLoader office.EpubLoader text_formats.JsonLoader
-    mail.MailLoader mail.MailboxLoader text_formats.CodeLoader man_page.ManPageLoader compressed.CompressedLoader
-    pdf.PictureLoader"""
+    mail.MailLoader mail.MailboxLoader text_formats.CodeLoader xml_document.XmlLoader man_page.ManPageLoader
+    compressed.CompressedLoader pdf.PictureLoader"""
 _PLAIN_TEXT = "text/plain"
 # What says no more than that there are bytes, or text.
 _VAGUE_TYPES = frozenset({"", "application/octet-stream", "binary/octet-stream", _PLAIN_TEXT, "application/zip"})

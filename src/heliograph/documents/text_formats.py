@@ -141,7 +141,7 @@ _LANGUAGES = {
     "verilog": (".v", ".sv"),
     "vhdl": (".vhd", ".vhdl"),
     "vue": (".vue", ".svelte"),
-    "xml": (".xml", ".xsd", ".xsl"),
+    "xml": (".xml", ".xsd", ".xsl", ".docbook", ".dbk", ".page", ".dita", ".tei", ".fb2"),
     "yaml": (".yaml", ".yml"),
     "zig": (".zig",),
 }
@@ -151,7 +151,8 @@ _BY_SUFFIX = {suffix: language for language, suffixes in _LANGUAGES.items() for 
 class CodeLoader(Loader):
     """Source code of any language that is known by its ending."""
 
-    suffixes = frozenset(_BY_SUFFIX)
+    # XML may be text (`xml_document`).
+    suffixes = frozenset(_BY_SUFFIX) - {".xml", ".docbook", ".dbk", ".page", ".dita", ".tei", ".fb2"}
     mime_types = frozenset({"text/x-source", "text/x-python", "text/css", "text/javascript", "application/javascript"})
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:  # noqa: ARG002 (lengths are checked for all)

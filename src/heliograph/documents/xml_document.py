@@ -1,0 +1,205 @@
+"""Loads XML that is a text: DocBook, Mallard, DITA, TEI, FictionBook and what is made like them; other XML is code.
+
+Elements become those of HTML that mean the same, by their names, and these become Markdown. Entities that the file
+itself defines as plain words stand for them; nothing is fetched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import escape
+from html.entities import html5
+from xml.etree import ElementTree as ET
+
+from heliograph.documents.base import Limits, LoadedDocument, RawDocument
+from heliograph.documents.encoding import decode_text
+from heliograph.documents.office import local_name
+from heliograph.documents.text_formats import CodeLoader
+from heliograph.documents.web_page import html_to_markdown
+
+_PARAGRAPHS = frozenset({"para", "simpara", "p", "ab", "synopsis", "subtitle", "caption", "desc"})
+_SECTIONS = re.compile(
+    r"set|book|part|chapter|appendix|preface|article|sect\d|section|simplesect|refentry|refsect\d|refsection|refsynopsisdiv"
+    r"|page|topic|concept|task|reference|glossary|glossdiv|bibliography|colophon|dedication|body|text|div\d?|qandaset"
+)
+_TITLES = frozenset({"title", "head", "refname"})
+_AS_HTML = {
+    **dict.fromkeys(("itemizedlist", "simplelist", "list", "ul", "steps-unordered"), "ul"),
+    **dict.fromkeys(("orderedlist", "procedure", "steps", "substeps", "ol"), "ol"),
+    **dict.fromkeys(("listitem", "item", "step", "substep", "member", "li"), "li"),
+    **dict.fromkeys(("variablelist", "terms", "glosslist", "dl"), "dl"),
+    **dict.fromkeys(("term", "glossterm", "dt", "question"), "dt"),
+    **dict.fromkeys(("glossdef", "dd", "answer"), "dd"),
+    **dict.fromkeys(("programlisting", "screen", "literallayout", "listing", "codeblock", "pre"), "pre"),
+    **dict.fromkeys(("blockquote", "epigraph", "cite", "lq"), "blockquote"),
+    **dict.fromkeys(("table", "informaltable", "simpletable"), "table"),
+    **dict.fromkeys(("row", "tr", "strow"), "tr"),
+    **dict.fromkeys(("entry", "td", "th", "stentry"), "td"),
+    **dict.fromkeys(("emphasis", "em", "hi", "i"), "em"),
+    **dict.fromkeys(
+        [
+            "literal",
+            "command",
+            "filename",
+            "option",
+            "code",
+            "constant",
+            "varname",
+            "envar",
+            "userinput",
+            "cmd",
+            "input",
+            "output",
+            "sys",
+            "computeroutput",
+            "function",
+            "classname",
+            "parameter",
+            "replaceable",
+            "codeph",
+            "filepath",
+        ],
+        "code",
+    ),
+}
+# What says something about the text, or stands for what is not there.
+_DROPPED = frozenset(
+    [
+        "indexterm",
+        "remark",
+        "comment",
+        "anchor",
+        "media",
+        "mediaobject",
+        "inlinemediaobject",
+        "graphic",
+        "binary",
+        "meta",
+        "revhistory",
+        "legalnotice",
+        "authorgroup",
+        "author",
+        "copyright",
+        "teiHeader",
+        "prolog",
+        "keywordset",
+        "refmeta",
+    ]
+)
+_HEADS = re.compile(r"(?!tex)[\w-]*info")
+_KEPT_OF_HEADS = _TITLES | {"subtitle", "abstract", "desc"}
+_PATHS = frozenset({"menuchoice", "guiseq", "menucascade"})
+_DOCTYPE = re.compile(r"<!DOCTYPE[^\[>]*(?:\[(?P<inside>.*?)\]\s*)?>", re.DOTALL)
+_DEFINED = re.compile(r"""<!ENTITY\s+([\w.-]+)\s+(?:"([^"&<%]{0,200})"|'([^'&<%]{0,200})')\s*>""")
+_ENTITY = re.compile(r"&([A-Za-z][\w.-]*);")
+_OWN = frozenset({"amp", "lt", "gt", "quot", "apos"})
+_DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>")
+_LEAST_PROSE = 0.2
+_LEAST_KEPT = 0.4
+
+
+class XmlLoader(CodeLoader):
+    """XML with paragraphs, as Markdown; any other as what it is, fenced."""
+
+    suffixes = frozenset({".xml", ".docbook", ".dbk", ".page", ".dita", ".tei", ".fb2"})
+    mime_types = frozenset({"application/xml", "text/xml", "application/docbook+xml", "application/tei+xml"})
+    runs_isolated = True
+
+    def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
+        root = _parse(decode_text(raw.data, raw.name, raw.charset))
+        if root is None or not _is_text(root):
+            return super().load(raw, limits)
+        try:
+            html = "".join(_html(root, 0))
+        except RecursionError:
+            return super().load(raw, limits)
+        text = html_to_markdown(html)
+        if len(text.split()) < _LEAST_KEPT * len("".join(root.itertext()).split()):
+            # Made otherwise than the kinds that are known.
+            return super().load(raw, limits)
+        language = next((value for key, value in root.attrib.items() if key.rpartition("}")[2] == "lang"), "")
+        title = next((element for element in root.iter() if local_name(element) in _TITLES), None)
+        words = "" if title is None else " ".join("".join(title.itertext()).split())
+        return LoadedDocument(raw.name, words, f"{text}\n" if text else "", {"language": language})
+
+
+def _parse(text: str) -> ET.Element | None:
+    """Return the root of an XML text, without its document type; None if it is broken."""
+    declared = _DOCTYPE.search(text[:100_000])
+    words = dict[str, str]()
+    if declared:
+        inside = declared["inside"] or ""
+        words = {name: first or second for name, first, second in _DEFINED.findall(inside)}
+        text = text[: declared.start()] + text[declared.end() :]
+
+    def expanded(match: re.Match[str]) -> str:
+        name = match[1]
+        return match[0] if name in _OWN else escape(words.get(name) or html5.get(f"{name};") or name)
+
+    if "<!ENTITY" in text:
+        # What is left may stand for a text without end.
+        return None
+    try:
+        return ET.fromstring(_ENTITY.sub(expanded, _DECLARATION.sub("", text, count=1)))  # noqa: S314
+    except (ET.ParseError, ValueError, RecursionError):
+        return None
+
+
+def _is_text(root: ET.Element) -> bool:
+    """Return whether many of its words stand in paragraphs, which data have none of."""
+    inside = sum(
+        len("".join(element.itertext()).split()) for element in root.iter() if _tag(element) in _PARAGRAPHS - {"desc"}
+    )
+    return inside > 0 and inside >= _LEAST_PROSE * len("".join(root.itertext()).split())
+
+
+def _tag(element: ET.Element) -> str:
+    # Comments and instructions have no name.
+    return local_name(element) if isinstance(element.tag, str) else ""
+
+
+def _html(element: ET.Element, depth: int, parent: str = "") -> Iterator[str]:
+    """Yield an element as HTML; `depth` counts the sections around it.
+
+    Raises:
+        RecursionError: It nests too deeply.
+    """
+    tag = _tag(element)
+    if not tag or tag in _DROPPED:
+        return
+    if _HEADS.fullmatch(tag):
+        for child in element:
+            if _tag(child) in _KEPT_OF_HEADS:
+                yield from _html(child, depth, parent)
+        return
+    if tag in _PATHS:
+        yield escape(" → ".join(filter(None, (" ".join("".join(part.itertext()).split()) for part in element))))
+        return
+    is_section = _SECTIONS.fullmatch(tag) is not None
+    html = _AS_HTML.get(tag, "")
+    if tag in _TITLES:
+        is_heading = _SECTIONS.fullmatch(parent) is not None
+        html = "dt" if parent == "item" else f"h{max(1, min(6, depth))}" if is_heading else "strong"
+    elif tag in _PARAGRAPHS:
+        html = "p"
+    elif tag in {"listitem", "item"} and parent in {"varlistentry", "terms"}:
+        html = "dd"
+    elif html == "code" and parent and parent not in _PARAGRAPHS and _AS_HTML.get(parent, "li") not in {"code", "em"}:
+        html = "pre" if "\n" in "".join(element.itertext()).strip() else "code"
+    address = next((v for k, v in element.attrib.items() if k.rpartition("}")[2] in {"url", "href"}), "")
+    if tag in {"ulink", "link", "xref", "a"} and address.startswith(("http:", "https:")):
+        yield f'<a href="{escape(address)}">{escape("".join(element.itertext()) or address)}</a>'
+        return
+    yield f"<{html}>" if html else ""
+    yield escape(element.text or "")
+    for child in element:
+        yield from _html(child, depth + is_section, _parent_of(tag, parent))
+        yield escape(child.tail or "")
+    yield f"</{html}>" if html else ""
+    yield "<p>" if html == "strong" else ""
+
+
+def _parent_of(tag: str, parent: str) -> str:
+    """Return what an element is to those within it: what only groups them counts as what it stands in."""
+    return parent if _HEADS.fullmatch(tag) or tag in {"refnamediv", "titleInfo"} else tag

@@ -1,0 +1,77 @@
+"""XML that is a text, and XML that is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from .samples import load
+
+DOCBOOK = """<?xml version="1.0" encoding="utf-8"?>
+<!DOCTYPE article PUBLIC "-//OASIS//DTD DocBook XML V4.5//EN" "docbookx.dtd" [
+  <!ENTITY tool "Zorblatt">
+  <!ENTITY more SYSTEM "more.docbook">
+]>
+<article lang="de">
+<articleinfo><title>Das Handbuch zu &tool;</title><author><firstname>Anna</firstname></author></articleinfo>
+<!-- nothing -->
+<para>&tool; liest <filename>a.conf</filename>&nbsp;und mehr.<indexterm><primary>conf</primary></indexterm></para>
+<sect1><title>Menüs</title>
+<para>Wählen Sie <menuchoice><guimenu>Datei</guimenu><guimenuitem>Neu</guimenuitem></menuchoice>.</para>
+<variablelist><varlistentry><term><option>-f</option></term><listitem><para>Leert alles.</para></listitem></varlistentry></variablelist>
+<sect2><title>Ports</title>
+<informaltable><tgroup cols="2"><tbody><row><entry>a</entry><entry>1 &lt; 2</entry></row><row><entry>b</entry><entry>3</entry></row></tbody></tgroup></informaltable>
+<screen>zorblatt -f
+zorblatt -g</screen></sect2></sect1>
+</article>
+"""
+
+MALLARD = """<page xmlns="http://projectmallard.org/1.0/" type="topic" id="net">
+<info><link type="guide" xref="index"/><desc>Ein Proxy filtert.</desc><credit><name>Anna Weber</name></credit></info>
+<title>Proxy festlegen</title>
+<section><title>Schritte</title><steps><item><p>Öffnen Sie <gui>Netzwerk</gui>.</p></item><item><p>Wählen Sie.</p></item></steps>
+<terms><item><title>Keine</title><p>Ohne Umweg.</p></item></terms></section>
+</page>
+"""
+
+
+def test_docbook_becomes_markdown() -> None:
+    loaded = load("manual.docbook", DOCBOOK)
+    assert loaded.title == "Das Handbuch zu Zorblatt"
+    assert loaded.metadata["language"] == "de"
+    text = loaded.text
+    assert "Zorblatt liest `a.conf` und mehr." in text.replace("\xa0", " ")
+    assert "\n## Menüs\n" in text
+    assert "\n### Ports\n" in text
+    assert "Datei → Neu." in text
+    assert "-f" in text
+    assert "Leert alles." in text
+    assert "| a | 1 < 2 |" in text.replace("\\<", "<")
+    assert "```\nzorblatt -f\nzorblatt -g\n```" in text
+    assert "Anna" not in text
+    assert "conf\n" not in text
+
+
+def test_mallard_becomes_markdown() -> None:
+    loaded = load("net.page", MALLARD)
+    assert loaded.title == "Proxy festlegen"
+    assert "# Proxy festlegen" in loaded.text
+    assert "## Schritte" in loaded.text
+    assert "1. Öffnen Sie Netzwerk." in loaded.text
+    assert "Keine" in loaded.text
+    assert "Ein Proxy filtert." in loaded.text
+    assert "Anna" not in loaded.text
+
+
+@pytest.mark.parametrize(
+    "xml",
+    [
+        "<config><port>80</port><host>a</host></config>",
+        "<article><para>broken</article>",
+        "<!DOCTYPE a [<!ENTITY b 'c'>]><!DOCTYPE a [<!ENTITY d '&b;&b;'>]><article><para>&d;</para></article>",
+        "<article><para>" + "<a>" * 100_000 + "deep" + "</a>" * 100_000 + "</para></article>",
+    ],
+)
+def test_other_xml_is_code(xml: str) -> None:
+    loaded = load("data.xml", xml)
+    assert loaded.text.startswith("# data.xml\n\n```xml\n")
+    assert loaded.metadata["programming_language"] == "xml"
