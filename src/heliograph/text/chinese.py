@@ -252,6 +252,9 @@ _NO_LATIN_NAMES = COMMON_WORDS | SHOUTED_WORDS
 # The model takes "ESP32芯片和TLS 1.3" for one word.
 _JOINS_LATIN = re.compile(r"\s|(?:[和与及、][A-Za-z])|(?:[A-Za-z\d][和与及、])")
 _DOTS = frozenset("·・•‧")
+_FAMILY_NAMES = word_list("zh_family_names")
+_FOREIGN_SYLLABLES = word_list("zh_foreign_syllables")
+_SHORTEST_FOREIGN = 3
 
 
 def chinese_names(words: Sequence[TaggedWord], offset: int) -> list[NameSpan]:
@@ -371,8 +374,19 @@ def _span(words: list[TaggedWord], offset: int) -> Iterator[NameSpan]:
     kind = _TYPES[words[0].tag]
     if len(words) > 1 or kind == "unknown":
         kind = _closing_type(text) or kind
-    # The model knows no Latin letters: it takes "TODO" for a person.
-    if kind == "person" and ("的" in text or text.isupper()):
+    if kind == "person" and not _may_be_person(text):
         kind = "unknown"
     start = offset + words[0].start
     yield NameSpan(text, start, start + len(text), kind)
+
+
+def _may_be_person(name: str) -> bool:
+    """Return whether a name is made as persons' are: family name first, or written by the sounds of another language.
+
+    The model takes rare words for persons ("库元数据"), and knows no Latin letters ("TODO").
+    """
+    if not _HAN.search(name) or not _DOTS.isdisjoint(name):
+        return bool(_HAN.search(name))
+    given = next((len(name) - length for length in (2, 1) if name[:length] in _FAMILY_NAMES), 0)
+    by_sound = len(name) >= _SHORTEST_FOREIGN and all(character in _FOREIGN_SYLLABLES for character in name)
+    return given in {1, 2} or by_sound
