@@ -586,7 +586,7 @@ def _read_chunk(
     titles = list(dict.fromkeys((*subjects, *(name for part in parts[1:] for name in part.titles))))
     abbreviations = find_abbreviations(text, sentences)
     openings = [part.opening for part in parts if part.opening]
-    inside = _known_spans(text, sentences, abbreviations, titles, openings, is_german=said.is_german)
+    inside = _known_spans(text, sentences, abbreviations, titles, openings, is_english=said.is_english)
     named = [without_overlaps([*known, *sentence.names]) for known, sentence in zip(inside, sentences, strict=True)]
     named = said.without_unsaid(named, inside)
     # Without the phrases that lie within names found by other means.
@@ -748,6 +748,11 @@ class _Said:
     def _languages(self) -> list[str]:
         return languages_of(self._text or self._whole, is_german=self.is_german)
 
+    @property
+    def is_english(self) -> bool:
+        """Whether the chunk is English for the most part, and its document not German."""
+        return not self.is_german and self._languages[0] == "en"
+
     def _is_german_noun(self, name: str) -> bool:
         words = name.split()
         if "de" not in self._languages:
@@ -808,10 +813,10 @@ def _known_spans(
     subjects: Sequence[tuple[str, str]],
     openings: Iterable[Opening],
     *,
-    is_german: bool,
+    is_english: bool,
 ) -> list[list[NameSpan]]:
     """Return, per sentence, the names that are known by other means than their make."""
-    known = [*speaker_spans(text, is_german=is_german)]
+    known = [*speaker_spans(text, is_english=is_english)]
     for abbreviation in abbreviations:
         start, end = abbreviation.long
         long = text[start:end]

@@ -689,14 +689,14 @@ _NO_SPEAKERS = COMMON_WORDS | STRUCTURE_WORDS | SHOUTED_WORDS
 _LEAST_LINES, _TALK_SHARE = 4, 0.75
 
 
-def speakers(text: str, *, is_german: bool = False) -> dict[str, str]:
+def speakers(text: str, *, is_english: bool = True) -> dict[str, str]:
     """Return the labels of those who speak in a text, with their names; none in a text that is no conversation.
 
     A label that comes back is a speaker's, and one that two names are written into ("AdamSmith").
 
     Args:
         text: The text.
-        is_german: Whether its document is German, where what is explained has a capital, too.
+        is_english: Whether it is; of words in other languages it is not known whether they are names.
     """
     if ":" not in text and "：" not in text:
         return {}
@@ -707,8 +707,9 @@ def speakers(text: str, *, is_german: bool = False) -> dict[str, str]:
     said = sum(_IS_SAID.search(match["said"]) is not None for match in found)
     if not found or said * 2 < len(found):
         return {}
-    words = [word for label in turns for word in label.split()]
-    if all(map(is_usually_lower, words)) or (is_german and GIVEN_NAMES.isdisjoint(word.lower() for word in words)):
+    words = [word for label in turns for word in label.split() if not _HAN.search(word)]
+    has_name = not GIVEN_NAMES.isdisjoint(word.lower() for word in words)
+    if words and not has_name and (not is_english or all(map(is_usually_lower, words))):
         # Fields of a listing, such as "Saved" and "See also"; among speakers somebody is called by a name.
         return {}
     is_talk = len(turns) >= _LEAST_TURNS and max(turns.values()) >= _LEAST_TURNS
@@ -725,6 +726,8 @@ def speakers(text: str, *, is_german: bool = False) -> dict[str, str]:
         if (label[0].isupper() or not label[0].isascii())
         and not _NO_SPEAKERS.issuperset(label.lower().split())
         and not any(word.islower() for word in label.split()[1:])
+        and not label[-1].isdigit()
+        and (has_name or not all(map(is_usually_lower, label.split())))
         and (
             # Chinese shows no name by a capital, and settings are explained in lines of this form, too.
             (is_all_talk and not _HAN.search(label))
@@ -734,9 +737,9 @@ def speakers(text: str, *, is_german: bool = False) -> dict[str, str]:
     }
 
 
-def speaker_spans(text: str, *, is_german: bool) -> Iterator[NameSpan]:
+def speaker_spans(text: str, *, is_english: bool) -> Iterator[NameSpan]:
     """Yield every place where a label names a speaker, before a speech and within it."""
-    labels = speakers(text, is_german=is_german)
+    labels = speakers(text, is_english=is_english)
     if labels:
         wanted = "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True))
         for match in re.finditer(rf"(?<!\w)(?:{wanted})(?!\w)", text):

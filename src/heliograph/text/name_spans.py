@@ -216,7 +216,7 @@ def _by_inner_word(words: Sequence[str]) -> str:
 
 
 def _place_or_person(words: Sequence[str], name: str) -> str:
-    if " ".join(words) in PLACES:
+    if is_place(" ".join(name.split())):
         return "location"
     if words[0] in DEMONYMS:
         return "concept" if len(words) == 1 else ""
@@ -238,6 +238,11 @@ def _place_or_person(words: Sequence[str], name: str) -> str:
     # "Appendix F. Foo" and "R. Package Foo" number and list things.
     is_listed = any(len(word) > _LONGEST_SYLLABLE and is_usually_lower(word) for word in words[:-1])
     return "person" if is_chinese or (has_initial and not is_listed) else ""
+
+
+def is_place(name: str) -> bool:
+    """Return whether a name is that of a place that is well known."""
+    return name.lower() in PLACES and (name.isupper() or name.lower() not in _PLACES_IN_CAPITALS)
 
 
 def _by_surroundings(before: str, after: str, word_count: int) -> str:
@@ -266,10 +271,13 @@ _TOKEN = re.compile(
 )
 _WORDS = re.compile(rf"{_WORD}(?:[^\W{_UNCASED}]|['’-](?={_WORD}))*")
 _INSIDE_SENTENCE = re.compile(rf"(?<=[^\W\d_,;] )({_WORD}+)")
+_NOUN = re.compile(r"\b(?:[Aa]n?|[Tt]he|[Tt]h(?:is|at|ese|ose)|[Ee]ach|[Ee]very|[Aa]ny|[Nn]o) ([a-z]{3,})\b")
 _MIXED = re.compile(r"(?=[^\s]*[A-Za-z])(?=[^\s]*\d)[\w.+-]+")
 _ID_PART = re.compile(r"\w*\d:[A-Z]+:\d\w*")
 _PART_NUMBER = re.compile(r"[A-Z]{1,2}\d{1,3}[a-z]?")
-_QUANTITY = re.compile(r"[\d.]+[-\w]{0,3}|\d+x\d+|\d+-\w+|[a-z]+-\d+\w{0,2}|\d+(?:st|nd|rd|th)\b.*", re.IGNORECASE)
+_QUANTITY = re.compile(
+    r"f\d{1,2}|[\d.]+[-\w]{0,3}|\d+x\d+|\d+-\w+|[a-z]+-\d+\w{0,2}|\d+(?:st|nd|rd|th)\b.*", re.IGNORECASE
+)
 # "E.g.", "I.e." and the German "Z.B.": the capital is that of the sentence.
 _SMALL_ABBREVIATION = re.compile(r"[A-ZÀ-Þ](?:\.[a-zß-öø-ÿ])+\.?")
 _UNIT = re.compile(r"[kMGTPmµn]?(?:i?B|bit|Hz|Wh?|V|Ah?|Pa)|[kMGTmµ]?dB[mA]?")
@@ -285,8 +293,10 @@ _LONGEST_ACRONYM = 6
 _SHOUTED_AT_LEAST = 4
 _SAMPLE_LENGTH = 1000
 _LEAST_OWN_WORDS = 5
-# Languages whose words the tokenizer knows less well: a capital that opens a sentence proves nothing in them.
-_LESS_KNOWN = frozenset({"es", "fr", "it", "nl", "pt"})
+# The tokenizer knows the words of other languages less well: a capital that opens a sentence proves nothing in them.
+_WELL_KNOWN = frozenset({"en", "de", "zh", "ja"})
+# "Usa" is a word of Spanish.
+_PLACES_IN_CAPITALS = frozenset({"eu", "uae", "uk", "us", "usa", "ussr"})
 # German writes the polite "you" and "your" with a capital wherever they stand.
 _GERMAN_POLITE = re.compile(r"Sie|Ihnen|Ihr(?:e[nmrs]?)?")
 
@@ -297,6 +307,7 @@ class CaseEvidence:
 
     Attributes:
         lower: Words seen in lower case.
+        nouns: Those of them that have an article or the like, which no name of code has: "the package", "each pattern".
         capitalised: Words seen with a capital after another word.
         function_words: Stop words of English and of the text's own language.
         language: The text's main language.
@@ -310,6 +321,7 @@ class CaseEvidence:
     language: str = "en"
     others: tuple[str, ...] = ()
     german: GermanWords = NO_GERMAN_WORDS
+    nouns: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, text: str, german: GermanWords | None = None) -> CaseEvidence:
@@ -321,10 +333,11 @@ class CaseEvidence:
         """
         lower = frozenset(word for word in _WORDS.findall(text) if word.islower())
         capitalised = frozenset(word for word in _INSIDE_SENTENCE.findall(text) if word[0].isupper())
+        nouns = frozenset(_NOUN.findall(text))
         language, *others = languages_of(text, lower, is_german=german is not None)
         if german is None:
             german = german_words(text) if "de" in (language, *others) else NO_GERMAN_WORDS
-        return cls(lower, capitalised, _grammar(language), language, tuple(others), german)
+        return cls(lower, capitalised, _grammar(language), language, tuple(others), german, nouns)
 
     def of_sentence(self, sentence: str) -> CaseEvidence:
         """Return the evidence for one sentence of the text, which may be in another of its languages.
@@ -423,7 +436,7 @@ def _may_be_name(tokens: list[NameToken], index: int, evidence: CaseEvidence) ->
         return False
     if is_identifier(word):
         return not (_is_numbered_part(tokens, index) or _is_unit(tokens, index))
-    if not word[0].isupper() or _is_date_part(tokens, index) or _is_unit(tokens, index):
+    if not word[0].isupper() or _is_date_part(tokens, index) or _is_unit(tokens, index) or _is_part(tokens, index):
         return False
     if len(word) == 1:
         return _is_initial_letter(tokens, index)
@@ -437,6 +450,12 @@ def _may_be_name(tokens: list[NameToken], index: int, evidence: CaseEvidence) ->
         return index > 0 and tokens[index - 1].is_name and lower in _SURNAMES_TOO
     may_open = _is_initial(tokens, index) or _opens_entry(tokens, index)
     return not may_open or _is_name_at_start(tokens, index, evidence)
+
+
+def _is_part(tokens: list[NameToken], index: int) -> bool:
+    """Return whether this and the number after it are a part of a document: "Section 1.2"."""
+    following = tokens[index + 1].text if index + 1 < len(tokens) else ""
+    return following[:1].isdigit() and tokens[index].lower in STRUCTURE_WORDS
 
 
 def _is_numbered_part(tokens: list[NameToken], index: int) -> bool:
@@ -473,7 +492,7 @@ def _is_name_at_start(tokens: list[NameToken], index: int, evidence: CaseEvidenc
     """Judge a capital at the start of a sentence, where it proves nothing by itself."""
     word, lower = tokens[index].text, tokens[index].lower
     base = word.removesuffix("'s").removesuffix("’s")
-    if lower in STRIPPED_TITLES or lower in KEPT_TITLES or base.lower() in PLACES:
+    if lower in STRIPPED_TITLES or lower in KEPT_TITLES or is_place(base):
         return True
     if base.lower() in GIVEN_NAMES:
         # "Mark the text" against "Mark Shurtleff", "Mark said".
@@ -491,7 +510,9 @@ def _is_name_at_start(tokens: list[NameToken], index: int, evidence: CaseEvidenc
         return is_known and following[:1].isupper() and goes_on
     if lower in evidence.lower or is_usually_lower(base) or lower.endswith(("ly", "ing", "ed")):
         return base in evidence.capitalised or _is_title_case(tokens, index)
-    if evidence.language in _LESS_KNOWN and base[1:].islower() and base not in evidence.capitalised:
+    if index + 1 < len(tokens) and _is_part(tokens, index + 1):
+        return base in evidence.capitalised
+    if evidence.language not in _WELL_KNOWN and base[1:].islower() and base not in evidence.capitalised:
         following = tokens[index + 1].text if index + 1 < len(tokens) else ""
         return following[:1].isupper() and following.lower() not in evidence.function_words
     return True
@@ -602,8 +623,8 @@ _BODIES = ORGANIZATION_WORDS | LOCATION_WORDS | EVENT_WORDS | {"expedition", "ch
 _AGREEMENTS = frozenset({"convention", "treaty", "agreement", "protocol", "declaration", "accord", "pact", "summit"})
 _BEFORE_ARTICLES = frozenset({"of", "for", "on", "de", "von", "van"})
 _INNER_ARTICLES = frozenset({"the", "la", "las", "los", "der", "den"})
-_NEVER_ALONE = STRUCTURE_WORDS | ROMAN_NUMERALS | CALENDAR | function_words()
 _ADDED = frozenset({"supplemental", "supplementary"})
+_NEVER_ALONE = STRUCTURE_WORDS | ROMAN_NUMERALS | CALENDAR | function_words() | _ADDED
 # Without their full stops.
 _DEGREES = frozenset({"ba", "bs", "bsc", "dphil", "edd", "llb", "llm", "ma", "mba", "md", "mphil", "ms", "msc", "phd"})
 _ERAS_AND_DEGREES = CALENDAR | _DEGREES

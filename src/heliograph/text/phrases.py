@@ -98,7 +98,7 @@ _NOT_PROSE = re.compile(
 # "Section 2.1, “Common Features”": what is quoted is the heading of a section.
 _NUMBERED = re.compile(
     r"(?<![\w.])(?:\d+|[A-Z](?=[.,\s]))(?:\.\d+)*[.,]?\s?(?:[章节節部]\s?[,，]?\s?)?"
-    r"[„“\"»«「『《][^„“”\"»«「」『』《》\n]{1,80}[“”\"»«」』》]"
+    r"(?P<title>[„“\"»«「『《][^„“”\"»«「」『』《》\n]{1,80}[“”\"»«」』》])"
 )
 _WORD_BEFORE = re.compile(r"([^\W\d_]{1,12})\s?\Z")
 _MARKED = re.compile(
@@ -195,10 +195,10 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def _without_heading(match: re.Match[str]) -> str:
-    """Return blanks for a reference to a section, what is there for anything else."""
+    """Return a reference to a section without its heading, what is there for anything else."""
     before = _WORD_BEFORE.search(match.string, max(0, match.start() - 14), match.start())
     is_reference = before is not None and (before[1].lower() in STRUCTURE_WORDS or before[1].endswith("第"))
-    return _blank(match) if is_reference else match.group()
+    return match.group().replace(match["title"], " " * len(match["title"])) if is_reference else match.group()
 
 
 def _sentences(text: str) -> list[tuple[int, int]]:
@@ -342,6 +342,9 @@ def _is_code_name(term: str, evidence: CaseEvidence) -> bool:
         return False
     # A value or a field of one page is no name: `name`, `default`, `foo`.
     if (term.islower() or term.istitle()) and (term.lower() in _NO_TERMS or term.lower() in _PLACEHOLDERS):
+        return False
+    if term.lower() in evidence.nouns:
+        # "`pattern`" where "the pattern" is spoken of.
         return False
     return is_identifier(term) or _CODE_WORD.fullmatch(term) is not None
 

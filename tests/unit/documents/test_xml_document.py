@@ -17,9 +17,12 @@ DOCBOOK = """<?xml version="1.0" encoding="utf-8"?>
 <para>&tool; liest <filename>a.conf</filename>&nbsp;und mehr.<indexterm><primary>conf</primary></indexterm></para>
 <sect1><title>Menüs</title>
 <para>Wählen Sie <menuchoice><guimenu>Datei</guimenu><guimenuitem>Neu</guimenuitem></menuchoice>.</para>
-<variablelist><varlistentry><term><option>-f</option></term><listitem><para>Leert alles.</para></listitem></varlistentry></variablelist>
+<variablelist><varlistentry><term><option>-f</option></term>
+<listitem><para>Leert alles.</para></listitem></varlistentry></variablelist>
 <sect2><title>Ports</title>
-<informaltable><tgroup cols="2"><tbody><row><entry>a</entry><entry>1 &lt; 2</entry></row><row><entry>b</entry><entry>3</entry></row></tbody></tgroup></informaltable>
+<informaltable><tgroup cols="2"><tbody>
+<row><entry>a</entry><entry>1 &lt; 2</entry></row><row><entry>b</entry><entry>3</entry></row></tbody></tgroup>
+</informaltable>
 <screen>zorblatt -f
 zorblatt -g</screen></sect2></sect1>
 </article>
@@ -28,7 +31,8 @@ zorblatt -g</screen></sect2></sect1>
 MALLARD = """<page xmlns="http://projectmallard.org/1.0/" type="topic" id="net">
 <info><link type="guide" xref="index"/><desc>Ein Proxy filtert.</desc><credit><name>Anna Weber</name></credit></info>
 <title>Proxy festlegen</title>
-<section><title>Schritte</title><steps><item><p>Öffnen Sie <gui>Netzwerk</gui>.</p></item><item><p>Wählen Sie.</p></item></steps>
+<section><title>Schritte</title><steps><item><p>Öffnen Sie <gui>Netzwerk</gui>.</p></item><item>
+<p>Wählen Sie.</p></item></steps>
 <terms><item><title>Keine</title><p>Ohne Umweg.</p></item></terms></section>
 </page>
 """

@@ -106,3 +106,10 @@ def test_phrases_are_runs_of_nouns_and_single_predicates() -> None:
     text = "".join(word.text for word in sentence)
     found = [(text[start:end], verbal) for start, end, verbal in chinese_phrases(sentence, 0)]
     assert found == [("开发", True), ("消息队列", False), ("方法", False)]
+
+
+def test_person_has_a_family_name_or_one_written_by_sound() -> None:
+    for name in ("王垠", "令狐冲", "泰戈尔"):
+        assert names((name, "PER")) == [(name, "person")]
+    for name in ("库元", "春宵", "漠漠烟", "loader"):
+        assert names((name, "PER")) == [(name, "unknown")]

@@ -171,3 +171,25 @@ def test_common_words_are_no_persons_whatever_they_do(text: str) -> None:
 )
 def test_products_and_settings_bear_no_title(text: str) -> None:
     assert all(name.type != "person" for name in find_names(text))
+
+
+def test_reference_to_a_section_names_nothing() -> None:
+    for text in (
+        "This is described in Section 4.1, “Common Features”, for all of them.",
+        "Consultez Section 1.2, « Gestion des paquets », pour le noyau et la suite.",
+        "参见 第 8.1 节 “语言环境”。",
+    ):
+        assert [name.text for name in find_names(text)] == []
+    assert "Common Features" in {name.text for name in find_names("In 1990 “Common Features” was sung by all of them.")}
+
+
+def test_word_of_code_that_has_an_article_is_none() -> None:
+    text = "The pattern is read first. Write `pattern` or `zorblatt` there, and the pattern is taken."
+    assert {name.text for name in find_names(text)} == {"zorblatt"}
+
+
+def test_first_word_of_a_sentence_is_no_name_in_russian_because_of_its_capital() -> None:
+    text = (
+        "Копировать можно все файлы. Выделение снимает Зорблатт. Там был Зорблатт. Usa este menú para todo lo que hay."
+    )
+    assert {name.text for name in find_names(text)} == {"Зорблатт"}

@@ -85,3 +85,15 @@ def test_article_ends_a_name() -> None:
 def test_name_that_ends_in_s_keeps_it() -> None:
     text = "Das Buch stammt von Hans Jonas Weber aus Hamburg und ist nicht mehr zu haben."
     assert [name.text for name in find_names(text)] == ["Hans Jonas Weber", "Hamburg"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Das finden Sie auch im Menü unter Fenster → Andockbare Dialoge → Bilder, wenn es nicht schon zu sehen ist.",
+        "Das wird auch im Abschnitt 2.1, „Gemeinsame Merkmale“ beschrieben, und nicht mehr im Handbuch.",
+        "Wie im Abschnitt davor gilt auch „Gemeinsame Merkmale“ nicht mehr als ein Name.",
+    ],
+)
+def test_menus_and_references_to_sections_name_nothing(text: str) -> None:
+    assert find_names(text) == []

@@ -84,3 +84,25 @@ def test_update_that_rereads_changed_contexts_ends_as_a_fresh_insert(before: lis
             assert (again.entities, again.relations) == (entities, relations)
             assert [m.name for m in entities] == [m.name for m in fresh.entities]
             assert [m.description for m in relations] == [m.description for m in fresh.relations]
+
+
+def test_word_is_a_name_in_german_where_the_document_joins_it_by_a_hyphen() -> None:
+    chunks = chunks_of(
+        [
+            "Das Handbuch für Zorblatt und für den Kernel ist nicht mehr ganz neu, wie auch das Zorblatt-Paket.",
+            "Wer Zorblatt kennt, wird auch die Pakete und den Kernel kennen, oder nicht.",
+            "Dann wird Zorblatt geladen. Sie sehen den Kernel auch im Dateisystem, und Datei für Datei ist da.",
+        ]
+    )
+    contexts = chunk_contexts(chunks)
+    assert contexts[1].startswith("de:Zorblatt|")
+    assert "Kernel" in contexts[2]
+    for extraction in read(chunks):
+        assert {mention.name for mention in extraction.entities} & {"Zorblatt", "Kernel", "Datei"} == {"Zorblatt"}
+
+
+def test_stated_language_reads_headings_of_a_half_translated_page() -> None:
+    document = Document("doc-1", "a.html", title="Zorblatt", metadata={"language": "de-DE"})
+    text = "# Zorblatt\n\n## Aufruf des Zeigers\n\nYou can start the tool from the menu of the window."
+    (extraction,) = asyncio.run(LocalExtractor().extract(document, chunks_of([text])))
+    assert {mention.name for mention in extraction.entities} == {"Zorblatt"}

@@ -205,3 +205,34 @@ def test_word_of_a_german_heading_is_no_subject_if_the_text_has_it_as_a_noun() -
         "## 2. Software in Paketen organisieren\n\nDie Pakete sind hier nicht alle; wer von Paketen spricht, kennt sie."
     )
     assert "Paketen" not in {mention.name for mention in extract(text).entities}
+
+
+def test_heading_of_one_word_that_its_text_does_not_have_is_no_subject() -> None:
+    new = "All of this is new.\n\n## Zorblatt\n\n"
+    text = "You can find this in the menu of the window, where it waits for all of you."
+    assert "Zorblatt" not in {mention.name for mention in extract(new + text).entities}
+    text = "It waits in the menu of the window, where all of you can find it."
+    assert "Zorblatt" in {mention.name for mention in extract(new + text).entities}
+
+
+def test_mark_of_a_menu_behind_a_heading_is_no_part_of_it() -> None:
+    assert subjects_of("8.58. Zorblatt Colours…") == (("Zorblatt Colours", "unknown"),)
+
+
+def test_german_heading_that_says_how_is_no_name() -> None:
+    assert subjects_of("Bild mit Rahmen geöffnet", is_german=True) == ()
+    assert [name for name, _ in subjects_of("Bild mit Rahmen", is_german=True)] == ["Bild mit Rahmen"]
+
+
+def test_explained_german_words_are_no_speakers() -> None:
+    text = "\n\n".join(
+        f"{word}: Die Deckkraft hängt auch vom Stift ab, wenn er da ist." for word in ("Druck", "Zufall", "Druck")
+    )
+    assert not [mention.name for mention in extract(text).entities if mention.type == "person"]
+
+
+def test_notes_of_other_languages_are_no_speakers() -> None:
+    text = "\n\n".join(
+        f"{word}: Это не всегда так, если окно закрыто." for word in ("Примечание", "Пример", "Примечание")
+    )
+    assert not [mention.name for mention in extract(text).entities if mention.type == "person"]
