@@ -271,7 +271,10 @@ _TOKEN = re.compile(
 )
 _WORDS = re.compile(rf"{_WORD}(?:[^\W{_UNCASED}]|['’-](?={_WORD}))*")
 _INSIDE_SENTENCE = re.compile(rf"(?<=[^\W\d_,;] )({_WORD}+)")
-_NOUN = re.compile(r"\b(?:[Aa]n?|[Tt]he|[Tt]h(?:is|at|ese|ose)|[Ee]ach|[Ee]very|[Aa]ny|[Nn]o) ([a-z]{3,})\b")
+_NOUN = re.compile(
+    r"\b(?i:an?|the|this|that|these|those|each|every|any|no|el|los?|las?|un[aeo]?|cada|est[ea]|les?|des|chaque|cette|gli|um|uma)"
+    r" ([^\W\d_A-Z]{3,})\b",
+)
 _MIXED = re.compile(r"(?=[^\s]*[A-Za-z])(?=[^\s]*\d)[\w.+-]+")
 _ID_PART = re.compile(r"\w*\d:[A-Z]+:\d\w*")
 _PART_NUMBER = re.compile(r"[A-Z]{1,2}\d{1,3}[a-z]?")
