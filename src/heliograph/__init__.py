@@ -11,7 +11,7 @@ What is offered here is imported when it is first asked for, so that what needs 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import heliograph.errors  # noqa: F401 (there for whoever imports the package)
+from heliograph import errors as errors
 from heliograph._version import __version__ as __version__
 
 # For type checkers and editors, which take these for what is offered.

@@ -148,15 +148,9 @@ def _parse(text: str) -> ET.Element | None:
 
 def _is_text(root: ET.Element) -> bool:
     """Return whether many of its words stand in paragraphs, which data have none of."""
-    inside = sum(
-        len("".join(element.itertext()).split()) for element in root.iter() if _tag(element) in _PARAGRAPHS - {"desc"}
-    )
+    paragraphs = (element for element in root.iter() if local_name(element) in _PARAGRAPHS - {"desc"})
+    inside = sum(len("".join(element.itertext()).split()) for element in paragraphs)
     return inside > 0 and inside >= _LEAST_PROSE * len("".join(root.itertext()).split())
-
-
-def _tag(element: ET.Element) -> str:
-    # Comments and instructions have no name.
-    return local_name(element) if isinstance(element.tag, str) else ""
 
 
 def _html(element: ET.Element, depth: int, parent: str = "") -> Iterator[str]:
@@ -165,12 +159,12 @@ def _html(element: ET.Element, depth: int, parent: str = "") -> Iterator[str]:
     Raises:
         RecursionError: It nests too deeply.
     """
-    tag = _tag(element)
-    if not tag or tag in _DROPPED:
+    tag = local_name(element)
+    if tag in _DROPPED:
         return
     if _HEADS.fullmatch(tag):
         for child in element:
-            if _tag(child) in _KEPT_OF_HEADS:
+            if local_name(child) in _KEPT_OF_HEADS:
                 yield from _html(child, depth, parent)
         return
     if tag in _PATHS:

@@ -164,11 +164,11 @@ class ChunkContext:
     def of(cls, context: str) -> ChunkContext:
         """Read what `chunk_contexts` wrote."""
         lines = context.split("\n")
-        german = next((line.removeprefix(_GERMAN).split("|") for line in lines if line.startswith(_GERMAN)), None)
+        german = (line.removeprefix(_GERMAN).split("|") for line in lines if line.startswith(_GERMAN))
         return cls(
             _FIRST in lines,
             dict(line.split("\t") for line in lines if "\t" in line),
-            german and GermanWords(*(frozenset(words.split()) for words in german)),
+            next((GermanWords(*(frozenset(words.split()) for words in parts)) for parts in german), None),
         )
 
 
