@@ -97,6 +97,8 @@ _MARKUPS: Mapping[str, Callable[[str], str | None]] = {
 }
 
 
+# Endings of XML that may be text, which `xml_document` finds out.
+XML_TEXTS = frozenset({".xml", ".docbook", ".dbk", ".page", ".dita", ".tei", ".fb2"})
 _LANGUAGES = {
     "bash": (".sh", ".bash", ".zsh"),
     "batch": (".bat", ".cmd"),
@@ -142,7 +144,7 @@ _LANGUAGES = {
     "verilog": (".v", ".sv"),
     "vhdl": (".vhd", ".vhdl"),
     "vue": (".vue", ".svelte"),
-    "xml": (".xml", ".xsd", ".xsl", ".docbook", ".dbk", ".page", ".dita", ".tei", ".fb2"),
+    "xml": (".xsd", ".xsl", *XML_TEXTS),
     "yaml": (".yaml", ".yml"),
     "zig": (".zig",),
 }
@@ -152,8 +154,7 @@ _BY_SUFFIX = {suffix: language for language, suffixes in _LANGUAGES.items() for 
 class CodeLoader(Loader):
     """Source code of any language that is known by its ending."""
 
-    # XML may be text (`xml_document`).
-    suffixes = frozenset(_BY_SUFFIX) - {".xml", ".docbook", ".dbk", ".page", ".dita", ".tei", ".fb2"}
+    suffixes = frozenset(_BY_SUFFIX) - XML_TEXTS
     mime_types = frozenset({"text/x-source", "text/x-python", "text/css", "text/javascript", "application/javascript"})
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:  # noqa: ARG002 (lengths are checked for all)

@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 from heliograph.documents.base import Limits, LoadedDocument, RawDocument
 from heliograph.documents.encoding import decode_text
 from heliograph.documents.office import local_name
-from heliograph.documents.text_formats import CodeLoader
+from heliograph.documents.text_formats import XML_TEXTS, CodeLoader
 from heliograph.documents.web_page import html_to_markdown
 
 _PARAGRAPHS = frozenset({"para", "simpara", "p", "ab", "synopsis", "subtitle", "caption", "desc"})
@@ -102,7 +102,7 @@ _LEAST_KEPT = 0.4
 class XmlLoader(CodeLoader):
     """XML with paragraphs, as Markdown; any other as what it is, fenced."""
 
-    suffixes = frozenset({".xml", ".docbook", ".dbk", ".page", ".dita", ".tei", ".fb2"})
+    suffixes = XML_TEXTS
     mime_types = frozenset({"application/xml", "text/xml", "application/docbook+xml", "application/tei+xml"})
     runs_isolated = True
 
@@ -111,7 +111,7 @@ class XmlLoader(CodeLoader):
         if root is None or not _is_text(root):
             return super().load(raw, limits)
         try:
-            html = "".join(_html(root, 0))
+            html, omitted = "".join(_html(root, 0)), _left_out(root)
         except RecursionError:
             return super().load(raw, limits)
         text = html_to_markdown(html)
@@ -121,7 +121,8 @@ class XmlLoader(CodeLoader):
         language = next((value for key, value in root.attrib.items() if key.rpartition("}")[2] == "lang"), "")
         title = next((element for element in root.iter() if local_name(element) in _TITLES), None)
         words = "" if title is None else " ".join("".join(title.itertext()).split())
-        return LoadedDocument(raw.name, words, f"{text}\n" if text else "", {"language": language})
+        metadata = {"language": language, "omitted_characters": omitted}
+        return LoadedDocument(raw.name, words, f"{text}\n" if text else "", metadata)
 
 
 def _parse(text: str) -> ET.Element | None:
@@ -192,6 +193,24 @@ def _html(element: ET.Element, depth: int, parent: str = "") -> Iterator[str]:
         yield escape(child.tail or "")
     yield f"</{html}>" if html else ""
     yield "<p>" if html == "strong" else ""
+
+
+def _left_out(element: ET.Element) -> int:
+    """Return how many characters, spaces not counted, `_html` leaves out of an element.
+
+    Raises:
+        RecursionError: It nests too deeply.
+    """
+    tag = local_name(element)
+    if tag in _DROPPED:
+        return len("".join("".join(element.itertext()).split()))
+    is_head = _HEADS.fullmatch(tag) is not None
+    return sum(
+        len("".join("".join(child.itertext()).split()))
+        if is_head and local_name(child) not in _KEPT_OF_HEADS
+        else _left_out(child)
+        for child in element
+    )
 
 
 def _parent_of(tag: str, parent: str) -> str:

@@ -42,6 +42,8 @@ def test_docbook_becomes_markdown() -> None:
     loaded = load("manual.docbook", DOCBOOK)
     assert loaded.title == "Das Handbuch zu Zorblatt"
     assert loaded.metadata["language"] == "de"
+    # The author's name, and a word of the index.
+    assert loaded.metadata["omitted_characters"] == len("Anna") + len("conf")
     text = loaded.text
     assert "Zorblatt liest `a.conf` und mehr." in text.replace("\xa0", " ")
     assert "\n## Menüs\n" in text
@@ -58,6 +60,7 @@ def test_docbook_becomes_markdown() -> None:
 def test_mallard_becomes_markdown() -> None:
     loaded = load("net.page", MALLARD)
     assert loaded.title == "Proxy festlegen"
+    assert loaded.metadata["omitted_characters"] == len("AnnaWeber")
     assert "# Proxy festlegen" in loaded.text
     assert "## Schritte" in loaded.text
     assert "1. Öffnen Sie Netzwerk." in loaded.text

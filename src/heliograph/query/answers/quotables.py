@@ -542,12 +542,11 @@ class _Reading:
 
 def _messages(text: str) -> dict[int, re.Match[str]]:
     """Return the messages of a conversation by where their lines begin; empty if a text is none."""
-    found = [match for line in re.finditer(r"[^\n]+", text) if (match := _MESSAGE.fullmatch(line[0]))]
-    starts = [line.start() for line in re.finditer(r"[^\n]+", text) if _MESSAGE.fullmatch(line[0])]
-    speakers = Counter(match["who"].strip() for match in found)
-    spoken = sum(_SPOKEN.search(match["said"]) is not None for match in found)
-    is_conversation = len(speakers) > 1 and max(speakers.values()) > 1 and spoken > 1
-    return dict(zip(starts, found, strict=True)) if is_conversation else {}
+    lines = re.finditer(r"[^\n]+", text)
+    found = {line.start(): match for line in lines if (match := _MESSAGE.fullmatch(line[0])) is not None}
+    speakers = Counter(match["who"].strip() for match in found.values())
+    spoken = sum(_SPOKEN.search(match["said"]) is not None for match in found.values())
+    return found if len(speakers) > 1 and max(speakers.values()) > 1 and spoken > 1 else {}
 
 
 def _whole(spans: Sequence[tuple[int, int]], messages: Mapping[int, re.Match[str]]) -> list[tuple[int, int]]:
