@@ -43,7 +43,7 @@ from heliograph.stores.base import ANSWERS, CachedReply
 from heliograph.stores.changeset import Collection, OutboxKind
 from heliograph.stores.graph import IncidentRelation
 from heliograph.stores.projection import CacheProjection, GraphProjection, Projection, ProjectionChange, first_keyword
-from heliograph.stores.sql import document_values
+from heliograph.stores.sql import DOCUMENTS
 
 # The names of all keys of a workspace, and what stands under each.
 #
@@ -360,8 +360,8 @@ def relation_hash(relation: Relation) -> dict[str, str]:
 
 def document_hash(document: Document, chunk_ids: Sequence[str]) -> dict[str, str]:
     """Return the fields of a document with these chunks, by position."""
-    values = document_values(document, datetime.isoformat)
-    return {name: str(value) for name, value in values.items() if name != "id"} | {"chunk_ids": _dump(chunk_ids)}
+    values = {name: str(value) for name, value in DOCUMENTS.row(document).items() if name != "id"}
+    return values | {"chunk_ids": _dump(chunk_ids)}
 
 
 def to_entity(id_: str, fields: Sequence[str], degree: int) -> Entity:

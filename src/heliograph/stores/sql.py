@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, ClassVar, Final, get_type_hints
+from operator import attrgetter
+from typing import Any, ClassVar, Final, Generic, TypeVar, cast, get_type_hints
 
 import apsw
 
@@ -46,8 +47,12 @@ from heliograph.models import (
     Document,
     DocumentStatus,
     Entity,
+    EntityEvidence,
+    EntityMention,
     NameRules,
     Relation,
+    RelationEvidence,
+    RelationMention,
     Usage,
 )
 from heliograph.stores.base import DocumentQuery
@@ -98,6 +103,7 @@ def transaction(connection: apsw.Connection, begin: str = "BEGIN IMMEDIATE") -> 
 # Records as rows, and back.
 
 Row = Sequence[Any]
+R = TypeVar("R")
 # Made once: `json.dumps` with arguments of its own makes an encoder for every call.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
@@ -115,24 +121,6 @@ def join_lines(values: Sequence[str]) -> str:
 def split_lines(text: str) -> tuple[str, ...]:
     """Return the values that `join_lines` joined."""
     return tuple(text.split("\n")) if text else ()
-
-
-# Most values; asked for first, as it costs less than all other questions.
-_PLAIN = frozenset({str, int, float})
-
-
-def row_of(item: Any, names: Iterable[str] | None = None) -> dict[str, Any]:
-    """Return fields of a record, all or those named, as columns hold them: lists as lines, objects as JSON."""
-    row: dict[str, Any] = {}
-    for name in names or item.__slots__:
-        value = getattr(item, name)
-        if type(value) in _PLAIN:
-            row[name] = value
-        elif isinstance(value, tuple):
-            row[name] = join_lines(value)
-        else:
-            row[name] = encode(value) if isinstance(value, Mapping) else value
-    return row
 
 
 def from_seconds(seconds: float) -> datetime:
@@ -158,111 +146,120 @@ def in_utc(moment: datetime) -> datetime:
     return moment.astimezone(UTC)
 
 
-# The columns of documents and chunks are the fields of `Document` and `Chunk`, in their order, but that `usage` takes
-# two; lists and objects are kept as JSON. All statements are made of them, so of the stores a new field only needs a
-# migration in each `schema.py`: what `added_column` returns.
-_SQL_TYPES = {
+_SQL_TYPES: Final[Mapping[Any, str]] = {
     str: "text",
-    int: "integer",
-    int | None: "integer",
+    int: "bigint",
+    int | None: "bigint",
     float: "double precision",
     datetime: "timestamptz",
     DocumentStatus: "text",
     tuple[str, ...]: "text",
     tuple[int, ...]: "text",
     Mapping[str, Any]: "text",
+    Mapping[str, int]: "text",
 }
-_DOCUMENT_KINDS = get_type_hints(Document)
-_CHUNK_KINDS = get_type_hints(Chunk)
-# Per column its type, which SQLite takes for what it likes.
-DOCUMENT_COLUMNS: Final = {
-    column: kind
-    for name, of_field in _DOCUMENT_KINDS.items()
-    for column, kind in (
-        {"input_tokens": "bigint", "output_tokens": "bigint"} if of_field is Usage else {name: _SQL_TYPES[of_field]}
-    ).items()
-}
-CHUNK_COLUMNS: Final = {name: _SQL_TYPES[kind] for name, kind in _CHUNK_KINDS.items()}
-CHUNK_LISTS: Final = tuple(name for name, kind in _CHUNK_KINDS.items() if kind == tuple[str, ...])
-_LIST_PLACES = [list(CHUNK_COLUMNS).index(name) for name in CHUNK_LISTS]
-DOCUMENT_LISTS: Final = [name for name, kind in _DOCUMENT_KINDS.items() if kind in (tuple[str, ...], tuple[int, ...])]
-_DOCUMENT_MOMENTS = [name for name, kind in _DOCUMENT_KINDS.items() if kind is datetime]
 
 
-def added_column(record: type[Document | Chunk], table: str, name: str) -> str:
-    """Return the statement that adds the column of a new field; records of before get the field's default."""
-    default = next(item.default for item in fields(record) if item.name == name)
-    given = encode(default) if isinstance(default, tuple) else default
-    literal = f"'{given}'" if isinstance(given, str) else str(given)
-    needed = "" if default is None else f" NOT NULL DEFAULT {literal}"
-    columns = DOCUMENT_COLUMNS if record is Document else CHUNK_COLUMNS
-    return f"ALTER TABLE {table} ADD COLUMN {name} {columns[name]}{needed};"
+class Columns(Generic[R]):
+    """The fields of a record as columns, in their order: rows, records and statements are all made of them.
+
+    Lists and objects are texts, `Usage` takes two columns. So of the stores on SQL a new field, which comes last, only
+    needs a migration in each `schema.py`: what `added` returns.
+
+    Args:
+        record: A dataclass.
+        without: Fields that stand in tables of their own.
+        are_lines: Whether lists are kept as lines; else they are JSON.
+
+    Attributes:
+        types: Type per column, which SQLite takes for what it likes.
+        lists: Columns that hold lists.
+    """
+
+    def __init__(self, record: type[R], *, without: Collection[str] = (), are_lines: bool = False) -> None:
+        kinds = {name: kind for name, kind in get_type_hints(record).items() if name not in without}
+        self.lists = [name for name, kind in kinds.items() if kind in (tuple[str, ...], tuple[int, ...])]
+        self.types: dict[str, str] = {}
+        self._record, self._fields, self._get = record, list(kinds), attrgetter(*kinds)
+        self._moments = [place for place, kind in enumerate(kinds.values()) if kind is datetime]
+        self._usage = next((place for place, kind in enumerate(kinds.values()) if kind is Usage), None)
+        self._codecs: list[tuple[int, Callable[[Any], Any], Callable[[Any], Any]]] = []
+        for place, (name, kind) in enumerate(kinds.items()):
+            tokens = {"input_tokens": "bigint", "output_tokens": "bigint"}
+            self.types |= tokens if kind is Usage else {name: _SQL_TYPES[kind]}
+            if name in self.lists:
+                write, read = (join_lines, split_lines) if are_lines else (encode, _from_json)
+                self._codecs.append((place, write, read))
+            elif kind is DocumentStatus:
+                self._codecs.append((place, str, DocumentStatus))
+            elif _SQL_TYPES.get(kind) == "text" and kind is not str:
+                self._codecs.append((place, encode, json.loads))
+
+    def without(self, *names: str) -> dict[str, str]:
+        """Return the types of all columns but these."""
+        return {name: kind for name, kind in self.types.items() if name not in names}
+
+    def select(self, table: str, **elsewhere: str) -> str:
+        """Return what a query asks of a table, or where a column stands elsewhere, of there."""
+        return ", ".join(elsewhere.get(name, f'{table}."{name}"') for name in self.types)
+
+    def added(self, table: str, name: str) -> str:
+        """Return the statement that adds the column of a new field; records of before get the field's default."""
+        default = next(item.default for item in fields(cast("Any", self._record)) if item.name == name)
+        given = encode(default) if isinstance(default, tuple) else default
+        literal = f"'{given}'" if isinstance(given, str) else str(given)
+        needed = "" if default is None else f" NOT NULL DEFAULT {literal}"
+        return f"ALTER TABLE {table} ADD COLUMN {name} {self.types[name]}{needed};"
+
+    def values(self, item: R, write_moment: Callable[[datetime], Any] = datetime.isoformat) -> list[Any]:
+        """Return a record as the values of its columns; `write_moment` writes those that are moments."""
+        values = list(self._get(item))
+        for place, write, _ in self._codecs:
+            values[place] = write(values[place])
+        for place in self._moments:
+            values[place] = write_moment(values[place])
+        if (place := self._usage) is not None:
+            values[place : place + 1] = values[place].input_tokens, values[place].output_tokens
+        return values
+
+    def row(self, item: R) -> dict[str, Any]:
+        """Return a record as the values of its columns by name, as JSON has them."""
+        return dict(zip(self.types, self.values(item), strict=True))
+
+    def record(self, row: Row, read_moment: Callable[[Any], datetime] = in_utc, **others: Any) -> R:
+        """Return the record of a row; `others` are its fields that stand in tables of their own."""
+        values = list(row)
+        if (place := self._usage) is not None:
+            values[place : place + 2] = [Usage(*values[place : place + 2])]
+        for place, _, read in self._codecs:
+            values[place] = read(values[place])
+        for place in self._moments:
+            values[place] = read_moment(values[place])
+        return (
+            self._record(**dict(zip(self._fields, values, strict=True)), **others) if others else self._record(*values)
+        )
 
 
-def to_document(row: Row, read_moment: Callable[[Any], datetime]) -> Document:
-    """Return a document from `DOCUMENT_COLUMNS`; `read_moment` reads those that are moments."""
-    values = dict(zip(DOCUMENT_COLUMNS, row, strict=True))
-    values["usage"] = Usage(values.pop("input_tokens"), values.pop("output_tokens"))
-    values["status"] = DocumentStatus(values["status"])
-    values["metadata"] = json.loads(values["metadata"])
-    values["twin_of"] = values["twin_of"] or ""
-    for name in DOCUMENT_LISTS:
-        values[name] = _from_json(values[name])
-    for name in _DOCUMENT_MOMENTS:
-        values[name] = read_moment(values[name])
-    return Document(**values)
+def _from_json(text: str) -> tuple[Any, ...]:
+    return tuple(json.loads(text)) if text != "[]" else ()
 
 
-def document_values(document: Document, write_moment: Callable[[datetime], Any]) -> dict[str, Any]:
-    """Return a document as the values of `DOCUMENT_COLUMNS`; `write_moment` writes those that are moments."""
-    usage = document.usage
-    tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
-    values: dict[str, Any] = {
-        name: tokens[name] if name in tokens else getattr(document, name) for name in DOCUMENT_COLUMNS
-    }
-    values["status"] = document.status.value
-    for name in ("metadata", *DOCUMENT_LISTS):
-        values[name] = encode(values[name])
-    for name in _DOCUMENT_MOMENTS:
-        values[name] = write_moment(values[name])
-    return values
+DOCUMENTS: Final = Columns(Document)
+CHUNKS: Final = Columns(Chunk)
+ENTITIES: Final = Columns(Entity, are_lines=True)
+RELATIONS: Final = Columns(Relation, are_lines=True)
+ENTITY_MENTIONS: Final = Columns(EntityMention)
+RELATION_MENTIONS: Final = Columns(RelationMention)
+ENTITY_EVIDENCE: Final = Columns(EntityEvidence, without=["leading"])
+RELATION_EVIDENCE: Final = Columns(RelationEvidence, without=["leading"])
+NAME_RULES: Final = Columns(NameRules, without=["curations"])
 
 
 def chunk_details_object(function: str, list_of: str) -> str:
     """Return SQL for the details of a chunk as a JSON object, given what makes an object, and a list of its text."""
-    values = (list_of.format(f"chunk.{name}") if name in CHUNK_LISTS else f"chunk.{name}" for name in CHUNK_DETAILS)
+    values = (list_of.format(f"chunk.{name}") if name in CHUNKS.lists else f"chunk.{name}" for name in CHUNK_DETAILS)
     named = (f"'{name}', {value}" for name, value in zip(CHUNK_DETAILS, values, strict=True))
     return f"{function}({', '.join(named)})"
-
-
-def to_chunk(row: Row) -> Chunk:
-    """Return a chunk from `CHUNK_COLUMNS`."""
-    values = list(row)
-    for place in _LIST_PLACES:
-        values[place] = _from_json(values[place])
-    return Chunk(*values)
-
-
-def chunk_values(chunk: Chunk) -> dict[str, Any]:
-    """Return a chunk as the values of `CHUNK_COLUMNS`."""
-    values = {name: getattr(chunk, name) for name in CHUNK_COLUMNS}
-    for name in CHUNK_LISTS:
-        values[name] = encode(values[name])
-    return values
-
-
-def to_entity(row: Row) -> Entity:
-    """Return an entity from its columns and its degree."""
-    id_, name, kind, description, aliases, chunk_ids, token_count, degree, created_at = row
-    lists = split_lines(aliases), split_lines(chunk_ids)
-    return Entity(id_, name, kind, description, *lists, token_count, degree, created_at)
-
-
-def to_relation(row: Row) -> Relation:
-    """Return a relation from its columns."""
-    id_, source, target, source_id, target_id, keywords, description, weight, chunk_ids, token_count, created_at = row
-    said = split_lines(keywords), description, weight, split_lines(chunk_ids)
-    return Relation(id_, source, target, source_id, target_id, *said, token_count, created_at)
 
 
 def to_curation(row: Row, read_moment: Callable[[Any], datetime]) -> Curation:
@@ -284,10 +281,7 @@ def to_rules(rules: Iterable[Row], active: Iterable[Row], read_moment: Callable[
     curations: dict[str, list[Curation]] = {}
     for id_, *row in active:
         curations.setdefault(id_, []).append(to_curation(row, read_moment))
-    return [
-        NameRules(id_, json.loads(names), json.loads(aliases), tuple(curations.get(id_, ())), version)
-        for id_, names, aliases, version in rules
-    ]
+    return [NAME_RULES.record(row, curations=tuple(curations.get(row[0], ()))) for row in rules]
 
 
 # What a curation says of which names and ids: the plain data that is never changed.
@@ -325,10 +319,6 @@ def grouped(rows: Iterable[Row]) -> dict[str, tuple[Any, ...]]:
     for id_, *rest in rows:
         found.setdefault(id_, []).append(tuple(rest))
     return {id_: tuple(values) for id_, values in found.items()}
-
-
-def _from_json(text: str) -> tuple[Any, ...]:
-    return tuple(json.loads(text)) if text != "[]" else ()
 
 
 # SQL, and its parameters in order.

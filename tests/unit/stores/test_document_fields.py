@@ -19,7 +19,7 @@ from heliograph.mcp.tools import GivenDocument, insert, update
 from heliograph.models import DOCUMENT_DETAILS, Document, DocumentStatus, Usage
 from heliograph.stores.postgres.database import DOCUMENT_TYPES
 from heliograph.stores.postgres.schema import MIGRATIONS
-from heliograph.stores.sql import DOCUMENT_COLUMNS, added_column, document_values, from_seconds, to_document
+from heliograph.stores.sql import DOCUMENTS, from_seconds
 from heliograph.stores.sqlite.schema import migrate
 from heliograph.wire.documents import ChangeRequest, DocumentResponse, TextRequest, UpdateRequest
 
@@ -30,16 +30,16 @@ def test_document_is_read_back_from_its_columns() -> None:
         *("doc-1", "a.md", "A title", "hash", DocumentStatus.PARTIAL, "an error", {"team": ["red"]}, 5, 6, "track"),
         *(Usage(7, 8), moment, moment, (0, 3), "doc-2"),
     )
-    values = document_values(document, datetime.timestamp)
-    assert list(values) == list(DOCUMENT_COLUMNS)
-    assert to_document(tuple(values.values()), from_seconds) == document
+    values = DOCUMENTS.values(document, datetime.timestamp)
+    assert len(values) == len(DOCUMENTS.types)
+    assert DOCUMENTS.record(values, from_seconds) == document
 
 
 def test_every_field_of_documents_has_a_column_on_sqlite() -> None:
     with closing(apsw.Connection(":memory:")) as connection:
         migrate(connection, "test")
         columns = {name for _, name, *_ in connection.execute("PRAGMA table_info(document)")}
-    assert DOCUMENT_COLUMNS.keys() - columns == {"id", "twin_of"}, "stores/sqlite/schema.py lacks a migration"
+    assert DOCUMENTS.types.keys() - columns == {"id", "twin_of"}, "stores/sqlite/schema.py lacks a migration"
 
 
 def test_every_field_of_documents_has_a_column_on_postgresql() -> None:
@@ -47,8 +47,7 @@ def test_every_field_of_documents_has_a_column_on_postgresql() -> None:
     (table,) = re.findall(r"CREATE TABLE heliograph_document \((.*?)\n\);", script, re.DOTALL)
     later = re.findall(r"ALTER TABLE heliograph_document ADD COLUMN (\w+)", script)
     columns = {*re.findall(r"(?:^|,)\s*(\w+) (?:text|integer|bigint|jsonb|timestamptz)", table), *later}
-    wanted = {column.split()[0] for column in DOCUMENT_TYPES.split(", ")}
-    assert wanted <= columns, "stores/postgres/schema.py lacks a migration"
+    assert DOCUMENT_TYPES.keys() <= columns, "stores/postgres/schema.py lacks a migration"
 
 
 def test_documents_of_before_have_the_default_of_a_field_that_comes_later() -> None:
@@ -56,7 +55,7 @@ def test_documents_of_before_have_the_default_of_a_field_that_comes_later() -> N
     with closing(apsw.Connection(":memory:")) as connection:
         connection.execute("CREATE TABLE document (id text); INSERT INTO document VALUES ('doc-1')")
         for name in ("title", "length", "page_starts"):
-            connection.execute(added_column(Document, "document", name))
+            connection.execute(DOCUMENTS.added("document", name))
         assert connection.execute("SELECT * FROM document").fetchall() == [("doc-1", "", 0, "[]")]
 
 

@@ -29,7 +29,7 @@ from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from heliograph.errors import SchemaMismatch, SettingsError, StoreAccessDenied, StoreError, StoreUnavailable
 from heliograph.models import RelationMention
-from heliograph.stores.sql import CHUNK_COLUMNS, DOCUMENT_COLUMNS
+from heliograph.stores.sql import CHUNKS, DOCUMENTS, ENTITIES, ENTITY_MENTIONS, RELATION_MENTIONS, RELATIONS
 
 # Values on their way to the server and back: rows as JSON, vectors in pgvector's binary form.
 #
@@ -134,11 +134,8 @@ def read_vectors(values: Sequence[bytes]) -> NDArray[np.float32]:
 # Ids given as one `Json`, with their place in it.
 WANTED = "json_array_elements_text(%s) WITH ORDINALITY AS wanted (id, place)"
 # Filters read `metadata`; `metadata_text` gives back the numbers and the order of keys that were given.
-DOCUMENT = ", ".join(f"document.{'metadata_text' if name == 'metadata' else name}" for name in DOCUMENT_COLUMNS)
-DOCUMENT_TYPES = ", ".join(
-    "metadata jsonb, metadata_text text" if name == "metadata" else f"{name} {kind}"
-    for name, kind in DOCUMENT_COLUMNS.items()
-)
+DOCUMENT = DOCUMENTS.select("document", metadata="document.metadata_text")
+DOCUMENT_TYPES = DOCUMENTS.types | {"metadata": "jsonb", "metadata_text": "text"}
 # What LightRAG's users call these, and SQL leaves free.
 _RENAMED = {
     "document_id": "full_doc_id",
@@ -148,21 +145,14 @@ _RENAMED = {
     "start": "start_offset",
     "end": "end_offset",
 }
-CHUNK_NAMES = [_RENAMED.get(name, name) for name in CHUNK_COLUMNS]
-CHUNK = ", ".join(f"chunk.{name}" for name in CHUNK_NAMES)
-# As a chunk is written, beside its workspace, its id and its vector.
-CHUNK_TYPES = ", ".join(
-    f"{name} {kind}" for name, kind in zip(CHUNK_NAMES, CHUNK_COLUMNS.values(), strict=True) if name != "id"
-)
-ENTITY = """entity.id, entity.name, entity.type, entity.description, entity.aliases, entity.chunk_ids,
-  entity.token_count, degree.degree, entity.created_at"""
-RELATION = """relation.id, relation.source, relation.target, relation.source_id, relation.target_id,
-  relation.keywords, relation.description, relation.weight, relation.chunk_ids, relation.token_count,
-  relation.created_at"""
-ENTITY_MENTION = """json_build_array(mention.chunk_id, mention.name, mention.type, mention.description, mention.rank,
-  CASE WHEN mention.name_id IS NULL THEN '' ELSE mention.entity_id END)"""
-RELATION_MENTION = """json_build_array(mention.chunk_id, mention.source, mention.target, mention.keywords,
-  mention.description, mention.weight, mention.rank, mention.source_id, mention.target_id)"""
+# As a chunk is written, beside its workspace and its vector.
+CHUNK_TYPES = {_RENAMED.get(name, name): kind for name, kind in CHUNKS.types.items()}
+CHUNK = ", ".join(f"chunk.{name}" for name in CHUNK_TYPES)
+ENTITY = ENTITIES.select("entity", degree="degree.degree")
+RELATION = RELATIONS.select("relation")
+_IF_DECIDED = "CASE WHEN mention.name_id IS NULL THEN '' ELSE mention.entity_id END"
+ENTITY_MENTION = f"json_build_array({ENTITY_MENTIONS.select('mention', entity_id=_IF_DECIDED)})"
+RELATION_MENTION = f"json_build_array({RELATION_MENTIONS.select('mention')})"
 
 
 def to_relation_mention(
@@ -303,38 +293,39 @@ class Statement:
     is_planned_anew: bool = False
 
 
-def column_names(columns: str) -> list[str]:
-    """Return the names of columns that are given as names and types with commas between them."""
-    return [column.split()[0] for column in columns.split(",")]
+def record_set(columns: Mapping[str, str]) -> str:
+    """Return a table `new` of rows that are given as JSON; `columns` are their types by name."""
+    return f"json_to_recordset(%s) AS new ({', '.join(f'{name} {kind}' for name, kind in columns.items())})"
 
 
-def comparison(table: str, columns: str) -> str:
+def comparison(table: str, columns: Mapping[str, str]) -> str:
     """Return the statement that finds the ids of rows that a table does not keep as they are.
 
-    Its parameters are the rows as JSON and the workspace; `columns` are names and types with commas between them.
+    Its parameters are the rows as JSON and the workspace; `columns` are types by name.
     """
-    kept, new = (", ".join(f"{which}.{name}" for name in column_names(columns)) for which in ("kept", "new"))
-    return f"""SELECT new.id FROM json_to_recordset(%s) AS new ({columns})
+    kept, new = (", ".join(f"{which}.{name}" for name in columns) for which in ("kept", "new"))
+    return f"""SELECT new.id FROM {record_set(columns)}
       LEFT JOIN {table} AS kept ON kept.workspace = %s AND kept.id = new.id WHERE ({kept}) IS DISTINCT FROM ({new})"""
 
 
-def upsert(table: str, columns: str, key: str = "id", *, is_versioned: bool = False, kept: Sequence[str] = ()) -> str:
+def upsert(
+    table: str, columns: Mapping[str, str], key: str = "id", *, is_versioned: bool = False, kept: Sequence[str] = ()
+) -> str:
     """Return the statement that puts rows into a table; its parameters are the workspace, a version, the rows as JSON.
 
     Args:
         table: Its name.
-        columns: Of the rows: names and types with commas between them.
+        columns: Of the rows: types by name.
         key: The column by which a row takes the place of another; empty only inserts.
         is_versioned: Whether rows also get the version, which is a parameter only then.
         kept: Columns that a row keeps which is there already.
     """
-    names = column_names(columns)
     first, values = ("workspace, version", "%s, %s::bigint") if is_versioned else ("workspace", "%s")
-    query = f"""INSERT INTO {table} ({first}, {", ".join(names)})
-      SELECT {values}, * FROM json_to_recordset(%s) AS new ({columns})"""
+    query = f"""INSERT INTO {table} ({first}, {", ".join(columns)})
+      SELECT {values}, * FROM {record_set(columns)}"""
     if not key:
         return query
-    changed = [name for name in names if name != key and name not in kept] + ["version"] * is_versioned
+    changed = [name for name in columns if name != key and name not in kept] + ["version"] * is_versioned
     return f"""{query} ON CONFLICT (workspace, {key}) DO UPDATE
       SET {", ".join(f"{name} = excluded.{name}" for name in changed)}"""
 

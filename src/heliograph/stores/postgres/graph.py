@@ -24,7 +24,7 @@ from heliograph.stores.postgres.database import (
     upsert,
 )
 from heliograph.stores.projection import ProjectionChange
-from heliograph.stores.sql import row_of, to_entity, to_relation
+from heliograph.stores.sql import ENTITIES, RELATIONS
 
 # Writing folded entities and relations to PostgreSQL, and keeping degrees right, within a commit.
 
@@ -45,20 +45,16 @@ WITH gone AS (
   DELETE FROM heliograph_entity WHERE workspace = %s AND id = ANY (ARRAY(SELECT json_array_elements_text(%s)))
 )
 DELETE FROM heliograph_degree WHERE workspace = %s AND id = ANY (ARRAY(SELECT json_array_elements_text(%s)))"""
-_ENTITY_COLUMNS = """created_at bigint, id text, name text, type text, description text, aliases text, chunk_ids text,
-  token_count integer"""
-_RELATION_COLUMNS = """created_at bigint, id text, source_id text, target_id text, source text, target text,
-  keywords text, description text, weight double precision, chunk_ids text, token_count integer"""
 # What something beside the store with the truth says of when things first appeared is what that store says.
 _PUT_ENTITIES, _PUT_FOLLOWED_ENTITIES = (
-    f"""WITH put AS ({upsert("heliograph_entity", _ENTITY_COLUMNS, kept=kept)} RETURNING id)
+    f"""WITH put AS ({upsert("heliograph_entity", ENTITIES.without("degree"), kept=kept)} RETURNING id)
 INSERT INTO heliograph_degree (workspace, id, degree) SELECT %s, id, 0 FROM put ON CONFLICT DO NOTHING"""
     for kept in (["created_at"], [])
 )
 # A row that no transaction has locked or replaced is new.
 _PUT_RELATIONS, _PUT_FOLLOWED_RELATIONS = (
     f"""WITH put AS (
-  {upsert("heliograph_relation", _RELATION_COLUMNS, kept=kept)} RETURNING source_id, target_id, xmax = 0 AS is_new
+  {upsert("heliograph_relation", RELATIONS.types, kept=kept)} RETURNING source_id, target_id, xmax = 0 AS is_new
 ), added AS (SELECT source_id, target_id FROM put WHERE is_new), {_CHANGE.format(rows="added", sign="+")}"""
     for kept in (["created_at"], [])
 )
@@ -76,8 +72,8 @@ DELETE FROM heliograph_entity WHERE workspace = %s AND id IN (SELECT id FROM gon
 # What is not as a change would leave it; degrees stand in a row of their own.
 _WITH_DEGREES = """(SELECT entity.*, degree.degree FROM heliograph_entity AS entity
   LEFT JOIN heliograph_degree AS degree ON degree.workspace = entity.workspace AND degree.id = entity.id)"""
-_OTHER_ENTITIES = comparison(_WITH_DEGREES, f"{_ENTITY_COLUMNS}, degree integer")
-_OTHER_RELATIONS = comparison("heliograph_relation", _RELATION_COLUMNS)
+_OTHER_ENTITIES = comparison(_WITH_DEGREES, ENTITIES.types)
+_OTHER_RELATIONS = comparison("heliograph_relation", RELATIONS.types)
 
 
 def graph_statements(workspace: str, changeset: Changeset) -> Iterator[Statement]:
@@ -89,10 +85,14 @@ def graph_statements(workspace: str, changeset: Changeset) -> Iterator[Statement
         ids = to_json(changeset.removed_entities)
         yield Statement(_REMOVE_ENTITIES, (workspace, ids, workspace, ids))
     now = int(time.time())
-    for query, items in ((_PUT_ENTITIES, changeset.entities), (_PUT_RELATIONS, changeset.relations)):
+    rows = (
+        (_PUT_ENTITIES, [(item.id, ENTITIES.row(item)) for item in changeset.entities]),
+        (_PUT_RELATIONS, [(item.id, RELATIONS.row(item)) for item in changeset.relations]),
+    )
+    for query, items in rows:
         if items:
-            rows = to_json({**row_of(item), "created_at": changeset.moments.get(item.id, now)} for item in items)
-            yield Statement(query, (workspace, rows, workspace))
+            dated = to_json(row | {"created_at": changeset.moments.get(id_, now)} for id_, row in items)
+            yield Statement(query, (workspace, dated, workspace))
 
 
 def followed_graph_statements(workspace: str, change: ProjectionChange) -> Iterator[Statement]:
@@ -102,18 +102,19 @@ def followed_graph_statements(workspace: str, change: ProjectionChange) -> Itera
     if gone := change.removed.get(OutboxKind.ENTITIES):
         yield Statement(_REMOVE_FOLLOWED_ENTITIES, (to_json(gone), workspace, workspace))
     if change.entities:
-        yield Statement(_PUT_FOLLOWED_ENTITIES, (workspace, to_json(map(row_of, change.entities)), workspace))
+        yield Statement(_PUT_FOLLOWED_ENTITIES, (workspace, to_json(map(ENTITIES.row, change.entities)), workspace))
     if change.relations:
         ends = to_json(id_ for item in change.relations for id_ in (item.source_id, item.target_id))
         yield Statement(_ENDS, (workspace, ends))
-        yield Statement(_PUT_FOLLOWED_RELATIONS, (workspace, to_json(map(row_of, change.relations)), workspace))
+        yield Statement(_PUT_FOLLOWED_RELATIONS, (workspace, to_json(map(RELATIONS.row, change.relations)), workspace))
 
 
 def graph_comparisons(workspace: str, expected: ProjectionChange) -> Iterator[Statement]:
     """Yield what finds the ids of entities and relations that are not kept as these are."""
-    for query, items in ((_OTHER_ENTITIES, expected.entities), (_OTHER_RELATIONS, expected.relations)):
-        if items:
-            yield Statement(query, (to_json(map(row_of, items)), workspace))
+    if expected.entities:
+        yield Statement(_OTHER_ENTITIES, (to_json(map(ENTITIES.row, expected.entities)), workspace))
+    if expected.relations:
+        yield Statement(_OTHER_RELATIONS, (to_json(map(RELATIONS.row, expected.relations)), workspace))
 
 
 # Names of entities on PostgreSQL: a B-tree of their keys for beginnings, a `tsvector` of pieces for the rest.
@@ -234,11 +235,11 @@ class PostgresGraphStore(GraphStore):
 
     async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
         rows = await self._database.fetch(_ENTITIES_BY_ID, (to_json(ids), self._database.workspace)) if ids else []
-        return [to_entity(row) for row in rows]
+        return [ENTITIES.record(row) for row in rows]
 
     async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
         rows = await self._database.fetch(_RELATIONS_BY_ID, (to_json(ids), self._database.workspace)) if ids else []
-        return [to_relation(row) for row in rows]
+        return [RELATIONS.record(row) for row in rows]
 
     async def rank_incident_relations(self, entity_ids: Sequence[str]) -> list[IncidentRelation]:
         if not entity_ids:
@@ -254,11 +255,11 @@ class PostgresGraphStore(GraphStore):
         rows = await self._database.fetch(_LISTED.format(narrow=_WELL_CONNECTED), values)
         if len(rows) < limit:
             rows = await self._database.fetch(_LISTED.format(narrow=""), values)
-        return [to_entity(row) for row in rows]
+        return [ENTITIES.record(row) for row in rows]
 
     async def find_relations_among(self, entity_ids: Sequence[str]) -> list[Relation]:
         rows = await self._database.fetch(_AMONG, (to_json(entity_ids), self._database.workspace)) if entity_ids else []
-        return [to_relation(row) for row in rows]
+        return [RELATIONS.record(row) for row in rows]
 
     async def at_one_moment(self, work: Callable[[GraphStore], Coroutine[Any, Any, T]]) -> T:
 

@@ -20,10 +20,10 @@ from heliograph.stores.postgres.database import (
     Session,
     Statement,
     Vectors,
-    column_names,
     connect,
     deletion,
     parse_address,
+    record_set,
     to_json,
     translate_errors,
 )
@@ -216,14 +216,14 @@ class PostgresTextProjection(PostgresProjection, PostgresTextStore, TextProjecti
 _NEW = """JOIN ROWS FROM (json_array_elements_text(%s), unnest(%s::vector[])) AS vectors (id, embedding)
   ON vectors.id = new.id"""
 _OTHER = f"""
-SELECT new.id FROM json_to_recordset(%s) AS new (id text, {{types}}) {_NEW}
+SELECT new.id FROM {{new_rows}} {_NEW}
 LEFT JOIN {{table}} AS kept ON kept.workspace = %s AND kept.id = new.id
 WHERE ({{kept}}, kept.embedding) IS DISTINCT FROM ({{new}}, vectors.embedding)"""
 # What stands beside the vectors, with its types.
-_COLUMNS = {
+_COLUMNS: Mapping[Collection, Mapping[str, str]] = {
     Collection.CHUNKS: CHUNK_TYPES,
-    Collection.ENTITIES: "entity_name text, content text",
-    Collection.RELATIONS: "src_id text, tgt_id text, content text",
+    Collection.ENTITIES: {"id": "text", "entity_name": "text", "content": "text"},
+    Collection.RELATIONS: {"id": "text", "src_id": "text", "tgt_id": "text", "content": "text"},
 }
 
 
@@ -276,9 +276,9 @@ class PostgresVectorProjection(PostgresProjection, PostgresVectorStore, VectorPr
     def comparisons(self, expected: ProjectionChange) -> Iterator[Statement]:
         for collection, vectors in expected.vectors.items():
             if vectors:
-                names = column_names(_COLUMNS[collection])
+                names = _COLUMNS[collection]
                 query = _OTHER.format(
-                    types=_COLUMNS[collection],
+                    new_rows=record_set(names),
                     table=VECTOR_TABLES[collection],
                     kept=", ".join(f"kept.{name}" for name in names),
                     new=", ".join(f"new.{name}" for name in names),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from itertools import starmap
 from typing import Any
 
@@ -41,7 +40,6 @@ from heliograph.stores.base import (
 from heliograph.stores.changeset import Changeset, Collection, VectorBatch
 from heliograph.stores.postgres.database import (
     CHUNK,
-    CHUNK_NAMES,
     CHUNK_TYPES,
     DOCUMENT,
     DOCUMENT_TYPES,
@@ -53,28 +51,30 @@ from heliograph.stores.postgres.database import (
     Session,
     Statement,
     Vectors,
-    column_names,
     deletion,
+    record_set,
     to_json,
     to_relation_mention,
     upsert,
 )
 from heliograph.stores.sql import (
+    CHUNKS,
     COMPARISONS,
+    DOCUMENTS,
+    ENTITY_EVIDENCE,
+    ENTITY_MENTIONS,
+    NAME_RULES,
+    RELATION_EVIDENCE,
+    RELATION_MENTIONS,
+    Columns,
     Condition,
     Dialect,
     chunk_details_object,
-    chunk_values,
     curation_content,
-    document_values,
     grouped,
     in_utc,
-    row_of,
-    split_lines,
     to_batch,
-    to_chunk,
     to_curation,
-    to_document,
     to_rules,
 )
 from heliograph.text.names import mention_entity_id, mention_relation_id, name_to_entity_id
@@ -84,11 +84,11 @@ from heliograph.text.names import mention_entity_id, mention_relation_id, name_t
 _LEADING = """(SELECT json_agg(said) FROM (SELECT {mention} AS said FROM heliograph_{kind}_mention AS mention
                 WHERE mention.workspace = evidence.workspace AND mention.{kind}_id = evidence.id
                 ORDER BY mention.rank, mention.chunk_id, mention.ordinal LIMIT %s) AS first)"""
-_ENTITY_EVIDENCE = f"""SELECT evidence.id, names, types, mention_count, version,
+_ENTITY_EVIDENCE = f"""SELECT {ENTITY_EVIDENCE.select("evidence")},
   {_LEADING.format(mention=ENTITY_MENTION, kind="entity")}
   FROM {WANTED} JOIN heliograph_entity_evidence AS evidence
     ON evidence.workspace = %s AND evidence.id = wanted.id ORDER BY wanted.place"""
-_RELATION_EVIDENCE = f"""SELECT evidence.id, source_id, target_id, keywords, weight_millionths, mention_count, version,
+_RELATION_EVIDENCE = f"""SELECT {RELATION_EVIDENCE.select("evidence")},
   {_LEADING.format(mention=RELATION_MENTION, kind="relation")}
   FROM {WANTED} JOIN heliograph_relation_evidence AS evidence
     ON evidence.workspace = %s AND evidence.id = wanted.id ORDER BY wanted.place"""
@@ -140,7 +140,7 @@ WITH new AS (
 INSERT INTO heliograph_curation_subject (workspace, entity_id, sequence)
 SELECT DISTINCT %s, subject.id, put.sequence FROM put JOIN new USING (id)
 CROSS JOIN LATERAL json_array_elements_text(new.entity_ids) AS subject (id) ON CONFLICT DO NOTHING"""
-_PUT_RULES = upsert("heliograph_name_rules", "id text, names text, aliases text", is_versioned=True)
+_PUT_RULES = upsert("heliograph_name_rules", NAME_RULES.without("version"), is_versioned=True)
 
 
 class PostgresCurationStore(CurationStore):
@@ -187,7 +187,9 @@ def curation_statements(workspace: str, changeset: Changeset, version: int) -> I
     if changeset.curations:
         rows = [
             {
-                **row_of(item, ("id", "author", "undone_by")),
+                "id": item.id,
+                "author": item.author,
+                "undone_by": item.undone_by,
                 "sequence": item.sequence or None,
                 "kind": item.kind.value,
                 "content": curation_content(item),
@@ -200,7 +202,7 @@ def curation_statements(workspace: str, changeset: Changeset, version: int) -> I
         yield Statement(_PUT, (to_json(rows), workspace, workspace))
     if changeset.name_rules:
         # The last of several rules of one name counts.
-        rows = {item.id: row_of(item, ("id", "names", "aliases")) for item in changeset.name_rules}
+        rows = {item.id: NAME_RULES.row(item) for item in changeset.name_rules}
         yield Statement(_PUT_RULES, (workspace, version, to_json(rows.values())))
 
 
@@ -230,7 +232,8 @@ _OPENINGS = f"""SELECT wanted.id, text.opening FROM {WANTED}
   ORDER BY wanted.place"""
 _SAID = """(SELECT json_agg({mention} ORDER BY mention.ordinal) FROM {table} AS mention
             WHERE mention.workspace = extraction.workspace AND mention.chunk_id = extraction.chunk_id)"""
-_EXTRACTIONS = f"""SELECT extraction.chunk_id, extractor, error, reply_keys, input_tokens, output_tokens,
+_EXTRACTION = Columns(Extraction, without=["entities", "relations", "aliases"], are_lines=True)
+_EXTRACTIONS = f"""SELECT {_EXTRACTION.select("extraction")},
   {_SAID.format(mention=ENTITY_MENTION, table="heliograph_entity_mention")},
   {_SAID.format(mention=RELATION_MENTION, table="heliograph_relation_mention")},
   {_SAID.format(mention="json_build_array(mention.name, mention.alias)", table="heliograph_alias_mention")}
@@ -262,7 +265,7 @@ class PostgresRecordsStore(RecordsStore):
         return await self._database.fetch(query, (to_json(ids), self._database.workspace)) if ids else []
 
     async def get_documents(self, ids: Sequence[str]) -> list[Document]:
-        return [to_document(row, in_utc) for row in await self._fetch(_DOCUMENTS_BY_ID, ids)]
+        return [DOCUMENTS.record(row) for row in await self._fetch(_DOCUMENTS_BY_ID, ids)]
 
     async def find_documents(self, query: DocumentQuery) -> DocumentPage:
         where, values = DIALECT.where(query)
@@ -274,7 +277,7 @@ class PostgresRecordsStore(RecordsStore):
             Statement(page, (*bound, query.limit, query.offset), is_planned_anew=True),
             Statement(f"SELECT count(*) FROM {of}", bound, is_planned_anew=True),
         )
-        return DocumentPage(tuple(to_document(row, in_utc) for row in rows), int(total))
+        return DocumentPage(tuple(DOCUMENTS.record(row) for row in rows), int(total))
 
     async def get_document_text(self, document_id: str) -> str | None:
         rows = await self._database.fetch(_TEXT_BY_DOCUMENT, (self._database.workspace, document_id))
@@ -290,11 +293,11 @@ class PostgresRecordsStore(RecordsStore):
         return dict(await self._database.fetch(_OPENINGS, values)) if document_ids else {}
 
     async def get_chunks(self, ids: Sequence[str]) -> list[Chunk]:
-        return [to_chunk(row) for row in await self._fetch(_CHUNKS_BY_ID, ids)]
+        return [CHUNKS.record(row) for row in await self._fetch(_CHUNKS_BY_ID, ids)]
 
     async def get_document_chunks(self, document_id: str) -> list[Chunk]:
         rows = await self._database.fetch(_CHUNKS_BY_DOCUMENT, (self._database.workspace, document_id))
-        return [to_chunk(row) for row in rows]
+        return [CHUNKS.record(row) for row in rows]
 
     async def get_sources(self, chunk_ids: Sequence[str]) -> dict[str, str]:
         return dict(await self._fetch(_SOURCES, chunk_ids))
@@ -305,13 +308,13 @@ class PostgresRecordsStore(RecordsStore):
     async def get_extractions(self, chunk_ids: Sequence[str]) -> list[Extraction]:
         rows = await self._fetch(_EXTRACTIONS, chunk_ids)
         return [
-            Extraction(
-                *(chunk_id, extractor, tuple(starmap(EntityMention, entities or ()))),
-                *(tuple(starmap(to_relation_mention, relations or ())), error, split_lines(reply_keys)),
-                Usage(read, written),
-                aliases=tuple(AliasMention(chunk_id, *names) for names in aliases or ()),
+            _EXTRACTION.record(
+                row,
+                entities=tuple(starmap(EntityMention, entities or ())),
+                relations=tuple(starmap(to_relation_mention, relations or ())),
+                aliases=tuple(AliasMention(row[0], *names) for names in aliases or ()),
             )
-            for chunk_id, extractor, error, reply_keys, read, written, entities, relations, aliases in rows
+            for *row, entities, relations, aliases in rows
         ]
 
     async def get_document_aliases(self, document_ids: Sequence[str]) -> dict[str, list[AliasMention]]:
@@ -330,19 +333,10 @@ class PostgresRecordsStore(RecordsStore):
             Statement(_RELATION_EVIDENCE, (leading, to_json(relation_ids), workspace)),
         )
         return (
+            [ENTITY_EVIDENCE.record(row, leading=tuple(starmap(EntityMention, said or ()))) for *row, said in entities],
             [
-                EntityEvidence(
-                    *(id_, json.loads(names), json.loads(types), count),
-                    *(tuple(starmap(EntityMention, said or ())), version),
-                )
-                for id_, names, types, count, version, said in entities
-            ],
-            [
-                RelationEvidence(
-                    *(id_, source_id, target_id, json.loads(keywords), weight, count),
-                    *(tuple(starmap(to_relation_mention, said or ())), version),
-                )
-                for id_, source_id, target_id, keywords, weight, count, version, said in relations
+                RELATION_EVIDENCE.record(row, leading=tuple(starmap(to_relation_mention, said or ())))
+                for *row, said in relations
             ],
         )
 
@@ -430,33 +424,28 @@ INSERT INTO heliograph_document_text (workspace, id, text)
 SELECT %s, key, value FROM json_each_text(%s)
 ON CONFLICT (workspace, id) DO UPDATE SET text = excluded.text"""
 # Vectors that come with their chunks are written with them; a row that is written twice is two rows to the server.
-_CHUNK_NAMES = [name for name in CHUNK_NAMES if name != "id"]
+_CHUNK_NAMES = [name for name in CHUNK_TYPES if name != "id"]
 _CHUNKS = f"""
 INSERT INTO lightrag_chunks AS known (workspace, id, embedding, {", ".join(_CHUNK_NAMES)})
 SELECT %s, new.id, vectors.embedding, {", ".join(_CHUNK_NAMES)}
-FROM json_to_recordset(%s) AS new (id text, {CHUNK_TYPES})
+FROM {record_set(CHUNK_TYPES)}
 LEFT JOIN ROWS FROM (json_array_elements_text(%s), unnest(%s::vector[])) AS vectors (id, embedding)
   ON vectors.id = new.id
 ON CONFLICT (workspace, id) DO UPDATE SET embedding = coalesce(excluded.embedding, known.embedding),
   {", ".join(f"{name} = excluded.{name}" for name in _CHUNK_NAMES)}"""
-_PUT_EXTRACTIONS = upsert(
-    "heliograph_extraction",
-    "chunk_id text, extractor text, error text, reply_keys text, input_tokens bigint, output_tokens bigint",
-    key="chunk_id",
-)
+_PUT_EXTRACTIONS = upsert("heliograph_extraction", _EXTRACTION.types, key="chunk_id")
+_ALIASES_SAID = Columns(AliasMention)
 _SAID_IN_CHUNKS = {
-    "heliograph_entity_mention": """entity_id text, rank bigint, chunk_id text, ordinal integer, name text, type text,
-      description text, name_id text""",
-    "heliograph_relation_mention": """relation_id text, rank bigint, chunk_id text, ordinal integer, source text,
-      target text, keywords json, description text, weight double precision, source_id text, target_id text""",
-    "heliograph_alias_mention": "chunk_id text, ordinal integer, name text, alias text",
+    "heliograph_entity_mention": ENTITY_MENTIONS.types | {"ordinal": "integer", "name_id": "text"},
+    "heliograph_relation_mention": RELATION_MENTIONS.types
+    | {"ordinal": "integer", "relation_id": "text", "keywords": "json"},
+    "heliograph_alias_mention": _ALIASES_SAID.types | {"ordinal": "integer"},
 }
 _PUT_SAID = [upsert(table, columns, key="") for table, columns in _SAID_IN_CHUNKS.items()]
-_EVIDENCE = {
-    "heliograph_entity_evidence": "id text, names text, types text, mention_count integer",
-    "heliograph_relation_evidence": """id text, source_id text, target_id text, keywords text,
-      weight_millionths bigint, mention_count integer""",
-}
+_PUT_ENTITY_EVIDENCE, _PUT_RELATION_EVIDENCE = (
+    upsert(f"heliograph_{kind}_evidence", columns.without("version"), is_versioned=True)
+    for kind, columns in (("entity", ENTITY_EVIDENCE), ("relation", RELATION_EVIDENCE))
+)
 
 
 def removal_statements(workspace: str, changeset: Changeset) -> Iterator[Statement]:
@@ -471,7 +460,7 @@ def removal_statements(workspace: str, changeset: Changeset) -> Iterator[Stateme
 def record_statements(workspace: str, changeset: Changeset, version: int) -> Iterator[Statement]:
     """Yield what writes the truth of a changeset, but its chunks."""
     if changeset.documents:
-        written = ((item, document_values(item, datetime.isoformat)) for item in changeset.documents)
+        written = ((item, DOCUMENTS.row(item)) for item in changeset.documents)
         rows = (
             values | {"metadata": dict(item.metadata), "metadata_text": values["metadata"]} for item, values in written
         )
@@ -481,12 +470,14 @@ def record_statements(workspace: str, changeset: Changeset, version: int) -> Ite
     yield from deletion(workspace, "heliograph_document_text", changeset.removed_texts)
     if changeset.extractions:
         yield from _extraction_statements(workspace, changeset.extractions)
-    evidence = (changeset.entity_evidence, changeset.relation_evidence)
-    for (table, columns), items in zip(_EVIDENCE.items(), evidence, strict=True):
-        names = column_names(columns)
-        if rows := [row_of(item, names) for item in items if item.mention_count]:
-            yield Statement(upsert(table, columns, is_versioned=True), (workspace, version, to_json(rows)))
-        yield from deletion(workspace, table, (item.id for item in items if not item.mention_count))
+    entities, relations = changeset.entity_evidence, changeset.relation_evidence
+    if rows := [ENTITY_EVIDENCE.row(item) for item in entities if item.mention_count]:
+        yield Statement(_PUT_ENTITY_EVIDENCE, (workspace, version, to_json(rows)))
+    if rows := [RELATION_EVIDENCE.row(item) for item in relations if item.mention_count]:
+        yield Statement(_PUT_RELATION_EVIDENCE, (workspace, version, to_json(rows)))
+    for kind, items in (("entity", entities), ("relation", relations)):
+        gone = (item.id for item in items if not item.mention_count)
+        yield from deletion(workspace, f"heliograph_{kind}_evidence", gone)
 
 
 def chunk_statements(workspace: str, changeset: Changeset, vector_type: int) -> Iterator[Statement]:
@@ -499,7 +490,7 @@ def chunk_statements(workspace: str, changeset: Changeset, vector_type: int) -> 
 
 def chunk_row(item: Chunk) -> dict[str, Any]:
     """Return the columns of a chunk, but its workspace and its vector."""
-    return dict(zip(CHUNK_NAMES, chunk_values(item).values(), strict=True))
+    return dict(zip(CHUNK_TYPES, CHUNKS.values(item), strict=True))
 
 
 def _extraction_statements(workspace: str, extractions: Sequence[Extraction]) -> Iterator[Statement]:
@@ -510,17 +501,16 @@ def _extraction_statements(workspace: str, extractions: Sequence[Extraction]) ->
     relations: list[dict[str, Any]] = []
     aliases: list[dict[str, Any]] = []
     for read in extractions:
-        tokens = {"input_tokens": read.usage.input_tokens, "output_tokens": read.usage.output_tokens}
-        rows.append(row_of(read, ("chunk_id", "extractor", "error", "reply_keys")) | tokens)
+        rows.append(_EXTRACTION.row(read))
         for ordinal, item in enumerate(read.entities):
             name_id = name_to_entity_id(item.name) if item.entity_id else None
             placed = {"entity_id": mention_entity_id(item), "name_id": name_id, "ordinal": ordinal}
-            entities.append({**row_of(item), **placed, "chunk_id": read.chunk_id})
+            entities.append(ENTITY_MENTIONS.row(item) | placed | {"chunk_id": read.chunk_id})
         for ordinal, item in enumerate(read.relations):
             placed = {"relation_id": mention_relation_id(item), "ordinal": ordinal, "chunk_id": read.chunk_id}
-            relations.append({**row_of(item), **placed, "keywords": item.keywords})
+            relations.append(RELATION_MENTIONS.row(item) | placed | {"keywords": item.keywords})
         for ordinal, item in enumerate(read.aliases):
-            aliases.append({**row_of(item), "ordinal": ordinal, "chunk_id": read.chunk_id})
+            aliases.append(_ALIASES_SAID.row(item) | {"ordinal": ordinal, "chunk_id": read.chunk_id})
     yield Statement(_PUT_EXTRACTIONS, (workspace, to_json(rows)))
     for query, said in zip(_PUT_SAID, (entities, relations, aliases), strict=True):
         if said:

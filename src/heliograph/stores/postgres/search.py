@@ -448,7 +448,7 @@ def text_comparisons(workspace: str, texts: Mapping[Collection, Sequence[TextEnt
     """Yield what finds the ids whose terms are not kept as these are."""
     for collection, table in TERMS_TABLES.items():
         if entries := texts.get(collection, ()):
-            query = comparison(table, "id text, terms text, length integer")
+            query = comparison(table, {"id": "text", "terms": "text", "length": "integer"})
             yield Statement(query, (to_json(map(_row, entries)), workspace))
 
 

@@ -12,7 +12,7 @@ import re
 import threading
 import time
 import zlib
-from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Generator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
@@ -120,6 +120,18 @@ def fetch_value(connection: apsw.Connection, query: str, values: Any = ()) -> An
     """Return the first column of the first row, or None."""
     row = fetch_one(connection, query, values)
     return row[0] if row else None
+
+
+def insert(table: str, columns: Sequence[str], verb: str = "INSERT") -> str:
+    """Return the statement that puts a row of these columns into a table."""
+    names = ", ".join(f'"{name}"' for name in columns)
+    return f"{verb} INTO {table} ({names}) VALUES ({', '.join('?' * len(columns))})"
+
+
+def upsert(table: str, columns: Sequence[str], kept: Collection[str] = ()) -> str:
+    """Return the statement that puts a row into a table by its `key`; one that is there keeps the columns `kept`."""
+    changed = ", ".join(f'"{name}" = excluded."{name}"' for name in columns if name not in ("key", *kept))
+    return f"{insert(table, columns)} ON CONFLICT (key) DO UPDATE SET {changed}"
 
 
 def data_version(connection: apsw.Connection) -> int:

@@ -13,8 +13,8 @@ from heliograph.models import Entity, Relation
 from heliograph.stores.base import GraphStore, IncidentRelation
 from heliograph.stores.changeset import Changeset
 from heliograph.stores.graph import LAST_CHARACTER, MOST_CANDIDATES, KeyedNameIndex, keys_of, pieces_within, terms_of
-from heliograph.stores.sql import join_lines, to_entity, to_relation
-from heliograph.stores.sqlite.database import Database, IdMemory, KnownIds, Row, array, fetch
+from heliograph.stores.sql import ENTITIES, RELATIONS, Columns
+from heliograph.stores.sqlite.database import Database, IdMemory, KnownIds, Row, array, fetch, upsert
 
 # Names of entities in the embedded store: a B-tree of their keys for beginnings, pieces of them for the rest.
 #
@@ -98,11 +98,9 @@ _ORDERED = """SELECT entity_degree.key FROM carray(?) AS wanted
                ORDER BY degree DESC, name, entity_degree.key LIMIT ?"""
 _EXISTING = """SELECT identity.id, identity.key FROM carray(?) AS wanted
                CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN entity USING (key)"""
-_ENTITY = "name, type, description, aliases, chunk_ids, token_count, degree, entity.created_at"
-_ENTITIES_BY_KEY = f"""SELECT entity.key, {_ENTITY} FROM carray(?) AS wanted
+_ENTITIES_BY_KEY = f"""SELECT {ENTITIES.select("entity", id="entity.key", degree="degree")} FROM carray(?) AS wanted
                        CROSS JOIN entity ON entity.key = wanted.value CROSS JOIN entity_degree USING (key)"""
-_RELATION = """relation.key, source_key, target_key, source, target, keywords, description, weight, chunk_ids,
-               token_count, relation.created_at"""
+_RELATION = RELATIONS.select("relation", id="key", source_id="source_key", target_id="target_key")
 _RELATIONS_BY_KEY = f"""SELECT {_RELATION} FROM carray(?) AS wanted
                         CROSS JOIN relation ON relation.key = wanted.value"""
 # With a unary plus, or SQLite looks every target up in the array, from its beginning, instead of in a set made of it.
@@ -138,7 +136,7 @@ class SqliteGraphStore(GraphStore):
         def read(connection: apsw.Connection, known: KnownIds, keys: Mapping[str, int]) -> list[Entity]:
             rows = fetch(connection, _ENTITIES_BY_KEY, (array(list(keys.values())),))
             found = known.find_ids(connection, {row[0] for row in rows})
-            entities = {key: to_entity((found[key], *row)) for key, *row in rows}
+            entities = {key: ENTITIES.record((found[key], *row)) for key, *row in rows}
             return [entities[keys[id_]] for id_ in ids if keys.get(id_) in entities]
 
         return await self._read(ids, read)
@@ -162,7 +160,7 @@ class SqliteGraphStore(GraphStore):
 
     async def list_entities(self, offset: int, limit: int) -> list[Entity]:
         order = "ORDER BY degree DESC, name, identity.id LIMIT ? OFFSET ?"
-        query = f"""SELECT identity.id, {_ENTITY} FROM entity_degree
+        query = f"""SELECT {ENTITIES.select("entity", id="identity.id", degree="degree")} FROM entity_degree
                     CROSS JOIN identity USING (key) CROSS JOIN entity USING (key)"""
 
         def read(connection: apsw.Connection) -> list[Row]:
@@ -170,7 +168,7 @@ class SqliteGraphStore(GraphStore):
             rows = fetch(connection, f"{query} WHERE degree >= {_WELL_CONNECTED} {order}", (limit, offset))
             return rows if len(rows) == limit else fetch(connection, f"{query} {order}", (limit, offset))
 
-        return [to_entity(row) for row in await self._database.read(read)]
+        return [ENTITIES.record(row) for row in await self._database.read(read)]
 
     async def find_relations_among(self, entity_ids: Sequence[str]) -> list[Relation]:
 
@@ -212,11 +210,20 @@ class SqliteGraphStore(GraphStore):
 
 
 def _relations(connection: apsw.Connection, known: KnownIds, rows: Sequence[Row]) -> list[Relation]:
-    ids = known.find_ids(connection, {key for row in rows for key in row[:3]})
+    ids = known.find_ids(connection, {row[place] for row in rows for place in (0, 3, 4)})
     return [
-        to_relation((ids[key], source, target, ids[source_key], ids[target_key], *rest))
-        for key, source_key, target_key, source, target, *rest in rows
+        RELATIONS.record((ids[key], source, target, ids[source_key], ids[target_key], *rest))
+        for key, source, target, source_key, target_key, *rest in rows
     ]
+
+
+# As they are given; when something first appeared is kept.
+_ENTITY = Columns(Entity, without=["id", "degree", "created_at"], are_lines=True)
+_PUT_ENTITY = upsert("entity", ["key", "created_at", *_ENTITY.types], kept=["created_at"])
+_ABOUT = Columns(Relation, without=["id", "source_id", "target_id", "created_at"], are_lines=True)
+_PUT_RELATION = upsert(
+    "relation", ["key", "source_key", "target_key", "created_at", *_ABOUT.types], kept=["created_at"]
+)
 
 
 def write_graph(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int]) -> None:
@@ -224,16 +231,9 @@ def write_graph(connection: apsw.Connection, changeset: Changeset, keys: Mapping
     now = int(time.time())
     _remove(connection, changeset, keys)
     entities = (
-        (
-            *(keys[item.id], item.name, item.type, item.token_count, changeset.moments.get(item.id, now)),
-            *(item.description, join_lines(item.aliases), join_lines(item.chunk_ids)),
-        )
-        for item in changeset.entities
+        (keys[item.id], changeset.moments.get(item.id, now), *_ENTITY.values(item)) for item in changeset.entities
     )
-    query = """INSERT INTO entity VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET
-      name = excluded.name, type = excluded.type, token_count = excluded.token_count,
-      description = excluded.description, aliases = excluded.aliases, chunk_ids = excluded.chunk_ids"""
-    connection.executemany(query, entities)
+    connection.executemany(_PUT_ENTITY, entities)
     gained = Counter(key for ends in _write_relations(connection, changeset, keys, now) for key in ends)
     # Entities of this changeset may be new: they get their row of degrees with their first degree.
     degrees = [(keys[item.id], gained.pop(keys[item.id], 0)) for item in changeset.entities]
@@ -266,17 +266,12 @@ def _write_relations(
     known = {key for (key,) in fetch(connection, query, (array(wanted),))}
     rows = (
         (
-            *(keys[item.id], keys[item.source_id], keys[item.target_id], item.weight, item.token_count),
-            changeset.moments.get(item.id, now),
-            *(item.source, item.target, join_lines(item.keywords), item.description, join_lines(item.chunk_ids)),
+            *(keys[item.id], keys[item.source_id], keys[item.target_id], changeset.moments.get(item.id, now)),
+            *_ABOUT.values(item),
         )
         for item in changeset.relations
     )
-    query = """INSERT INTO relation VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET
-      source_key = excluded.source_key, target_key = excluded.target_key, weight = excluded.weight,
-      token_count = excluded.token_count, source = excluded.source, target = excluded.target,
-      keywords = excluded.keywords, description = excluded.description, chunk_ids = excluded.chunk_ids"""
-    connection.executemany(query, rows)
+    connection.executemany(_PUT_RELATION, rows)
     new = {keys[item.id]: (keys[item.source_id], keys[item.target_id]) for item in changeset.relations}
     return [ends for key, ends in new.items() if key not in known]
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import chain, starmap
-from operator import itemgetter
 from typing import Any, TypeVar
 
 import apsw
@@ -29,7 +28,6 @@ from heliograph.models import (
     NameRules,
     RelationEvidence,
     RelationMention,
-    Usage,
 )
 from heliograph.stores.base import (
     SHOWN_ERRORS,
@@ -43,22 +41,23 @@ from heliograph.stores.base import (
 )
 from heliograph.stores.changeset import Changeset
 from heliograph.stores.sql import (
-    CHUNK_COLUMNS,
+    CHUNKS,
     COMPARISONS,
-    DOCUMENT_COLUMNS,
+    DOCUMENTS,
+    ENTITY_EVIDENCE,
+    ENTITY_MENTIONS,
+    RELATION_EVIDENCE,
+    RELATION_MENTIONS,
+    Columns,
     Condition,
     Dialect,
     chunk_details_object,
-    chunk_values,
     curation_content,
-    document_values,
     encode,
     from_seconds,
     grouped,
     to_batch,
-    to_chunk,
     to_curation,
-    to_document,
     to_rules,
 )
 from heliograph.stores.sqlite.database import (
@@ -71,7 +70,9 @@ from heliograph.stores.sqlite.database import (
     fetch_value,
     find_ids,
     find_keys,
+    insert,
     singles,
+    upsert,
 )
 from heliograph.text.names import mention_entity_id, mention_relation_id, name_to_entity_id
 
@@ -83,12 +84,25 @@ from heliograph.text.names import mention_entity_id, mention_relation_id, name_t
 
 E = TypeVar("E", EntityEvidence, RelationEvidence)
 
-_MENTION = "identity.id, name, type, description, rank"
-_OF_ENTITY = f"""SELECT {_MENTION}, iif(name_hash IS NULL, '', ?)
-                 FROM entity_mention CROSS JOIN identity ON identity.key = chunk_key
+_ID = "(SELECT id FROM identity WHERE key = {})"
+# Mentions as their fields; a chunk is `identity`, or given beside.
+_ENTITY_MENTION, _SAID_OF_ENTITY = (
+    ENTITY_MENTIONS.select(
+        "entity_mention", chunk_id=chunk, entity_id=f"iif(name_hash IS NULL, '', {_ID.format('entity_key')})"
+    )
+    for chunk in ("identity.id", "?")
+)
+_RELATION_MENTION, _SAID_OF_RELATION = (
+    RELATION_MENTIONS.select(
+        "relation_mention",
+        chunk_id=chunk,
+        source_id=f"ifnull({_ID.format('source_key')}, '')",
+        target_id=f"ifnull({_ID.format('target_key')}, '')",
+    )
+    for chunk in ("identity.id", "?")
+)
+_OF_ENTITY = f"""SELECT {_ENTITY_MENTION} FROM entity_mention CROSS JOIN identity ON identity.key = chunk_key
                  WHERE entity_key = ? ORDER BY rank, chunk_key, ordinal LIMIT ? OFFSET ?"""
-_RELATION_MENTION = """identity.id, source, target, keywords, description, weight, rank,
-  (SELECT id FROM identity WHERE key = source_key), (SELECT id FROM identity WHERE key = target_key)"""
 _OF_RELATION = f"""SELECT {_RELATION_MENTION} FROM relation_mention CROSS JOIN identity ON identity.key = chunk_key
                    WHERE relation_key = ? ORDER BY rank, chunk_key, ordinal LIMIT ? OFFSET ?"""
 _PLACE = "entity_key, chunk_key, rank"
@@ -113,13 +127,13 @@ class EvidenceMemory:
 
     def read_entities(self, connection: apsw.Connection, ids: Sequence[str], leading: int) -> list[EntityEvidence]:
         """Return the stored evidence of these entities, with the first `leading` mentions."""
-        stored = _counted(connection, "entity", "names, types, mention_count, version", ids)
+        stored = _counted(connection, "entity", ids, ENTITY_EVIDENCE.without("id"))
         return self._complete(EntityEvidence, stored, leading, partial(_read_entities, connection))
 
     def read_relations(self, connection: apsw.Connection, ids: Sequence[str], leading: int) -> list[RelationEvidence]:
         """Return the stored evidence of these relations, with the first `leading` mentions."""
-        columns = "source_key, target_key, keywords, weight_millionths, mention_count, version"
-        stored = _counted(connection, "relation", columns, ids)
+        columns = "source_key", "target_key", *RELATION_EVIDENCE.without("id", "source_id", "target_id")
+        stored = _counted(connection, "relation", ids, columns)
         return self._complete(RelationEvidence, stored, leading, partial(_read_relations, connection))
 
     def note(self, changeset: Changeset, version: int) -> None:
@@ -132,7 +146,7 @@ class EvidenceMemory:
         self, kind: type[E], stored: Sequence[Row], leading: int, read: Callable[[Sequence[Row], int], dict[str, E]]
     ) -> list[E]:
         """Return evidence, given its rows of `_counted`, and remember what had to be read."""
-        recalled = (self._recall(row[0], row[-1], leading) for row in stored)
+        recalled = (self._recall(row[0], row[3], leading) for row in stored)
         found = {item.id: item for item in recalled if isinstance(item, kind)}
         for id_, evidence in read([row for row in stored if row[0] not in found], leading).items():
             self._remember(evidence)
@@ -170,28 +184,20 @@ def to_places(id_: str, mention_count: int, rows: Sequence[Row], chunk_ids: Mapp
     return EntityPlaces(id_, mention_count, tuple([chunk_ids[chunk] for _, chunk, _ in rows]), subjects)
 
 
-def read_relation_mention(chunk_id: str, source: str, target: str, keywords: str, *said: Any) -> RelationMention:
-    """Return a mention as it was stored; the last two are the entities it counts for, None where names decide it."""
-    description, weight, rank, *ends = said
-    about = tuple(json.loads(keywords)), description, weight, rank
-    return RelationMention(chunk_id, source, target, *about, *(end or "" for end in ends))
-
-
-def entity_mentions(
-    connection: apsw.Connection, id_: str, key: int, limit: int, offset: int = 0
-) -> list[EntityMention]:
+def entity_mentions(connection: apsw.Connection, key: int, limit: int, offset: int = 0) -> list[EntityMention]:
     """Return the mentions of an entity in canonical order."""
-    return list(starmap(EntityMention, fetch(connection, _OF_ENTITY, (id_, key, limit, offset))))
+    return list(starmap(EntityMention, fetch(connection, _OF_ENTITY, (key, limit, offset))))
 
 
 def relation_mentions(connection: apsw.Connection, key: int, limit: int, offset: int = 0) -> list[RelationMention]:
     """Return the mentions of a relation in canonical order."""
-    return list(starmap(read_relation_mention, fetch(connection, _OF_RELATION, (key, limit, offset))))
+    return [RELATION_MENTIONS.record(row) for row in fetch(connection, _OF_RELATION, (key, limit, offset))]
 
 
-def _counted(connection: apsw.Connection, kind: str, columns: str, ids: Sequence[str]) -> list[Row]:
-    """Return id, key and columns of the evidence of those entities, or relations, that have any."""
-    query = f"""SELECT identity.id, key, {columns} FROM carray(?) AS wanted
+def _counted(connection: apsw.Connection, kind: str, ids: Sequence[str], columns: Iterable[str] = ()) -> list[Row]:
+    """Return id, key, mentions, version, and columns of the evidence of those entities, or relations, that have any."""
+    selected = ", ".join(("identity.id", "key", "mention_count", "version", *columns))
+    query = f"""SELECT {selected} FROM carray(?) AS wanted
                 CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN {kind}_evidence USING (key)"""
     return fetch(connection, query, (array(ids),)) if ids else []
 
@@ -202,42 +208,40 @@ def _read_entities(connection: apsw.Connection, stored: Sequence[Row], leading: 
     All that have no more mentions than are wanted are read by one statement, and any other by one of its own, which
     stops where enough are read.
     """
-    ids = {row[1]: row[0] for row in stored if row[4] <= leading}
-    mentions: dict[int, list[EntityMention]] = {key: [] for key in ids}
-    if ids and leading:
+    mentions: dict[int, list[EntityMention]] = {key: [] for _, key, count, *_ in stored if count <= leading}
+    if mentions and leading:
         # A key's mentions come in the order of the table's own key, which is the canonical one.
-        query = f"""SELECT entity_key, {_MENTION}, name_hash IS NULL FROM carray(?) AS wanted
+        query = f"""SELECT entity_key, {_ENTITY_MENTION} FROM carray(?) AS wanted
                     CROSS JOIN entity_mention ON entity_key = wanted.value
                     CROSS JOIN identity ON identity.key = chunk_key"""
-        for key, chunk, name, kind, said, rank, counts_for_name in fetch(connection, query, (array(list(ids)),)):
-            mentions[key].append(EntityMention(chunk, name, kind, said, rank, "" if counts_for_name else ids[key]))
-    for id_, key, *_ in (row for row in stored if row[4] > leading > 0):
-        mentions[key] = entity_mentions(connection, id_, key, leading)
+        for key, *said in fetch(connection, query, (array(list(mentions)),)):
+            mentions[key].append(EntityMention(*said))
+    for _, key, count, *_ in stored:
+        if count > leading > 0:
+            mentions[key] = entity_mentions(connection, key, leading)
     return {
-        id_: EntityEvidence(id_, json.loads(names), json.loads(types), count, tuple(mentions.get(key, ())), version)
-        for id_, key, names, types, count, version in stored
+        id_: ENTITY_EVIDENCE.record((id_, *counts), leading=tuple(mentions.get(key, ())))
+        for id_, key, _, _, *counts in stored
     }
 
 
 def _read_relations(connection: apsw.Connection, stored: Sequence[Row], leading: int) -> dict[str, RelationEvidence]:
     """Return the evidence of relations, by id, given their rows of `_counted`; read as that of entities is."""
     mentions: dict[int, list[RelationMention]] = {row[1]: [] for row in stored}
-    short = [row[1] for row in stored if row[6] <= leading]
+    short = [row[1] for row in stored if row[2] <= leading]
     if short:
         query = f"""SELECT relation_key, {_RELATION_MENTION} FROM carray(?) AS wanted
                     CROSS JOIN relation_mention ON relation_key = wanted.value
                     CROSS JOIN identity ON identity.key = chunk_key"""
         for key, *said in fetch(connection, query, (array(short),)):
-            mentions[key].append(read_relation_mention(*said))
-    for row in stored:
-        if row[6] > leading > 0:
-            mentions[row[1]] = relation_mentions(connection, row[1], leading)
-    ids = find_ids(connection, {end for row in stored for end in row[2:4]})
+            mentions[key].append(RELATION_MENTIONS.record(said))
+    for _, key, count, *_ in stored:
+        if count > leading > 0:
+            mentions[key] = relation_mentions(connection, key, leading)
+    ids = find_ids(connection, {end for row in stored for end in row[4:6]})
     return {
-        id_: RelationEvidence(
-            id_, ids[source], ids[target], json.loads(keywords), weight, count, tuple(mentions[key]), version
-        )
-        for id_, key, source, target, keywords, weight, count, version in stored
+        id_: RELATION_EVIDENCE.record((id_, ids[source], ids[target], *counts), leading=tuple(mentions[key]))
+        for id_, key, _, _, source, target, *counts in stored
     }
 
 
@@ -338,14 +342,9 @@ def _id_hash(id_: str) -> int:
     return int(id_[-_HEX_DIGITS:], 16)
 
 
-_ORIGINAL = "(SELECT original.id FROM identity AS original WHERE original.key = document.twin_key)"
-_OF_DOCUMENT = [name for name in DOCUMENT_COLUMNS if name not in ("id", "twin_of")]
-_DOCUMENT = ", ".join(
-    {"id": "identity.id", "twin_of": _ORIGINAL}.get(name, f'document."{name}"') for name in DOCUMENT_COLUMNS
-)
-_ELSEWHERE = {"id": "identity.id", "document_id": "owner.id", "text": "chunk_text.text"}
-_OF_CHUNK = [name for name in CHUNK_COLUMNS if name not in _ELSEWHERE]
-_CHUNK = ", ".join(_ELSEWHERE.get(name, f'chunk."{name}"') for name in CHUNK_COLUMNS)
+_ORIGINAL = "ifnull((SELECT original.id FROM identity AS original WHERE original.key = document.twin_key), '')"
+_DOCUMENT = DOCUMENTS.select("document", id="identity.id", twin_of=_ORIGINAL)
+_CHUNK = CHUNKS.select("chunk", id="identity.id", document_id="owner.id", text="chunk_text.text")
 _CHUNK_PARTS = "CROSS JOIN chunk_text USING (key) CROSS JOIN identity AS owner ON owner.key = chunk.document_key"
 _DOCUMENTS_BY_ID = f"""SELECT {_DOCUMENT} FROM carray(?) AS wanted CROSS JOIN identity ON identity.id = wanted.value
                       CROSS JOIN document USING (key)"""
@@ -443,10 +442,10 @@ class SqliteRecordsStore(RecordsStore):
     async def get_chunks(self, ids: Sequence[str]) -> list[Chunk]:
         if not ids:
             return []
-        return await self._database.fetch_as(to_chunk, _CHUNKS_BY_ID, (array(ids),))
+        return await self._database.fetch_as(CHUNKS.record, _CHUNKS_BY_ID, (array(ids),))
 
     async def get_document_chunks(self, document_id: str) -> list[Chunk]:
-        return await self._database.fetch_as(to_chunk, _CHUNKS_BY_DOCUMENT, (document_id,))
+        return await self._database.fetch_as(CHUNKS.record, _CHUNKS_BY_DOCUMENT, (document_id,))
 
     async def get_sources(self, chunk_ids: Sequence[str]) -> dict[str, str]:
 
@@ -506,59 +505,71 @@ class SqliteRecordsStore(RecordsStore):
     async def get_mention_places(self, entity_ids: Sequence[str], most: int) -> list[EntityPlaces]:
 
         def read(connection: apsw.Connection) -> list[EntityPlaces]:
-            stored = _counted(connection, "entity", "mention_count", entity_ids)
-            mentions: dict[int, list[Row]] = {key: [] for _, key, _ in stored}
-            rare = [key for _, key, count in stored if count <= most]
+            stored = _counted(connection, "entity", entity_ids)
+            mentions: dict[int, list[Row]] = {key: [] for _, key, *_ in stored}
+            rare = [key for _, key, count, _ in stored if count <= most]
             for row in fetch(connection, _ALL_PLACES, (array(rare),)) if rare else ():
                 mentions[row[0]].append(row)
-            for _, key, count in stored:
+            for _, key, count, _ in stored:
                 if count > most:
                     mentions[key] = fetch(connection, _SUBJECT_PLACES, (key, SUBJECT_RANKS, most))
             chunks = {chunk for rows in mentions.values() for _, chunk, _ in rows}
             chunk_ids = self._ids.at(connection).find_ids(connection, chunks)
-            return [to_places(id_, count, mentions[key][:most], chunk_ids) for id_, key, count in stored]
+            return [to_places(id_, count, mentions[key][:most], chunk_ids) for id_, key, count, _ in stored]
 
         return await self._database.read(read)
 
 
+_EXTRACTION = Columns(Extraction, without=["entities", "relations", "aliases"])
+
+
 def _document(row: Row) -> Document:
-    return to_document(row, from_seconds)
+    return DOCUMENTS.record(row, from_seconds)
 
 
 def _entity_mentions(connection: apsw.Connection, chunk_id: str, key: int) -> tuple[EntityMention, ...]:
-    query = """SELECT name, type, description, rank,
-                      iif(name_hash IS NULL, '', (SELECT id FROM identity WHERE key = entity_key))
-               FROM entity_mention INDEXED BY entity_mention_by_chunk WHERE chunk_key = ? ORDER BY ordinal"""
-    return tuple(EntityMention(chunk_id, *mention) for mention in fetch(connection, query, (key,)))
+    query = f"""SELECT {_SAID_OF_ENTITY} FROM entity_mention INDEXED BY entity_mention_by_chunk
+                WHERE chunk_key = ? ORDER BY ordinal"""
+    return tuple(starmap(EntityMention, fetch(connection, query, (chunk_id, key))))
 
 
 def _extraction(connection: apsw.Connection, chunk_id: str, key: int) -> Extraction | None:
-    query = "SELECT extractor, error, reply_keys, input_tokens, output_tokens FROM extraction WHERE chunk_key = ?"
-    row = fetch_one(connection, query, (key,))
+    query = f"SELECT {_EXTRACTION.select('extraction', chunk_id='?')} FROM extraction WHERE chunk_key = ?"
+    row = fetch_one(connection, query, (chunk_id, key))
     if row is None:
         return None
-    extractor, error, reply_keys, read, written = row
     entities = _entity_mentions(connection, chunk_id, key)
-    query = """SELECT source, target, keywords, description, weight, rank,
-                      (SELECT id FROM identity WHERE key = source_key), (SELECT id FROM identity WHERE key = target_key)
-               FROM relation_mention INDEXED BY relation_mention_by_chunk WHERE chunk_key = ? ORDER BY ordinal"""
-    relations = tuple(read_relation_mention(chunk_id, *mention) for mention in fetch(connection, query, (key,)))
+    query = f"""SELECT {_SAID_OF_RELATION} FROM relation_mention INDEXED BY relation_mention_by_chunk
+                WHERE chunk_key = ? ORDER BY ordinal"""
+    relations = tuple(map(RELATION_MENTIONS.record, fetch(connection, query, (chunk_id, key))))
     query = "SELECT name, alias FROM alias_mention WHERE chunk_key = ? ORDER BY ordinal"
     aliases = tuple(AliasMention(chunk_id, *mention) for mention in fetch(connection, query, (key,)))
-    return Extraction(
-        *(chunk_id, extractor, entities, relations, error, tuple(json.loads(reply_keys)), Usage(read, written)),
-        aliases=aliases,
-    )
+    return _EXTRACTION.record(row, entities=entities, relations=relations, aliases=aliases)
 
 
 # Writing truth, within the transaction of a commit.
 
-_CHANGED = [f'"{name}" = excluded."{name}"' for name in (*_OF_DOCUMENT, "twin_key") if name != "created_at"]
-_PUT_DOCUMENT = f"""INSERT INTO document (key, twin_key, {", ".join(f'"{name}"' for name in _OF_DOCUMENT)})
-                    VALUES (?, ?{", ?" * len(_OF_DOCUMENT)})
-                    ON CONFLICT (key) DO UPDATE SET {", ".join(_CHANGED)}"""
-_PUT_CHUNK = f"""INSERT OR REPLACE INTO chunk (key, document_key, {", ".join(f'"{name}"' for name in _OF_CHUNK)})
-                 VALUES (?, ?{", ?" * len(_OF_CHUNK)})"""
+# What stands in the tables of these themselves, beside the keys of ids.
+_OF_DOCUMENT = Columns(Document, without=["id", "twin_of"])
+_OF_CHUNK = Columns(Chunk, without=["id", "document_id", "text"])
+_OF_ENTITY_MENTION = Columns(EntityMention, without=["chunk_id", "entity_id"])
+_OF_RELATION_MENTION = Columns(RelationMention, without=["chunk_id", "source_id", "target_id"])
+_OF_ENTITY_EVIDENCE = Columns(EntityEvidence, without=["id", "leading", "version"])
+_OF_RELATION_EVIDENCE = Columns(RelationEvidence, without=["id", "source_id", "target_id", "leading", "version"])
+_PUT_DOCUMENT = upsert("document", ["key", "twin_key", *_OF_DOCUMENT.types], kept=["created_at"])
+_PUT_CHUNK = upsert("chunk", ["key", "document_key", *_OF_CHUNK.types])
+_PUT_ENTITY_MENTION = insert(
+    "entity_mention", ["entity_key", "chunk_key", "ordinal", "name_hash", *_OF_ENTITY_MENTION.types]
+)
+_PUT_RELATION_MENTION = insert(
+    "relation_mention",
+    ["relation_key", "chunk_key", "ordinal", "source_key", "target_key", *_OF_RELATION_MENTION.types],
+)
+_PUT_EXTRACTION = insert("extraction", ["chunk_key", *_EXTRACTION.without("chunk_id")], verb="INSERT OR REPLACE")
+_PUT_ENTITY_EVIDENCE = upsert("entity_evidence", ["key", "version", *_OF_ENTITY_EVIDENCE.types])
+_PUT_RELATION_EVIDENCE = upsert(
+    "relation_evidence", ["key", "source_key", "target_key", "version", *_OF_RELATION_EVIDENCE.types]
+)
 
 
 def mentioned_ids(changeset: Changeset) -> Iterator[str]:
@@ -632,11 +643,10 @@ def write_records(connection: apsw.Connection, changeset: Changeset, keys: Mappi
         connection.executemany(f"DELETE FROM {table} WHERE key = ?", singles(removed))
     for table in ("extraction", "entity_mention", "relation_mention", "alias_mention"):
         connection.executemany(f"DELETE FROM {table} WHERE chunk_key = ?", singles(removed))
-    of_document, of_chunk = itemgetter(*_OF_DOCUMENT), itemgetter(*_OF_CHUNK)
     documents = (
         (
             *(keys[item.id], keys[item.twin_of] if item.twin_of else None),
-            *of_document(document_values(item, datetime.timestamp)),
+            *_OF_DOCUMENT.values(item, datetime.timestamp),
         )
         for item in changeset.documents
     )
@@ -645,7 +655,7 @@ def write_records(connection: apsw.Connection, changeset: Changeset, keys: Mappi
     connection.executemany("INSERT OR REPLACE INTO document_text VALUES (?, ?)", texts)
     dropped = (keys[id_] for id_ in changeset.removed_texts)
     connection.executemany("DELETE FROM document_text WHERE key = ?", singles(dropped))
-    chunks = ((keys[item.id], keys[item.document_id], *of_chunk(chunk_values(item))) for item in changeset.chunks)
+    chunks = ((keys[item.id], keys[item.document_id], *_OF_CHUNK.values(item)) for item in changeset.chunks)
     connection.executemany(_PUT_CHUNK, chunks)
     texts = ((keys[item.id], item.text) for item in changeset.chunks)
     connection.executemany("INSERT OR REPLACE INTO chunk_text VALUES (?, ?)", texts)
@@ -656,51 +666,43 @@ def write_records(connection: apsw.Connection, changeset: Changeset, keys: Mappi
 
 def _write_extraction(connection: apsw.Connection, extraction: Extraction, keys: Mapping[str, int]) -> None:
     chunk = keys[extraction.chunk_id]
-    usage = extraction.usage
-    row = (
-        *(chunk, extraction.extractor, extraction.error, encode(extraction.reply_keys)),
-        *(usage.input_tokens, usage.output_tokens),
-    )
-    connection.execute("INSERT OR REPLACE INTO extraction VALUES (?, ?, ?, ?, ?, ?)", row)
+    connection.execute(_PUT_EXTRACTION, (chunk, *_EXTRACTION.values(extraction)[1:]))
     for table in ("entity_mention", "relation_mention", "alias_mention"):
         connection.execute(f"DELETE FROM {table} WHERE chunk_key = ?", (chunk,))
     entities = (
         (
-            *(keys[mention_entity_id(item)], item.rank, chunk, ordinal, item.name, item.type, item.description),
-            name_hash(item.name) if item.entity_id else None,
+            *(keys[mention_entity_id(item)], chunk, ordinal, name_hash(item.name) if item.entity_id else None),
+            *_OF_ENTITY_MENTION.values(item),
         )
         for ordinal, item in enumerate(extraction.entities)
     )
-    connection.executemany("INSERT INTO entity_mention VALUES (?, ?, ?, ?, ?, ?, ?, ?)", entities)
+    connection.executemany(_PUT_ENTITY_MENTION, entities)
     relations = (
         (
-            *(keys[mention_relation_id(item)], item.rank, chunk, ordinal),
-            *(item.source, item.target, encode(item.keywords), item.description, item.weight),
+            *(keys[mention_relation_id(item)], chunk, ordinal),
             *(keys[id_] if id_ else None for id_ in (item.source_id, item.target_id)),
+            *_OF_RELATION_MENTION.values(item),
         )
         for ordinal, item in enumerate(extraction.relations)
     )
-    connection.executemany("INSERT INTO relation_mention VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", relations)
+    connection.executemany(_PUT_RELATION_MENTION, relations)
     aliases = ((chunk, ordinal, item.name, item.alias) for ordinal, item in enumerate(extraction.aliases))
     connection.executemany("INSERT INTO alias_mention VALUES (?, ?, ?, ?)", aliases)
 
 
 def _write_evidence(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int], version: int) -> None:
     entities = (
-        (keys[item.id], encode(item.names), encode(item.types), item.mention_count, version)
+        (keys[item.id], version, *_OF_ENTITY_EVIDENCE.values(item))
         for item in changeset.entity_evidence
         if item.mention_count
     )
-    connection.executemany("INSERT OR REPLACE INTO entity_evidence VALUES (?, ?, ?, ?, ?)", entities)
+    connection.executemany(_PUT_ENTITY_EVIDENCE, entities)
     relations = (
-        (
-            *(keys[item.id], keys[item.source_id], keys[item.target_id], encode(item.keywords)),
-            *(item.weight_millionths, item.mention_count, version),
-        )
+        (keys[item.id], keys[item.source_id], keys[item.target_id], version, *_OF_RELATION_EVIDENCE.values(item))
         for item in changeset.relation_evidence
         if item.mention_count
     )
-    connection.executemany("INSERT OR REPLACE INTO relation_evidence VALUES (?, ?, ?, ?, ?, ?, ?)", relations)
+    connection.executemany(_PUT_RELATION_EVIDENCE, relations)
     for table, evidence in (
         ("entity_evidence", changeset.entity_evidence),
         ("relation_evidence", changeset.relation_evidence),

@@ -24,7 +24,7 @@ from heliograph.models import WAITING_STATUSES, DocumentStatus, EntityMention, R
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import Damage, Inspection, ScanKind
 from heliograph.stores.changeset import Collection, digest_terms
-from heliograph.stores.sql import CHUNK_LISTS, DOCUMENT_LISTS
+from heliograph.stores.sql import CHUNKS, DOCUMENTS
 from heliograph.stores.sqlite.database import (
     FILE_NAME,
     LOST_COMMITS,
@@ -362,9 +362,7 @@ class SqliteInspection(Inspection):
             connection: apsw.Connection,
         ) -> tuple[dict[str, list[EntityMention]], dict[str, list[RelationMention]]]:
             keys = find_keys(connection, [*entity_ids, *relation_ids])
-            said = (
-                (id_, entity_mentions(connection, id_, keys[id_], limit, offset)) for id_ in entity_ids if id_ in keys
-            )
+            said = ((id_, entity_mentions(connection, keys[id_], limit, offset)) for id_ in entity_ids if id_ in keys)
             related = (
                 (id_, relation_mentions(connection, keys[id_], limit, offset)) for id_ in relation_ids if id_ in keys
             )
@@ -523,12 +521,12 @@ _TABLES = (
     _Table(
         "document",
         keeps_doubtful=True,
-        valid=f"""{" AND ".join(map(_LIST.format, DOCUMENT_LISTS))} AND {_MAP.format("metadata")}
+        valid=f"""{" AND ".join(map(_LIST.format, DOCUMENTS.lists))} AND {_MAP.format("metadata")}
               AND status IN ({_STATUSES})
               AND typeof(created_at) IN ('real', 'integer') AND typeof(updated_at) IN ('real', 'integer')""",
     ),
     _Table("document_text", keeps_doubtful=True),
-    _Table("chunk", keeps_doubtful=True, valid=" AND ".join(map(_LIST.format, CHUNK_LISTS))),
+    _Table("chunk", keeps_doubtful=True, valid=" AND ".join(map(_LIST.format, CHUNKS.lists))),
     _Table("chunk_text", keeps_doubtful=True),
     _Table("extraction", "chunk_key", valid=_LIST.format("reply_keys")),
     _Table("entity_mention", "entity_key"),
@@ -761,7 +759,7 @@ class _Copy:
         for key in sorted(self._doubtful["document"]):
             id_ = fetch_value(self._target, "SELECT id FROM identity WHERE key = ?", (key,)) or f"key {key}"
             if fetch_value(self._target, "SELECT 1 FROM document WHERE key = ?", (key,)):
-                lists = "".join(f"{name} = iif({_LIST.format(name)}, {name}, '[]'), " for name in DOCUMENT_LISTS)
+                lists = "".join(f"{name} = iif({_LIST.format(name)}, {name}, '[]'), " for name in DOCUMENTS.lists)
                 fixed = f"""UPDATE document SET {lists}metadata = iif({_MAP.format("metadata")}, metadata, '{{}}'),
                             created_at = CAST(created_at AS REAL), updated_at = CAST(updated_at AS REAL)
                             WHERE key = ?"""
@@ -776,7 +774,7 @@ class _Copy:
                    JOIN identity ON identity.key = chunk.document_key WHERE chunk.key = ?"""
         seen: set[int] = set()
         for key in sorted(self._doubtful["chunk"] | self._doubtful["chunk_text"]):
-            mended = ", ".join(f"{name} = iif({_LIST.format(name)}, {name}, '[]')" for name in CHUNK_LISTS)
+            mended = ", ".join(f"{name} = iif({_LIST.format(name)}, {name}, '[]')" for name in CHUNKS.lists)
             self._target.execute(f"UPDATE chunk SET {mended} WHERE key = ?", (key,))
             for document, id_ in fetch(self._target, owner, (key,)):
                 if document not in seen:

@@ -18,6 +18,7 @@ from heliograph.ids import is_subject_rank
 from heliograph.models import EntityMention, RelationMention
 from heliograph.stores.base import EntityPlaces, Fold, Hit
 from heliograph.stores.changeset import Collection
+from heliograph.stores.sql import ENTITY_MENTIONS, RELATION_MENTIONS
 from heliograph.stores.sqlite.database import (
     Database,
     IdMemory,
@@ -32,7 +33,6 @@ from heliograph.stores.sqlite.records import (
     SqliteRecordsStore,
     compile_chunk_filter,
     compile_filter,
-    read_relation_mention,
     to_places,
 )
 from heliograph.stores.sqlite.search import SqliteTextStore, SqliteVectorStore, phrase_keys
@@ -54,8 +54,12 @@ from heliograph.stores.view import (
 T = TypeVar("T")
 _Mentioned = Literal["entity", "relation"]
 _COLUMNS: dict[_Mentioned, str] = {
-    "entity": "entity_key, chunk_key, name, type, description, rank, name_hash IS NOT NULL",
-    "relation": "relation_key, chunk_key, source, target, keywords, description, weight, rank, source_key, target_key",
+    "entity": "entity_key, "
+    + ENTITY_MENTIONS.select("entity_mention", chunk_id="chunk_key", entity_id="name_hash IS NOT NULL"),
+    "relation": "relation_key, "
+    + RELATION_MENTIONS.select(
+        "relation_mention", chunk_id="chunk_key", source_id="source_key", target_id="target_key"
+    ),
 }
 # A thing with more mentions than this per chunk of the scope, and more than a few, is read by the scope's chunks.
 _MENTIONS_PER_CHUNK = 4
@@ -141,23 +145,20 @@ class SqliteReading(ScopedReading):
         return self._grouped(
             rows,
             [
-                EntityMention(ids[chunk], name, kind, text, rank, ids[key] if is_resolved else "")
-                for key, chunk, name, kind, text, rank, is_resolved in rows
+                EntityMention(ids[chunk], name, kind, text, rank, ids[key] if is_resolved else "", *more)
+                for key, chunk, name, kind, text, rank, is_resolved, *more in rows
             ],
         )
 
     async def read_relation_mentions(self, keys: Sequence[int]) -> Mapping[int, ScopedMentions[RelationMention]]:
         rows = self._said("relation", keys)
-        resolved = {key for row in rows for key in row[-2:] if key is not None}
+        resolved = {key for row in rows for key in row[8:10] if key is not None}
         ids = self.known.find_ids(self.connection, resolved | {row[1] for row in rows})
         return self._grouped(
             rows,
             [
-                read_relation_mention(
-                    *(ids[chunk], source, target, keywords, text, weight, rank),
-                    *(ids.get(source_key), ids.get(target_key)),
-                )
-                for _, chunk, source, target, keywords, text, weight, rank, source_key, target_key in rows
+                RELATION_MENTIONS.record((ids[row[1]], *row[2:8], ids.get(row[8], ""), ids.get(row[9], ""), *row[10:]))
+                for row in rows
             ],
         )
 
