@@ -7,7 +7,7 @@ import secrets
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from heliograph.embedding.base import EmbeddingInfo
@@ -72,65 +72,61 @@ def _plain(text: str) -> str:
 # LightRAG's graphs read: chunk ids joined by `<SEP>`, keywords by commas, an entity's type as its label has it. The
 # others hold what these cannot give back exactly.
 
+# The property of each field that has another name.
+_OF_ENTITY = {"name": "displayName", "chunk_ids": "source_id"}
+_OF_RELATION = {
+    "source": "source_name",
+    "target": "target_name",
+    "source_id": "source_entity",
+    "target_id": "target_entity",
+    "keywords": "keyword_list",
+    "chunk_ids": "source_id",
+}
+_ENTITY_FIELDS = {item.name: _OF_ENTITY.get(item.name, item.name) for item in fields(Entity)}
+_RELATION_FIELDS = {item.name: _OF_RELATION.get(item.name, item.name) for item in fields(Relation)}
 # What `to_entity` and `to_relation` take, of the node `e` and the relationship `r`.
-ENTITY = """e.id, e.displayName, e.type, e.description, e.aliases, e.source_id, e.token_count, e.degree,
- e.created_at"""
-RELATION = """r.id, r.source_name, r.target_name, r.source_entity, r.target_entity, r.keyword_list, r.description,
- r.weight, r.source_id, r.token_count, r.created_at"""
+ENTITY = ", ".join(f"e.{name}" for name in _ENTITY_FIELDS.values())
+RELATION = ", ".join(f"r.{name}" for name in _RELATION_FIELDS.values())
 
 
 def entity_row(entity: Entity) -> dict[str, Any]:
     """Return an entity as a row of parameters: `id`, `label`, `properties`."""
-    properties = {
-        "displayName": entity.name,
-        "entity_type": label_name(entity.type),
-        "type": entity.type,
-        "description": entity.description,
-        "source_id": FIELD_SEPARATOR.join(entity.chunk_ids),
-        "aliases": list(entity.aliases),
-        "token_count": entity.token_count,
-        "created_at": entity.created_at,
-    }
+    properties = _properties(entity, _ENTITY_FIELDS) | {"entity_type": label_name(entity.type)}
     return {"id": entity.id, "label": properties["entity_type"], "properties": properties}
 
 
 def relation_row(relation: Relation, type_: str) -> dict[str, Any]:
     """Return a relation as a row of parameters: `id`, `source_id`, `target_id`, `type`, `properties`."""
-    properties = {
-        "keywords": ",".join(relation.keywords),
-        "description": relation.description,
-        "weight": relation.weight,
-        "source_id": FIELD_SEPARATOR.join(relation.chunk_ids),
-        "relation_type": first_keyword(relation),
-        "keyword_list": list(relation.keywords),
-        "source_name": relation.source,
-        "target_name": relation.target,
-        "source_entity": relation.source_id,
-        "target_entity": relation.target_id,
-        "token_count": relation.token_count,
-        "created_at": relation.created_at,
-    }
+    named = {"keywords": ",".join(relation.keywords), "relation_type": first_keyword(relation)}
     ends = {"source_id": relation.source_id, "target_id": relation.target_id}
-    return {"id": relation.id, **ends, "type": type_, "properties": properties}
+    return {"id": relation.id, **ends, "type": type_, "properties": _properties(relation, _RELATION_FIELDS) | named}
+
+
+def _properties(item: Entity | Relation, names: Mapping[str, str]) -> dict[str, Any]:
+    # The id is what a row is found by, and the degree is counted.
+    values = {name: getattr(item, field) for field, name in names.items() if field not in ("id", "degree")}
+    values["source_id"] = FIELD_SEPARATOR.join(item.chunk_ids)
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
 def to_entity(values: Sequence[Any]) -> Entity:
     """Return the entity of the values of `ENTITY`."""
-    id_, name, type_, description, aliases, source_id, token_count, degree, created_at = values
-    return Entity(*(id_, name, type_, description, tuple(aliases), _split(source_id), token_count, degree, created_at))
+    return Entity(**_fields(values, _ENTITY_FIELDS))
 
 
 def to_relation(values: Sequence[Any]) -> Relation:
     """Return the relation of the values of `RELATION`."""
-    id_, source, target, source_id, target_id, keywords, description, weight, chunks, token_count, created_at = values
-    return Relation(
-        *(id_, source, target, source_id, target_id, tuple(keywords), description, float(weight)),
-        *(_split(chunks), token_count, created_at),
-    )
+    found = _fields(values, _RELATION_FIELDS)
+    # Databases give back 1.0 as 1.
+    found["weight"] = float(found["weight"])
+    return Relation(**found)
 
 
-def _split(text: str) -> tuple[str, ...]:
-    return tuple(text.split(FIELD_SEPARATOR)) if text else ()
+def _fields(values: Sequence[Any], names: Iterable[str]) -> dict[str, Any]:
+    found: dict[str, Any] = dict(zip(names, values, strict=True))
+    chunks = found["chunk_ids"]
+    found["chunk_ids"] = chunks.split(FIELD_SEPARATOR) if chunks else ()
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
 
 
 # Changes as statements of one transaction.

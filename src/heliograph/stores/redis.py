@@ -14,7 +14,7 @@ from collections.abc import Collection as Some
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import chain
-from typing import Any, Self
+from typing import Any, Self, get_type_hints
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -310,11 +310,13 @@ class RedisProjection(Projection):
 
 # A cosine of two such vectors is off by less than a millionth; more would only take room.
 _DECIMALS = 6
-ENTITY_FIELDS = ("name", "type", "description", "aliases", "chunk_ids", "token_count", "created_at")
-RELATION_FIELDS = (
-    *("source", "target", "source_name", "target_name", "keywords"),
-    *("description", "weight", "chunk_ids", "token_count", "created_at"),
-)
+# Of the hashes the field of each field that is stored.
+_ENTITY_KINDS, _RELATION_KINDS = get_type_hints(Entity), get_type_hints(Relation)
+_OF_RELATION = {"source": "source_name", "target": "target_name", "source_id": "source", "target_id": "target"}
+_ENTITY_FIELDS = {name: name for name in _ENTITY_KINDS if name not in ("id", "degree")}
+_RELATION_FIELDS = {name: _OF_RELATION.get(name, name) for name in _RELATION_KINDS if name != "id"}
+ENTITY_FIELDS = tuple(_ENTITY_FIELDS.values())
+RELATION_FIELDS = tuple(_RELATION_FIELDS.values())
 
 
 def entity_hash(
@@ -329,33 +331,15 @@ def entity_hash(
     """
     owners = filter(None, (owner_ids.get(id_) for id_ in entity.chunk_ids))
     return {
-        "name": entity.name,
-        "type": entity.type,
-        "description": entity.description,
+        **_hash(entity, _ENTITY_FIELDS),
         "doc_ids": _dump(dict.fromkeys(owners)),
-        "aliases": _dump(entity.aliases),
-        "chunk_ids": _dump(entity.chunk_ids),
-        "token_count": str(entity.token_count),
-        "created_at": str(entity.created_at),
         **({} if vector is None else {"embedding": json.dumps(vector.astype(float).round(_DECIMALS).tolist())}),
     }
 
 
 def relation_hash(relation: Relation) -> dict[str, str]:
     """Return the fields of a relation; `source` and `target` are ids of entities."""
-    return {
-        "source": relation.source_id,
-        "relation": first_keyword(relation),
-        "target": relation.target_id,
-        "weight": repr(relation.weight),
-        "source_name": relation.source,
-        "target_name": relation.target,
-        "keywords": _dump(relation.keywords),
-        "description": relation.description,
-        "chunk_ids": _dump(relation.chunk_ids),
-        "token_count": str(relation.token_count),
-        "created_at": str(relation.created_at),
-    }
+    return _hash(relation, _RELATION_FIELDS) | {"relation": first_keyword(relation)}
 
 
 def document_hash(document: Document, chunk_ids: Sequence[str]) -> dict[str, str]:
@@ -366,19 +350,25 @@ def document_hash(document: Document, chunk_ids: Sequence[str]) -> dict[str, str
 
 def to_entity(id_: str, fields: Sequence[str], degree: int) -> Entity:
     """Return the entity of the values of `ENTITY_FIELDS`."""
-    name, type_, description, aliases, chunk_ids, token_count, created_at = fields
-    return Entity(
-        *(id_, name, type_, description, _load(aliases), _load(chunk_ids), int(token_count), degree, int(created_at))
-    )
+    return Entity(id_, degree=degree, **_read(fields, _ENTITY_FIELDS, _ENTITY_KINDS))
 
 
 def to_relation(id_: str, fields: Sequence[str]) -> Relation:
     """Return the relation of the values of `RELATION_FIELDS`."""
-    source, target, source_name, target_name, keywords, description, weight, chunk_ids, tokens, created_at = fields
-    return Relation(
-        *(id_, source_name, target_name, source, target, _load(keywords), description, float(weight)),
-        *(_load(chunk_ids), int(tokens), int(created_at)),
-    )
+    return Relation(id_, **_read(fields, _RELATION_FIELDS, _RELATION_KINDS))
+
+
+def _hash(item: Entity | Relation, names: Mapping[str, str]) -> dict[str, str]:
+    values = {name: getattr(item, field) for field, name in names.items()}
+    return {name: _dump(value) if isinstance(value, tuple) else str(value) for name, value in values.items()}
+
+
+def _read(values: Sequence[str], names: Iterable[str], kinds: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the values of a hash say of fields, of these kinds: text, number, or a list of texts."""
+    return {
+        name: kinds[name](value) if isinstance(kinds[name], type) else _load(value)
+        for name, value in zip(names, values, strict=True)
+    }
 
 
 def _dump(values: Iterable[str]) -> str:
