@@ -93,19 +93,21 @@ def canonical_extraction(extraction: Extraction) -> Extraction:
     """
     entities: set[EntityMention] = set()
     for mention in extraction.entities:
-        clean = (clean_name(mention.name), clean_text(mention.type), clean_text(mention.description).strip())
-        is_clean = clean == (mention.name, mention.type, mention.description)
-        if clean[0]:
-            entities.add(mention if is_clean else EntityMention(mention.chunk_id, *clean, mention.rank))
+        name, kind, said = clean_name(mention.name), clean_text(mention.type), clean_text(mention.description).strip()
+        if (name, kind, said) != (mention.name, mention.type, mention.description):
+            mention = replace(mention, name=name, type=kind, description=said, entity_id="")
+        if name:
+            entities.add(mention)
     relations: set[RelationMention] = set()
     for mention in extraction.relations:
         source, target = clean_name(mention.source), clean_name(mention.target)
         keywords, description = tuple(map(clean_text, mention.keywords)), clean_text(mention.description)
         weight = min(mention.weight, _MAX_WEIGHT) if math.isfinite(mention.weight) and mention.weight > 0 else 1.0
-        clean = (source, target, keywords, description, weight)
-        is_clean = clean == (mention.source, mention.target, mention.keywords, mention.description, mention.weight)
+        clean = {"source": source, "target": target, "keywords": keywords, "description": description, "weight": weight}
+        if any(getattr(mention, name) != value for name, value in clean.items()):
+            mention = replace(mention, **clean, source_id="", target_id="")
         if source and target and entity_key(source) != entity_key(target):
-            relations.add(mention if is_clean else RelationMention(mention.chunk_id, *clean, mention.rank))
+            relations.add(mention)
     in_order = sorted(relations, key=relation_mention_order)
     present = {entity_key(mention.name) for mention in entities}
     for relation in in_order:
@@ -113,14 +115,10 @@ def canonical_extraction(extraction: Extraction) -> Extraction:
             if (key := entity_key(name)) not in present:
                 present.add(key)
                 entities.add(EntityMention(relation.chunk_id, name, UNKNOWN_TYPE, "", relation.rank))
-    return Extraction(
-        chunk_id=extraction.chunk_id,
-        extractor=extraction.extractor,
+    return replace(
+        extraction,
         entities=tuple(sorted(entities, key=entity_mention_order)),
         relations=tuple(in_order),
-        error=extraction.error,
-        reply_keys=extraction.reply_keys,
-        usage=extraction.usage,
         aliases=canonical_aliases(extraction.aliases),
     )
 
@@ -136,24 +134,10 @@ def canonical_aliases(aliases: Iterable[AliasMention]) -> tuple[AliasMention, ..
 
 def moved_extraction(extraction: Extraction, position: int) -> Extraction:
     """Return the extraction of a chunk that now stands at another position of its document."""
-    return Extraction(
-        chunk_id=extraction.chunk_id,
-        extractor=extraction.extractor,
-        entities=tuple(
-            EntityMention(m.chunk_id, m.name, m.type, m.description, moved_rank(m.rank, position), m.entity_id)
-            for m in extraction.entities
-        ),
-        relations=tuple(
-            RelationMention(
-                *(m.chunk_id, m.source, m.target, m.keywords, m.description, m.weight),
-                *(moved_rank(m.rank, position), m.source_id, m.target_id),
-            )
-            for m in extraction.relations
-        ),
-        error=extraction.error,
-        reply_keys=extraction.reply_keys,
-        usage=extraction.usage,
-        aliases=extraction.aliases,
+    return replace(
+        extraction,
+        entities=tuple(replace(m, rank=moved_rank(m.rank, position)) for m in extraction.entities),
+        relations=tuple(replace(m, rank=moved_rank(m.rank, position)) for m in extraction.relations),
     )
 
 
