@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from heliograph.text.names import entity_key
+from heliograph.ids import entity_key
 
 __all__ = ["SETS", "Annotation", "Passage", "folder_of", "key", "passages", "questions", "read_annotations"]
 

@@ -12,9 +12,8 @@ import re
 from collections.abc import Callable, Sequence
 
 from heliograph.extraction.base import Extractor, ignore_progress
-from heliograph.ids import mention_rank
+from heliograph.ids import clean_name, mention_rank
 from heliograph.models import AliasMention, Chunk, Document, EntityMention, Extraction, RelationMention
-from heliograph.text.names import clean_name
 
 __all__ = ["NAMES", "SentenceExtractor", "changed_text", "draw_text"]
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from heliograph.embedding.base import EmbeddingModel
+from heliograph.ids import end_ids, name_to_entity_id, names_to_relation_id
 from heliograph.ingest.merging import (
     EvidenceFold,
     IndexEntry,
@@ -45,7 +46,6 @@ from heliograph.settings import IngestSettings
 from heliograph.stores.base import DocumentQuery, Store
 from heliograph.stores.changeset import Collection, entity_terms
 from heliograph.text.analysis import chunk_index_text, terms
-from heliograph.text.names import end_ids, name_to_entity_id, names_to_relation_id
 
 __all__ = ["Contents", "find_disagreements", "read_contents"]
 

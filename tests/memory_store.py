@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from heliograph.embedding.base import EmbeddingInfo, cosines
 from heliograph.errors import ConflictError, StaleChangesetError, StoreUnavailable
 from heliograph.filters import Filter, chunk_condition, filter_key, matches, matches_chunk
+from heliograph.ids import mention_entity_id, mention_relation_id, name_to_entity_id
 from heliograph.models import (
     COMMITTED_STATUSES,
     Chunk,
@@ -66,7 +67,6 @@ from heliograph.stores.base import (
 )
 from heliograph.stores.bm25 import K1, B
 from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch, digest_terms
-from heliograph.text.names import mention_entity_id, mention_relation_id, name_to_entity_id
 
 __all__ = [
     "MemoryCurationStore",

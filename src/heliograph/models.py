@@ -181,7 +181,7 @@ class EntityMention:
 
     Attributes:
         chunk_id: The chunk that says it.
-        name: The name as written there, normalised (`heliograph.text.names.clean_name`).
+        name: The name as written there, normalised (`heliograph.ids.clean_name`).
         type: Lower-case type such as `person`; `unknown` casts no vote against any other.
         description: What is said; may be empty.
         rank: Place in the canonical order (`heliograph.ids.mention_rank`).

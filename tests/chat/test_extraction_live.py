@@ -9,11 +9,10 @@ import pytest
 from heliograph.chat.wrappers import build_chat_model
 from heliograph.errors import ModelUnavailable
 from heliograph.extraction.chat import ChatExtractor
-from heliograph.ids import chunk_id
+from heliograph.ids import chunk_id, clean_name, entity_key
 from heliograph.ingest.summary import DescriptionSummarizer
 from heliograph.models import Chunk, Document, Extraction
 from heliograph.settings import ChatSettings, IngestSettings
-from heliograph.text.names import clean_name, entity_key
 from heliograph.text.tokens import count_tokens
 
 pytestmark = pytest.mark.chat

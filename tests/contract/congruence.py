@@ -13,7 +13,7 @@ from typing import Any
 from heliograph.curation.curator import Curator
 from heliograph.errors import HeliographError
 from heliograph.filters import And, Equals, Filter, In, Not, Or, Range, SourcePrefix
-from heliograph.ids import document_id
+from heliograph.ids import document_id, name_to_entity_id
 from heliograph.ingest.merging import EvidenceFold
 from heliograph.ingest.models import NewDocument
 from heliograph.settings import IngestSettings
@@ -21,7 +21,6 @@ from heliograph.stores.base import DocumentQuery, Hit, Store, StoreView
 from heliograph.stores.changeset import Collection
 from heliograph.testing.fakes import FakeEmbeddingModel
 from heliograph.text.analysis import terms
-from heliograph.text.names import name_to_entity_id
 
 from ..unit.ingest.world import make_pipeline, snapshot
 

@@ -22,7 +22,8 @@ MOST_FILE_LINES = 900
 
 # Each room may import the rooms below it and itself; `heliograph` is the package's own __init__.
 LAYERS = (
-    {"errors", "ids", "models", "_version"},
+    {"errors", "models", "_version"},
+    {"ids"},
     {"settings", "filters", "arguments", "observing"},
     {"text"},
     {"prompts"},

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import StaleChangesetError
+from heliograph.ids import name_to_entity_id
 from heliograph.settings import StoreSettings
 from heliograph.stores.registry import open_store
 from heliograph.testing.examples import DIMENSION, example_changeset
-from heliograph.text.names import name_to_entity_id
 
 
 async def write(url: str, workspace: str, name: str, count: int) -> None:

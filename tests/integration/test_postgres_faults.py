@@ -11,6 +11,7 @@ import pytest
 
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import StoreUnavailable
+from heliograph.ids import name_to_entity_id as entity
 from heliograph.models import DocumentStatus
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import DocumentQuery, Store
@@ -18,7 +19,6 @@ from heliograph.stores.changeset import Collection
 from heliograph.stores.postgres import database
 from heliograph.stores.registry import open_store
 from heliograph.testing.examples import DIMENSION, example_changeset, unit_vector
-from heliograph.text.names import name_to_entity_id as entity
 
 from ..servers.postgres import PostgresServer, running_postgres
 

@@ -1,9 +1,9 @@
-"""Several calls under way at once: none outlives its caller, one error comes out, texts are shared out to runs."""
+"""Several calls under way at once: none outlives its caller, and one error comes out."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, ParamSpec, TypeVar, overload
 
 T = TypeVar("T")
@@ -96,26 +96,3 @@ def run_at_once(work: Coroutine[Any, Any, T]) -> T:
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run what takes long outside the event loop; where none runs, here."""
     return await asyncio.to_thread(function, *args, **kwargs) if has_event_loop() else function(*args, **kwargs)
-
-
-# Sharing texts out to runs of a local model, which pads the texts of one run to the longest of them.
-
-
-def plan_runs(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
-    """Return runs in which texts of similar length are together.
-
-    Args:
-        lengths: Tokens of each text.
-        max_tokens: Tokens of a run with padding; a longer text is a run of its own.
-
-    Returns:
-        The texts' indices, run by run, each once.
-    """
-    runs: list[list[int]] = []
-    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
-        # The newest text is the longest so far, so it says how long all of its run become.
-        if runs and (len(runs[-1]) + 1) * lengths[index] <= max_tokens:
-            runs[-1].append(index)
-        else:
-            runs.append([index])
-    return runs

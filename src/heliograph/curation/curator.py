@@ -13,14 +13,13 @@ from math import isfinite
 
 from heliograph.documents.markdown import clean_text
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
+from heliograph.ids import clean_name, entity_key, is_storable, name_to_entity_id, relation_id, succeeding_entity_id
 from heliograph.ids import curation_id as new_curation_id
-from heliograph.ids import is_storable, relation_id, succeeding_entity_id
 from heliograph.ingest.commit import Committer
 from heliograph.ingest.reading import UNKNOWN_TYPE
 from heliograph.ingest.resolution import CurationChange, RuleLoader, entity_overrides
 from heliograph.models import Curation, CurationKind, Entity, utc_now
 from heliograph.stores.base import Store
-from heliograph.text.names import clean_name, entity_key, name_to_entity_id
 
 
 class Curator:

@@ -14,7 +14,7 @@ from rapidfuzz import fuzz
 from heliograph.arguments import checks_arguments
 from heliograph.curation.curator import Curator
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
-from heliograph.ids import relation_id
+from heliograph.ids import entity_key, mention_entity_id, name_to_entity_id, relation_id
 from heliograph.ingest.given import GivenChunk, GivenEntity, GivenGraph, GivenRelation, GraphInserter
 from heliograph.ingest.models import DocumentResult
 from heliograph.ingest.reading import UNKNOWN_TYPE
@@ -23,7 +23,6 @@ from heliograph.models import Curation, Entity, EntityMention, RelationMention
 from heliograph.settings import ResolutionSettings
 from heliograph.stores.base import CurationPage, CurationQuery, Store
 from heliograph.stores.changeset import Collection
-from heliograph.text.names import entity_key, mention_entity_id, name_to_entity_id
 
 # Says who said what of an entity or a relation: mentions by chunks in canonical order, and curations by people.
 

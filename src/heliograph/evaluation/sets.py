@@ -23,10 +23,10 @@ from heliograph.errors import InvalidRequestError, NotFoundError
 from heliograph.extraction.base import Extractor, ignore_progress
 from heliograph.extraction.chat import ReadRecords, to_mentions
 from heliograph.extraction.replies import ParsedEntity, ParsedExtraction, ParsedRelation
+from heliograph.ids import clean_name, entity_key
 from heliograph.ingest.models import NewDocument
 from heliograph.ingest.reading import UNKNOWN_TYPE
 from heliograph.models import Chunk, Document, Extraction
-from heliograph.text.names import clean_name, entity_key
 from heliograph.text.sentences import sentence_spans
 
 CORPUS, QUERIES, QRELS = "corpus.jsonl", "queries.jsonl", "qrels"

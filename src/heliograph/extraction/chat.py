@@ -24,11 +24,10 @@ from heliograph.errors import BadModelReply, ContextTooLong, ModelTimeout, RateL
 from heliograph.extraction.base import Extractor, ignore_progress
 from heliograph.extraction.local_subjects import subject_keys
 from heliograph.extraction.replies import UNKNOWN_TYPE, ParsedEntity, ParsedExtraction, ParsedRelation, parse_extraction
-from heliograph.ids import mention_rank
+from heliograph.ids import entity_key, mention_rank
 from heliograph.models import AliasMention, Chunk, Document, EntityMention, Extraction, RelationMention, Usage
 from heliograph.prompts import data_marker, load_prompt
 from heliograph.settings import IngestSettings
-from heliograph.text.names import entity_key
 from heliograph.text.tokens import count_tokens
 
 _LONGEST_LABEL = 300

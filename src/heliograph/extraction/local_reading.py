@@ -27,6 +27,7 @@ from heliograph.extraction.local_subjects import (
     subjects_of,
     title_line,
 )
+from heliograph.ids import clean_name, entity_key, prevailing_type
 from heliograph.models import Chunk
 from heliograph.text.analysis import HAN, detect_language, stop_words, word_list
 from heliograph.text.german import GermanWords, german_words, is_german_noun
@@ -48,7 +49,6 @@ from heliograph.text.name_spans import (
     type_of_name,
     without_overlaps,
 )
-from heliograph.text.names import clean_name, entity_key, prevailing_type
 from heliograph.text.phrases import (
     Abbreviation,
     Phrase,

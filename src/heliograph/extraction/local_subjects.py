@@ -17,6 +17,7 @@ from itertools import groupby
 from pathlib import PurePath
 
 from heliograph.documents.markdown import name_title
+from heliograph.ids import clean_name, entity_key
 from heliograph.models import Chunk, Document
 from heliograph.text.analysis import HAN, function_words, stop_words, word_list
 from heliograph.text.name_spans import (
@@ -33,7 +34,6 @@ from heliograph.text.name_spans import (
     is_identifier,
     type_of_name,
 )
-from heliograph.text.names import clean_name, entity_key
 from heliograph.text.phrases import SentenceReading, find_names, read_texts
 from heliograph.text.sentences import is_own_line, paragraph_starts
 from heliograph.text.tokens import encode, is_usually_lower

@@ -24,8 +24,8 @@ from heliograph.extraction.reply_readers import (
     read_json,
     read_rows,
 )
+from heliograph.ids import clean_name, entity_key
 from heliograph.models import FIELD_SEPARATOR
-from heliograph.text.names import clean_name, entity_key
 
 # So that a reply that loops costs no more than one that does not.
 MAX_RECORDS = 400

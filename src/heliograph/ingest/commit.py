@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from heliograph.calls.tasks import gather_or_cancel
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import BadModelReply, ConflictError, StaleChangesetError, StoreError
+from heliograph.ids import end_ids
 from heliograph.ingest.merging import (
     NO_ENTITY_OVERRIDES,
     NO_RELATION_OVERRIDES,
@@ -50,7 +51,6 @@ from heliograph.observing import stage
 from heliograph.stores.base import RecordsStore, Store
 from heliograph.stores.changeset import Changeset, Collection, VectorBatch
 from heliograph.stores.graph import GraphStore
-from heliograph.text.names import end_ids
 
 T = TypeVar("T")
 

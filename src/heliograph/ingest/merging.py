@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import StoreError
+from heliograph.ids import end_ids, entity_key, name_to_entity_id, prevailing_type
 from heliograph.ingest.reading import entity_mention_order, relation_mention_order
 from heliograph.models import (
     FIELD_SEPARATOR,
@@ -34,7 +35,6 @@ from heliograph.models import (
 from heliograph.settings import IngestSettings
 from heliograph.stores.base import Fold
 from heliograph.stores.changeset import TextEntry, VectorBatch, entity_terms
-from heliograph.text.names import end_ids, entity_key, name_to_entity_id, prevailing_type
 from heliograph.text.tokens import count_tokens, cut_to_tokens, entity_row, relation_row
 
 

@@ -25,14 +25,21 @@ from numpy.typing import NDArray
 from heliograph.documents.markdown import clean_text
 from heliograph.errors import IngestError
 from heliograph.extraction.base import Extractor
-from heliograph.ids import is_subject_rank, mention_rank, moved_rank
+from heliograph.ids import (
+    clean_name,
+    entity_key,
+    is_subject_rank,
+    mention_entity_id,
+    mention_rank,
+    mention_relation_id,
+    moved_rank,
+)
 from heliograph.ingest.chunking import Chunker
 from heliograph.ingest.models import Progress, ProgressCallback
 from heliograph.models import AliasMention, Chunk, Curation, Document, EntityMention, Extraction, RelationMention, Usage
 from heliograph.observing import stage
 from heliograph.stores.changeset import TextEntry
 from heliograph.text.analysis import chunk_index_text, terms
-from heliograph.text.names import clean_name, entity_key, mention_entity_id, mention_relation_id
 from heliograph.text.phrases import SentenceReading, find_abbreviations
 from heliograph.text.sentences import sentence_spans
 

@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.errors import ConflictError
-from heliograph.ids import relation_id, succeeding_entity_id
+from heliograph.ids import end_ids, name_to_entity_id, relation_id, succeeding_entity_id
 from heliograph.ingest.merging import NO_ENTITY_OVERRIDES, NO_RELATION_OVERRIDES, EntityOverrides, RelationOverrides
 from heliograph.ingest.reading import UNKNOWN_TYPE, DocumentChange
 from heliograph.models import Curation, CurationKind, EntityMention, Extraction, NameRules, RelationMention
 from heliograph.stores.base import Store
-from heliograph.text.names import end_ids, name_to_entity_id
 
 _MOVES = (CurationKind.RENAME_ENTITY, CurationKind.MERGE_ENTITIES)
 _MARKS = (CurationKind.CREATE_ENTITY, CurationKind.DELETE_ENTITY)

@@ -19,6 +19,7 @@ from xml.sax.saxutils import escape
 
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
+from heliograph.ids import clean_name, entity_key
 from heliograph.ingest.given import GivenChunk, GivenEntity, GivenRelation
 from heliograph.lightrag.base import DeletionResult
 from heliograph.lightrag.rows import UNKNOWN, Rows, base_name, entity_vector, relation_vector
@@ -26,7 +27,6 @@ from heliograph.lightrag.storages import GraphView
 from heliograph.lightrag.types import KnowledgeGraph
 from heliograph.lightrag.utils import blocking, logger, sanitize_text_for_encoding, warn_once
 from heliograph.models import CurationKind
-from heliograph.text.names import clean_name, entity_key
 
 _ENTITY_FIELDS = frozenset({"entity_name", "entity_type", "description", "source_id", "file_path"})
 _RELATION_FIELDS = frozenset({"description", "keywords", "source_id", "file_path", "weight"})

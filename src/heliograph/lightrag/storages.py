@@ -10,14 +10,13 @@ from typing import Any, cast
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.engine import AsyncHeliograph, best_connected
 from heliograph.filters import Sources
-from heliograph.ids import relation_id
+from heliograph.ids import end_ids, mention_entity_id, relation_id
 from heliograph.lightrag.base import DocProcessingStatus, DocStatus
 from heliograph.lightrag.rows import Rows, entity_vector, is_duplicate, relation_vector
 from heliograph.lightrag.types import KnowledgeGraph
 from heliograph.models import FIELD_SEPARATOR, Document, Entity, Relation
 from heliograph.stores.base import DocumentQuery, ScanKind
 from heliograph.stores.changeset import Collection
-from heliograph.text.names import end_ids, mention_entity_id
 from heliograph.wire.documents import STATUSES
 from heliograph.wire.graph import edge
 

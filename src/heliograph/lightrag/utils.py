@@ -26,9 +26,8 @@ from numpy.typing import NDArray
 
 import heliograph.lightrag.constants as constants
 from heliograph.documents.markdown import clean_text
-from heliograph.ids import track_id
+from heliograph.ids import clean_name, track_id
 from heliograph.settings import environment_variable
-from heliograph.text.names import clean_name
 from heliograph.text.tokens import decode, encode
 
 P = ParamSpec("P")

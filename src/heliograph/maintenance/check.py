@@ -18,6 +18,7 @@ from typing import Any, Generic, Literal, TypeVar
 from heliograph.chat.base import ChatModel
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import InvalidRequestError, NotFoundError, StaleChangesetError, StoreDamaged, StoreError
+from heliograph.ids import end_ids
 from heliograph.ingest.commit import embed_entries
 from heliograph.ingest.merging import (
     Folder,
@@ -48,7 +49,6 @@ from heliograph.stores.changeset import Changeset, Collection, TextEntry, digest
 from heliograph.stores.composed import id_windows
 from heliograph.stores.registry import open_store
 from heliograph.text.analysis import chunk_index_text, terms
-from heliograph.text.names import end_ids
 
 # What a check finds and what a rebuild does.
 

@@ -25,6 +25,7 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 from numpy.typing import NDArray
 
+from heliograph.ids import mention_entity_id, mention_relation_id
 from heliograph.maintenance.archive import Contents, WholeDocument
 from heliograph.models import (
     CHUNK_DETAILS,
@@ -37,7 +38,6 @@ from heliograph.models import (
     Relation,
 )
 from heliograph.stores.changeset import Collection
-from heliograph.text.names import mention_entity_id, mention_relation_id
 
 # File names for entities and documents: readable, safe on every system, and different for different things.
 

@@ -21,7 +21,16 @@ from typing import Any, cast
 import numpy as np
 
 from heliograph.documents.markdown import clean_text, find_title
-from heliograph.ids import content_hash, document_id, mention_rank, track_id
+from heliograph.ids import (
+    clean_name,
+    content_hash,
+    document_id,
+    entity_key,
+    mention_rank,
+    name_to_entity_id,
+    names_to_relation_id,
+    track_id,
+)
 from heliograph.ingest.chunking import JOINT, Span, joined, place_chunks
 from heliograph.ingest.commit import KeptVectors
 from heliograph.ingest.merging import IndexEntry, Indexing, entity_entry, make_vectors
@@ -63,7 +72,6 @@ from heliograph.models import (
     utc_now,
 )
 from heliograph.stores.changeset import Collection
-from heliograph.text.names import clean_name, entity_key, name_to_entity_id, names_to_relation_id
 from heliograph.text.tokens import count_tokens
 
 # From LightRAG's documents and chunks to ours: each chunk at its place in the text, each id what ours follow from.

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.documents.markdown import clean_text
+from heliograph.ids import clean_name
 from heliograph.maintenance.archive import NoteKind, NoteList
 from heliograph.models import FIELD_SEPARATOR, utc_now
-from heliograph.text.names import clean_name
 
 # Documents and chunks, from the rows of the tables `full_docs`, `doc_status`, `text_chunks`, `entity_chunks` and
 # `relation_chunks`, of any version, and of nano-graphrag, whose tables are the same. What a row lacks is taken from

@@ -23,13 +23,13 @@ from heapq import nlargest
 import numpy as np
 from numpy.typing import NDArray
 
+from heliograph.ids import mention_entity_id
 from heliograph.models import EntityMention
 from heliograph.query.channels import best
 from heliograph.query.linking import LinkedEntity
 from heliograph.query.plan import FusionParameters
 from heliograph.stores.base import EntityPlaces
 from heliograph.text.analysis import terms
-from heliograph.text.names import mention_entity_id
 
 
 @dataclass(frozen=True, slots=True)

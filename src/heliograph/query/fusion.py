@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from heliograph.calls.tasks import in_thread, run_together
 from heliograph.embedding.base import CosineScale, EmbeddingModel, cosines
-from heliograph.ids import is_subject_rank
+from heliograph.ids import is_subject_rank, mention_entity_id
 from heliograph.models import EntityMention
 from heliograph.query.bridges import (
     FollowedBridge,
@@ -52,7 +52,6 @@ from heliograph.query.plan import FUSED_CHANNELS, Channel, FusionParameters
 from heliograph.stores.base import EntityPlaces, Hit, StoreView
 from heliograph.stores.changeset import Collection
 from heliograph.text.analysis import terms
-from heliograph.text.names import mention_entity_id
 from heliograph.text.sentences import paragraph_starts
 
 # The key of what a chunk gains that is about an entity named in the question. It is written `entity`, as are the

@@ -22,12 +22,11 @@ from rapidfuzz.process import extractOne
 
 from heliograph.calls.tasks import run_together
 from heliograph.embedding.base import CosineScale
-from heliograph.ids import entity_id
+from heliograph.ids import MAX_NAME_LENGTH, entity_id, entity_key, name_to_entity_id
 from heliograph.models import Entity, EntityEvidence, EntityMention, GraphPath
 from heliograph.stores.base import EntityPlaces, GraphStore, Store, StoreView, places_of
 from heliograph.stores.changeset import Collection
 from heliograph.text.analysis import HAN, terms
-from heliograph.text.names import MAX_NAME_LENGTH, entity_key, name_to_entity_id
 
 
 @dataclass(frozen=True, slots=True)

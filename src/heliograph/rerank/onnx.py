@@ -15,10 +15,10 @@ import numpy as np
 import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors  # pyright: ignore[reportAttributeAccessIssue]
 
-from heliograph.calls.tasks import plan_runs
 from heliograph.errors import BadModelReply, ModelUnavailable, SettingsError, import_optional
 from heliograph.rerank.base import Reranker, RerankHit
 from heliograph.settings import RerankSettings
+from heliograph.text.tokens import plan_runs
 
 # The files of a cross-encoder in its folder, and the longest input that they name.
 

@@ -16,8 +16,8 @@ from itertools import pairwise
 from sys import maxsize
 from typing import Any, Generic, TypeVar
 
+from heliograph.ids import entity_key
 from heliograph.models import Entity, GraphPath, Relation, Subgraph
-from heliograph.text.names import entity_key
 from heliograph.text.tokens import count_tokens, relation_row
 
 K = TypeVar("K", bound=Hashable)

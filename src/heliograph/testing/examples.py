@@ -8,7 +8,15 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.ids import chunk_id, content_hash, document_id, mention_rank
+from heliograph.ids import (
+    chunk_id,
+    content_hash,
+    document_id,
+    entity_key,
+    mention_rank,
+    name_to_entity_id,
+    names_to_relation_id,
+)
 from heliograph.models import (
     Chunk,
     Document,
@@ -22,7 +30,6 @@ from heliograph.models import (
     RelationMention,
 )
 from heliograph.stores.changeset import Changeset, Collection, VectorBatch, chunk_terms, entity_terms
-from heliograph.text.names import entity_key, name_to_entity_id, names_to_relation_id
 
 __all__ = ["DIMENSION", "equal_things", "example_changeset", "unit_vector"]
 

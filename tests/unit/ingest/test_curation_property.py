@@ -14,14 +14,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from heliograph.curation.curator import Curator
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
-from heliograph.ids import relation_id
+from heliograph.ids import entity_key, relation_id
 from heliograph.ingest.models import NewDocument
 from heliograph.ingest.resolution import find_entity_ids
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import CurationQuery, DocumentQuery, Store
 from heliograph.stores.registry import open_store
 from heliograph.testing.fakes import FakeEmbeddingModel
-from heliograph.text.names import entity_key
 from tests.memory_store import MemoryStore
 
 from .world import make_pipeline, snapshot

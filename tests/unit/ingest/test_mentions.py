@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heliograph.ids import mention_rank
+from heliograph.ids import mention_rank, name_to_entity_id, names_to_relation_id
 from heliograph.ingest.reading import canonical_extraction, mention_delta, moved_extraction
 from heliograph.models import EntityMention, Extraction, RelationMention
-from heliograph.text.names import name_to_entity_id, names_to_relation_id
 
 NAMES = st.sampled_from(["ESP32", "esp32", "“ESP32”", "MQTT", "TLS", "", "  ", "张三", "\ud800"])
 TEXTS = st.sampled_from(["", "a chip", "  a chip ", "bad\x00\ud800"])

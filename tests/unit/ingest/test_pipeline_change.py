@@ -6,12 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heliograph.chat.wrappers import CachedChatModel
-from heliograph.ids import document_id
+from heliograph.ids import document_id, name_to_entity_id, names_to_relation_id
 from heliograph.ingest.models import NewDocument, Outcome
 from heliograph.models import DocumentStatus
 from heliograph.settings import IngestSettings
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel
-from heliograph.text.names import name_to_entity_id, names_to_relation_id
 from heliograph.text.tokens import count_tokens
 from tests.memory_store import MemoryStore
 

@@ -7,14 +7,13 @@ from itertools import permutations
 import pytest
 
 from heliograph.errors import IngestError, InvalidRequestError
-from heliograph.ids import document_id
+from heliograph.ids import document_id, name_to_entity_id, names_to_relation_id
 from heliograph.ingest.models import NewDocument, Outcome
 from heliograph.models import DocumentStatus
 from heliograph.settings import IngestSettings
 from heliograph.stores.base import DocumentQuery
 from heliograph.stores.changeset import Collection
 from heliograph.testing.fakes import FakeEmbeddingModel
-from heliograph.text.names import name_to_entity_id, names_to_relation_id
 from tests.memory_store import MemoryStore
 
 from .world import SpelledExtractor, make_pipeline, snapshot

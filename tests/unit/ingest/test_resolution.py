@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from heliograph.ids import name_to_entity_id as entity
 from heliograph.ingest.merging import NO_ENTITY_OVERRIDES, NO_RELATION_OVERRIDES
 from heliograph.ingest.resolution import (
     Place,
@@ -22,7 +23,6 @@ from heliograph.models import (
     NameRules,
     RelationMention,
 )
-from heliograph.text.names import name_to_entity_id as entity
 
 MOMENT = datetime(2026, 1, 2, tzinfo=UTC)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from heliograph.errors import HeliographError
 from heliograph.extraction.base import Extractor, ignore_progress
-from heliograph.ids import mention_rank
+from heliograph.ids import clean_name, mention_rank
 from heliograph.ingest.chunking import TokenChunker
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.models import AliasMention, Chunk, Document, EntityMention, Extraction, RelationMention, Usage
@@ -23,7 +23,6 @@ from heliograph.stores.base import DocumentQuery, Store
 from heliograph.stores.changeset import Collection
 from heliograph.testing.fakes import FakeEmbeddingModel
 from heliograph.text.analysis import terms
-from heliograph.text.names import clean_name
 
 _ENTITY = re.compile(r"(.+?) \((\w+)\): (.*)")
 _ALIAS = re.compile(r"(.+?) = (.+)")

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from heliograph import AsyncHeliograph
 from heliograph.embedding.base import EmbeddingKind, Embeddings
 from heliograph.errors import InvalidRequestError
-from heliograph.ids import document_id, mention_rank
+from heliograph.ids import document_id, end_ids, mention_rank
 from heliograph.ingest.chunking import joined, place_chunks
 from heliograph.ingest.given import GivenChunk
 from heliograph.ingest.merging import (
@@ -37,7 +37,6 @@ from heliograph.models import DocumentStatus
 from heliograph.stores.base import DocumentQuery
 from heliograph.stores.changeset import Collection
 from heliograph.testing.fakes import FakeEmbeddingModel
-from heliograph.text.names import end_ids
 
 TEXT = "\ufeffScrooge keeps a counting-house.\r\nMarley was his partner. Scrooge sees Marley's ghost."
 CHUNKS = (

@@ -9,9 +9,9 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from heliograph import AsyncHeliograph
+from heliograph.ids import clean_name, entity_key, names_to_relation_id
 from heliograph.maintenance.archive import Contents
 from heliograph.testing.fakes import FakeEmbeddingModel
-from heliograph.text.names import clean_name, entity_key, names_to_relation_id
 
 FOLDER = Path(__file__).parents[4] / "shared" / "lightrag_dirs"
 NAMES = ["anesthesia_zh", "books_vi_en", "christmas_carol_nano", "nist_partial", "twocomm_apache"]

@@ -13,7 +13,7 @@ from heliograph.curation.curator import Curator
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import InvalidRequestError
 from heliograph.filters import DocumentIds, Filter, parse_filter
-from heliograph.ids import document_id
+from heliograph.ids import document_id, name_to_entity_id
 from heliograph.ingest.merging import EvidenceFold
 from heliograph.ingest.resolution import find_entity_ids
 from heliograph.query.models import Failure, Mode, QueryParam
@@ -22,7 +22,6 @@ from heliograph.stores.base import DocumentQuery, Store, StoreView
 from heliograph.stores.changeset import Collection
 from heliograph.stores.registry import open_store
 from heliograph.testing.fakes import FakeChatModel
-from heliograph.text.names import name_to_entity_id
 from tests.memory_store import MemoryStore
 
 from .filter_world import DIMENSION, OPEN, QUESTION, THINGS, echo, engine, everything, fill, secrets_in

@@ -16,7 +16,7 @@ import numpy as np
 from heliograph.chat.base import ChatModel
 from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
 from heliograph.errors import ModelError
-from heliograph.ids import document_id
+from heliograph.ids import document_id, name_to_entity_id, names_to_relation_id
 from heliograph.models import Chunk, Document, Entity, Relation, Usage
 from heliograph.query.engine import QueryEngine
 from heliograph.query.models import QueryParam
@@ -25,7 +25,6 @@ from heliograph.rerank.base import Reranker
 from heliograph.settings import QuerySettings, RerankSettings
 from heliograph.stores.base import CachedReply
 from heliograph.stores.changeset import Changeset, Collection, VectorBatch
-from heliograph.text.names import name_to_entity_id, names_to_relation_id
 from heliograph.text.tokens import count_tokens, entity_row, relation_row
 from tests.memory_store import MemoryStore
 

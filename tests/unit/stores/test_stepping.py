@@ -6,11 +6,10 @@ from collections.abc import Collection, Sequence
 
 import pytest
 
-from heliograph.ids import relation_id
+from heliograph.ids import name_to_entity_id, relation_id
 from heliograph.models import Entity, Relation
 from heliograph.stores.base import IncidentRelation
 from heliograph.stores.graph import GraphStore
-from heliograph.text.names import name_to_entity_id
 
 NAMES = {name_to_entity_id(name): name for name in "ABCD"}
 A, B, C, D = NAMES

@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors  # pyright: ignore[reportAttributeAccessIssue]
 from sentencepiece import SentencePieceProcessor
 
-from heliograph.calls.tasks import plan_runs
 from heliograph.embedding.base import USUAL_SCALE, EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
 from heliograph.embedding.e5.weights import CONTENT_START, REINSTALL, ArtefactCache, find_weights, verify_weights
 from heliograph.errors import ModelUnavailable
 from heliograph.models import Usage
+from heliograph.text.tokens import plan_runs
 
 # The packed weights of multilingual-e5-small: tensors in four bits, and the pieces of its tokenizer.
 

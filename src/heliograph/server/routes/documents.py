@@ -20,6 +20,7 @@ from heliograph.documents.markdown import clean_text
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import InvalidRequestError, NotFoundError
 from heliograph.filters import parse_filter
+from heliograph.ids import mention_entity_id
 from heliograph.ingest.intake import changed_document, identify_files
 from heliograph.ingest.models import NewDocument, Outcome
 from heliograph.models import Document, DocumentStatus
@@ -27,7 +28,6 @@ from heliograph.server.openapi import responses
 from heliograph.server.requests import ReadEngine, ReadWork, Work, WriteWork
 from heliograph.service.jobs.models import Job, JobKind, JobState
 from heliograph.stores.base import DocumentPage, DocumentQuery, DocumentSort
-from heliograph.text.names import mention_entity_id
 
 router = APIRouter(prefix="/documents", tags=["documents"])
 

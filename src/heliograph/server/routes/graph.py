@@ -19,12 +19,12 @@ import heliograph.wire.graph as wire
 from heliograph.engine import AsyncHeliograph, best_connected
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
 from heliograph.filters import Exists
+from heliograph.ids import name_to_entity_id
 from heliograph.models import Curation, CurationKind, Entity, NameRules, Relation
 from heliograph.server.openapi import responses
 from heliograph.server.requests import ReadEngine, WriteWork
 from heliograph.server.responses import JsonBody
 from heliograph.stores.base import CurationQuery, DocumentQuery, ScanKind
-from heliograph.text.names import name_to_entity_id
 
 router = APIRouter(tags=["graph"])
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from heliograph.filters import Equals, Exists, In, Range, path_keys
+from heliograph.ids import mention_entity_id, mention_relation_id, name_to_entity_id
 from heliograph.models import (
     AliasMention,
     Batch,
@@ -77,7 +78,6 @@ from heliograph.stores.sql import (
     to_curation,
     to_rules,
 )
-from heliograph.text.names import mention_entity_id, mention_relation_id, name_to_entity_id
 
 # Reading evidence from PostgreSQL: counts, and the first mentions in canonical order as one JSON list a row.
 

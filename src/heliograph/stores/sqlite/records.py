@@ -16,7 +16,7 @@ import apsw
 
 from heliograph.errors import StaleChangesetError
 from heliograph.filters import Equals, Exists, In, Range, Scalar, path_keys
-from heliograph.ids import SUBJECT_RANKS
+from heliograph.ids import SUBJECT_RANKS, mention_entity_id, mention_relation_id, name_to_entity_id
 from heliograph.models import (
     AliasMention,
     Batch,
@@ -74,7 +74,6 @@ from heliograph.stores.sqlite.database import (
     singles,
     upsert,
 )
-from heliograph.text.names import mention_entity_id, mention_relation_id, name_to_entity_id
 
 # Reading evidence from the embedded store, and remembering what was read or written last.
 #

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from heliograph.errors import SettingsError
 from heliograph.extraction.local import LocalExtractor
-from heliograph.ids import is_subject_rank, mention_rank
+from heliograph.ids import clean_name, entity_key, is_subject_rank, mention_rank
 from heliograph.models import Chunk, Document, EntityMention, Extraction, RelationMention
-from heliograph.text.names import clean_name, entity_key
 from heliograph.text.tokens import count_tokens
 
 STORY = (

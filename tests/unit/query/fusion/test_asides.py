@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from heliograph.ids import mention_rank
+from heliograph.ids import mention_rank, name_to_entity_id
 from heliograph.models import EntityMention
 from heliograph.query.fusion import worth_of_mentions
 from heliograph.text.analysis import terms
-from heliograph.text.names import name_to_entity_id
 
 TEXT = "Night Tale was directed by Wang Hai.\n\nThe Tuva live in Altai.\n \nA tale of Altai was sung by Hank."
 ASIDE = 0.25

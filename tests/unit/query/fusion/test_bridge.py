@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.ids import mention_rank
+from heliograph.ids import mention_rank, name_to_entity_id
 from heliograph.models import EntityEvidence, EntityMention
 from heliograph.query.bridges import (
     Bridge,
@@ -28,7 +28,6 @@ from heliograph.query.bridges import (
 from heliograph.query.plan import FusionParameters
 from heliograph.stores.base import EntityPlaces, places_of
 from heliograph.text.analysis import terms
-from heliograph.text.names import name_to_entity_id
 
 PARAMETERS = FusionParameters()
 WANTED = Wanted("who sang it?", frozenset(terms("Who sang it?")), frozenset())

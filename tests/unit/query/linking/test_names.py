@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.ids import mention_rank
+from heliograph.ids import entity_key, mention_rank, name_to_entity_id
 from heliograph.models import EntityEvidence, EntityMention
 from heliograph.query.linking import (
     _SPACE,
@@ -20,7 +20,6 @@ from heliograph.query.linking import (
     question_spans,
 )
 from heliograph.stores.base import EntityPlaces, places_of
-from heliograph.text.names import entity_key, name_to_entity_id
 
 
 def _places(*names: str, about: str = "chunk-1") -> dict[str, EntityPlaces]:

@@ -13,12 +13,12 @@ pytest.importorskip("neo4j", reason="needs: pip install 'heliograph[neo4j]'")
 pytest.importorskip("falkordb", reason="needs: pip install 'heliograph[falkordb]'")
 
 from heliograph.errors import StoreUnavailable
+from heliograph.ids import name_to_entity_id, names_to_relation_id
 from heliograph.models import Entity, Relation
 from heliograph.stores.changeset import OutboxKind
 from heliograph.stores.cypher import TypeNames
 from heliograph.stores.projection import ProjectionChange
 from heliograph.testing.examples import example_changeset
-from heliograph.text.names import name_to_entity_id, names_to_relation_id
 
 from .servers import World, open_world
 

@@ -13,6 +13,7 @@ import pytest
 
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import InvalidRequestError, SchemaMismatch, StoreUnavailable
+from heliograph.ids import name_to_entity_id as entity
 from heliograph.models import Usage
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import CachedReply, DocumentQuery, ScanKind
@@ -20,7 +21,6 @@ from heliograph.stores.changeset import Changeset, Collection, OutboxKind, TextE
 from heliograph.stores.postgres import schema, search
 from heliograph.stores.registry import drop_workspace, find_workspaces
 from heliograph.testing.examples import DIMENSION, example_changeset, unit_vector
-from heliograph.text.names import name_to_entity_id as entity
 
 from ....servers.postgres import PostgresServer
 from .conftest import OpenStore

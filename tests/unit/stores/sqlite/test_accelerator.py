@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from heliograph.filters import SourcePrefix
+from heliograph.ids import name_to_entity_id as entity
 from heliograph.ingest.merging import EvidenceFold
 from heliograph.settings import IngestSettings
 from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.sqlite.store import SqliteStore
 from heliograph.testing.examples import DIMENSION, example_changeset, unit_vector
-from heliograph.text.names import name_to_entity_id as entity
 
 from .conftest import OpenStore
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from heliograph.ids import name_to_entity_id as entity
 from heliograph.stores.changeset import Collection
 from heliograph.testing.examples import unit_vector
-from heliograph.text.names import name_to_entity_id as entity
 
 from .conftest import OpenStore
 

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from heliograph.ids import name_to_entity_id, names_to_relation_id
 from heliograph.models import EntityEvidence
 from heliograph.stores.changeset import Changeset
 from heliograph.stores.sqlite.records import EvidenceMemory
 from heliograph.stores.sqlite.store import SqliteStore
 from heliograph.testing.examples import example_changeset
-from heliograph.text.names import name_to_entity_id, names_to_relation_id
 
 from .conftest import OpenStore
 

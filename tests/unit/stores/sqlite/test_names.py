@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heliograph.embedding.base import EmbeddingInfo
+from heliograph.ids import entity_key, name_to_entity_id
 from heliograph.settings import StoreSettings
 from heliograph.stores.graph import keys_of, name_match, pieces_within, terms_of
 from heliograph.stores.sqlite import schema
 from heliograph.stores.sqlite.store import SqliteStore
 from heliograph.testing.examples import DIMENSION, example_changeset
-from heliograph.text.names import entity_key, name_to_entity_id
 
 _NAMES_MIGRATION = 8
 _INFO = EmbeddingInfo("example", DIMENSION, 512)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.calls.tasks import plan_runs
+from heliograph.text.tokens import plan_runs
 
 
 @given(lengths=st.lists(st.integers(1, 512), max_size=50), most=st.integers(1, 2048))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 
-from heliograph.text.names import clean_name, entity_key, name_to_entity_id, names_to_relation_id
+from heliograph.ids import clean_name, entity_key, name_to_entity_id, names_to_relation_id
 
 
 def test_spellings_of_one_name_have_one_id() -> None:
