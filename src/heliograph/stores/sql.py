@@ -37,6 +37,7 @@ from heliograph.filters import (
     chunk_condition,
     path_keys,
 )
+from heliograph.ids import is_storable
 from heliograph.models import (
     CHUNK_DETAILS,
     DOCUMENT_DETAILS,
@@ -55,7 +56,7 @@ from heliograph.models import (
     RelationMention,
     Usage,
 )
-from heliograph.stores.base import DocumentQuery
+from heliograph.stores.base import CachedReply, CurationQuery, DocumentQuery
 from heliograph.stores.graph import end_of_prefix
 
 # Files of SQLite: a write-ahead log, transactions, and what damage looks like.
@@ -252,6 +253,7 @@ ENTITY_MENTIONS: Final = Columns(EntityMention)
 RELATION_MENTIONS: Final = Columns(RelationMention)
 ENTITY_EVIDENCE: Final = Columns(EntityEvidence, without=["leading"])
 RELATION_EVIDENCE: Final = Columns(RelationEvidence, without=["leading"])
+REPLIES: Final = Columns(CachedReply)
 NAME_RULES: Final = Columns(NameRules, without=["curations"])
 
 
@@ -349,7 +351,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def one_of(self, column: str, values: Sequence[str]) -> Condition:
-        """Return the condition that a column, or `id`, is one of these texts, at least one."""
+        """Return the condition that a column, or `document.id`, is one of these texts, at least one."""
 
     @abstractmethod
     def twin_of(self, document_id: str) -> Condition:
@@ -377,7 +379,7 @@ class Dialect(ABC):
                 condition, values = self.compile_filter(part, self.details)
                 return f"EXISTS (SELECT 1 {self.chunks} AND {condition})", values
             case DocumentIds(values) | Sources(values):
-                column = "id" if isinstance(filter_, DocumentIds) else "source"
+                column = "document.id" if isinstance(filter_, DocumentIds) else "document.source"
                 return self.one_of(column, list(values)) if values else (self.false, [])
             case SourcePrefix(prefix):
                 return self._begins(prefix)
@@ -390,17 +392,28 @@ class Dialect(ABC):
         """Return what follows WHERE to list documents; in SQLite, parameters may be used once."""
         conditions: list[Condition] = []
         if query.statuses:
-            conditions.append(self.one_of("status", [status.value for status in query.statuses]))
+            conditions.append(self.one_of("document.status", [status.value for status in query.statuses]))
         if query.track_id is not None:
             conditions.append((f"document.track_id = {self.mark}", [query.track_id]))
         if query.source_prefix is not None:
             conditions.append(self._begins(query.source_prefix))
         if query.content_hashes:
-            conditions.append(self.one_of("content_hash", query.content_hashes))
+            conditions.append(self.one_of("document.content_hash", query.content_hashes))
         if query.twin_of is not None:
             conditions.append(self.twin_of(query.twin_of))
         conditions.append(self.compile_filter(query.filter or And(())))
         return " AND ".join(sql for sql, _ in conditions), [value for _, values in conditions for value in values]
+
+    def where_curations(self, query: CurationQuery) -> Condition:
+        """Return what follows WHERE to list curations, with `subject` where they are those of an entity."""
+        conditions: list[Condition] = [] if query.includes_undone else [("curation.undone_at IS NULL", [])]
+        if query.entity_id is not None:
+            conditions.append((f"subject.entity_id = {self.mark}", [query.entity_id]))
+        if query.ids is not None:
+            wanted = [*filter(is_storable, query.ids)]
+            conditions.append(self.one_of("curation.id", wanted) if wanted else (self.false, []))
+        sql = " AND ".join(condition for condition, _ in conditions) or self.true
+        return sql, [value for _, values in conditions for value in values]
 
     def _join(self, operator: str, neutral: str, parts: tuple[Filter, ...], column: str) -> Condition:
         compiled = [self.compile_filter(part, column) for part in parts]

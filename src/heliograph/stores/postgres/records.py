@@ -24,7 +24,6 @@ from heliograph.models import (
     Extraction,
     NameRules,
     RelationEvidence,
-    Usage,
 )
 from heliograph.stores.base import (
     ANSWERS,
@@ -67,6 +66,7 @@ from heliograph.stores.sql import (
     NAME_RULES,
     RELATION_EVIDENCE,
     RELATION_MENTIONS,
+    REPLIES,
     Columns,
     Condition,
     Dialect,
@@ -159,17 +159,12 @@ class PostgresCurationStore(CurationStore):
         return to_rules(rules, active, in_utc)
 
     async def find_curations(self, query: CurationQuery) -> CurationPage:
-        tables = "heliograph_curation AS curation"
-        values: list[Any] = [self._database.workspace]
-        conditions = ["curation.workspace = %s", *([] if query.includes_undone else ["curation.undone_at IS NULL"])]
-        if query.entity_id is not None:
-            tables = _SUBJECTS
-            conditions.append("subject.entity_id = %s")
-            values.append(query.entity_id)
-        if query.ids is not None:
-            conditions.append("curation.id = ANY (ARRAY(SELECT json_array_elements_text(%s)))")
-            values.append(to_json(query.ids))
-        where = f"FROM {tables} WHERE {' AND '.join(conditions)}"
+        tables = "heliograph_curation AS curation" if query.entity_id is None else _SUBJECTS
+        condition, found = DIALECT.where_curations(query)
+        where, values = (
+            f"FROM {tables} WHERE curation.workspace = %s AND {condition}",
+            [self._database.workspace, *found],
+        )
         direction = "DESC" if query.descending else "ASC"
         select = f"SELECT {_CURATION} {where} ORDER BY curation.sequence {direction} LIMIT %s OFFSET %s"
         rows, ((total,),) = await self._database.fetch_all(
@@ -361,7 +356,7 @@ class PostgresDialect(Dialect):
     def one_of(self, column: str, values: Sequence[str]) -> Condition:
         # An array, which the planner looks into: where all documents share a status or have no source, it would read
         # them all in order of their ids for want of knowing that few have the one that is asked for.
-        return f"(document.{column} = ANY (%s::text[]))", [list(values)]
+        return f"({column} = ANY (%s::text[]))", [list(values)]
 
     def twin_of(self, document_id: str) -> Condition:
         return "document.twin_of = %s", [document_id]
@@ -520,16 +515,12 @@ def _extraction_statements(workspace: str, extractions: Sequence[Extraction]) ->
 # Replies of models.
 
 _ENCODING = "utf-8", "surrogatepass"
-_REPLY_COLUMNS = "key, text, model, input_tokens, output_tokens, created_at, subject_id"
-_GET_REPLY = f"SELECT {_REPLY_COLUMNS} FROM heliograph_reply WHERE workspace = %s AND key = %s"
-_LIST_REPLIES = f"SELECT {_REPLY_COLUMNS} FROM heliograph_reply WHERE workspace = %s AND key > %s ORDER BY key LIMIT %s"
-_PUT_REPLY = """
-INSERT INTO heliograph_reply (workspace, key, cache_type, text, model, input_tokens, output_tokens, subject_id,
-  created_at)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
-ON CONFLICT (workspace, key) DO UPDATE SET text = excluded.text, model = excluded.model,
-  input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens, subject_id = excluded.subject_id,
-  created_at = excluded.created_at"""
+_REPLY = f"SELECT {REPLIES.select('reply')} FROM heliograph_reply AS reply WHERE workspace = %s"
+_PUT_REPLY = f"""
+INSERT INTO heliograph_reply (workspace, cache_type, {", ".join(REPLIES.types)})
+VALUES (%s, %s{", %s" * len(REPLIES.types)})
+ON CONFLICT (workspace, key) DO UPDATE
+  SET {", ".join(f"{name} = excluded.{name}" for name in REPLIES.without("key"))}"""
 _DROP_ANSWERS = "DELETE FROM heliograph_reply WHERE workspace = %s AND cache_type = %s"
 _DROP_ABOUT = """DELETE FROM heliograph_reply
   WHERE workspace = %s AND subject_id <> '' AND subject_id = ANY (ARRAY(SELECT json_array_elements_text(%s)))
@@ -543,14 +534,13 @@ class PostgresReplyCache(ReplyCache):
         self._database = database
 
     async def get_reply(self, key: str) -> CachedReply | None:
-        rows = await self._database.fetch(_GET_REPLY, (self._database.workspace, key))
+        rows = await self._database.fetch(f"{_REPLY} AND key = %s", (self._database.workspace, key))
         return _reply(rows[0]) if rows else None
 
     async def put_reply(self, reply: CachedReply) -> None:
-        values = (
-            *(self._database.workspace, reply.key, reply.cache_type, reply.text.encode(*_ENCODING), reply.model),
-            *(reply.usage.input_tokens, reply.usage.output_tokens, reply.subject_id, reply.created_at),
-        )
+        # A text may hold what PostgreSQL takes for none; it is kept as bytes.
+        row = REPLIES.row(reply) | {"text": reply.text.encode(*_ENCODING), "created_at": reply.created_at}
+        values = self._database.workspace, reply.cache_type, *row.values()
         await self._database.execute(Statement(_PUT_REPLY, values))
 
     async def delete_replies(self, cache_type: str | None = None) -> int:
@@ -562,14 +552,13 @@ class PostgresReplyCache(ReplyCache):
         return int(count)
 
     async def list_replies(self, after: str, limit: int) -> list[CachedReply]:
-        return [
-            _reply(row) for row in await self._database.fetch(_LIST_REPLIES, (self._database.workspace, after, limit))
-        ]
+        query = f"{_REPLY} AND key > %s ORDER BY key LIMIT %s"
+        return [_reply(row) for row in await self._database.fetch(query, (self._database.workspace, after, limit))]
 
 
 def _reply(row: Sequence[Any]) -> CachedReply:
-    key, text, model, read, written, created_at, subject_id = row
-    return CachedReply(key, text.decode(*_ENCODING), model, Usage(read, written), in_utc(created_at), subject_id)
+    key, text, *rest = row
+    return REPLIES.record((key, text.decode(*_ENCODING), *rest))
 
 
 def reply_statements(workspace: str, changeset: Changeset) -> Iterator[Statement]:

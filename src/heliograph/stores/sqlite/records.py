@@ -278,23 +278,16 @@ class SqliteCurationStore(CurationStore):
         return await self._database.read(read)
 
     async def find_curations(self, query: CurationQuery) -> CurationPage:
-        tables = "curation"
-        conditions = [] if query.includes_undone else ["undone_at IS NULL"]
-        values: list[str] = []
-        if query.entity_id is not None:
-            tables = "curation_subject CROSS JOIN curation USING (sequence)"
-            conditions.append("entity_id = ?")
-            values.append(query.entity_id)
-        if query.ids is not None:
-            conditions.append("curation.id IN (SELECT value FROM json_each(?))")
-            values.append(encode(query.ids))
-        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+        tables = "curation_subject AS subject CROSS JOIN curation USING (sequence)"
+        condition, values = DIALECT.where_curations(query)
+        where = f"FROM {'curation' if query.entity_id is None else tables} WHERE {condition}"
         direction = "DESC" if query.descending else "ASC"
-        select = f"SELECT {_CURATION} FROM {tables} {where} ORDER BY sequence {direction} LIMIT ? OFFSET ?"
+        select = f"SELECT {_CURATION} {where} ORDER BY sequence {direction} LIMIT ? OFFSET ?"
 
         def find(connection: apsw.Connection) -> CurationPage:
             rows = fetch(connection, select, (*values, query.limit, query.offset))
-            total = fetch_value(connection, f"SELECT count(*) FROM {tables} {where}", values)
+            # Arrays are read once: the second statement gets its own.
+            total = fetch_value(connection, f"SELECT count(*) {where}", DIALECT.where_curations(query)[1])
             return CurationPage(tuple(to_curation(row, from_seconds) for row in rows), int(total))
 
         return await self._database.read(find)
@@ -731,10 +724,10 @@ class SqliteDialect(Dialect):
     chunks = "FROM chunk WHERE chunk.document_key = coalesce(document.twin_key, document.key)"
 
     def one_of(self, column: str, values: Sequence[str]) -> Condition:
-        if column == "id":
+        if column == "document.id":
             found = "SELECT identity.key FROM carray(?) AS wanted CROSS JOIN identity ON identity.id = wanted.value"
             return f"(document.key IN ({found}))", [array(values)]
-        return f"(document.{column} IN (SELECT value FROM carray(?)))", [array(values)]
+        return f"({column} IN (SELECT value FROM carray(?)))", [array(values)]
 
     def twin_of(self, document_id: str) -> Condition:
         return "document.twin_key = (SELECT key FROM identity WHERE id = ?)", [document_id]

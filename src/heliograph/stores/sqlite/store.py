@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import ConflictError, SchemaMismatch, StaleChangesetError, StoreError, StoreUnavailable
 from heliograph.filters import Filter
-from heliograph.models import DocumentStatus, Stats, Usage
+from heliograph.models import DocumentStatus, Stats
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import (
     ANSWERS,
@@ -37,7 +37,7 @@ from heliograph.stores.base import (
 )
 from heliograph.stores.changeset import Changeset, Collection, Outbox, OutboxEntry, OutboxKind, VectorBatch, changed_ids
 from heliograph.stores.graph import GraphStore
-from heliograph.stores.sql import check_embedding
+from heliograph.stores.sql import REPLIES, check_embedding, from_seconds
 from heliograph.stores.sqlite.database import (
     FILE_NAME,
     PRESENT,
@@ -54,6 +54,7 @@ from heliograph.stores.sqlite.database import (
     file_lock,
     find_keys,
     forget_keys,
+    insert,
     intern_ids,
     note_reset,
     read_embedding,
@@ -368,7 +369,8 @@ def _abandon(connection: apsw.Connection) -> None:
 
 # Replies of models.
 
-_COLUMNS = "key, text, model, input_tokens, output_tokens, subject_id, created_at"
+_REPLY = f"SELECT {REPLIES.select('reply')} FROM reply WHERE"
+_PUT_REPLY = insert("reply", [*REPLIES.types, "cache_type"], verb="INSERT OR REPLACE")
 
 
 class SqliteReplyCache(ReplyCache):
@@ -378,17 +380,12 @@ class SqliteReplyCache(ReplyCache):
         self._database = database
 
     async def get_reply(self, key: str) -> CachedReply | None:
-        query = f"SELECT {_COLUMNS} FROM reply WHERE key = ?"
-        row = await self._database.read(lambda connection: fetch_one(connection, query, (key,)))
+        row = await self._database.read(lambda connection: fetch_one(connection, f"{_REPLY} key = ?", (key,)))
         return None if row is None else _read(row)
 
     async def put_reply(self, reply: CachedReply) -> None:
-        row = (
-            *(reply.key, reply.cache_type, reply.text, reply.model),
-            *(reply.usage.input_tokens, reply.usage.output_tokens, reply.subject_id, reply.created_at.timestamp()),
-        )
-        query = "INSERT OR REPLACE INTO reply VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-        await self._database.write(lambda connection: connection.execute(query, row))
+        row = (*REPLIES.values(reply, datetime.timestamp), reply.cache_type)
+        await self._database.write(lambda connection: connection.execute(_PUT_REPLY, row))
 
     async def delete_replies(self, cache_type: str | None = None) -> int:
 
@@ -402,13 +399,11 @@ class SqliteReplyCache(ReplyCache):
         return await self._database.write(delete)
 
     async def list_replies(self, after: str, limit: int) -> list[CachedReply]:
-        query = f"SELECT {_COLUMNS} FROM reply WHERE key > ? ORDER BY key LIMIT ?"
-        return await self._database.fetch_as(_read, query, (after, limit))
+        return await self._database.fetch_as(_read, f"{_REPLY} key > ? ORDER BY key LIMIT ?", (after, limit))
 
 
 def _read(row: Row) -> CachedReply:
-    key, text, model, read, written, subject_id, created_at = row
-    return CachedReply(key, text, model, Usage(read, written), datetime.fromtimestamp(created_at, UTC), subject_id)
+    return REPLIES.record(row, from_seconds)
 
 
 def drop_answers(connection: apsw.Connection) -> None:
