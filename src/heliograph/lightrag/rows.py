@@ -92,13 +92,10 @@ class Rows:
         if found and place.isdecimal():
             chunks = await self.store.records.get_document_chunks(document_id)
             return next((chunk for chunk in chunks if chunk.position == int(place)), None)
-        after = ""
-        while ids := await self.store.inspection.scan(ScanKind.CHUNKS, after, _PAGE):
-            names = await self.chunk_names(ids)
-            for id_, known in names.items():
+        async for ids in self.store.inspection.pages(ScanKind.CHUNKS, _PAGE):
+            for id_, known in (await self.chunk_names(ids)).items():
                 if known == name:
                     return (await self.store.records.get_chunks([id_]))[0]
-            after = ids[-1]
         return None
 
     def chunk_row(self, name: str, chunk: Chunk, document: Document) -> dict[str, Any]:

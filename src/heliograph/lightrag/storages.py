@@ -320,14 +320,12 @@ class GraphView(_View):
         """Return the properties of all relations, each with its `source` and `target`."""
         kb, rows = await self._opened()
         found: list[dict[str, Any]] = []
-        after = ""
-        while ids := await kb.store.inspection.scan(ScanKind.RELATIONS, after, _PAGE):
+        async for ids in kb.store.inspection.pages(ScanKind.RELATIONS, _PAGE):
             page = await kb.store.graph.name_ends(await kb.store.graph.get_relations(ids))
             told = await rows.relations(page)
             found += [
                 {"source": item.source, "target": item.target, **row} for item, row in zip(page, told, strict=True)
             ]
-            after = ids[-1]
         return found
 
     async def get_knowledge_graph(self, node_label: str, max_depth: int = 3, max_nodes: int = 1000) -> KnowledgeGraph:
@@ -348,11 +346,9 @@ class GraphView(_View):
 
     async def _entities(self) -> AsyncIterator[Entity]:
         kb, _ = await self._opened()
-        after = ""
-        while ids := await kb.store.inspection.scan(ScanKind.ENTITIES, after, _PAGE):
+        async for ids in kb.store.inspection.pages(ScanKind.ENTITIES, _PAGE):
             for entity in await kb.store.graph.get_entities(ids):
                 yield entity
-            after = ids[-1]
 
 
 class VectorView(_View):

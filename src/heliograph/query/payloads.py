@@ -12,12 +12,13 @@ chunks in mode naive and nothing in bypass.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Literal, NotRequired, TypedDict, cast
 
-from heliograph.models import FIELD_SEPARATOR, Mode, chunk_details
+from heliograph.models import FIELD_SEPARATOR, GraphPath, Mode, chunk_details
 from heliograph.query.models import (
     Context,
     Failure,
@@ -97,7 +98,7 @@ class ContextData(TypedDict, total=False):
     relationships: list[RelationData]
     chunks: list[ChunkData]
     references: list[ReferenceData]
-    paths: list[dict[str, Any]]
+    paths: list[dict[str, list[str]]]
 
 
 class QueryData(TypedDict):
@@ -137,14 +138,19 @@ def context_data(context: Context, include_chunk_content: bool = False) -> Conte
         "references": reference_data(context, include_chunk_content),
     }
     if context.paths is not None:
-        data["paths"] = [
-            {
-                "entities": [entity.name for entity in path.entities],
-                "relations": [relation.description for relation in path.relations],
-            }
-            for path in context.paths
-        ]
+        data["paths"] = path_data(context.paths)
     return data
+
+
+def path_data(paths: Iterable[GraphPath]) -> list[dict[str, list[str]]]:
+    """Return of each path the names of its entities and what its relations say."""
+    return [
+        {
+            "entities": [entity.name for entity in path.entities],
+            "relations": [relation.description for relation in path.relations],
+        }
+        for path in paths
+    ]
 
 
 def reference_data(context: Context, include_chunk_content: bool = False) -> list[ReferenceData]:

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, Field, StringConstraints, Valida
 from heliograph.models import DEFAULT_MODE, ModeName
 from heliograph.query.answers.models import Answer, citation_data
 from heliograph.query.models import Mode, QueryParam, Retrieval
-from heliograph.query.payloads import explanation_data, reference_data, retrieval_metadata
+from heliograph.query.payloads import explanation_data, path_data, reference_data, retrieval_metadata
 from heliograph.query.plan import check_length
 from heliograph.wire.answers import FoundChunk, FoundEntity, FoundRelation
 
@@ -239,11 +239,5 @@ def retrieval_body(retrieval: Retrieval, *, include_context: bool) -> dict[str, 
         "metadata": retrieval_metadata(retrieval),
     }
     if context.paths is not None:
-        body["paths"] = [
-            {
-                "entities": [entity.name for entity in path.entities],
-                "relations": [relation.description for relation in path.relations],
-            }
-            for path in context.paths
-        ]
+        body["paths"] = path_data(context.paths)
     return body | ({"context": context.text} if include_context else {}) | _explained(retrieval)

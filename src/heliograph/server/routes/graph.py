@@ -50,10 +50,8 @@ SourceLimit = Annotated[int, Query(ge=0, le=200, description="Chunks at the most
 async def list_labels(engine: ReadEngine) -> list[str]:
     """Return all names, sorted. In a large workspace, search or take the popular ones."""
     names: list[str] = []
-    after = ""
-    while ids := await engine.store.inspection.scan(ScanKind.ENTITIES, after, _PAGE):
+    async for ids in engine.store.inspection.pages(ScanKind.ENTITIES, _PAGE):
         names += (entity.name for entity in await engine.store.graph.get_entities(ids))
-        after = ids[-1]
     return sorted(names)
 
 
