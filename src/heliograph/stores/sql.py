@@ -12,11 +12,11 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import fields, replace
+from dataclasses import MISSING, fields, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, ClassVar, Final, Generic, TypeVar, cast, get_type_hints
+from typing import Any, ClassVar, Final, Generic, TypeVar, cast
 
 import apsw
 
@@ -147,17 +147,19 @@ def in_utc(moment: datetime) -> datetime:
     return moment.astimezone(UTC)
 
 
-_SQL_TYPES: Final[Mapping[Any, str]] = {
-    str: "text",
-    int: "bigint",
-    int | None: "bigint",
-    float: "double precision",
-    datetime: "timestamptz",
-    DocumentStatus: "text",
-    tuple[str, ...]: "text",
-    tuple[int, ...]: "text",
-    Mapping[str, Any]: "text",
-    Mapping[str, int]: "text",
+# By the annotation of a field, as it is written: evaluating all of them would take longer than opening a small store.
+_SQL_TYPES = {
+    "str": "text",
+    "int": "bigint",
+    "int | None": "bigint",
+    "bool": "boolean",
+    "float": "double precision",
+    "datetime": "timestamptz",
+    "DocumentStatus": "text",
+    "tuple[str, ...]": "text",
+    "tuple[int, ...]": "text",
+    "Mapping[str, Any]": "text",
+    "Mapping[str, int]": "text",
 }
 
 
@@ -178,23 +180,33 @@ class Columns(Generic[R]):
     """
 
     def __init__(self, record: type[R], *, without: Collection[str] = (), are_lines: bool = False) -> None:
-        kinds = {name: kind for name, kind in get_type_hints(record).items() if name not in without}
-        self.lists = [name for name, kind in kinds.items() if kind in (tuple[str, ...], tuple[int, ...])]
-        self.types: dict[str, str] = {}
+        kinds = {item.name: str(item.type) for item in fields(cast("Any", record)) if item.name not in without}
         self._record, self._fields, self._get = record, list(kinds), attrgetter(*kinds)
-        self._moments = [place for place, kind in enumerate(kinds.values()) if kind is datetime]
-        self._usage = next((place for place, kind in enumerate(kinds.values()) if kind is Usage), None)
+        self.types: dict[str, str] = {}
+        self.lists = [name for name, kind in kinds.items() if kind.startswith("tuple")]
+        self._moments = [place for place, kind in enumerate(kinds.values()) if kind == "datetime"]
+        self._usage: int | None = None
+        # Per place what writes a value, and what reads it.
         self._codecs: list[tuple[int, Callable[[Any], Any], Callable[[Any], Any]]] = []
         for place, (name, kind) in enumerate(kinds.items()):
-            tokens = {"input_tokens": "bigint", "output_tokens": "bigint"}
-            self.types |= tokens if kind is Usage else {name: _SQL_TYPES[kind]}
-            if name in self.lists:
-                write, read = (join_lines, split_lines) if are_lines else (encode, _from_json)
-                self._codecs.append((place, write, read))
-            elif kind is DocumentStatus:
-                self._codecs.append((place, str, DocumentStatus))
-            elif _SQL_TYPES.get(kind) == "text" and kind is not str:
-                self._codecs.append((place, encode, json.loads))
+            if kind == "Usage":
+                self._usage = place
+                self.types |= {"input_tokens": "bigint", "output_tokens": "bigint"}
+                continue
+            self.types[name] = _SQL_TYPES[kind]
+            match kind.partition("[")[0]:
+                case "tuple":
+                    write, read = (join_lines, split_lines) if are_lines else (encode, _from_json)
+                    self._codecs.append((place, write, read))
+                case "Mapping":
+                    self._codecs.append((place, encode, json.loads))
+                case "bool":
+                    self._codecs.append((place, bool, bool))
+                case "DocumentStatus":
+                    self._codecs.append((place, str, DocumentStatus))
+                case _:
+                    pass
+        self._is_plain = not self._codecs and not self._moments and self._usage is None
 
     def without(self, *names: str) -> dict[str, str]:
         """Return the types of all columns but these."""
@@ -206,14 +218,18 @@ class Columns(Generic[R]):
 
     def added(self, table: str, name: str) -> str:
         """Return the statement that adds the column of a new field; records of before get the field's default."""
-        default = next(item.default for item in fields(cast("Any", self._record)) if item.name == name)
-        given = encode(default) if isinstance(default, tuple) else default
+        item = next(item for item in fields(cast("Any", self._record)) if item.name == name)
+        default = item.default_factory() if item.default_factory is not MISSING else item.default
+        write = next((write for place, write, _ in self._codecs if self._fields[place] == name), None)
+        given = default if write is None else write(default)
         literal = f"'{given}'" if isinstance(given, str) else str(given)
         needed = "" if default is None else f" NOT NULL DEFAULT {literal}"
         return f"ALTER TABLE {table} ADD COLUMN {name} {self.types[name]}{needed};"
 
-    def values(self, item: R, write_moment: Callable[[datetime], Any] = datetime.isoformat) -> list[Any]:
+    def values(self, item: R, write_moment: Callable[[datetime], Any] = datetime.isoformat) -> Sequence[Any]:
         """Return a record as the values of its columns; `write_moment` writes those that are moments."""
+        if self._is_plain:
+            return self._get(item)
         values = list(self._get(item))
         for place, write, _ in self._codecs:
             values[place] = write(values[place])

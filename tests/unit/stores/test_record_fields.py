@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import apsw
@@ -23,6 +24,7 @@ from heliograph.stores.sql import (
     RELATIONS,
     Columns,
 )
+from heliograph.stores.sqlite.database import insert
 from heliograph.stores.sqlite.schema import migrate
 
 ENTITY = Entity(
@@ -81,6 +83,31 @@ def test_every_field_has_a_column(columns: Columns[Any], table: str, as_keys: se
 def test_record_is_read_back_from_its_columns(columns: Columns[Any], item: Any) -> None:
     assert columns.record(columns.values(item)) == item
     assert list(columns.row(item)) == [field.name for field in fields(item)]
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """A record with fields of every kind that came later."""
+
+    id: str
+    words: tuple[str, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    is_sure: bool = False
+    place: int | None = None
+
+
+@pytest.mark.parametrize("are_lines", [False, True])
+def test_records_of_before_get_the_defaults_of_fields_that_come_later(are_lines: bool) -> None:
+    columns = Columns(Grown, are_lines=are_lines)
+    with closing(apsw.Connection(":memory:")) as connection:
+        connection.execute("CREATE TABLE grown (id text); INSERT INTO grown VALUES ('one')")
+        for name in columns.without("id"):
+            connection.execute(columns.added("grown", name))
+        assert columns.record(connection.execute("SELECT * FROM grown").fetchall()[0]) == Grown("one")
+        later = Grown("two", ("a", "b"), {"a": 2}, is_sure=True, place=3)
+        connection.execute(insert("grown", list(columns.types)), columns.values(later))
+        found = connection.execute(f"SELECT {columns.select('grown')} FROM grown WHERE id = 'two'").fetchall()
+        assert columns.record(found[0]) == later
 
 
 def test_evidence_is_read_back_with_its_mentions() -> None:
