@@ -86,11 +86,12 @@ E = TypeVar("E", EntityEvidence, RelationEvidence)
 _MENTION = "identity.id, name, type, description, rank"
 _OF_ENTITY = f"""SELECT {_MENTION}, iif(name_hash IS NULL, '', ?)
                  FROM entity_mention CROSS JOIN identity ON identity.key = chunk_key
-                 WHERE entity_key = ? ORDER BY rank, chunk_key, ordinal LIMIT ? OFFSET ?"""
+                 WHERE entity_key = ? AND rank >= ? ORDER BY rank, chunk_key, ordinal LIMIT ? OFFSET ?"""
 _RELATION_MENTION = """identity.id, source, target, keywords, description, weight, rank,
   (SELECT id FROM identity WHERE key = source_key), (SELECT id FROM identity WHERE key = target_key)"""
 _OF_RELATION = f"""SELECT {_RELATION_MENTION} FROM relation_mention CROSS JOIN identity ON identity.key = chunk_key
-                   WHERE relation_key = ? ORDER BY rank, chunk_key, ordinal LIMIT ? OFFSET ?"""
+                   WHERE relation_key = ? AND rank >= ? ORDER BY rank, chunk_key, ordinal LIMIT ? OFFSET ?"""
+_ANY_RANK = -(1 << 63)
 _PLACE = "entity_key, chunk_key, rank"
 # Nothing of a mention is read but the start of its row; rows come in the order of the table, the canonical one.
 _ALL_PLACES = f"""SELECT {_PLACE} FROM carray(?) AS wanted
@@ -114,13 +115,15 @@ class EvidenceMemory:
     def read_entities(self, connection: apsw.Connection, ids: Sequence[str], leading: int) -> list[EntityEvidence]:
         """Return the stored evidence of these entities, with the first `leading` mentions."""
         stored = _counted(connection, "entity", "names, types, mention_count, version", ids)
-        return self._complete(EntityEvidence, stored, leading, partial(_read_entities, connection))
+        read, read_on = partial(_read_entities, connection), partial(entity_mentions, connection)
+        return self._complete(EntityEvidence, stored, leading, read, read_on)
 
     def read_relations(self, connection: apsw.Connection, ids: Sequence[str], leading: int) -> list[RelationEvidence]:
         """Return the stored evidence of these relations, with the first `leading` mentions."""
         columns = "source_key, target_key, keywords, weight_millionths, mention_count, version"
         stored = _counted(connection, "relation", columns, ids)
-        return self._complete(RelationEvidence, stored, leading, partial(_read_relations, connection))
+        read, read_on = partial(_read_relations, connection), partial(relation_mentions, connection)
+        return self._complete(RelationEvidence, stored, leading, read, read_on)
 
     def note(self, changeset: Changeset, version: int) -> None:
         """Remember the evidence of a changeset that was committed as `version`."""
@@ -129,12 +132,28 @@ class EvidenceMemory:
                 self._remember(replace(evidence, version=version))
 
     def _complete(
-        self, kind: type[E], stored: Sequence[Row], leading: int, read: Callable[[Sequence[Row], int], dict[str, E]]
+        self,
+        kind: type[E],
+        stored: Sequence[Row],
+        leading: int,
+        read: Callable[[Sequence[Row], int], dict[str, E]],
+        read_on: Callable[..., Sequence[Any]],
     ) -> list[E]:
-        """Return evidence, given its rows of `_counted`, and remember what had to be read."""
-        recalled = (self._recall(row[0], row[-1], leading) for row in stored)
+        """Return evidence, given its rows of `_counted`, and remember what had to be read.
+
+        What takes mentions away asks for a few more than were remembered: only those are read.
+        """
+        recalled = (self._recall(row[0], row[-1]) for row in stored)
         found = {item.id: item for item in recalled if isinstance(item, kind)}
-        for id_, evidence in read([row for row in stored if row[0] not in found], leading).items():
+        read_now = read([row for row in stored if row[0] not in found], leading)
+        for id_, key, *_ in stored:
+            if (item := found.get(id_)) and (missing := min(leading, item.mention_count) - len(item.leading)) > 0:
+                last = item.leading[-1].rank
+                known = {mention for mention in item.leading if mention.rank == last}
+                further = read_on(id_, key, missing + len(known), least_rank=last)
+                more = [mention for mention in further if mention not in known][:missing]
+                read_now[id_] = replace(item, leading=(*item.leading, *more))
+        for id_, evidence in read_now.items():
             self._remember(evidence)
             found[id_] = evidence
         return [
@@ -142,13 +161,13 @@ class EvidenceMemory:
             for item in (found[row[0]] for row in stored)
         ]
 
-    def _recall(self, id_: str, version: int, leading: int) -> EntityEvidence | RelationEvidence | None:
+    def _recall(self, id_: str, version: int) -> EntityEvidence | RelationEvidence | None:
         with self._lock:
             evidence = self._known.get(id_)
             if evidence is None or evidence.version != version:
                 return None
             self._known.move_to_end(id_)
-            return evidence if len(evidence.leading) >= min(leading, evidence.mention_count) else None
+            return evidence
 
     def _remember(self, evidence: EntityEvidence | RelationEvidence) -> None:
         if len(evidence.leading) < _LEAST_MENTIONS:
@@ -178,15 +197,17 @@ def read_relation_mention(chunk_id: str, source: str, target: str, keywords: str
 
 
 def entity_mentions(
-    connection: apsw.Connection, id_: str, key: int, limit: int, offset: int = 0
+    connection: apsw.Connection, id_: str, key: int, limit: int, offset: int = 0, *, least_rank: int = _ANY_RANK
 ) -> list[EntityMention]:
-    """Return the mentions of an entity in canonical order."""
-    return list(starmap(EntityMention, fetch(connection, _OF_ENTITY, (id_, key, limit, offset))))
+    """Return the mentions of an entity in canonical order, from a rank on."""
+    return list(starmap(EntityMention, fetch(connection, _OF_ENTITY, (id_, key, least_rank, limit, offset))))
 
 
-def relation_mentions(connection: apsw.Connection, key: int, limit: int, offset: int = 0) -> list[RelationMention]:
-    """Return the mentions of a relation in canonical order."""
-    return list(starmap(read_relation_mention, fetch(connection, _OF_RELATION, (key, limit, offset))))
+def relation_mentions(
+    connection: apsw.Connection, _: str, key: int, limit: int, offset: int = 0, *, least_rank: int = _ANY_RANK
+) -> list[RelationMention]:
+    """Return the mentions of a relation in canonical order, from a rank on."""
+    return list(starmap(read_relation_mention, fetch(connection, _OF_RELATION, (key, least_rank, limit, offset))))
 
 
 def _counted(connection: apsw.Connection, kind: str, columns: str, ids: Sequence[str]) -> list[Row]:
@@ -231,7 +252,7 @@ def _read_relations(connection: apsw.Connection, stored: Sequence[Row], leading:
             mentions[key].append(read_relation_mention(*said))
     for row in stored:
         if row[6] > leading > 0:
-            mentions[row[1]] = relation_mentions(connection, row[1], leading)
+            mentions[row[1]] = relation_mentions(connection, row[0], row[1], leading)
     ids = find_ids(connection, {end for row in stored for end in row[2:4]})
     return {
         id_: RelationEvidence(
