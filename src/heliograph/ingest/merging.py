@@ -409,8 +409,9 @@ def _leading(
     order: Callable[[M], tuple[Any, ...]],
     limit: int,
 ) -> tuple[M, ...]:
-    gone = set(removed)
-    kept = [mention for mention in leading if mention not in gone] if gone else list(leading)
+    # Of hundreds most stand in other chunks, which is known sooner than that they are not among those that go.
+    gone, chunks = set(removed), {mention.chunk_id for mention in removed}
+    kept = [m for m in leading if m.chunk_id not in chunks or m not in gone] if gone else list(leading)
     if len(added) > _FEW_ADDED:
         kept = sorted((*kept, *added), key=order)
     else:

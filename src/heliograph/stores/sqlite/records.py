@@ -53,6 +53,7 @@ from heliograph.stores.sql import (
     curation_content,
     document_values,
     encode,
+    encode_plain,
     from_seconds,
     grouped,
     to_batch,
@@ -411,14 +412,17 @@ class SqliteRecordsStore(RecordsStore):
     async def find_documents(self, query: DocumentQuery) -> DocumentPage:
         direction = "DESC" if query.descending else "ASC"
         where, values = DIALECT.where(query)
-        # Arrays are read once: the second statement gets its own.
-        count = f"SELECT count(*) FROM document WHERE {where}", tuple(DIALECT.where(query)[1])
         select = f"""SELECT {_DOCUMENT} FROM document JOIN identity USING (key) WHERE {where}
                      ORDER BY {_SORTS[query.sort]} {direction}, identity.id LIMIT ? OFFSET ?"""
 
         def find(connection: apsw.Connection) -> DocumentPage:
             rows = fetch(connection, select, (*values, query.limit, query.offset))
-            return DocumentPage(tuple(map(_document, rows)), int(fetch_value(connection, *count)))
+            found, total = tuple(map(_document, rows)), query.offset + len(rows)
+            if len(rows) == query.limit or (query.offset and not rows):
+                # Arrays are read once: this statement gets its own.
+                again = tuple(DIALECT.where(query)[1])
+                total = int(fetch_value(connection, f"SELECT count(*) FROM document WHERE {where}", again))
+            return DocumentPage(found, total)
 
         return await self._database.read(find)
 
@@ -670,52 +674,60 @@ def write_records(connection: apsw.Connection, changeset: Changeset, keys: Mappi
     connection.executemany(_PUT_CHUNK, chunks)
     texts = ((keys[item.id], item.text) for item in changeset.chunks)
     connection.executemany("INSERT OR REPLACE INTO chunk_text VALUES (?, ?)", texts)
-    for extraction in changeset.extractions:
-        _write_extraction(connection, extraction, keys)
+    _write_extractions(connection, changeset.extractions, keys)
     _write_evidence(connection, changeset, keys, version)
 
 
-def _write_extraction(connection: apsw.Connection, extraction: Extraction, keys: Mapping[str, int]) -> None:
-    chunk = keys[extraction.chunk_id]
-    usage = extraction.usage
-    row = (
-        *(chunk, extraction.extractor, extraction.error, encode(extraction.reply_keys)),
-        *(usage.input_tokens, usage.output_tokens),
+def _write_extractions(connection: apsw.Connection, extractions: Sequence[Extraction], keys: Mapping[str, int]) -> None:
+    chunks = [keys[item.chunk_id] for item in extractions]
+    of_chunks = list(zip(chunks, extractions, strict=True))
+    read = (
+        (
+            *(chunk, extraction.extractor, extraction.error, encode_plain(extraction.reply_keys)),
+            *(extraction.usage.input_tokens, extraction.usage.output_tokens),
+        )
+        for chunk, extraction in of_chunks
     )
-    connection.execute("INSERT OR REPLACE INTO extraction VALUES (?, ?, ?, ?, ?, ?)", row)
+    connection.executemany("INSERT OR REPLACE INTO extraction VALUES (?, ?, ?, ?, ?, ?)", read)
     for table in ("entity_mention", "relation_mention", "alias_mention"):
-        connection.execute(f"DELETE FROM {table} WHERE chunk_key = ?", (chunk,))
+        connection.executemany(f"DELETE FROM {table} WHERE chunk_key = ?", singles(chunks))
     entities = (
         (
             *(keys[mention_entity_id(item)], item.rank, chunk, ordinal, item.name, item.type, item.description),
             name_hash(item.name) if item.entity_id else None,
         )
+        for chunk, extraction in of_chunks
         for ordinal, item in enumerate(extraction.entities)
     )
     connection.executemany("INSERT INTO entity_mention VALUES (?, ?, ?, ?, ?, ?, ?, ?)", entities)
     relations = (
         (
             *(keys[mention_relation_id(item)], item.rank, chunk, ordinal),
-            *(item.source, item.target, encode(item.keywords), item.description, item.weight),
+            *(item.source, item.target, encode_plain(item.keywords), item.description, item.weight),
             *(keys[id_] if id_ else None for id_ in (item.source_id, item.target_id)),
         )
+        for chunk, extraction in of_chunks
         for ordinal, item in enumerate(extraction.relations)
     )
     connection.executemany("INSERT INTO relation_mention VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", relations)
-    aliases = ((chunk, ordinal, item.name, item.alias) for ordinal, item in enumerate(extraction.aliases))
+    aliases = (
+        (chunk, ordinal, item.name, item.alias)
+        for chunk, extraction in of_chunks
+        for ordinal, item in enumerate(extraction.aliases)
+    )
     connection.executemany("INSERT INTO alias_mention VALUES (?, ?, ?, ?)", aliases)
 
 
 def _write_evidence(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int], version: int) -> None:
     entities = (
-        (keys[item.id], encode(item.names), encode(item.types), item.mention_count, version)
+        (keys[item.id], encode_plain(item.names), encode_plain(item.types), item.mention_count, version)
         for item in changeset.entity_evidence
         if item.mention_count
     )
     connection.executemany("INSERT OR REPLACE INTO entity_evidence VALUES (?, ?, ?, ?, ?)", entities)
     relations = (
         (
-            *(keys[item.id], keys[item.source_id], keys[item.target_id], encode(item.keywords)),
+            *(keys[item.id], keys[item.source_id], keys[item.target_id], encode_plain(item.keywords)),
             *(item.weight_millionths, item.mention_count, version),
         )
         for item in changeset.relation_evidence

@@ -366,7 +366,9 @@ class SqliteInspection(Inspection):
                 (id_, entity_mentions(connection, id_, keys[id_], limit, offset)) for id_ in entity_ids if id_ in keys
             )
             related = (
-                (id_, relation_mentions(connection, id_, keys[id_], limit, offset)) for id_ in relation_ids if id_ in keys
+                (id_, relation_mentions(connection, id_, keys[id_], limit, offset))
+                for id_ in relation_ids
+                if id_ in keys
             )
             return {id_: found for id_, found in said if found}, {id_: found for id_, found in related if found}
 
