@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Any, ClassVar, Final, get_type_hints
 
 import apsw
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from heliograph.errors import SchemaMismatch
 from heliograph.filters import (
@@ -111,6 +111,15 @@ def encode(value: Mapping[str, Any] | Iterable[Any]) -> str:
 def encode_plain(value: Mapping[str, int] | Sequence[str]) -> str:
     """Return counts or texts as JSON, the same as `encode` in an eighth of the time."""
     return to_json(value).decode()
+
+
+def decode_plain(text: str) -> Any:
+    """Return what `encode_plain` wrote.
+
+    Raises:
+        ValueError: It is no JSON.
+    """
+    return from_json(text)
 
 
 def join_lines(values: Sequence[str]) -> str:

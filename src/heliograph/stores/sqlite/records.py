@@ -51,6 +51,7 @@ from heliograph.stores.sql import (
     chunk_details_object,
     chunk_values,
     curation_content,
+    decode_plain,
     document_values,
     encode,
     encode_plain,
@@ -83,6 +84,7 @@ from heliograph.text.names import mention_entity_id, mention_relation_id, name_t
 # with the one stored, so what another process writes is seen at once.
 
 E = TypeVar("E", EntityEvidence, RelationEvidence)
+M = TypeVar("M", EntityMention, RelationMention, AliasMention)
 
 _MENTION = "identity.id, name, type, description, rank"
 _OF_ENTITY = f"""SELECT {_MENTION}, iif(name_hash IS NULL, '', ?)
@@ -193,7 +195,7 @@ def to_places(id_: str, mention_count: int, rows: Sequence[Row], chunk_ids: Mapp
 def read_relation_mention(chunk_id: str, source: str, target: str, keywords: str, *said: Any) -> RelationMention:
     """Return a mention as it was stored; the last two are the entities it counts for, None where names decide it."""
     description, weight, rank, *ends = said
-    about = tuple(json.loads(keywords)), description, weight, rank
+    about = tuple(decode_plain(keywords)), description, weight, rank
     return RelationMention(chunk_id, source, target, *about, *(end or "" for end in ends))
 
 
@@ -236,7 +238,7 @@ def _read_entities(connection: apsw.Connection, stored: Sequence[Row], leading: 
     for id_, key, *_ in (row for row in stored if row[4] > leading > 0):
         mentions[key] = entity_mentions(connection, id_, key, leading)
     return {
-        id_: EntityEvidence(id_, json.loads(names), json.loads(types), count, tuple(mentions.get(key, ())), version)
+        id_: EntityEvidence(id_, decode_plain(names), decode_plain(types), count, tuple(mentions.get(key, ())), version)
         for id_, key, names, types, count, version in stored
     }
 
@@ -257,7 +259,7 @@ def _read_relations(connection: apsw.Connection, stored: Sequence[Row], leading:
     ids = find_ids(connection, {end for row in stored for end in row[2:4]})
     return {
         id_: RelationEvidence(
-            id_, ids[source], ids[target], json.loads(keywords), weight, count, tuple(mentions[key]), version
+            id_, ids[source], ids[target], decode_plain(keywords), weight, count, tuple(mentions[key]), version
         )
         for id_, key, source, target, keywords, weight, count, version in stored
     }
@@ -489,16 +491,16 @@ class SqliteRecordsStore(RecordsStore):
 
         def read(connection: apsw.Connection) -> list[Extraction]:
             keys = find_keys(connection, chunk_ids)
-            found = (_extraction(connection, id_, keys[id_]) for id_ in chunk_ids if id_ in keys)
-            return [extraction for extraction in found if extraction is not None]
+            found = _extractions(connection, {keys[id_]: id_ for id_ in chunk_ids if id_ in keys})
+            return [found[id_] for id_ in chunk_ids if id_ in found]
 
         return await self._database.read(read)
 
     async def get_entity_mentions(self, chunk_ids: Sequence[str]) -> dict[str, tuple[EntityMention, ...]]:
 
         def read(connection: apsw.Connection) -> dict[str, tuple[EntityMention, ...]]:
-            keys = find_keys(connection, chunk_ids)
-            return {id_: _entity_mentions(connection, id_, key) for id_, key in keys.items()}
+            ids = {key: id_ for id_, key in find_keys(connection, chunk_ids).items()}
+            return _entity_mentions(connection, ids) if ids else {}
 
         return await self._database.read(read)
 
@@ -550,30 +552,50 @@ def _document(row: Row) -> Document:
     return to_document(row, from_seconds)
 
 
-def _entity_mentions(connection: apsw.Connection, chunk_id: str, key: int) -> tuple[EntityMention, ...]:
-    query = """SELECT name, type, description, rank,
-                      iif(name_hash IS NULL, '', (SELECT id FROM identity WHERE key = entity_key))
-               FROM entity_mention INDEXED BY entity_mention_by_chunk WHERE chunk_key = ? ORDER BY ordinal"""
-    return tuple(EntityMention(chunk_id, *mention) for mention in fetch(connection, query, (key,)))
+# Read by chunks, in whatever order; those of a chunk in that in which they were written.
+_ENTITIES_READ = """SELECT chunk_key, name, type, description, rank,
+                           iif(name_hash IS NULL, '', (SELECT id FROM identity WHERE key = entity_key))
+                    FROM carray(?) AS wanted CROSS JOIN entity_mention INDEXED BY entity_mention_by_chunk
+                    ON chunk_key = wanted.value ORDER BY ordinal"""
+_RELATIONS_READ = """SELECT chunk_key, source, target, keywords, description, weight, rank,
+                            (SELECT id FROM identity WHERE key = source_key),
+                            (SELECT id FROM identity WHERE key = target_key)
+                     FROM carray(?) AS wanted CROSS JOIN relation_mention INDEXED BY relation_mention_by_chunk
+                     ON chunk_key = wanted.value ORDER BY ordinal"""
+_ALIASES_READ = """SELECT chunk_key, name, alias FROM carray(?) AS wanted
+                   CROSS JOIN alias_mention ON chunk_key = wanted.value ORDER BY ordinal"""
 
 
-def _extraction(connection: apsw.Connection, chunk_id: str, key: int) -> Extraction | None:
-    query = "SELECT extractor, error, reply_keys, input_tokens, output_tokens FROM extraction WHERE chunk_key = ?"
-    row = fetch_one(connection, query, (key,))
-    if row is None:
-        return None
-    extractor, error, reply_keys, read, written = row
-    entities = _entity_mentions(connection, chunk_id, key)
-    query = """SELECT source, target, keywords, description, weight, rank,
-                      (SELECT id FROM identity WHERE key = source_key), (SELECT id FROM identity WHERE key = target_key)
-               FROM relation_mention INDEXED BY relation_mention_by_chunk WHERE chunk_key = ? ORDER BY ordinal"""
-    relations = tuple(read_relation_mention(chunk_id, *mention) for mention in fetch(connection, query, (key,)))
-    query = "SELECT name, alias FROM alias_mention WHERE chunk_key = ? ORDER BY ordinal"
-    aliases = tuple(AliasMention(chunk_id, *mention) for mention in fetch(connection, query, (key,)))
-    return Extraction(
-        *(chunk_id, extractor, entities, relations, error, tuple(json.loads(reply_keys)), Usage(read, written)),
-        aliases=aliases,
-    )
+def _entity_mentions(connection: apsw.Connection, chunks: Mapping[int, str]) -> dict[str, tuple[EntityMention, ...]]:
+    """Return what entities each of these chunks, at least one, mentions; by id, given the id per key."""
+    return _by_chunk(EntityMention, connection, _ENTITIES_READ, chunks)
+
+
+def _by_chunk(
+    make: Callable[..., M], connection: apsw.Connection, query: str, chunks: Mapping[int, str]
+) -> dict[str, tuple[M, ...]]:
+    found: dict[str, list[M]] = {id_: [] for id_ in chunks.values()}
+    for key, *said in fetch(connection, query, (array(chunks),)):
+        found[chunks[key]].append(make(chunks[key], *said))
+    return {id_: tuple(mentions) for id_, mentions in found.items()}
+
+
+def _extractions(connection: apsw.Connection, chunks: Mapping[int, str]) -> dict[str, Extraction]:
+    """Return what was read in those of these chunks in which anything was; by id, given the id per key."""
+    if not chunks:
+        return {}
+    query = """SELECT chunk_key, extractor, error, reply_keys, input_tokens, output_tokens
+               FROM carray(?) AS wanted CROSS JOIN extraction ON chunk_key = wanted.value"""
+    entities = _entity_mentions(connection, chunks)
+    relations = _by_chunk(read_relation_mention, connection, _RELATIONS_READ, chunks)
+    aliases = _by_chunk(AliasMention, connection, _ALIASES_READ, chunks)
+    return {
+        (id_ := chunks[key]): Extraction(
+            *(id_, extractor, entities[id_], relations[id_], error, tuple(json.loads(reply_keys))),
+            *(Usage(read, written), aliases[id_]),
+        )
+        for key, extractor, error, reply_keys, read, written in fetch(connection, query, (array(chunks),))
+    }
 
 
 # Writing truth, within the transaction of a commit.
