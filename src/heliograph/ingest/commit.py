@@ -514,7 +514,7 @@ def changeset(draft: Draft, resolution: Resolution, vectors: Mapping[Collection,
 # alone. While a document waits, its passages are embedded.
 
 # Bounds how long a transaction keeps other writers waiting.
-_MOST_CHUNKS = 64
+_MOST_CHUNKS = 160
 
 
 def is_plain(change: DocumentChange) -> bool:

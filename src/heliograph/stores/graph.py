@@ -439,6 +439,10 @@ def terms_of(keys: Iterable[str]) -> str:
 @lru_cache(maxsize=16_384)
 def _encoded_pieces(word: str) -> tuple[str, ...]:
     """Return a word's pieces as they are stored; most words stand in many names."""
+    if word.isascii():
+        # Two digits a character, so the pieces are cut from the whole.
+        digits = _encode(word)
+        return tuple([digits[at : at + 6] for at in range(0, len(digits) - 4, 2)]) or (digits,)
     return tuple(map(_encode, _pieces(word) or [word]))
 
 

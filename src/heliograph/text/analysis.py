@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import cache, lru_cache
 from importlib.resources import files
-from itertools import pairwise
+from itertools import chain, pairwise
 from threading import local
 
 from Stemmer import Stemmer
@@ -180,7 +180,8 @@ _MARKS = (
 _LETTERS = rf"[^\W{_UNSPACED}]+(?:[{_MARKS}]+[^\W{_UNSPACED}]*)*"
 _JOINED = rf"{_LETTERS}(?:(?:://|[-._/@:+&'’\\]){_LETTERS})*(?:\+\+|#)?"
 # A dotted number belongs to the word before it: "TLS 1.3" is found by "TLS1.3" and the other way round.
-_TOKEN = re.compile(rf"([{_UNSPACED}]+)|({_JOINED}(?:(?<=[^\W\d_]) v?\d+(?:\.\d+)+(?![\w.-]))?)")
+_WORD_TOKEN = re.compile(rf"{_JOINED}(?:(?<=[^\W\d_]) v?\d+(?:\.\d+)+(?![\w.-]))?")
+_TOKEN = re.compile(rf"([{_UNSPACED}]+)|({_WORD_TOKEN.pattern})")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _VERSIONED = re.compile(r"([^\W\d_]*?)[-_]?v?(\d+(?:\.\d+)+)")
 _INITIALS = re.compile(r"[^\W\d_](?:\.[^\W\d_])+")
@@ -199,8 +200,15 @@ def terms(text: str) -> list[str]:
     """Return the terms of a text, in order, with repeats; a text of stop words and punctuation gives none."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text).replace("\u00ad", "")
+    if "," in text:
+        text = _THOUSANDS.sub("", text)
+    if text.isascii():
+        # Every token is a word.
+        tokens = _WORD_TOKEN.findall(text)
+        if max(map(len, tokens), default=0) <= _LONGEST_CACHED:
+            return list(chain.from_iterable(map(_token_terms, tokens)))
     found: list[str] = []
-    for run, token in _TOKEN.findall(_THOUSANDS.sub("", text) if "," in text else text):
+    for run, token in _TOKEN.findall(text):
         if run:
             found.extend(
                 [] if run in stop_words("zh") else [run] if len(run) == 1 else list(map("".join, pairwise(run)))

@@ -698,16 +698,11 @@ def first_by_id(connection: apsw.Connection, keys: Collection[int], count: int) 
     return [key for (key,) in fetch(connection, query, (array(keys), count))]
 
 
-def intern_ids(connection: apsw.Connection, ids: Iterable[str]) -> dict[str, int]:
-    """Return a key for every id, giving new ones the next free keys."""
-    wanted = dict.fromkeys(ids)
-    keys = find_keys(connection, wanted)
-    new = [id_ for id_ in wanted if id_ not in keys]
-    if new:
-        start = (fetch_value(connection, "SELECT max(key) FROM identity") or 0) + 1
-        fresh = {id_: start + offset for offset, id_ in enumerate(new)}
-        connection.executemany("INSERT INTO identity (id, key) VALUES (?, ?)", iter(fresh.items()))
-        keys.update(fresh)
+def give_keys(connection: apsw.Connection, ids: Collection[str]) -> dict[str, int]:
+    """Give ids that have none the next free keys, and return these."""
+    start = (fetch_value(connection, "SELECT max(key) FROM identity") or 0) + 1 if ids else 0
+    keys = {id_: start + offset for offset, id_ in enumerate(ids)}
+    connection.executemany("INSERT INTO identity (id, key) VALUES (?, ?)", iter(keys.items()))
     return keys
 
 

@@ -82,14 +82,15 @@ from heliograph.stores.sqlite.database import (
 # with the one stored, so what another process writes is seen at once.
 
 E = TypeVar("E", EntityEvidence, RelationEvidence)
+M = TypeVar("M", EntityMention, RelationMention, AliasMention)
 
 _ID = "(SELECT id FROM identity WHERE key = {})"
-# Mentions as their fields; a chunk is `identity`, or given beside.
+# Mentions as their fields; their chunk is `identity`, or known by its key.
 _ENTITY_MENTION, _SAID_OF_ENTITY = (
     ENTITY_MENTIONS.select(
         "entity_mention", chunk_id=chunk, entity_id=f"iif(name_hash IS NULL, '', {_ID.format('entity_key')})"
     )
-    for chunk in ("identity.id", "?")
+    for chunk in ("identity.id", "chunk_key")
 )
 _RELATION_MENTION, _SAID_OF_RELATION = (
     RELATION_MENTIONS.select(
@@ -98,12 +99,13 @@ _RELATION_MENTION, _SAID_OF_RELATION = (
         source_id=f"ifnull({_ID.format('source_key')}, '')",
         target_id=f"ifnull({_ID.format('target_key')}, '')",
     )
-    for chunk in ("identity.id", "?")
+    for chunk in ("identity.id", "chunk_key")
 )
 _OF_ENTITY = f"""SELECT {_ENTITY_MENTION} FROM entity_mention CROSS JOIN identity ON identity.key = chunk_key
-                 WHERE entity_key = ? ORDER BY rank, chunk_key, ordinal LIMIT ? OFFSET ?"""
+                 WHERE entity_key = ? AND rank >= ? ORDER BY rank, chunk_key, ordinal LIMIT ? OFFSET ?"""
 _OF_RELATION = f"""SELECT {_RELATION_MENTION} FROM relation_mention CROSS JOIN identity ON identity.key = chunk_key
-                   WHERE relation_key = ? ORDER BY rank, chunk_key, ordinal LIMIT ? OFFSET ?"""
+                   WHERE relation_key = ? AND rank >= ? ORDER BY rank, chunk_key, ordinal LIMIT ? OFFSET ?"""
+_ANY_RANK = -(1 << 63)
 _PLACE = "entity_key, chunk_key, rank"
 # Nothing of a mention is read but the start of its row; rows come in the order of the table, the canonical one.
 _ALL_PLACES = f"""SELECT {_PLACE} FROM carray(?) AS wanted
@@ -127,13 +129,15 @@ class EvidenceMemory:
     def read_entities(self, connection: apsw.Connection, ids: Sequence[str], leading: int) -> list[EntityEvidence]:
         """Return the stored evidence of these entities, with the first `leading` mentions."""
         stored = _counted(connection, "entity", ids, ENTITY_EVIDENCE.without("id"))
-        return self._complete(EntityEvidence, stored, leading, partial(_read_entities, connection))
+        read, read_on = partial(_read_entities, connection), partial(entity_mentions, connection)
+        return self._complete(EntityEvidence, stored, leading, read, read_on)
 
     def read_relations(self, connection: apsw.Connection, ids: Sequence[str], leading: int) -> list[RelationEvidence]:
         """Return the stored evidence of these relations, with the first `leading` mentions."""
         columns = "source_key", "target_key", *RELATION_EVIDENCE.without("id", "source_id", "target_id")
         stored = _counted(connection, "relation", ids, columns)
-        return self._complete(RelationEvidence, stored, leading, partial(_read_relations, connection))
+        read, read_on = partial(_read_relations, connection), partial(relation_mentions, connection)
+        return self._complete(RelationEvidence, stored, leading, read, read_on)
 
     def note(self, changeset: Changeset, version: int) -> None:
         """Remember the evidence of a changeset that was committed as `version`."""
@@ -142,12 +146,28 @@ class EvidenceMemory:
                 self._remember(replace(evidence, version=version))
 
     def _complete(
-        self, kind: type[E], stored: Sequence[Row], leading: int, read: Callable[[Sequence[Row], int], dict[str, E]]
+        self,
+        kind: type[E],
+        stored: Sequence[Row],
+        leading: int,
+        read: Callable[[Sequence[Row], int], dict[str, E]],
+        read_on: Callable[..., Sequence[Any]],
     ) -> list[E]:
-        """Return evidence, given its rows of `_counted`, and remember what had to be read."""
-        recalled = (self._recall(row[0], row[3], leading) for row in stored)
+        """Return evidence, given its rows of `_counted`, and remember what had to be read.
+
+        What takes mentions away asks for a few more than were remembered: only those are read.
+        """
+        recalled = (self._recall(row[0], row[3]) for row in stored)
         found = {item.id: item for item in recalled if isinstance(item, kind)}
-        for id_, evidence in read([row for row in stored if row[0] not in found], leading).items():
+        read_now = read([row for row in stored if row[0] not in found], leading)
+        for id_, key, *_ in stored:
+            if (item := found.get(id_)) and (missing := min(leading, item.mention_count) - len(item.leading)) > 0:
+                last = item.leading[-1].rank
+                known = {mention for mention in item.leading if mention.rank == last}
+                further = read_on(key, missing + len(known), least_rank=last)
+                more = [mention for mention in further if mention not in known][:missing]
+                read_now[id_] = replace(item, leading=(*item.leading, *more))
+        for id_, evidence in read_now.items():
             self._remember(evidence)
             found[id_] = evidence
         return [
@@ -155,13 +175,13 @@ class EvidenceMemory:
             for item in (found[row[0]] for row in stored)
         ]
 
-    def _recall(self, id_: str, version: int, leading: int) -> EntityEvidence | RelationEvidence | None:
+    def _recall(self, id_: str, version: int) -> EntityEvidence | RelationEvidence | None:
         with self._lock:
             evidence = self._known.get(id_)
             if evidence is None or evidence.version != version:
                 return None
             self._known.move_to_end(id_)
-            return evidence if len(evidence.leading) >= min(leading, evidence.mention_count) else None
+            return evidence
 
     def _remember(self, evidence: EntityEvidence | RelationEvidence) -> None:
         if len(evidence.leading) < _LEAST_MENTIONS:
@@ -183,14 +203,19 @@ def to_places(id_: str, mention_count: int, rows: Sequence[Row], chunk_ids: Mapp
     return EntityPlaces(id_, mention_count, tuple([chunk_ids[chunk] for _, chunk, _ in rows]), subjects)
 
 
-def entity_mentions(connection: apsw.Connection, key: int, limit: int, offset: int = 0) -> list[EntityMention]:
-    """Return the mentions of an entity in canonical order."""
-    return list(starmap(EntityMention, fetch(connection, _OF_ENTITY, (key, limit, offset))))
+def entity_mentions(
+    connection: apsw.Connection, key: int, limit: int, offset: int = 0, *, least_rank: int = _ANY_RANK
+) -> list[EntityMention]:
+    """Return the mentions of an entity in canonical order, from a rank on."""
+    return list(starmap(EntityMention, fetch(connection, _OF_ENTITY, (key, least_rank, limit, offset))))
 
 
-def relation_mentions(connection: apsw.Connection, key: int, limit: int, offset: int = 0) -> list[RelationMention]:
-    """Return the mentions of a relation in canonical order."""
-    return [RELATION_MENTIONS.record(row) for row in fetch(connection, _OF_RELATION, (key, limit, offset))]
+def relation_mentions(
+    connection: apsw.Connection, key: int, limit: int, offset: int = 0, *, least_rank: int = _ANY_RANK
+) -> list[RelationMention]:
+    """Return the mentions of a relation in canonical order, from a rank on."""
+    rows = fetch(connection, _OF_RELATION, (key, least_rank, limit, offset))
+    return [RELATION_MENTIONS.record(row) for row in rows]
 
 
 def _counted(connection: apsw.Connection, kind: str, ids: Sequence[str], columns: Iterable[str] = ()) -> list[Row]:
@@ -381,14 +406,17 @@ class SqliteRecordsStore(RecordsStore):
     async def find_documents(self, query: DocumentQuery) -> DocumentPage:
         direction = "DESC" if query.descending else "ASC"
         where, values = DIALECT.where(query)
-        # Arrays are read once: the second statement gets its own.
-        count = f"SELECT count(*) FROM document WHERE {where}", tuple(DIALECT.where(query)[1])
         select = f"""SELECT {_DOCUMENT} FROM document JOIN identity USING (key) WHERE {where}
                      ORDER BY {_SORTS[query.sort]} {direction}, identity.id LIMIT ? OFFSET ?"""
 
         def find(connection: apsw.Connection) -> DocumentPage:
             rows = fetch(connection, select, (*values, query.limit, query.offset))
-            return DocumentPage(tuple(map(_document, rows)), int(fetch_value(connection, *count)))
+            found, total = tuple(map(_document, rows)), query.offset + len(rows)
+            if len(rows) == query.limit or (query.offset and not rows):
+                # Arrays are read once: this statement gets its own.
+                again = tuple(DIALECT.where(query)[1])
+                total = int(fetch_value(connection, f"SELECT count(*) FROM document WHERE {where}", again))
+            return DocumentPage(found, total)
 
         return await self._database.read(find)
 
@@ -455,16 +483,16 @@ class SqliteRecordsStore(RecordsStore):
 
         def read(connection: apsw.Connection) -> list[Extraction]:
             keys = find_keys(connection, chunk_ids)
-            found = (_extraction(connection, id_, keys[id_]) for id_ in chunk_ids if id_ in keys)
-            return [extraction for extraction in found if extraction is not None]
+            found = _extractions(connection, {keys[id_]: id_ for id_ in chunk_ids if id_ in keys})
+            return [found[id_] for id_ in chunk_ids if id_ in found]
 
         return await self._database.read(read)
 
     async def get_entity_mentions(self, chunk_ids: Sequence[str]) -> dict[str, tuple[EntityMention, ...]]:
 
         def read(connection: apsw.Connection) -> dict[str, tuple[EntityMention, ...]]:
-            keys = find_keys(connection, chunk_ids)
-            return {id_: _entity_mentions(connection, id_, key) for id_, key in keys.items()}
+            ids = {key: id_ for id_, key in find_keys(connection, chunk_ids).items()}
+            return _entity_mentions(connection, ids) if ids else {}
 
         return await self._database.read(read)
 
@@ -519,24 +547,48 @@ def _document(row: Row) -> Document:
     return DOCUMENTS.record(row, from_seconds)
 
 
-def _entity_mentions(connection: apsw.Connection, chunk_id: str, key: int) -> tuple[EntityMention, ...]:
-    query = f"""SELECT {_SAID_OF_ENTITY} FROM entity_mention INDEXED BY entity_mention_by_chunk
-                WHERE chunk_key = ? ORDER BY ordinal"""
-    return tuple(starmap(EntityMention, fetch(connection, query, (chunk_id, key))))
+# Read by chunks, in whatever order; those of a chunk in that in which they were written.
+_ENTITIES_READ = f"""SELECT {_SAID_OF_ENTITY} FROM carray(?) AS wanted
+                     CROSS JOIN entity_mention INDEXED BY entity_mention_by_chunk
+                     ON chunk_key = wanted.value ORDER BY ordinal"""
+_RELATIONS_READ = f"""SELECT {_SAID_OF_RELATION} FROM carray(?) AS wanted
+                      CROSS JOIN relation_mention INDEXED BY relation_mention_by_chunk
+                      ON chunk_key = wanted.value ORDER BY ordinal"""
+_ALIASES_READ = """SELECT chunk_key, name, alias FROM carray(?) AS wanted
+                   CROSS JOIN alias_mention ON chunk_key = wanted.value ORDER BY ordinal"""
+_READ = f"""SELECT {_EXTRACTION.select("extraction", chunk_id="chunk_key")} FROM carray(?) AS wanted
+            CROSS JOIN extraction ON chunk_key = wanted.value"""
 
 
-def _extraction(connection: apsw.Connection, chunk_id: str, key: int) -> Extraction | None:
-    query = f"SELECT {_EXTRACTION.select('extraction', chunk_id='?')} FROM extraction WHERE chunk_key = ?"
-    row = fetch_one(connection, query, (chunk_id, key))
-    if row is None:
-        return None
-    entities = _entity_mentions(connection, chunk_id, key)
-    query = f"""SELECT {_SAID_OF_RELATION} FROM relation_mention INDEXED BY relation_mention_by_chunk
-                WHERE chunk_key = ? ORDER BY ordinal"""
-    relations = tuple(map(RELATION_MENTIONS.record, fetch(connection, query, (chunk_id, key))))
-    query = "SELECT name, alias FROM alias_mention WHERE chunk_key = ? ORDER BY ordinal"
-    aliases = tuple(AliasMention(chunk_id, *mention) for mention in fetch(connection, query, (key,)))
-    return _EXTRACTION.record(row, entities=entities, relations=relations, aliases=aliases)
+def _entity_mentions(connection: apsw.Connection, chunks: Mapping[int, str]) -> dict[str, tuple[EntityMention, ...]]:
+    """Return what entities each of these chunks, at least one, mentions; by id, given the id per key."""
+    return _by_chunk(lambda row: EntityMention(*row), connection, _ENTITIES_READ, chunks)
+
+
+def _by_chunk(
+    make: Callable[[Row], M], connection: apsw.Connection, query: str, chunks: Mapping[int, str]
+) -> dict[str, tuple[M, ...]]:
+    found: dict[str, list[M]] = {id_: [] for id_ in chunks.values()}
+    for key, *said in fetch(connection, query, (array(chunks),)):
+        id_ = chunks[key]
+        found[id_].append(make((id_, *said)))
+    return {id_: tuple(mentions) for id_, mentions in found.items()}
+
+
+def _extractions(connection: apsw.Connection, chunks: Mapping[int, str]) -> dict[str, Extraction]:
+    """Return what was read in those of these chunks in which anything was; by id, given the id per key."""
+    if not chunks:
+        return {}
+    entities = _entity_mentions(connection, chunks)
+    relations = _by_chunk(RELATION_MENTIONS.record, connection, _RELATIONS_READ, chunks)
+    aliases = _by_chunk(lambda row: AliasMention(*row), connection, _ALIASES_READ, chunks)
+    read: dict[str, Extraction] = {}
+    for key, *row in fetch(connection, _READ, (array(chunks),)):
+        id_ = chunks[key]
+        read[id_] = _EXTRACTION.record(
+            (id_, *row), entities=entities[id_], relations=relations[id_], aliases=aliases[id_]
+        )
+    return read
 
 
 # Writing truth, within the transaction of a commit.
@@ -651,21 +703,23 @@ def write_records(connection: apsw.Connection, changeset: Changeset, keys: Mappi
     connection.executemany(_PUT_CHUNK, chunks)
     texts = ((keys[item.id], item.text) for item in changeset.chunks)
     connection.executemany("INSERT OR REPLACE INTO chunk_text VALUES (?, ?)", texts)
-    for extraction in changeset.extractions:
-        _write_extraction(connection, extraction, keys)
+    _write_extractions(connection, changeset.extractions, keys)
     _write_evidence(connection, changeset, keys, version)
 
 
-def _write_extraction(connection: apsw.Connection, extraction: Extraction, keys: Mapping[str, int]) -> None:
-    chunk = keys[extraction.chunk_id]
-    connection.execute(_PUT_EXTRACTION, (chunk, *_EXTRACTION.values(extraction)[1:]))
+def _write_extractions(connection: apsw.Connection, extractions: Sequence[Extraction], keys: Mapping[str, int]) -> None:
+    chunks = [keys[item.chunk_id] for item in extractions]
+    of_chunks = list(zip(chunks, extractions, strict=True))
+    read = ((chunk, *_EXTRACTION.values(extraction)[1:]) for chunk, extraction in of_chunks)
+    connection.executemany(_PUT_EXTRACTION, read)
     for table in ("entity_mention", "relation_mention", "alias_mention"):
-        connection.execute(f"DELETE FROM {table} WHERE chunk_key = ?", (chunk,))
+        connection.executemany(f"DELETE FROM {table} WHERE chunk_key = ?", singles(chunks))
     entities = (
         (
             *(keys[mention_entity_id(item)], chunk, ordinal, name_hash(item.name) if item.entity_id else None),
             *_OF_ENTITY_MENTION.values(item),
         )
+        for chunk, extraction in of_chunks
         for ordinal, item in enumerate(extraction.entities)
     )
     connection.executemany(_PUT_ENTITY_MENTION, entities)
@@ -675,10 +729,15 @@ def _write_extraction(connection: apsw.Connection, extraction: Extraction, keys:
             *(keys[id_] if id_ else None for id_ in (item.source_id, item.target_id)),
             *_OF_RELATION_MENTION.values(item),
         )
+        for chunk, extraction in of_chunks
         for ordinal, item in enumerate(extraction.relations)
     )
     connection.executemany(_PUT_RELATION_MENTION, relations)
-    aliases = ((chunk, ordinal, item.name, item.alias) for ordinal, item in enumerate(extraction.aliases))
+    aliases = (
+        (chunk, ordinal, item.name, item.alias)
+        for chunk, extraction in of_chunks
+        for ordinal, item in enumerate(extraction.aliases)
+    )
     connection.executemany("INSERT INTO alias_mention VALUES (?, ?, ?, ?)", aliases)
 
 

@@ -54,8 +54,8 @@ from heliograph.stores.sqlite.database import (
     file_lock,
     find_keys,
     forget_keys,
+    give_keys,
     insert,
-    intern_ids,
     note_reset,
     read_embedding,
     stored_embedding,
@@ -255,10 +255,11 @@ def _apply(connection: apsw.Connection, changeset: Changeset, embedding: tuple[s
             *(changeset.removed_entities, changeset.removed_relations),
         )
     )
-    expected = chain(changeset.expected, changeset.expected_documents)
-    known = find_keys(connection, list({*removed, *expected}))
-    check_expectations(connection, changeset, known)
-    keys = known | intern_ids(connection, mentioned_ids(changeset))
+    mentioned = dict.fromkeys(mentioned_ids(changeset))
+    wanted = {*removed, *changeset.expected, *changeset.expected_documents, *mentioned}
+    keys = find_keys(connection, wanted)
+    check_expectations(connection, changeset, keys)
+    keys |= give_keys(connection, [id_ for id_ in mentioned if id_ not in keys])
     version = data_version(connection) + 1
     if changeset.expected_version not in (None, version - 1):
         raise StaleChangesetError("something was committed since the changeset was computed; compute it again")

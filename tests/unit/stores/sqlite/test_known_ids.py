@@ -10,7 +10,7 @@ import pytest
 
 from heliograph.errors import StoreUnavailable
 from heliograph.stores.sqlite import database as known_ids
-from heliograph.stores.sqlite.database import IdMemory, KnownIds, forget_keys, intern_ids
+from heliograph.stores.sqlite.database import IdMemory, KnownIds, forget_keys, give_keys
 from heliograph.stores.sqlite.schema import migrate
 
 
@@ -24,7 +24,7 @@ def connection(tmp_path: Path) -> Iterator[apsw.Connection]:
 
 
 def test_what_was_looked_up_is_not_looked_up_again(connection: apsw.Connection) -> None:
-    keys = intern_ids(connection, ["ent-1", "ent-2"])
+    keys = give_keys(connection, ["ent-1", "ent-2"])
     known = KnownIds()
     assert known.find_keys(connection, ["ent-2", "ent-2", "ent-9"]) == {"ent-2": keys["ent-2"]}
     assert known.find_ids(connection, keys.values()) == {key: id_ for id_, key in keys.items()}
@@ -35,12 +35,12 @@ def test_what_was_looked_up_is_not_looked_up_again(connection: apsw.Connection) 
 
 
 def test_a_key_that_is_given_again_is_of_the_new_id(connection: apsw.Connection) -> None:
-    memory, keys = IdMemory(), intern_ids(connection, ["ent-old"])
+    memory, keys = IdMemory(), give_keys(connection, ["ent-old"])
     before = memory.at(connection)
     assert before.find_keys(connection, ["ent-old"]) == keys
     assert memory.at(connection) is before
     forget_keys(connection, keys.values())
-    assert intern_ids(connection, ["ent-new"]) == {"ent-new": keys["ent-old"]}
+    assert give_keys(connection, ["ent-new"]) == {"ent-new": keys["ent-old"]}
     connection.execute("UPDATE meta SET value = value + 1 WHERE name = 'data_version'")
     assert memory.at(connection).find_ids(connection, keys.values()) == {keys["ent-old"]: "ent-new"}
     assert memory.at(connection).find_keys(connection, ["ent-old"]) == {}
@@ -48,7 +48,7 @@ def test_a_key_that_is_given_again_is_of_the_new_id(connection: apsw.Connection)
 
 def test_memory_is_bounded(connection: apsw.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(known_ids, "_MOST_KEPT", 10)
-    keys = intern_ids(connection, [f"ent-{number}" for number in range(50)])
+    keys = give_keys(connection, [f"ent-{number}" for number in range(50)])
     known = KnownIds()
     for id_, key in keys.items():
         assert known.find_keys(connection, [id_]) == {id_: key}
