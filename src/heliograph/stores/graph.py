@@ -54,6 +54,10 @@ class GraphStore(ABC):
     async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
         """Return the entities with these ids."""
 
+    async def get_entity_names(self, ids: Sequence[str]) -> Mapping[str, str]:
+        """Return the names of entities by id; missing ones are absent."""
+        return {entity.id: entity.name for entity in await self.get_entities(ids)}
+
     @abstractmethod
     async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
         """Return the relations with these ids."""
@@ -88,7 +92,7 @@ class GraphStore(ABC):
         names = {entity.id: entity.name for entity in entities}
         ends = dict.fromkeys(end for relation in relations for end in (relation.source_id, relation.target_id))
         if unread := [end for end in ends if end not in names]:
-            names |= {entity.id: entity.name for entity in await self.get_entities(unread)}
+            names |= await self.get_entity_names(unread)
         named: list[Relation] = []
         for relation in relations:
             source = names.get(relation.source_id, relation.source)

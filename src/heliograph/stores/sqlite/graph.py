@@ -101,6 +101,8 @@ _EXISTING = """SELECT identity.id, identity.key FROM carray(?) AS wanted
 _ENTITY = "name, type, description, aliases, chunk_ids, token_count, degree, entity.created_at"
 _ENTITIES_BY_KEY = f"""SELECT entity.key, {_ENTITY} FROM carray(?) AS wanted
                        CROSS JOIN entity ON entity.key = wanted.value CROSS JOIN entity_degree USING (key)"""
+# Not the rest of its row: a hub's lists thousands of chunks.
+_NAMES_BY_KEY = "SELECT entity.key, name FROM carray(?) AS wanted CROSS JOIN entity ON entity.key = wanted.value"
 _RELATION = """relation.key, source_key, target_key, source, target, keywords, description, weight, chunk_ids,
                token_count, relation.created_at"""
 _RELATIONS_BY_KEY = f"""SELECT {_RELATION} FROM carray(?) AS wanted
@@ -142,6 +144,14 @@ class SqliteGraphStore(GraphStore):
             return [entities[keys[id_]] for id_ in ids if keys.get(id_) in entities]
 
         return await self._read(ids, read)
+
+    async def get_entity_names(self, ids: Sequence[str]) -> Mapping[str, str]:
+
+        def read(connection: apsw.Connection, _: KnownIds, keys: Mapping[str, int]) -> list[tuple[str, str]]:
+            names: dict[int, str] = dict(fetch(connection, _NAMES_BY_KEY, (array(list(keys.values())),)))
+            return [(id_, names[key]) for id_, key in keys.items() if key in names]
+
+        return dict(await self._read(ids, read))
 
     async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
 
