@@ -10,11 +10,11 @@ import json
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from sys import maxsize
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from heliograph.models import Entity, GraphPath, Relation, Subgraph
 from heliograph.text.names import entity_key
@@ -28,8 +28,7 @@ Node = Any
 _ATTEMPTS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class IncidentRelation:
+class IncidentRelation(NamedTuple):
     """A relation that touches a given entity, with what ranks it.
 
     Attributes:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from json.encoder import encode_basestring
 from string import Formatter, Template
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from heliograph.calls.tasks import in_thread
 from heliograph.models import Chunk, Entity, GraphPath, Relation
@@ -33,8 +33,7 @@ from heliograph.text.tokens import count_tokens, entity_row, relation_row
 # its newline, the last one without; so entities and relations, whose costs are known, are fitted without counting.
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(NamedTuple):
     """Tokens of a row: on its own, and with the newline after it."""
 
     alone: int

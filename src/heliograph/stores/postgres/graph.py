@@ -250,7 +250,7 @@ class PostgresGraphStore(GraphStore):
             return []
         workspace = self._database.workspace
         rows = await self._database.fetch(_RANKED, (to_json(entity_ids), *[workspace] * 4))
-        return [IncidentRelation(*row) for row in rows]
+        return [*map(IncidentRelation._make, rows)]
 
     async def list_entities(self, offset: int, limit: int) -> list[Entity]:
         if limit < 1:

@@ -166,7 +166,7 @@ class SqliteGraphStore(GraphStore):
         def read(connection: apsw.Connection, known: KnownIds, keys: Mapping[str, int]) -> list[IncidentRelation]:
             rows = fetch(connection, _INCIDENT, (array(list(keys.values())),))
             known.note({key: id_ for key, id_, *_ in rows})
-            return [IncidentRelation(*ranked) for _, *ranked in rows]
+            return [IncidentRelation._make(row[1:]) for row in rows]
 
         return await self._read(entity_ids, read)
 
