@@ -21,7 +21,7 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from sys import maxsize
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,8 +97,7 @@ _PAGE = 1_000
 DocumentSort = Literal["created_at", "updated_at", "source", "id"]
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(NamedTuple):
     """One search result: an id and its score, higher is better."""
 
     id: str

@@ -253,7 +253,7 @@ class Segment:
             self._by_key = self.keys[order], order
         ascending, order = self._by_key
         places = np.minimum(np.searchsorted(ascending, keys), len(ascending) - 1)
-        slots = _distinct(order[places[ascending[places] == keys]])
+        slots = distinct(order[places[ascending[places] == keys]])
         return np.setdiff1d(slots, self.dead, assume_unique=True) if len(self.dead) else slots
 
     def without(self, slots: NDArray[np.int64]) -> Segment:
@@ -314,7 +314,7 @@ def build_segment(keys: Sequence[int], rows: Sequence[Sequence[str]]) -> Segment
 def merge_segments(segments: Sequence[Segment]) -> Segment:
     """Return one segment of the rows that are left in several, in time that grows with their postings alone."""
     parts = [_without_dead(segment) for segment in segments]
-    hashes = _distinct(np.concatenate([part.hashes for part in parts]))
+    hashes = distinct(np.concatenate([part.hashes for part in parts]))
     places = [np.searchsorted(hashes, part.hashes) for part in parts]
     totals = np.zeros(len(hashes), np.int64)
     for part, place in zip(parts, places, strict=True):
@@ -360,10 +360,10 @@ def _without_dead(segment: Segment) -> Segment:
 def _blocks(starts: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
     """Yield ranges of terms with about `_ROWS_AT_ONCE` postings each, one of more on its own."""
     marks = np.searchsorted(starts, np.arange(0, starts[-1], _ROWS_AT_ONCE))
-    return pairwise(_distinct(np.append(marks, len(starts) - 1)).tolist())
+    return pairwise(distinct(np.append(marks, len(starts) - 1)).tolist())
 
 
-def _distinct(numbers: NDArray[Number]) -> NDArray[Number]:
+def distinct(numbers: NDArray[Number]) -> NDArray[Number]:
     """Return the different ones, ascending; `np.unique` imports `numpy.ma` when it is first called, for 8 ms."""
     ordered = np.sort(numbers)
     return np.concatenate((ordered[:1], ordered[1:][ordered[1:] != ordered[:-1]]))

@@ -10,11 +10,11 @@ import json
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from sys import maxsize
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from heliograph.ids import entity_key
 from heliograph.models import Entity, GraphPath, Relation, Subgraph
@@ -28,8 +28,7 @@ Node = Any
 _ATTEMPTS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class IncidentRelation:
+class IncidentRelation(NamedTuple):
     """A relation that touches a given entity, with what ranks it.
 
     Attributes:
@@ -53,6 +52,10 @@ class GraphStore(ABC):
     @abstractmethod
     async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
         """Return the entities with these ids."""
+
+    async def get_entity_names(self, ids: Sequence[str]) -> Mapping[str, str]:
+        """Return the names of entities by id; missing ones are absent."""
+        return {entity.id: entity.name for entity in await self.get_entities(ids)}
 
     @abstractmethod
     async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
@@ -88,7 +91,7 @@ class GraphStore(ABC):
         names = {entity.id: entity.name for entity in entities}
         ends = dict.fromkeys(end for relation in relations for end in (relation.source_id, relation.target_id))
         if unread := [end for end in ends if end not in names]:
-            names |= {entity.id: entity.name for entity in await self.get_entities(unread)}
+            names |= await self.get_entity_names(unread)
         named: list[Relation] = []
         for relation in relations:
             source = names.get(relation.source_id, relation.source)

@@ -501,6 +501,8 @@ class _Graph:
         found = await store.graph.get_entities([entity("Z"), entity("none"), entity("X")])
         assert [(item.name, item.degree) for item in found] == [("Z", 1), ("X", 2)]
         assert found[1] == replace(changeset.entities[0], degree=2, created_at=found[1].created_at)
+        names = await store.graph.get_entity_names([entity("Z"), entity("none"), entity("X")])
+        assert names == {entity("Z"): "Z", entity("X"): "X"}
         (stored,) = await store.graph.get_relations([relation("Y", "X")])
         assert stored == replace(changeset.relations[0], created_at=stored.created_at)
 

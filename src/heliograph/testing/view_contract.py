@@ -103,6 +103,7 @@ class ViewContract:
         hub, missing = entity("Hub"), entity("E")
         (found,) = await view.graph.get_entities([missing, hub])
         assert (found.name, found.aliases, found.degree) == ("Hub", (), 2)
+        assert await view.graph.get_entity_names([missing, hub]) == {hub: "Hub"}
         assert sorted(found.description.split(FIELD_SEPARATOR)) == ["Hub in one.md", "Hub in two.md"]
         assert len(found.chunk_ids) == 2
         (joined,) = await view.graph.get_relations([relation("Hub", "A"), relation("Hub", "E")])

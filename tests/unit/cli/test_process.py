@@ -53,10 +53,11 @@ def test_what_needs_no_engine_loads_none(arguments: tuple[str, ...], tmp_path: P
     assert _rooms(loaded) <= {"_version", "cli", "errors"}
 
 
-def test_question_loads_what_answers_it_and_no_more(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["auto", "mix"])
+def test_question_loads_what_answers_it_and_no_more(mode: str, tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("The Lantern gateway forwards readings over MQTT.", "utf-8")
     subprocess.run((*COMMAND, "index", "a.md"), cwd=tmp_path, capture_output=True, check=True)
-    loaded = _loaded_by(("query", "What does the gateway forward?"), tmp_path)
+    loaded = _loaded_by(("query", "--mode", mode, "What does the Lantern gateway forward?"), tmp_path)
     assert "heliograph.query.answers.extractive" in loaded
     assert not loaded & {"fastapi", "httpx", "mcp", "numpy.ma", "onnx", "openai", "uvicorn"}
     assert not loaded & {f"heliograph.extraction.{name}" for name in ("chat", "local", "local_subjects", "replies")}

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import chain, takewhile
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,8 +139,7 @@ _MARGIN = 9 / 8
 _LARGEST_PAGE = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class RankedRelation:
+class RankedRelation(NamedTuple):
     """A relation and the sum of its ends' degrees."""
 
     relation: Relation

@@ -14,10 +14,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import takewhile
 from json.encoder import encode_basestring
 from string import Formatter, Template
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from heliograph.calls.tasks import in_thread
 from heliograph.models import Chunk, Entity, GraphPath, Relation
@@ -34,8 +33,7 @@ from heliograph.text.tokens import count_tokens, entity_row, relation_row
 # its newline, the last one without; so entities and relations, whose costs are known, are fitted without counting.
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(NamedTuple):
     """Tokens of a row: on its own, and with the newline after it."""
 
     alone: int
@@ -177,9 +175,13 @@ class ContextFormat(ABC):
     def relation_row(self, place: int, relation: Relation, degree: int) -> str:
         """Return a relation's row."""
 
-    @abstractmethod
     def chunk_body(self, chunk: Chunk) -> str:
         """Return a chunk's row without its beginning, which holds the reference, known only later."""
+        return self.passage(chunk.headings, chunk.text)
+
+    @abstractmethod
+    def passage(self, headings: Sequence[str], text: str) -> str:
+        """Return what `chunk_body` does, of a text under headings."""
 
     @abstractmethod
     def chunk_row(self, place: int, reference_id: str, body: str) -> str:
@@ -197,7 +199,7 @@ class ContextFormat(ABC):
         """Return a number of tokens that a chunk's row does not exceed; of plain text some fifteen too many."""
         text = chunk.text
         known = chunk.token_count or 4 * len(text)
-        frame = self.chunk_row(1, "1", self.chunk_body(replace(chunk, text=_LETTER)))
+        frame = self.chunk_row(1, "1", self.passage(chunk.headings, _LETTER))
         # A table makes one character of a pair of line ends; that takes nothing away from the tokens.
         added = len(row) - len(frame) - len(text) + len(_LETTER) + text.count("\r\n")
         # At its ends the encoding joins signs of the text with those around it; letters and digits stay apart.
@@ -256,9 +258,9 @@ class JsonContext(ContextFormat):
     def relation_row(self, place: int, relation: Relation, degree: int) -> str:  # noqa: ARG002
         return relation_row(relation.source, relation.target, relation.description)
 
-    def chunk_body(self, chunk: Chunk) -> str:
-        headings = f', "content_headings": {_encode(_HEADING_SEPARATOR.join(chunk.headings))}' if chunk.headings else ""
-        return f', "content": {_encode(chunk.text)}{headings}}}'
+    def passage(self, headings: Sequence[str], text: str) -> str:
+        above = f', "content_headings": {_encode(_HEADING_SEPARATOR.join(headings))}' if headings else ""
+        return f', "content": {_encode(text)}{above}}}'
 
     def chunk_row(self, place: int, reference_id: str, body: str) -> str:  # noqa: ARG002
         return f'{{"reference_id": "{reference_id}"{body}'
@@ -295,8 +297,8 @@ class CsvContext(ContextFormat):
         weight = f"{relation.weight:g}"
         return _csv_row(place, relation.source, relation.target, relation.description, keywords, weight, degree)
 
-    def chunk_body(self, chunk: Chunk) -> str:
-        return _csv_row(_HEADING_SEPARATOR.join(chunk.headings), chunk.text)
+    def passage(self, headings: Sequence[str], text: str) -> str:
+        return _csv_row(_HEADING_SEPARATOR.join(headings), text)
 
     def chunk_row(self, place: int, reference_id: str, body: str) -> str:
         return f"{place},{reference_id},{body}"
@@ -344,7 +346,12 @@ def _fenced(body: str, language: str) -> str:
 
 def _count_signs(characters: Iterable[str]) -> int:
     """Return how many of the first characters are neither letters nor digits."""
-    return sum(1 for _ in takewhile(lambda character: not character.isalnum(), characters))
+    count = 0
+    for character in characters:
+        if character.isalnum():
+            break
+        count += 1
+    return count
 
 
 _frame_tokens = lru_cache(maxsize=4_096)(count_tokens)

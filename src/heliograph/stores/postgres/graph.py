@@ -199,6 +199,8 @@ _EXISTING = """SELECT id FROM heliograph_entity
 _DEGREE = "JOIN heliograph_degree AS degree ON degree.workspace = entity.workspace AND degree.id = entity.id"
 _ENTITIES_BY_ID = f"""SELECT {ENTITY} FROM {WANTED}
   JOIN heliograph_entity AS entity ON entity.workspace = %s AND entity.id = wanted.id {_DEGREE} ORDER BY wanted.place"""
+_NAMES_BY_ID = """SELECT id, name FROM heliograph_entity
+  WHERE workspace = %s AND id = ANY (ARRAY(SELECT json_array_elements_text(%s)))"""
 _RELATIONS_BY_ID = f"""SELECT {RELATION} FROM {WANTED}
   JOIN heliograph_relation AS relation ON relation.workspace = %s AND relation.id = wanted.id ORDER BY wanted.place"""
 _RANKED = """
@@ -237,6 +239,9 @@ class PostgresGraphStore(GraphStore):
         rows = await self._database.fetch(_ENTITIES_BY_ID, (to_json(ids), self._database.workspace)) if ids else []
         return [ENTITIES.record(row) for row in rows]
 
+    async def get_entity_names(self, ids: Sequence[str]) -> Mapping[str, str]:
+        return dict(await self._database.fetch(_NAMES_BY_ID, (self._database.workspace, to_json(ids)))) if ids else {}
+
     async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
         rows = await self._database.fetch(_RELATIONS_BY_ID, (to_json(ids), self._database.workspace)) if ids else []
         return [RELATIONS.record(row) for row in rows]
@@ -246,7 +251,7 @@ class PostgresGraphStore(GraphStore):
             return []
         workspace = self._database.workspace
         rows = await self._database.fetch(_RANKED, (to_json(entity_ids), *[workspace] * 4))
-        return [IncidentRelation(*row) for row in rows]
+        return [*map(IncidentRelation._make, rows)]
 
     async def list_entities(self, offset: int, limit: int) -> list[Entity]:
         if limit < 1:

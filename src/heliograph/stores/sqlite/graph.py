@@ -100,6 +100,8 @@ _EXISTING = """SELECT identity.id, identity.key FROM carray(?) AS wanted
                CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN entity USING (key)"""
 _ENTITIES_BY_KEY = f"""SELECT {ENTITIES.select("entity", id="entity.key", degree="degree")} FROM carray(?) AS wanted
                        CROSS JOIN entity ON entity.key = wanted.value CROSS JOIN entity_degree USING (key)"""
+# Not the rest of its row: a hub's lists thousands of chunks.
+_NAMES_BY_KEY = "SELECT entity.key, name FROM carray(?) AS wanted CROSS JOIN entity ON entity.key = wanted.value"
 _RELATION = RELATIONS.select("relation", id="key", source_id="source_key", target_id="target_key")
 _RELATIONS_BY_KEY = f"""SELECT {_RELATION} FROM carray(?) AS wanted
                         CROSS JOIN relation ON relation.key = wanted.value"""
@@ -141,6 +143,14 @@ class SqliteGraphStore(GraphStore):
 
         return await self._read(ids, read)
 
+    async def get_entity_names(self, ids: Sequence[str]) -> Mapping[str, str]:
+
+        def read(connection: apsw.Connection, _: KnownIds, keys: Mapping[str, int]) -> list[tuple[str, str]]:
+            names: dict[int, str] = dict(fetch(connection, _NAMES_BY_KEY, (array(list(keys.values())),)))
+            return [(id_, names[key]) for id_, key in keys.items() if key in names]
+
+        return dict(await self._read(ids, read))
+
     async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
 
         def read(connection: apsw.Connection, known: KnownIds, keys: Mapping[str, int]) -> list[Relation]:
@@ -154,7 +164,7 @@ class SqliteGraphStore(GraphStore):
         def read(connection: apsw.Connection, known: KnownIds, keys: Mapping[str, int]) -> list[IncidentRelation]:
             rows = fetch(connection, _INCIDENT, (array(list(keys.values())),))
             known.note({key: id_ for key, id_, *_ in rows})
-            return [IncidentRelation(*ranked) for _, *ranked in rows]
+            return [IncidentRelation._make(row[1:]) for row in rows]
 
         return await self._read(entity_ids, read)
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from heliograph.embedding.base import cosines
 from heliograph.errors import StoreDamaged
 from heliograph.stores.base import Hit, TextStore, VectorStore
-from heliograph.stores.bm25 import PostingIndex
+from heliograph.stores.bm25 import PostingIndex, distinct
 from heliograph.stores.candidates import CandidateIndex, Candidates, count_candidates, count_first, late_candidates
 from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.sql import check_embedding
@@ -271,7 +271,7 @@ class Accelerator(ABC, Generic[IndexT]):
             logged = fetch(connection, query, (self._name, self._version))
             if not logged:
                 return
-            changed = np.unique(np.frombuffer(b"".join(keys for (keys,) in logged), "<i8").astype(np.int64))
+            changed = distinct(np.frombuffer(b"".join(keys for (keys,) in logged), "<i8").astype(np.int64))
             # A key that changed is taken out first, so replaying a change twice, or one undone since, is harmless.
             self._remove(index, changed)
             query = f"""SELECT key, {self._column} FROM carray(?) AS wanted
@@ -643,7 +643,7 @@ class SqliteVectorStore(VectorStore):
 
         def find(connection: apsw.Connection) -> list[Hit]:
             keys = self._ids.at(connection).find_keys(connection, ids).values()
-            allowed = KeySet(np.unique(np.fromiter(keys, np.int64, len(keys))))
+            allowed = KeySet(np.sort(np.fromiter(keys, np.int64, len(keys))))
             return self._find_nearest(connection, collection, vector, limit, -1.0, allowed)
 
         return await self._database.read(find)
