@@ -425,9 +425,9 @@ class AsyncHeliograph(GraphCuration):
         self,
         documents: str | NewDocument | Iterable[str | NewDocument],
         *,
-        sources: Sequence[str] | None = None,
-        ids: Sequence[str] | None = None,
-        metadata: Sequence[Mapping[str, Any]] | None = None,
+        sources: str | Sequence[str] | None = None,
+        ids: str | Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
         track_id: str | None = None,
         progress: Callable[[Progress], None] | None = None,
     ) -> IngestReport:
@@ -436,7 +436,7 @@ class AsyncHeliograph(GraphCuration):
         A known id or source is an update: the same text changes nothing, another replaces it in one commit.
 
         Args:
-            documents: Texts, or `NewDocument`s.
+            documents: Texts, or `NewDocument`s. What belongs to a single one need not stand in a list.
             sources: Source of each text, for citations; one a text.
             ids: Id of each text; None derives it from source or text.
             metadata: Free JSON of each text.
