@@ -148,7 +148,7 @@ async def test_what_belongs_to_a_single_text_needs_no_list(kb: AsyncHeliograph) 
     document = await kb.document(report.results[0].id)
     assert document is not None
     assert (document.id, document.source, document.metadata) == ("one", "a.md", {"team": "red"})
-    with pytest.raises(InvalidRequestError, match="sources must be a list of 2 values.*got 'a.md'"):
+    with pytest.raises(InvalidRequestError, match=r"sources must be a list of 2 values.*got 'a\.md'"):
         await kb.insert(["a", "b"], sources="a.md")
 
 
