@@ -19,7 +19,7 @@ from typing import Any, Self, get_args
 
 from pydantic import ValidationError
 
-from heliograph.arguments import checks_arguments
+from heliograph.arguments import LARGEST_COUNT, checks_arguments
 from heliograph.chat.base import ChatModel
 from heliograph.chat.wrappers import ChatMeter, ChatUsage, build_chat_model, wrap_chat_model
 from heliograph.curation.curator import Curator
@@ -681,9 +681,16 @@ class AsyncHeliograph(GraphCuration):
         found = await graph.get_relations([relation_id(*await self._entity_ids(name, other))])
         return (await graph.name_ends(found))[0] if found else None
 
-    async def entities(self, *, offset: int = 0, limit: int = 100) -> list[Entity]:
-        """Return entities, best connected first."""
-        return await (await self._rooms()).store.graph.list_entities(offset, limit)
+    async def entities(self, *, search: str = "", offset: int = 0, limit: int = 100) -> list[Entity]:
+        """Return entities, best connected first.
+
+        With `search`, only those with a name or alias that is this text, begins with it or contains it, in this order.
+        """
+        store = (await self._rooms()).store
+        if not search.strip():
+            return await store.graph.list_entities(offset, limit)
+        ids = await store.names.find_names(search, min(offset + limit, LARGEST_COUNT))
+        return await store.graph.get_entities(ids[offset:])
 
     async def neighbours(self, name: str, *, depth: int = 1, max_entities: int = 1000) -> Subgraph:
         """Return what lies within `depth` relations of an entity; empty if there is no such entity."""
