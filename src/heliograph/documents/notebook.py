@@ -41,9 +41,7 @@ class NotebookLoader(Loader):
         for sheet in _mappings(_field(notebook, "worksheets")):
             cells += _mappings(sheet.get("cells"))
         if not isinstance(notebook, dict) or not ({"cells", "worksheets"} & notebook.keys()):
-            raise IngestError(
-                f"{raw.name!r} is no notebook: it has no cells; name it .json to take it as data"
-            )
+            raise IngestError(f"{raw.name!r} is no notebook: it has no cells; name it .json to take it as data")
         metadata = _field(notebook, "metadata")
         names = (_field(metadata, "language_info", "name"), _field(metadata, "kernelspec", "language"))
         language = next((name for name in names if isinstance(name, str) and re.fullmatch(r"[\w+#-]+", name)), "python")
