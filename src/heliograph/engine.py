@@ -60,7 +60,7 @@ from heliograph.query.payloads import QueryData
 from heliograph.query.plan import readable_tokens
 from heliograph.rerank.base import Reranker
 from heliograph.rerank.wrappers import ChatReranker, build_reranker
-from heliograph.settings import IngestSettings, Settings, StoreSettings
+from heliograph.settings import IngestSettings, Settings, StoreSettings, problem_of
 from heliograph.stores.base import DocumentPage, DocumentQuery, Store, StoreView
 from heliograph.stores.registry import open_store
 
@@ -322,7 +322,7 @@ def with_store(
     try:
         store = StoreSettings.model_validate(settings.store.model_dump() | changes)
     except ValidationError as error:
-        problems = "; ".join(f"{item['loc'][0]}: {item['msg']}, got {item['input']!r}" for item in error.errors())
+        problems = "; ".join(f"{item['loc'][0]}: {problem_of(item)}, got {item['input']!r}" for item in error.errors())
         raise SettingsError(f"the store cannot be opened like this: {problems}") from None
     return settings.model_copy(update={"store": store})
 

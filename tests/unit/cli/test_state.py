@@ -111,7 +111,7 @@ def test_doctor_masks_secrets(well: World, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_doctor_advises_to_resume_and_retry(well: World) -> None:
-    well.write("docs/empty.md", "")
+    well.write("docs/empty.md", "\n")
     well.run("index", "docs")
     store = findings(well)["store"]
     assert store["state"] == "warn"
