@@ -87,6 +87,16 @@ class StoreSettings(_Room):
         "full", description="`full` survives loss of power, `normal` survives a crash of the process."
     )
 
+    @property
+    def is_embedded(self) -> bool:
+        """Whether the truth is in a folder of this machine."""
+        return self.url == type(self).model_fields["url"].default
+
+    @property
+    def place(self) -> str:
+        """Where the truth is, for people: the folder, else the server's address without its password."""
+        return str(self.data_dir) if self.is_embedded else hide_password(self.url)
+
 
 class ChatSettings(_Room):
     """The chat model; without `model` everything works without one."""

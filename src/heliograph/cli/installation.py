@@ -251,7 +251,7 @@ async def run_checks(load_settings: Callable[[], Settings], given: Sequence[str]
         return [*checks, Check("settings", State.FAIL, str(error))]
     changed = [item for item in list_values(settings, given) if item.origin != "default"]
     said = ", ".join(f"{item.row.path} = {item.value} ({item.origin})" for item in changed)
-    where = f"workspace {settings.store.workspace!r} in {str(settings.store.data_dir)!r}"
+    where = f"workspace {settings.store.workspace!r} in {settings.store.place!r}"
     checks += [
         Check("settings", State.OK, f"{where}; {said or 'otherwise all defaults'}"),
         await _guarded("data folder", lambda: asyncio.to_thread(_try_folder, settings.store.data_dir)),
@@ -465,7 +465,7 @@ def render_stats(
     statuses = ", ".join(f"{count:,} {status.value}" for status, count in sorted(stats.documents.items()))
     total = sum(stats.documents.values())
     rows: list[tuple[str, RenderableType]] = [
-        ("workspace", f"{store.workspace} in {store.data_dir}"),
+        ("workspace", f"{store.workspace} in {store.place}"),
         ("documents", f"{total:,} ({statuses})" if total else "0"),
         ("chunks", f"{stats.chunks:,}"),
         ("entities", f"{stats.entities:,}"),

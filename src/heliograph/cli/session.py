@@ -198,8 +198,7 @@ def uncollected() -> Generator[None]:
 
 def workspace_is_missing(store: StoreSettings) -> bool:
     """Whether nothing was ever stored there; only the embedded store, one folder a workspace, can tell unopened."""
-    is_embedded = store.url == type(store).model_fields["url"].default
-    return is_embedded and not (store.data_dir / store.workspace).is_dir()
+    return store.is_embedded and not (store.data_dir / store.workspace).is_dir()
 
 
 # The edge of the process: options that may stand anywhere, and errors turned into one line and an exit code.
