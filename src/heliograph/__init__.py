@@ -8,11 +8,16 @@ What is offered here is imported when it is first asked for, so that what needs 
 `heliograph.client`, starts at once.
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from heliograph import errors as errors
 from heliograph._version import __version__ as __version__
+
+# The wheels of onnxruntime report to Microsoft over the network, and keep an id of the machine in the home folder,
+# unless this is set before anybody imports it. Who wants that sets it to 0.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 # For type checkers and editors, which take these for what is offered.
 if TYPE_CHECKING:

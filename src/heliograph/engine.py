@@ -19,7 +19,7 @@ from typing import Any, Self, get_args
 
 from pydantic import ValidationError
 
-from heliograph.arguments import checks_arguments
+from heliograph.arguments import LARGEST_COUNT, checks_arguments
 from heliograph.chat.base import ChatModel
 from heliograph.chat.wrappers import ChatMeter, ChatUsage, build_chat_model, wrap_chat_model
 from heliograph.curation.curator import Curator
@@ -60,7 +60,7 @@ from heliograph.query.payloads import QueryData
 from heliograph.query.plan import readable_tokens
 from heliograph.rerank.base import Reranker
 from heliograph.rerank.wrappers import ChatReranker, build_reranker
-from heliograph.settings import IngestSettings, Settings, StoreSettings
+from heliograph.settings import IngestSettings, Settings, StoreSettings, problem_of
 from heliograph.stores.base import DocumentPage, DocumentQuery, Store, StoreView
 from heliograph.stores.registry import open_store
 
@@ -322,7 +322,7 @@ def with_store(
     try:
         store = StoreSettings.model_validate(settings.store.model_dump() | changes)
     except ValidationError as error:
-        problems = "; ".join(f"{item['loc'][0]}: {item['msg']}, got {item['input']!r}" for item in error.errors())
+        problems = "; ".join(f"{item['loc'][0]}: {problem_of(item)}, got {item['input']!r}" for item in error.errors())
         raise SettingsError(f"the store cannot be opened like this: {problems}") from None
     return settings.model_copy(update={"store": store})
 
@@ -425,9 +425,9 @@ class AsyncHeliograph(GraphCuration):
         self,
         documents: str | NewDocument | Iterable[str | NewDocument],
         *,
-        sources: Sequence[str] | None = None,
-        ids: Sequence[str] | None = None,
-        metadata: Sequence[Mapping[str, Any]] | None = None,
+        sources: str | Sequence[str] | None = None,
+        ids: str | Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
         track_id: str | None = None,
         progress: Callable[[Progress], None] | None = None,
     ) -> IngestReport:
@@ -436,7 +436,7 @@ class AsyncHeliograph(GraphCuration):
         A known id or source is an update: the same text changes nothing, another replaces it in one commit.
 
         Args:
-            documents: Texts, or `NewDocument`s.
+            documents: Texts, or `NewDocument`s. What belongs to a single one need not stand in a list.
             sources: Source of each text, for citations; one a text.
             ids: Id of each text; None derives it from source or text.
             metadata: Free JSON of each text.
@@ -681,9 +681,16 @@ class AsyncHeliograph(GraphCuration):
         found = await graph.get_relations([relation_id(*await self._entity_ids(name, other))])
         return (await graph.name_ends(found))[0] if found else None
 
-    async def entities(self, *, offset: int = 0, limit: int = 100) -> list[Entity]:
-        """Return entities, best connected first."""
-        return await (await self._rooms()).store.graph.list_entities(offset, limit)
+    async def entities(self, *, search: str = "", offset: int = 0, limit: int = 100) -> list[Entity]:
+        """Return entities, best connected first.
+
+        With `search`, only those with a name or alias that is this text, begins with it or contains it, in this order.
+        """
+        store = (await self._rooms()).store
+        if not search.strip():
+            return await store.graph.list_entities(offset, limit)
+        ids = await store.names.find_names(search, min(offset + limit, LARGEST_COUNT))
+        return await store.graph.get_entities(ids[offset:])
 
     async def neighbours(self, name: str, *, depth: int = 1, max_entities: int = 1000) -> Subgraph:
         """Return what lies within `depth` relations of an entity; empty if there is no such entity."""

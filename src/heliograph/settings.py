@@ -36,6 +36,26 @@ def hide_password(value: str) -> str:
     return _PASSWORD_IN_URL.sub(lambda found: f"{found[1]}:***" if found[1] is not None else "***", value)
 
 
+# What texts of a form look like, and how a refusal says it.
+_NAME = r"^\w[\w.\-]*$"
+_PERSON = r"^\w[\w.\-@]*$"
+_SHA256 = r"^([0-9a-f]{64})?$"
+_ADDRESS = r"^(https?://\S+)?$"
+_PATTERNS = {
+    _NAME: "made of letters, digits, '_', '-' and '.', and begin with none of the last two",
+    _PERSON: "made of letters, digits, '_', '-', '.' and '@', and begin with none of the last three",
+    _SHA256: "64 hexadecimal digits in lower case",
+    _ADDRESS: "an address that begins with http:// or https://",
+}
+
+
+def problem_of(item: Any) -> str:
+    """Return in words what is wrong with a setting, given an item of what its validation found."""
+    if item["type"] == "string_pattern_mismatch":
+        return f"must be {_PATTERNS[item['ctx']['pattern']]}"
+    return item["msg"]
+
+
 class _Room(BaseModel):
     # `Settings` builds the schemas of all rooms; those of rooms alone are built if one is made alone.
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), defer_build=True)
@@ -60,14 +80,22 @@ class StoreSettings(_Room):
         Path("heliograph_data"), description="Folder of the embedded store, one folder a workspace in it."
     )
     # A repetition such as `{0,63}` of a class of Unicode takes 20 ms to compile.
-    workspace: str = Field(
-        "default", pattern=r"^\w[\w.\-]*$", max_length=64, description="Name of the workspace; a hard wall."
-    )
+    workspace: str = Field("default", pattern=_NAME, max_length=64, description="Name of the workspace; a hard wall.")
     write_timeout_seconds: float = Field(30.0, ge=0, description="How long a second writer waits before it is refused.")
     pool_size: int = Field(8, ge=2, description="Connections to the server of a store, at the most, per process.")
     durability: Literal["full", "normal"] = Field(
         "full", description="`full` survives loss of power, `normal` survives a crash of the process."
     )
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether the truth is in a folder of this machine."""
+        return self.url == type(self).model_fields["url"].default
+
+    @property
+    def place(self) -> str:
+        """Where the truth is, for people: the folder, else the server's address without its password."""
+        return str(self.data_dir) if self.is_embedded else hide_password(self.url)
 
 
 class ChatSettings(_Room):
@@ -304,9 +332,9 @@ class QuerySettings(_Room):
 class KeySettings(_Room):
     """One key of the service."""
 
-    name: str = Field(pattern=r"^\w[\w.\-@]*$", max_length=64, description="Who holds it; appears in logs.")
+    name: str = Field(pattern=_PERSON, max_length=64, description="Who holds it; appears in logs.")
     key: SecretStr = Field(SecretStr(""), description="The key itself.")
-    key_sha256: str = Field("", pattern=r"^([0-9a-f]{64})?$", description="Its SHA-256, in place of the key itself.")
+    key_sha256: str = Field("", pattern=_SHA256, description="Its SHA-256, in place of the key itself.")
     role: Literal["read", "write", "admin"] = Field("write", description="What it allows.")
     workspaces: tuple[str, ...] = Field((), description="Workspaces it is bound to; none means all.")
 
@@ -314,7 +342,7 @@ class KeySettings(_Room):
 class AccountSettings(_Room):
     """One person who logs in."""
 
-    name: str = Field(pattern=r"^\w[\w.\-@]*$", max_length=64, description="Name to log in with.")
+    name: str = Field(pattern=_PERSON, max_length=64, description="Name to log in with.")
     password_hash: SecretStr = Field(
         description="Argon2 or bcrypt hash, as `heliograph hash-password` prints it; a leading `{bcrypt}` is ignored."
     )
@@ -416,7 +444,7 @@ class MonitoringSettings(_Room):
     )
     window_seconds: float = Field(300.0, gt=0, description="Questions of the last so many seconds count in `/health`.")
     traces_endpoint: str = Field(
-        "", pattern=r"^(https?://\S+)?$", description="Where traces go, as OTLP over HTTP; empty sends none."
+        "", pattern=_ADDRESS, description="Where traces go, as OTLP over HTTP; empty sends none."
     )
     traces_share: float = Field(1.0, ge=0, le=1, description="Share of requests to trace that no caller traces.")
     service_name: str = Field("heliograph", min_length=1, description="Name of the service in traces.")
@@ -487,7 +515,7 @@ class Settings(BaseSettings):
     @classmethod
     def _tell(cls, item: Any) -> str:
         if item["type"] != "extra_forbidden":
-            return item["msg"]
+            return problem_of(item)
         room = cls.model_fields.get(str(item["loc"][0]))
         known = cls.model_fields if room is None else room.default.__class__.model_fields
         near = get_close_matches(str(item["loc"][-1]), known, n=1)

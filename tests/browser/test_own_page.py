@@ -547,6 +547,22 @@ def test_file_is_uploaded_processed_listed_and_deleted(browser: Browser, serve: 
     assert browser.errors() == []
 
 
+def test_from_a_folder_comes_what_the_command_line_takes_from_it(
+    browser: Browser, serve: Serve, tmp_path: Path
+) -> None:
+    folder = tmp_path / "notes"
+    for name in ("sub/kept.md", "sub/empty.md", "picture.xyz", ".hidden/settings.md", ".draft.md"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("" if "empty" in name else "Dee (person): dances.")
+    browser.open(f"{serve()}/page/#/documents")
+    browser.wait_text("#list", "two.md")
+    browser.wait_text(".kinds", "PDF")
+    browser.driver.find_element("css selector", "input[type=file]:not(#files)").send_keys(str(folder))
+    browser.wait_text(".toast", "1 accepted")
+    browser.find('//tr[td[contains(., "kept.md")] and td[normalize-space()="ready"]]')
+    assert not {"empty.md", "picture.xyz", "settings.md", "draft.md"} & set(browser.find("#list").text.split())
+
+
 def test_text_is_pasted_and_its_name_replaces_what_it_held(browser: Browser, serve: Serve) -> None:
     browser.open(f"{serve()}/page/#/documents")
     browser.wait_text("#list", "two.md")

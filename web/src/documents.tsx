@@ -45,8 +45,14 @@ function namesOf(files: File[]): string[] {
   });
 }
 
-/** Files of what was dropped, those in folders included. */
-async function droppedFiles(transfer: DataTransfer): Promise<File[]> {
+/** Whether a file is taken from the folder that it lies in, as `heliograph index` takes them: of a known kind, not hidden, not empty. */
+function isTaken(file: File, path: string, kinds: string[]): boolean {
+  const below = path.replace(/^\//, "").split("/").slice(1);
+  return !below.length || (file.size > 0 && !below.some((part) => part.startsWith(".")) && kinds.some((kind) => file.name.toLowerCase().endsWith(kind)));
+}
+
+/** Files of what was dropped, and those that are taken from folders. */
+async function droppedFiles(transfer: DataTransfer, kinds: string[]): Promise<File[]> {
   const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.()).filter((entry) => entry !== null && entry !== undefined);
   if (!entries.length) return [...transfer.files];
   const found: File[] = [];
@@ -54,7 +60,7 @@ async function droppedFiles(transfer: DataTransfer): Promise<File[]> {
     if (entry.isFile) {
       const file = await new Promise<File>((resolve, reject) => (entry as FileSystemFileEntry).file(resolve, reject));
       paths.set(file, entry.fullPath);
-      found.push(file);
+      if (isTaken(file, entry.fullPath, kinds)) found.push(file);
       return;
     }
     const reader = (entry as FileSystemDirectoryEntry).createReader();
@@ -118,7 +124,7 @@ function AddPanel({ onChange, slim }: { onChange: () => void; slim?: boolean }) 
     });
   }, []);
   const chosen = (input: HTMLInputElement) => {
-    const list = [...(input.files ?? [])].filter((file) => !file.webkitRelativePath || kinds.some((kind) => file.name.toLowerCase().endsWith(kind)));
+    const list = [...(input.files ?? [])].filter((file) => isTaken(file, file.webkitRelativePath, kinds));
     input.value = "";
     if (list.length) void attempt(() => send(list));
   };
@@ -140,7 +146,7 @@ function AddPanel({ onChange, slim }: { onChange: () => void; slim?: boolean }) 
         onDrop={(event) => {
           event.preventDefault();
           setOver(false);
-          if (event.dataTransfer) void attempt(async () => send(await droppedFiles(event.dataTransfer!)));
+          if (event.dataTransfer) void attempt(async () => send(await droppedFiles(event.dataTransfer!, kinds)));
         }}>
         <p>{t("drop")}</p>
         <div class="row">

@@ -260,7 +260,7 @@ def visualize(
         else:
             around = engine.neighbours(entity, depth=depth, max_entities=max_entities)
             if not around.entities:
-                raise NotFoundError(f"there is no entity {entity!r}; 'heliograph entities' lists the best connected")
+                raise NotFoundError(f"there is no entity {entity!r}; 'heliograph entities --search TEXT' finds one")
             drawn = draw_neighbourhood(around)
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(to_html(drawn), "utf-8")

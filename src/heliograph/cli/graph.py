@@ -87,15 +87,15 @@ def render_paths(paths: Sequence[GraphPath]) -> RenderableType:
 
 def entities(
     session: Session,
+    search: Annotated[str, typer.Option(metavar="TEXT", help="Only those with this in a name or alias.")] = "",
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Entities shown at the most.")] = 20,
     offset: Annotated[int, typer.Option(min=0, max=MAX_OFFSET, help="Entities passed over.")] = 0,
 ) -> None:
     """List the entities, best connected first."""
     with session.engine() as engine:
-        found = engine.entities(offset=offset, limit=limit)
-    session.output.result(
-        {"entities": to_plain(found)}, lambda: render_entities(found) if found else Text("no entities")
-    )
+        found = engine.entities(search=search, offset=offset, limit=limit)
+    nothing = f"no entity has {search!r} in a name or alias" if search else "no entities"
+    session.output.result({"entities": to_plain(found)}, lambda: render_entities(found) if found else Text(nothing))
 
 
 def entity(session: Session, name: Name) -> None:
@@ -178,7 +178,7 @@ def _require_entity(session: Session, engine: Heliograph, name: str) -> Entity:
     if found is None:
         raise NotFoundError(
             f"there is no entity {name!r} in workspace {session.settings.store.workspace!r}; "
-            "'heliograph entities' lists the best connected"
+            "'heliograph entities --search TEXT' finds one by a part of its name"
         )
     return found
 

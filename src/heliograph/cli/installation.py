@@ -35,7 +35,7 @@ from heliograph.cli.rendering import WIDE, WORD, byte_size, fields_table, make_t
 from heliograph.cli.session import EXIT_FAILED, Session, workspace_is_missing
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.embedding.wrappers import build_embedding_model
-from heliograph.errors import BadModelReply, HeliographError
+from heliograph.errors import BadModelReply, HeliographError, StoreError
 from heliograph.maintenance.check import find_leftovers
 from heliograph.models import RETRIED_STATUSES, WAITING_STATUSES, Stats
 from heliograph.rerank.wrappers import ChatReranker, build_reranker
@@ -251,7 +251,7 @@ async def run_checks(load_settings: Callable[[], Settings], given: Sequence[str]
         return [*checks, Check("settings", State.FAIL, str(error))]
     changed = [item for item in list_values(settings, given) if item.origin != "default"]
     said = ", ".join(f"{item.row.path} = {item.value} ({item.origin})" for item in changed)
-    where = f"workspace {settings.store.workspace!r} in {str(settings.store.data_dir)!r}"
+    where = f"workspace {settings.store.workspace!r} in {settings.store.place!r}"
     checks += [
         Check("settings", State.OK, f"{where}; {said or 'otherwise all defaults'}"),
         await _guarded("data folder", lambda: asyncio.to_thread(_try_folder, settings.store.data_dir)),
@@ -259,7 +259,7 @@ async def run_checks(load_settings: Callable[[], Settings], given: Sequence[str]
     checks.append(await _guarded("Chinese words", lambda: asyncio.to_thread(_try_chinese)))
     embedding, info = await _check_embedding(settings.embedding)
     checks += [embedding, await _check_store(settings.store, info)]
-    if info is not None and not workspace_is_missing(settings.store):
+    if info is not None and await _may_be_asked(settings.store):
         checks.append(await _guarded("other engines", lambda: _check_followers(settings.store, info)))
     checks.append(await _guarded("chat model", lambda: _check_chat(settings.chat)))
     checks.append(await _guarded("reranker", lambda: _check_reranker(settings.rerank, settings.chat)))
@@ -359,7 +359,7 @@ async def _check_embedding(settings: EmbeddingSettings) -> tuple[Check, Embeddin
 
 async def _check_store(settings: StoreSettings, info: EmbeddingInfo | None) -> Check:
     async def check() -> Check:
-        if workspace_is_missing(settings):
+        if await workspace_is_missing(settings):
             return Check("store", State.OK, "nothing is indexed yet; 'heliograph index PATHS' makes the workspace")
         if info is None:
             return Check("store", State.WARN, "not opened: without the embedding model it is not known to fit")
@@ -372,6 +372,14 @@ async def _check_store(settings: StoreSettings, info: EmbeddingInfo | None) -> C
             await store.close()
 
     return await _guarded("store", check)
+
+
+async def _may_be_asked(settings: StoreSettings) -> bool:
+    """Whether there is a workspace, as far as can be told; what is wrong with a store is said by its check."""
+    try:
+        return not await workspace_is_missing(settings)
+    except StoreError:
+        return True
 
 
 async def _check_followers(settings: StoreSettings, info: EmbeddingInfo) -> Check:
@@ -465,7 +473,7 @@ def render_stats(
     statuses = ", ".join(f"{count:,} {status.value}" for status, count in sorted(stats.documents.items()))
     total = sum(stats.documents.values())
     rows: list[tuple[str, RenderableType]] = [
-        ("workspace", f"{store.workspace} in {store.data_dir}"),
+        ("workspace", f"{store.workspace} in {store.place}"),
         ("documents", f"{total:,} ({statuses})" if total else "0"),
         ("chunks", f"{stats.chunks:,}"),
         ("entities", f"{stats.entities:,}"),

@@ -251,15 +251,23 @@ class Output:
 
     @contextmanager
     def logging(self) -> Generator[None]:
-        """Write the log of Heliograph to standard error: warnings, or all of it when verbose."""
-        logger = logging.getLogger("heliograph")
+        """Write the log of Heliograph to standard error: warnings, or all of it when verbose.
+
+        What libraries log is said in our words where it matters, and shown as they say it when verbose.
+        """
+        logger, root = logging.getLogger("heliograph"), logging.getLogger()
         handler = _LogHandler(self)
         before = logger.level
         logger.addHandler(handler)
+        # Without a handler, Python would print their warnings as they are.
+        of_others = _LogHandler(self) if self.is_verbose else logging.NullHandler()
+        of_others.addFilter(lambda record: record.name.partition(".")[0] != logger.name)
+        root.addHandler(of_others)
         logger.setLevel(logging.DEBUG if self.is_verbose else logging.ERROR if self.is_quiet else logging.WARNING)
         try:
             yield
         finally:
+            root.removeHandler(of_others)
             logger.removeHandler(handler)
             logger.setLevel(before)
 

@@ -8,6 +8,7 @@ after a command. `heliograph --help` imports this module, so it imports neither 
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import gc
 import os
@@ -17,6 +18,7 @@ import traceback
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
@@ -166,10 +168,11 @@ class Session:
             HeliographError: It cannot be opened.
         """
         settings = settings or self.settings
-        if not creates and workspace_is_missing(settings.store):
+        store = settings.store
+        if not creates and asyncio.run(workspace_is_missing(store)):
             raise errors.NotFoundError(
-                f"there is no workspace {settings.store.workspace!r} in {str(settings.store.data_dir)!r} yet; "
-                "run 'heliograph index PATHS', or check --data-dir and --workspace"
+                f"there is no workspace {store.workspace!r} in {store.place!r} yet; run 'heliograph index PATHS', or "
+                f"check {'--data-dir' if store.is_embedded else 'store.url'} and --workspace"
             )
         with uncollected(), self.output.waiting("opening the workspace"):
             engine = make_engine(settings)
@@ -196,10 +199,18 @@ def uncollected() -> Generator[None]:
         gc.enable()
 
 
-def workspace_is_missing(store: StoreSettings) -> bool:
-    """Whether nothing was ever stored there; only the embedded store, one folder a workspace, can tell unopened."""
-    is_embedded = store.url == type(store).model_fields["url"].default
-    return is_embedded and not (store.data_dir / store.workspace).is_dir()
+async def workspace_is_missing(store: StoreSettings) -> bool:
+    """Whether nothing was ever stored there; False where a back end of somebody else cannot tell.
+
+    Raises:
+        StoreUnavailable: The server cannot be reached.
+    """
+    if store.is_embedded:
+        return not (store.data_dir / store.workspace).is_dir()
+    try:
+        return not await import_module("heliograph.stores.registry").has_workspace(store)
+    except errors.InvalidRequestError:
+        return False
 
 
 # The edge of the process: options that may stand anywhere, and errors turned into one line and an exit code.

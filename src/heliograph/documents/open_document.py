@@ -1,4 +1,7 @@
-"""Loads OpenDocument texts, as LibreOffice and others write them: headings, lists, tables and notes in their order."""
+"""Loads OpenDocument texts and presentations, as LibreOffice and others write them.
+
+Of a text come headings, lists, tables and notes in their order; of a presentation a section and a page for each slide.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from dataclasses import dataclass, field
 from html import escape
 from xml.etree.ElementTree import Element
 
-from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument
+from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument, join_pages
 from heliograph.documents.office import Archive, local_name, open_archive, parse_xml
 from heliograph.documents.web_page import html_to_markdown
 from heliograph.errors import IngestError
@@ -55,16 +58,67 @@ class OpenTextLoader(Loader):
     runs_isolated = True
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
-        with open_archive(raw, limits) as archive:
-            if b"encryption-data" in archive.read("META-INF/manifest.xml"):
-                raise IngestError(f"{raw.name!r} is encrypted; remove its password and try again")
-            content = _part(archive, "content.xml", raw.name)
-            styles = _part(archive, "styles.xml", raw.name)
-            meta = _part(archive, "meta.xml", raw.name)
-        properties = _properties(meta)
+        content, writer, properties = _read(raw, limits)
         body = next((item for item in content.iter() if local_name(item) == "text" and len(item)), None)
-        text = html_to_markdown(_Writer.of(content, styles).page(body)) if body is not None else ""
+        text = html_to_markdown(writer.page(body)) if body is not None else ""
         return LoadedDocument(raw.name, properties.pop("title", ""), text + "\n" if text else "", properties)
+
+
+# Date, foot and number are the same on every slide.
+_FRAME = frozenset({"date-time", "header", "footer", "page-number", "page"})
+
+
+class OpenPresentationLoader(Loader):
+    """Presentations of OpenDocument."""
+
+    suffixes = frozenset({".odp", ".otp"})
+    mime_types = frozenset(
+        {"application/vnd.oasis.opendocument.presentation", "application/vnd.oasis.opendocument.presentation-template"}
+    )
+    runs_isolated = True
+
+    def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
+        content, writer, properties = _read(raw, limits)
+        body = next((item for item in content.iter() if local_name(item) == "presentation" and len(item)), ())
+        slides = [item for item in body if local_name(item) == "page"]
+        limits.check_pages(raw.name, len(slides), "slides")
+        text, starts = join_pages(
+            ["\n\n".join(_slide(slide, number, writer)) for number, slide in enumerate(slides, 1)]
+        )
+        title = properties.pop("title", "")
+        return LoadedDocument(raw.name, title, text, {**properties, "page_count": len(slides)}, starts)
+
+
+def _slide(slide: Element, number: int, writer: _Writer) -> Iterator[str]:
+    titles: list[str] = []
+    blocks: list[str] = []
+    spoken: list[str] = []
+    for shape in slide:
+        role = _attribute(shape, "class")
+        if local_name(shape) == "notes":
+            spoken += [writer.page(part) for part in shape if _attribute(part, "class") == "notes"]
+        elif role == "title":
+            titles.append(writer.line(shape))
+        elif role not in _FRAME:
+            blocks.append(writer.page(shape))
+    title, body = html_to_markdown(f"<h2>{' '.join(filter(None, titles))}</h2>"), html_to_markdown("".join(blocks))
+    if title or body:
+        yield title or f"## Slide {number}"
+    if body:
+        yield body
+    if notes := html_to_markdown("".join(spoken)):
+        yield f"Notes: {notes}"
+
+
+def _read(raw: RawDocument, limits: Limits) -> tuple[Element, _Writer, dict[str, str]]:
+    """Return the content of a document, what writes it, and what it says of itself."""
+    with open_archive(raw, limits) as archive:
+        if b"encryption-data" in archive.read("META-INF/manifest.xml"):
+            raise IngestError(f"{raw.name!r} is encrypted; remove its password and try again")
+        content = _part(archive, "content.xml", raw.name)
+        styles = _part(archive, "styles.xml", raw.name)
+        meta = _part(archive, "meta.xml", raw.name)
+    return content, _Writer.of(content, styles), _properties(meta)
 
 
 def _part(archive: Archive, name: str, document: str) -> Element:
@@ -87,7 +141,7 @@ def _attribute(element: Element, name: str) -> str:
 
 @dataclass(slots=True)
 class _Writer:
-    """Writes what a text holds as HTML.
+    """Writes what a text, or a shape of a slide, holds as HTML.
 
     Attributes:
         parents: Style that a style is made from, by name.
@@ -112,8 +166,13 @@ class _Writer:
                 numbered.add(name)
         return cls(parents, frozenset(numbered))
 
+    def line(self, shape: Element) -> str:
+        """Return the words of a shape's paragraphs one after another."""
+        paragraphs = (item for item in shape.iter() if local_name(item) in ("p", "h"))
+        return " ".join(words for item in paragraphs if (words := "".join(self._words(item, 0, [])).strip()))
+
     def page(self, body: Element) -> str:
-        """Return all of a text."""
+        """Return all of a text or shape."""
         text = "".join(self._blocks(body, 0))
         return text + "".join(f"<p>[{number}] {note}</p>" for number, note in enumerate(self.notes, 1))
 

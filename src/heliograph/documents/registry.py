@@ -36,6 +36,8 @@ _BY_ENTRY = (
 )
 _BY_MIMETYPE_FILE = {
     "application/epub+zip",
+    "application/vnd.oasis.opendocument.presentation",
+    "application/vnd.oasis.opendocument.presentation-template",
     "application/vnd.oasis.opendocument.spreadsheet",
     "application/vnd.oasis.opendocument.text",
     "application/vnd.oasis.opendocument.text-template",
@@ -96,6 +98,8 @@ def detect_mime_type(raw: RawDocument) -> str:
             return mime_type
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
+    if data.startswith(b"{\\rtf"):
+        return "application/rtf"
     # Readers accept a PDF whose header is not at its very start; text that speaks of PDF has no such line.
     if data.startswith(b"%PDF-") or b"\n%PDF-1." in data[:_PDF_WITHIN]:
         return "application/pdf"
@@ -132,8 +136,9 @@ _GROUP = "heliograph.loaders"
 #
 # They are imported when the first document is loaded: who only asks questions waits for none of them.
 _LOADERS = """text_formats.TextLoader text_formats.MarkdownLoader web_page.HtmlLoader pdf.PdfLoader office.DocxLoader
-    office.PptxLoader office.SpreadsheetLoader open_document.OpenTextLoader text_formats.DelimitedLoader
-    office.EpubLoader text_formats.JsonLoader mail.MailLoader mail.MailboxLoader text_formats.CodeLoader
+    office.PptxLoader office.SpreadsheetLoader open_document.OpenTextLoader open_document.OpenPresentationLoader
+    rich_text.RichTextLoader text_formats.DelimitedLoader office.EpubLoader text_formats.JsonLoader
+    notebook.NotebookLoader mail.MailLoader mail.MailboxLoader text_formats.CodeLoader
     xml_document.XmlLoader man_page.ManPageLoader compressed.CompressedLoader pdf.PictureLoader"""
 _PLAIN_TEXT = "text/plain"
 # What says no more than that there are bytes, or text.

@@ -84,10 +84,10 @@ class FileFilter:
 
 
 def find_files(paths: Iterable[str | os.PathLike[str]], files: FileFilter | None = None) -> list[Path]:
-    """Return the files that these paths lead to; a file reached twice is returned once.
+    """Return the files that these paths lead to; a file reached twice is returned once, by its own path if by that too.
 
-    Hidden files and folders are passed over unless they are given; links are followed, each folder once. A folder
-    within that may not be read is skipped with a warning, as is a link that leads nowhere.
+    Hidden files and folders, and files without a byte, are passed over unless they are given; links are followed, each
+    folder once. A folder within that may not be read is skipped with a warning, as is a link that leads nowhere.
 
     Args:
         paths: Files, taken whatever their ending, and folders.
@@ -105,7 +105,9 @@ def find_files(paths: Iterable[str | os.PathLike[str]], files: FileFilter | None
         if error := find_path_error(path):
             raise error
         for file in _walk(path, files or FileFilter()) if path.is_dir() else (path,):
-            found.setdefault(os.path.realpath(file), file)
+            real = os.path.realpath(file)
+            if real not in found or os.path.abspath(file) == real:  # noqa: PTH100 (the links in it stay)
+                found[real] = file
     return list(found.values())
 
 
@@ -127,7 +129,7 @@ def _walk(folder: Path, files: FileFilter) -> Iterator[Path]:
     while pending:
         path, below = pending.pop()
         if not path.is_dir():
-            if files.takes(below) and path.is_file():
+            if files.takes(below) and _holds_something(path):
                 yield path
             continue
         real = os.path.realpath(path)
@@ -141,6 +143,14 @@ def _walk(folder: Path, files: FileFilter) -> Iterator[Path]:
             _log.warning("the folder %r is skipped: %s", str(path), error.strerror)
             continue
         pending.extend((child, f"{below}/{child.name}" if below else child.name) for child in children)
+
+
+def _holds_something(path: Path) -> bool:
+    """Return whether this is a file with something in it; empty ones mark folders and hold places."""
+    try:
+        return path.is_file() and path.stat().st_size > 0
+    except OSError:
+        return False
 
 
 def is_url(source: str) -> bool:

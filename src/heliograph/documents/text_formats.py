@@ -231,7 +231,7 @@ class JsonLoader(Loader):
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:  # noqa: ARG002 (lengths are checked for all)
         text = decode_text(raw.data, raw.name, raw.charset)
-        value = _parse(text, raw)
+        value = parse_json(text, raw)
         title = name_title(raw.name)
         if not value and not isinstance(value, int | float | bool):
             return LoadedDocument(raw.name, title, "")
@@ -243,7 +243,12 @@ class JsonLoader(Loader):
         return LoadedDocument(raw.name, title, "\n\n".join(blocks) + "\n", records)
 
 
-def _parse(text: str, raw: RawDocument) -> Any:
+def parse_json(text: str, raw: RawDocument) -> Any:
+    """Return what JSON or JSON lines say; of an empty text None.
+
+    Raises:
+        IngestError: It is not JSON, or nests too deeply.
+    """
     is_lines = PurePath(raw.name).suffix.lower() in _LINE_SUFFIXES or raw.mime_type in (
         "application/x-ndjson",
         "application/jsonl",

@@ -179,8 +179,8 @@ def _squash(kind: str) -> str:
 
 # All chunks of a document are asked for at once; how many calls are under way is the chat model's limit to keep. A
 # chunk whose replies stay unusable, or that the service would not answer
-# in time, gets an `Extraction` with an error while the others are kept; a service that is down fails them all. Tokens
-# are counted for what this run spent, not for replies that were in the cache.
+# in time, gets an `Extraction` with an error while the others are kept; a service that is down, or answers nothing at
+# all, fails them all. Tokens are counted for what this run spent, not for replies that were in the cache.
 
 _log = logging.getLogger(__name__)
 
@@ -192,7 +192,8 @@ _TRIVIAL_TOKENS = 12
 _MAX_WAITING = 256
 
 # What concerns one chunk; any other model error concerns the service.
-_CHUNK_ERRORS = (BadModelReply, ContextTooLong, ModelTimeout, RateLimited)
+_SILENCE = (ModelTimeout, RateLimited)
+_CHUNK_ERRORS = (BadModelReply, ContextTooLong, *_SILENCE)
 
 
 @dataclass(slots=True)
@@ -201,6 +202,7 @@ class _Ledger:
 
     reply_keys: dict[str, None] = field(default_factory=dict[str, None])
     usage: Usage = field(default_factory=Usage)
+    silence: ModelTimeout | RateLimited | None = None
 
     def enter(self, reply: ChatReply) -> None:
         if reply.cache_key:
@@ -231,6 +233,8 @@ class ChatExtractor(Extractor):
         self._chat = chat
         self._settings = settings
         self._requests = ExtractionRequests(settings)
+        # How often the service has answered, whatever it said.
+        self._heard = 0
 
     @property
     def name(self) -> str:
@@ -243,22 +247,30 @@ class ChatExtractor(Extractor):
         """See `Extractor`. Skips chunks without a letter.
 
         Raises:
-            ModelError: The service failed as a whole; calls under way are cancelled.
+            ModelError: The service failed as a whole; calls under way are cancelled. Where it answered for no chunk of
+                the document, and for no other document meanwhile, it is silent as a whole and not slow with one chunk.
         """
         waiting = asyncio.Semaphore(_MAX_WAITING)
+        read = [chunk for chunk in chunks if any(map(str.isalpha, chunk.text))]
+        ledgers = {chunk.id: _Ledger() for chunk in read}
+        heard = self._heard
 
         async def extract_one(chunk: Chunk) -> Extraction:
             async with waiting:
-                extraction = await self._extract_chunk(document, chunk)
+                ledger = ledgers.get(chunk.id)
+                extraction = (
+                    await self._extract_chunk(document, chunk, ledger) if ledger else Extraction(chunk.id, self.name)
+                )
             on_chunk()
             return extraction
 
-        return await gather_or_cancel(extract_one(chunk) for chunk in chunks)
+        extractions = await gather_or_cancel(extract_one(chunk) for chunk in chunks)
+        silences = [ledger.silence for ledger in ledgers.values() if ledger.silence]
+        if silences and len(silences) == len(ledgers) and self._heard == heard:
+            raise silences[0]
+        return extractions
 
-    async def _extract_chunk(self, document: Document, chunk: Chunk) -> Extraction:
-        if not any(character.isalpha() for character in chunk.text):
-            return Extraction(chunk.id, self.name)
-        ledger = _Ledger()
+    async def _extract_chunk(self, document: Document, chunk: Chunk, ledger: _Ledger) -> Extraction:
         records = ReadRecords()
         error = ""
         try:
@@ -266,6 +278,7 @@ class ChatExtractor(Extractor):
             records.add(answer.parsed)
             await self._glean(answer, records, ledger)
         except _CHUNK_ERRORS as failure:
+            ledger.silence = failure if isinstance(failure, _SILENCE) else None
             error = f"chunk {chunk.position} ({chunk.id!r}) could not be read: {failure}"
             _log.warning("document %r: %s", document.source, error)
         entities, relations = to_mentions(records, document, chunk, self._settings.entity_types)
@@ -314,7 +327,9 @@ class ChatExtractor(Extractor):
         try:
             reply = await self._chat.complete(request)
         except BadModelReply as error:
+            self._heard += 1
             return None, str(error), False
+        self._heard += not reply.from_cache
         ledger.enter(reply)
         parsed = await asyncio.to_thread(parse_extraction, reply.text, is_complete=reply.is_complete)
         if parsed.is_usable or chunk.token_count < _TRIVIAL_TOKENS:

@@ -233,6 +233,7 @@ class _Whole:
         self._last = group
         whole = self._sum(group)
         is_finished = group.is_finished and self._opened == len(self._sources)
+        is_whole = group.documents_done == group.documents_total
         elapsed = time.monotonic() - self._started
         # Of what still has to be read in unopened files the opened ones tell.
         size, length = self._known.get("", (0, 0))
@@ -245,7 +246,8 @@ class _Whole:
         self._progress(
             replace(
                 whole,
-                documents_done=len(self._sources) if is_finished else whole.documents_done,
+                # Those that were unchanged are never reported; a run that an outage ended has some left to do.
+                documents_done=len(self._sources) if is_finished and is_whole else whole.documents_done,
                 elapsed_seconds=elapsed,
                 eta_seconds=expected_seconds(elapsed, whole.characters_done, expected),
                 is_finished=is_finished,

@@ -74,14 +74,14 @@ def as_failure(what: str, error: Exception) -> HeliographError:
 
 def new_documents(
     documents: str | NewDocument | Iterable[str | NewDocument],
-    sources: Sequence[str] | None = None,
-    ids: Sequence[str] | None = None,
-    metadata: Sequence[Mapping[str, Any]] | None = None,
+    sources: str | Sequence[str] | None = None,
+    ids: str | Sequence[str] | None = None,
+    metadata: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
 ) -> list[NewDocument]:
     """Return one `NewDocument` per text, in order.
 
     Args:
-        documents: One or many texts or ready documents.
+        documents: One or many texts or ready documents. What belongs to one may be given by itself, too.
         sources: Source of each; None leaves them without, and a ready document as it is.
         ids: Id of each.
         metadata: Metadata of each.
@@ -94,7 +94,12 @@ def new_documents(
             f"documents must be a text, a NewDocument or a list of them, got {type(documents).__name__}: "
             f"{documents!r:.80}"
         )
-    items = [documents] if isinstance(documents, str | NewDocument) else list(documents)
+    if isinstance(documents, str | NewDocument):
+        documents = [documents]
+        sources = [sources] if isinstance(sources, str) else sources
+        ids = [ids] if isinstance(ids, str) else ids
+        metadata = [metadata] if isinstance(metadata, Mapping) else metadata
+    items = list(documents)
     for name, values in (("sources", sources), ("ids", ids), ("metadata", metadata)):
         if isinstance(values, str | Mapping) or (values is not None and len(values) != len(items)):
             raise InvalidRequestError(

@@ -5,6 +5,8 @@ One point per chunk, entity and relation; written batch by batch, searched withi
 
 from __future__ import annotations
 
+import logging
+import warnings
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -31,6 +33,8 @@ from heliograph.stores.projection import ProjectionChange, VectorProjection, is_
 # The last two are the client's local mode, without a server and for one process. Options after a `?`: `prefix` goes
 # before the names of collections, `on_disk=true` keeps vectors on disk, `quantization=int8` searches by 8-bit vectors
 # that are kept in memory.
+
+_log = logging.getLogger(__name__)
 
 _OPTIONS = {"prefix", "on_disk", "quantization"}
 
@@ -120,15 +124,21 @@ def translate_errors(where: str, setting: str = "store.vectors_url") -> Generato
 
 CURSORS = "heliograph_cursors"
 _TIMEOUT_SECONDS = 30
+_OWN_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def connect(address: QdrantAddress) -> AsyncQdrantClient:
     """Return a client; it calls the server with the first request only."""
     if address.path:
         return AsyncQdrantClient(path=address.path) if address.path != ":memory:" else AsyncQdrantClient(":memory:")
-    return AsyncQdrantClient(
-        url=address.url, api_key=address.api_key or None, timeout=_TIMEOUT_SECONDS, check_compatibility=False
-    )
+    if address.api_key and address.url.startswith("http:") and urlsplit(address.url).hostname not in _OWN_HOSTS:
+        _log.warning("the API key of Qdrant at %s goes there unencrypted; use qdrants:// for TLS", address.url)
+    with warnings.catch_warnings():
+        # The client says the same of every address, this machine's too, with a line of code.
+        warnings.filterwarnings("ignore", "Api key is used with an insecure connection")
+        return AsyncQdrantClient(
+            url=address.url, api_key=address.api_key or None, timeout=_TIMEOUT_SECONDS, check_compatibility=False
+        )
 
 
 async def _make(client: AsyncQdrantClient, name: str, params: models.VectorParams) -> None:

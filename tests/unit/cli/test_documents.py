@@ -48,7 +48,7 @@ def test_index_again_changes_nothing(story: World) -> None:
 
 def test_index_reports_failures_with_reasons_and_fails(world: World) -> None:
     world.write("docs/story.md", STORY)
-    world.write("docs/empty.md", "")
+    world.write("docs/empty.md", "\n")
     result = world.run("index", "docs")
     assert result.exit_code == 1
     assert "failed" in result.stdout
@@ -58,7 +58,7 @@ def test_index_reports_failures_with_reasons_and_fails(world: World) -> None:
 
 def test_index_json_has_one_result_a_document(world: World) -> None:
     world.write("docs/story.md", STORY)
-    world.write("docs/empty.md", "")
+    world.write("docs/empty.md", "\n")
     result = world.run("index", "docs", "--json")
     assert result.exit_code == 1
     results = {item["source"]: item for item in json.loads(result.stdout)["results"]}
@@ -280,7 +280,7 @@ def test_line_end_in_a_name_begins_no_line(world: World) -> None:
 
 def test_errors_stand_behind_documents_that_have_any(world: World) -> None:
     world.write("a.md", STORY)
-    world.write("empty.md", "")
+    world.write("empty.md", "\n")
     assert world.run("index", "a.md", "empty.md").exit_code == 1
     head, _, *rows = world.run("documents", "--sort", "source", width=200).stdout.splitlines()
     assert head.split()[-1] == "error"

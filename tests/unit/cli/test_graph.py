@@ -12,6 +12,15 @@ def test_entities_lists_the_best_connected_first(story: World) -> None:
     assert "Tobias Fenn" in story.run("entities").stdout
 
 
+def test_entities_are_searched_by_parts_of_their_names(story: World) -> None:
+    found = [item["name"] for item in story.json("entities", "--search", "FENN")["entities"]]
+    assert found[0] == "Tobias Fenn"
+    assert all("fenn" in name.casefold() for name in found)
+    assert story.json("entities", "--search", "fenn", "--offset", str(len(found)))["entities"] == []
+    assert "no entity has 'zzz'" in story.run("entities", "--search", "zzz").stdout
+    assert story.json("entities", "--search", " ")["entities"] == story.json("entities")["entities"]
+
+
 def test_entity_is_found_in_any_case_and_shown_whole(story: World) -> None:
     entity = story.json("entity", "tobias FENN")
     assert entity["name"] == "Tobias Fenn"

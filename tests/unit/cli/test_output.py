@@ -72,11 +72,25 @@ def test_logging_follows_the_flags(
     assert all(part in line for part, line in zip(expected, written, strict=True))
 
 
+def test_what_libraries_log_shows_when_verbose_only(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    for flags in ({}, {"is_verbose": True}):
+        with Output(**flags).logging():
+            logging.getLogger("neo4j.pool").error("unable to route")
+            logging.getLogger("heliograph.test").warning("w")
+    brief, *verbose = capsys.readouterr().err.splitlines()
+    assert brief == "warning: w"
+    assert ["unable to route" in line for line in verbose] == [True, False]
+
+
 def test_logging_leaves_no_handler_behind() -> None:
-    before = list(logging.getLogger("heliograph").handlers)
+    loggers = [logging.getLogger("heliograph"), logging.getLogger()]
+    before = [list(logger.handlers) for logger in loggers]
     with Output().logging():
         pass
-    assert logging.getLogger("heliograph").handlers == before
+    assert [logger.handlers for logger in loggers] == before
 
 
 LONG = "Hester Tarrant kept the Gannet Head light for nine years, and then she went. " * 5

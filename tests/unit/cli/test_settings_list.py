@@ -7,7 +7,7 @@ import pytest
 
 from heliograph.cli.installation import list_settings, list_values, settings_markdown
 from heliograph.errors import SettingsError
-from heliograph.settings import Settings
+from heliograph.settings import Settings, StoreSettings
 
 from .conftest import World
 from .test_process import COMMAND
@@ -82,3 +82,11 @@ def test_unknown_room_in_the_environment_is_told(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("HELIOGRAPH_CHTA__MODEL", "x")
     with pytest.raises(SettingsError, match="chta: there is no such setting; did you mean 'chat'"):
         Settings.load()
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [("sqlite:", "kb"), ("postgresql://ann:hunter2@db.example/knowledge", "postgresql://ann:***@db.example/knowledge")],
+)
+def test_place_of_a_workspace_is_where_its_truth_is(url: str, place: str) -> None:
+    assert StoreSettings(url=url, data_dir=Path("kb")).place == place

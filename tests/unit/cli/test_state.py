@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -9,10 +10,11 @@ from heliograph import __version__
 from heliograph.cli import installation as checks
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import ModelUnavailable, NotFoundError
-from heliograph.settings import ChatSettings, EmbeddingSettings, RerankSettings
+from heliograph.settings import ChatSettings, EmbeddingSettings, RerankSettings, StoreSettings
+from heliograph.stores.postgres.workspaces import find_workspaces
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel, FakeReranker
 
-from .conftest import World
+from .conftest import STORY, World
 
 
 @pytest.fixture
@@ -111,7 +113,7 @@ def test_doctor_masks_secrets(well: World, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_doctor_advises_to_resume_and_retry(well: World) -> None:
-    well.write("docs/empty.md", "")
+    well.write("docs/empty.md", "\n")
     well.run("index", "docs")
     store = findings(well)["store"]
     assert store["state"] == "warn"
@@ -197,3 +199,28 @@ def test_doctor_asks_the_reranker(
     assert model.is_closed
     assert asked[0].max_retries == 0
     assert asked[0].timeout_seconds <= 15
+
+
+def test_mistyped_workspace_on_a_server_is_not_there_and_is_not_made(
+    well: World, postgres_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HELIOGRAPH_STORE__URL", postgres_database)
+    well.write("a.md", STORY)
+    name = f"w{uuid4().hex}"
+    assert well.run("--workspace", name, "index", "a.md").exit_code == 0
+    for command in (("stats",), ("query", "Who kept the light?"), ("check",), ("entities",)):
+        result = well.run("--workspace", f"{name}x", *command)
+        assert result.exit_code == 3
+        assert "store.url and --workspace" in result.stderr
+    assert find_workspaces(StoreSettings(url=postgres_database)).count(f"{name}x") == 0
+    assert "nothing is indexed" in findings(well, "--workspace", f"{name}x")["store"]["detail"]
+    assert well.run("--workspace", name, "stats").exit_code == 0
+
+
+def test_server_out_of_reach_is_named(well: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HELIOGRAPH_STORE__URL", "postgresql://ann:hunter2@127.0.0.1:9/knowledge")
+    result = well.run("stats")
+    assert result.exit_code == 4
+    assert "out of reach" in result.stderr
+    assert "hunter2" not in result.output
+    assert findings(well)["store"]["state"] == "fail"

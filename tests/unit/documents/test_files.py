@@ -36,6 +36,19 @@ def test_file_reached_twice_is_returned_once(folder: Path) -> None:
     assert names(folder, found) == ["sub/deep/g.txt", "sub/e.md", "a.TXT", "b.md", "c.markdown"]
 
 
+def test_file_goes_by_its_own_path_and_not_by_that_of_a_link(folder: Path) -> None:
+    (folder / "a-link.md").symlink_to(folder / "b.md")
+    assert folder / "b.md" in find_files([folder])
+    assert folder / "a-link.md" not in find_files([folder])
+    assert find_files([folder / "a-link.md"]) == [folder / "a-link.md"]
+
+
+def test_files_without_a_byte_are_passed_over_in_folders(folder: Path) -> None:
+    (folder / "__init__.py").touch()
+    assert folder / "__init__.py" not in find_files([folder])
+    assert find_files([folder / "__init__.py"]) == [folder / "__init__.py"]
+
+
 def test_links_in_a_circle_and_to_nowhere_are_passed_over(folder: Path) -> None:
     (folder / "sub" / "up").symlink_to(folder)
     (folder / "broken.md").symlink_to(folder / "nothing.md")

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import pytest
 
+from heliograph.documents.base import Limits
 from heliograph.errors import IngestError
 
 from .samples import load, zip_bytes
 
 _NAMES = " ".join(
     f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
-    for name in ("office", "text", "table", "style", "meta", "drawing", "manifest")
+    for name in ("office", "text", "table", "style", "meta", "drawing", "presentation", "manifest")
 )
 _STYLES = """
 <style:style style:name="P1" style:parent-style-name="Title"/>
@@ -104,3 +105,70 @@ def test_entities_are_refused() -> None:
     )
     with pytest.raises(IngestError, match="entities"):
         load("manual.odt", data)
+
+
+def odp(*slides: str, **parts: str) -> bytes:
+    pages = "".join(f"<drawing:page>{slide}</drawing:page>" for slide in slides)
+    content = (
+        f"<office:document-content {_NAMES}><office:automatic-styles>{_STYLES}</office:automatic-styles>"
+        f"<office:body><office:presentation>{pages}</office:presentation></office:body></office:document-content>"
+    )
+    meta = f"<office:document-meta {_NAMES}><office:meta>{META}</office:meta></office:document-meta>"
+    mime_type = "application/vnd.oasis.opendocument.presentation"
+    return zip_bytes({"mimetype": mime_type, "content.xml": content, "meta.xml": meta} | parts)
+
+
+def frame(role: str, inside: str) -> str:
+    return (
+        f'<drawing:frame presentation:class="{role}"><drawing:text-box>{inside}</drawing:text-box></drawing:frame>'
+        if role
+        else f"<drawing:frame>{inside}</drawing:frame>"
+    )
+
+
+def test_slides_are_sections_and_pages() -> None:
+    document = load(
+        "plan.odp",
+        odp(
+            frame("title", "<text:p>Plan<text:s/>for</text:p><text:p>望江钟</text:p>")
+            + frame(
+                "outline",
+                "<text:list><text:list-item><text:p>One</text:p><text:list><text:list-item>"
+                "<text:p>Deeper</text:p></text:list-item></text:list></text:list-item></text:list>",
+            )
+            + frame("date-time", "<text:p>2024</text:p>")
+            + "<presentation:notes>"
+            + frame("page-number", "<text:p>1</text:p>")
+            + frame("notes", "<text:p>Say hello</text:p>")
+            + "</presentation:notes>",
+            "<drawing:g>"
+            + frame(
+                "",
+                "<table:table><table:table-row><table:table-cell><text:p>c0</text:p>"
+                "</table:table-cell><table:table-cell><text:p>c1</text:p></table:table-cell></table:table-row>"
+                "<table:table-row><table:table-cell><text:p>c2</text:p></table:table-cell><table:table-cell>"
+                "<text:p>c3</text:p></table:table-cell></table:table-row></table:table>",
+            )
+            + "</drawing:g>"
+            "<drawing:custom-shape><text:p>In a shape.</text:p></drawing:custom-shape>",
+            "",
+        ),
+    )
+    assert document.text == (
+        "## Plan for 望江钟\n\n- One\n  - Deeper\n\nNotes: Say hello\n\n"
+        "## Slide 2\n\n| c0 | c1 |\n| --- | --- |\n| c2 | c3 |\n\nIn a shape.\n"
+    )
+    assert document.page_starts == (0, document.text.index("## Slide 2"), len(document.text))
+    assert (document.title, document.metadata["author"], document.metadata["page_count"]) == (
+        "Gateway manual",
+        "Ada Noll",
+        3,
+    )
+
+
+def test_presentation_is_told_by_its_bytes_and_held_to_its_limits() -> None:
+    slide = frame("title", "<text:p>Plan</text:p>")
+    assert load("notes.txt", odp(slide)).text == "## Plan\n"
+    with pytest.raises(IngestError, match="2 slides, more than 1"):
+        load("plan.odp", odp(slide, slide), Limits(max_pages=1))
+    assert load("plan.odp", zip_bytes({"mimetype": "application/vnd.oasis.opendocument.presentation"})).text == ""

@@ -133,7 +133,7 @@ async def test_workspaces_are_walls(tmp_path: Path, embedding: FakeEmbeddingMode
 
 @pytest.mark.parametrize("workspace", ["../other", "", "a/b", ".hidden/", "x" * 65])
 def test_workspace_names_cannot_leave_the_folder(tmp_path: Path, workspace: str) -> None:
-    with pytest.raises(SettingsError, match="workspace"):
+    with pytest.raises(SettingsError, match=r"workspace: .*(letters, digits|at most 64)"):
         AsyncHeliograph(tmp_path, workspace=workspace)
 
 
@@ -141,6 +141,15 @@ async def test_other_embedding_is_refused(tmp_path: Path, kb: AsyncHeliograph) -
     await kb.insert(NOTES, sources=["gateway.md"])
     with pytest.raises(SchemaMismatch):
         await AsyncHeliograph(tmp_path, embedding=FakeEmbeddingModel(dimension=64)).open()
+
+
+async def test_what_belongs_to_a_single_text_needs_no_list(kb: AsyncHeliograph) -> None:
+    report = await kb.insert("The gateway speaks MQTT.", sources="a.md", ids="one", metadata={"team": "red"})
+    document = await kb.document(report.results[0].id)
+    assert document is not None
+    assert (document.id, document.source, document.metadata) == ("one", "a.md", {"team": "red"})
+    with pytest.raises(InvalidRequestError, match=r"sources must be a list of 2 values.*got 'a\.md'"):
+        await kb.insert(["a", "b"], sources="a.md")
 
 
 async def test_lists_must_match_the_documents(kb: AsyncHeliograph) -> None:
@@ -258,6 +267,6 @@ async def test_documents_of_no_known_kind_are_refused(kb: AsyncHeliograph, docum
         await kb.insert(documents)
 
 
-async def test_metadata_of_one_document_must_be_in_a_list(kb: AsyncHeliograph) -> None:
-    with pytest.raises(InvalidRequestError, match="metadata must be a list"):
-        await kb.insert("A tide.", metadata={"team": "north"})  # pyright: ignore[reportArgumentType]
+async def test_metadata_of_several_documents_must_be_in_a_list(kb: AsyncHeliograph) -> None:
+    with pytest.raises(InvalidRequestError, match="metadata must be a list of 2 values"):
+        await kb.insert(["A tide.", "A wave."], metadata={"team": "north"})

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from heliograph.engine import AsyncHeliograph
-from heliograph.errors import IngestError
+from heliograph.errors import IngestError, ModelUnavailable
 from heliograph.ingest.models import Outcome, Progress
 from heliograph.settings import Settings
 from heliograph.testing.fakes import FakeEmbeddingModel
@@ -35,7 +35,7 @@ async def test_broken_files_fail_and_the_others_go_on(kb: AsyncHeliograph, tmp_p
     (folder / "b.pdf").write_bytes(b"%PDF-1.4 nothing")
     (folder / "c.json").write_text("{")
     (folder / "d.md").write_text("# Fine\n\nThis one is fine.")
-    (folder / "e.html").write_text("")
+    (folder / "e.html").write_text("\n")
     report = await kb.insert_files([folder])
     outcomes = {Path(result.source).name: result.outcome for result in report.results}
     assert outcomes == dict.fromkeys(("a.docx", "b.pdf", "c.json", "e.html"), Outcome.FAILED) | {
@@ -156,3 +156,17 @@ async def test_progress_counts_all_groups_and_expects_what_is_not_opened_yet(
     paths[0].write_text("Another text about Bergen.")
     await kb.insert_files(paths, progress=seen.append)
     assert (seen[-1].documents_done, seen[-1].is_finished) == (len(paths), True)
+
+
+async def test_progress_of_a_run_that_an_outage_ends_counts_what_was_done(tmp_path: Path) -> None:
+    embedding = FakeEmbeddingModel()
+    embedding.fail_next(*[ModelUnavailable("nobody answers")] * 9)
+    paths = [tmp_path / f"{number}.md" for number in range(3)]
+    for path in paths:
+        path.write_text(f"Station {path.stem} sends readings to Bergen.")
+    seen: list[Progress] = []
+    settings = Settings.load(store={"data_dir": tmp_path / "kb"})
+    async with AsyncHeliograph(settings=settings, embedding=embedding) as kb:
+        with pytest.raises(ModelUnavailable):
+            await kb.insert_files(paths, progress=seen.append)
+    assert (seen[-1].documents_done, seen[-1].documents_total) == (0, 3)

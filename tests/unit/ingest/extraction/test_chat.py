@@ -252,6 +252,23 @@ async def test_error_of_one_chunk_stays_with_it(error: Exception) -> None:
     assert good.entities
 
 
+@pytest.mark.parametrize("error", [ModelTimeout("too slow"), RateLimited("not now")])
+async def test_service_that_answers_nothing_at_all_is_an_outage(error: Exception) -> None:
+    def reply(request: ChatRequest) -> str:
+        if "Lisbon" in request.messages[1].content:
+            raise error
+        return GOOD
+
+    silent = [chunk("About Lisbon."), chunk("More about Lisbon.", 1), chunk("1923", 2)]
+    with pytest.raises(type(error), match=str(error)):
+        await extract(FakeChatModel(reply), silent)
+    # It answers for another document meanwhile: these chunks are what is wrong.
+    extractor = ChatExtractor(FakeChatModel(reply), IngestSettings())
+    other = Document("doc-2", "b.md", title="Other")
+    first, _ = await asyncio.gather(extractor.extract(DOCUMENT, silent), extractor.extract(other, [chunk(position=3)]))
+    assert [bool(item.error) for item in first] == [True, True, False]
+
+
 async def test_outage_is_raised_and_ends_the_other_calls() -> None:
     released = asyncio.Event()
 

@@ -16,7 +16,7 @@ from heliograph.errors import SchemaMismatch, SettingsError, StoreUnavailable
 from heliograph.settings import StoreSettings
 from heliograph.stores.changeset import Changeset, Collection, OutboxKind
 from heliograph.stores.composed import ComposedStore
-from heliograph.stores.qdrant import QdrantAddress, QdrantVectorProjection
+from heliograph.stores.qdrant import QdrantAddress, QdrantVectorProjection, connect
 from heliograph.stores.registry import open_projection, open_store
 from heliograph.testing.examples import DIMENSION, example_changeset, unit_vector
 
@@ -107,7 +107,22 @@ async def test_collections_of_another_dimension_are_refused(tmp_path: Path) -> N
         await open_store(settings, EmbeddingInfo("other", 3, 512))
 
 
-@pytest.mark.filterwarnings("ignore:Api key is used with an insecure connection")
+@pytest.mark.parametrize(
+    ("url", "warns"),
+    [
+        ("qdrant://:k@db.example", True),
+        ("qdrants://:k@db.example", False),
+        ("qdrant://db.example", False),
+        ("qdrant://:k@127.0.0.1", False),
+    ],
+)
+async def test_key_that_goes_unencrypted_is_warned_of_in_the_log(
+    url: str, warns: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    await connect(QdrantAddress.parse(url)).close()
+    assert [record.message.count("qdrants://") for record in caplog.records] == [1] * warns
+
+
 async def test_server_out_of_reach_is_named_without_its_key(tmp_path: Path) -> None:
     settings = StoreSettings(data_dir=tmp_path, vectors_url="qdrant://:hunter2@127.0.0.1:9")
     with pytest.raises(StoreUnavailable, match=r"Qdrant at 'http://127.0.0.1:9' is out of reach") as caught:
