@@ -364,11 +364,15 @@ def _hash(item: Entity | Relation, names: Mapping[str, str]) -> dict[str, str]:
 
 
 def _read(values: Sequence[str], names: Iterable[str], kinds: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the values of a hash say of fields, of these kinds: text, number, or a list of texts."""
-    return {
-        name: kinds[name](value) if isinstance(kinds[name], type) else _load(value)
-        for name, value in zip(names, values, strict=True)
-    }
+    """Return what the values of a hash say of fields, of these kinds: text, number, yes or no, or a list of texts."""
+    found: dict[str, Any] = {}
+    for name, value in zip(names, values, strict=True):
+        kind = kinds[name]
+        if kind is bool:
+            found[name] = value == str(True)
+        else:
+            found[name] = kind(value) if isinstance(kind, type) else _load(value)
+    return found
 
 
 def _dump(values: Iterable[str]) -> str:

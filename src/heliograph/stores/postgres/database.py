@@ -14,7 +14,7 @@ import struct
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, TypeVar
 
@@ -152,15 +152,14 @@ ENTITY = ENTITIES.select("entity", degree="degree.degree")
 RELATION = RELATIONS.select("relation")
 _IF_DECIDED = "CASE WHEN mention.name_id IS NULL THEN '' ELSE mention.entity_id END"
 ENTITY_MENTION = f"json_build_array({ENTITY_MENTIONS.select('mention', entity_id=_IF_DECIDED)})"
-RELATION_MENTION = f"json_build_array({RELATION_MENTIONS.select('mention')})"
+RELATION_MENTION = f"json_build_array({RELATION_MENTIONS.select('mention', keywords='mention.keywords::text')})"
 
 
-def to_relation_mention(
-    chunk_id: str, source: str, target: str, keywords: Sequence[str], *said: Any
-) -> RelationMention:
+def to_relation_mention(*row: Any) -> RelationMention:
     """Return a mention from `RELATION_MENTION`."""
-    description, weight, *rest = said
-    return RelationMention(chunk_id, source, target, tuple(keywords), description, float(weight), *rest)
+    mention = RELATION_MENTIONS.record(row)
+    # JSON has 1.0 as 1.
+    return mention if isinstance(mention.weight, float) else replace(mention, weight=float(mention.weight))
 
 
 # Where a store is: the address of its server as the driver takes it, and as people may read it.
