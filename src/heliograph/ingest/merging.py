@@ -422,9 +422,10 @@ def _leading(
 
 def _spelling(counts: Mapping[str, int], id_: str, other_name: str) -> str:
     """Return the commonest name of those whose id this is, else `other_name`, else the commonest of all."""
-    if len(counts) > 1 or other_name:
-        own = {name: count for name, count in counts.items() if name_to_entity_id(name) == id_}
-        counts = own or ({other_name: 1} if other_name else counts)
+    if len(counts) == 1 and not other_name:
+        return next(iter(counts))
+    own = {name: count for name, count in counts.items() if name_to_entity_id(name) == id_}
+    counts = own or ({other_name: 1} if other_name else counts)
     return min(counts, key=lambda name: (-counts[name], name))
 
 

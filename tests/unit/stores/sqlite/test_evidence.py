@@ -68,6 +68,23 @@ async def test_more_mentions_than_are_remembered_are_read(open_store: OpenStore)
     assert all_.leading[:5] == few.leading
 
 
+async def test_what_is_read_beyond_the_remembered_goes_on_where_it_ended(open_store: OpenStore) -> None:
+    writer = await open_store()
+    # Three mentions a chunk stand at one place of the canonical order.
+    for number in range(3):
+        names = ["HUB", "Hub", "hub"]
+        new = example_changeset(f"{number}.md", names)
+        said = tuple(mention for item in new.entity_evidence for mention in item.leading)
+        counted = replace(new.entity_evidence[0], mention_count=3 * number + 3, leading=said)
+        await writer.apply(replace(new, entity_evidence=(counted,), entities=new.entities[:1], vectors={}, texts={}))
+    reader = await open_store()
+    for leading in range(4, 10):
+        afresh = await open_store()
+        found = await reader.records.get_evidence([HUB], [], leading)
+        assert found == await afresh.records.get_evidence([HUB], [], leading)
+        assert len(found[0][0].leading) == leading
+
+
 async def test_memory_is_bounded(open_store: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("heliograph.stores.sqlite.records._MOST_MENTIONS", 10)
     memory = EvidenceMemory()
