@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -77,9 +77,15 @@ class CandidateIndex:
     Args:
         dimension: Of the vectors.
         index: One that was read from a file.
+
+    Attributes:
+        is_any_made: Whether this process has made one: of the first, 80 ms go to computing what codes stand for.
     """
 
+    is_any_made: ClassVar[bool] = False
+
     def __init__(self, dimension: int, index: Any = None) -> None:
+        CandidateIndex.is_any_made = True
         self._dimension = dimension
         # The index takes lengths that are multiples of 8: shorter vectors get zeros, which change no cosine.
         self._padded = -(-dimension // _BLOCK) * _BLOCK

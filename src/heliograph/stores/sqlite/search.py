@@ -310,8 +310,11 @@ def log_changes(connection: apsw.Connection, name: str, version: int, keys: Iter
 # Vectors that the file may lack before a process that never searched brings it up to date.
 _DUE = 2048
 _BLOCK_BYTES = 1 << 20
-# So few vectors are all compared: reading them takes 2 ms, and the first index of a process 80.
+# So few vectors are all compared: reading them takes 2 ms, and comparing them no longer than asking an index.
 _MOST_COMPARED = 1_000
+# And so many times as many where that saves a process its first index, which takes 80 ms: what codes stand for is
+# computed. Once only, as a commit has all of them read again, and an index the changed ones.
+_TIMES_AT_FIRST = 4
 
 
 class VectorAccelerator(Accelerator[CandidateIndex]):
@@ -327,7 +330,7 @@ class VectorAccelerator(Accelerator[CandidateIndex]):
     def few(self, connection: apsw.Connection) -> tuple[NDArray[np.int64], NDArray[np.float32]] | None:
         """Return keys, ascending, and vectors of the whole collection, if they are few and no index is in memory.
 
-        They are kept in memory until the next commit.
+        They are kept in memory until the next commit. A process that has no index yet counts more as few, once.
 
         Raises:
             SchemaMismatch: They are of another embedding than the store was opened with.
@@ -338,11 +341,19 @@ class VectorAccelerator(Accelerator[CandidateIndex]):
         few, current = self._few, data_version(connection)
         if few is None or few[0] != current:
             self.check_embedding(connection)
-            rows = fetch(connection, f"SELECT key, vector FROM {self._table} LIMIT ?", (_MOST_COMPARED + 1,))
-            if len(rows) > _MOST_COMPARED:
+            is_first = few is None and not CandidateIndex.is_any_made and not self._holds_many()
+            most = _TIMES_AT_FIRST * _MOST_COMPARED if is_first else _MOST_COMPARED
+            rows = fetch(connection, f"SELECT key, vector FROM {self._table} LIMIT ?", (most + 1,))
+            if len(rows) > most:
                 return None
             few = self._few = (current, *_matrix(rows, self._dimension))
         return few[1], few[2]
+
+    def _holds_many(self) -> bool:
+        """Return whether the file is so long that reading all vectors to see how many there are would be in vain."""
+        # A vector takes half a byte a dimension; the other half is for what every file begins with.
+        most = _TIMES_AT_FIRST * _MOST_COMPARED * self._dimension
+        return self._path.exists() and self._path.stat().st_size > most
 
     def search(
         self, connection: apsw.Connection, vector: NDArray[np.float32], limit: int, allowed: KeySet | None = None

@@ -8,6 +8,7 @@ from heliograph.filters import SourcePrefix
 from heliograph.ids import name_to_entity_id as entity
 from heliograph.ingest.merging import EvidenceFold
 from heliograph.settings import IngestSettings
+from heliograph.stores.candidates import CandidateIndex
 from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.sqlite.store import SqliteStore
 from heliograph.testing.examples import DIMENSION, example_changeset, unit_vector
@@ -62,6 +63,20 @@ async def test_file_is_built_again_when_it_cannot_be_used(open_store: OpenStore,
         file.write_bytes(file.read_bytes()[:1000] if damage == "truncated" else b"garbage" * 1000)
     store = await open_store()
     assert await _nearest(store, "Entity 299") == entity("Entity 299")
+
+
+async def test_first_search_of_a_process_compares_some_more_without_an_index(
+    open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FEW, 100)
+    monkeypatch.setattr(CandidateIndex, "is_any_made", False)
+    store = await open_store()
+    await _fill(store)
+    assert not CandidateIndex.is_any_made
+    await store.apply(example_changeset("b.md", ["Fresh"]))
+    assert await _nearest(store, "Fresh") == entity("Fresh")
+    assert await _nearest(store, "Entity 299") == entity("Entity 299")
+    assert CandidateIndex.is_any_made
 
 
 async def test_other_processes_see_each_others_vectors(open_store: OpenStore) -> None:
