@@ -326,7 +326,7 @@ def delete(
                 session.output.note(f"{item.id}  {item.source}")
             if len(known) > _NAMED:
                 session.output.note(f"and {len(known) - _NAMED:,} more")
-            typer.confirm(f"Delete {len(known):,} document{'' if len(known) == 1 else 's'}?", abort=True, err=True)
+            session.output.confirm(f"Delete {len(known):,} document{'' if len(known) == 1 else 's'}?")
         report = engine.delete([item.id for item in known])
     missing = [name for name, item in found.items() if item is None or item.id in report.missing]
     if session.output.is_json:

@@ -18,11 +18,14 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NoReturn
 
+import typer
 from rich.cells import cell_len, chop_cells
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.style import StyleType
 from rich.text import Text
+
+from heliograph.errors import InvalidRequestError
 
 # Text that wraps well in English and in Chinese, and cannot steer the terminal it is printed to.
 #
@@ -202,6 +205,23 @@ class Output:
             self.json(plain)
         else:
             self.note(note)
+
+    def confirm(self, question: str) -> None:
+        """Ask before something is done that cannot be undone.
+
+        Raises:
+            InvalidRequestError: Nobody is there to answer, as in a script.
+            typer.Abort: The answer is no.
+        """
+        try:
+            is_wanted = typer.confirm(question, err=True)
+        except typer.Abort:
+            if sys.stdin.isatty():
+                raise
+            self.notes.print()
+            raise InvalidRequestError("nobody is there to answer; give --yes to be asked nothing") from None
+        if not is_wanted:
+            raise typer.Abort
 
     def text(self, text: str) -> None:
         """Print text from outside: wrapped on a terminal, line for line as it is elsewhere."""

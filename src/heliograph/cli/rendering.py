@@ -259,6 +259,9 @@ def seconds(value: float) -> str:
 def _eta(progress: Progress) -> list[str]:
     if progress.eta_seconds is None or progress.is_finished:
         return []
+    if progress.eta_seconds < 1 and progress.chunks_done == progress.chunks_total:
+        # All is read. How long vectors and commits take, above all on a server, the pace of reading does not tell.
+        return ["storing"]
     whole = max(1, round(progress.eta_seconds))
     return [f"{whole} s left" if whole < 60 else f"{seconds(whole)} left"]
 

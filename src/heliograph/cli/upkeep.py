@@ -144,8 +144,9 @@ def clear(session: Session, yes: Annotated[bool, typer.Option("--yes", "-y", hel
     with session.engine() as engine:
         documents = sum(engine.stats().documents.values())
         if not yes:
-            question = f"Delete all {documents:,} documents of the workspace {name!r}, and all that was made of them?"
-            typer.confirm(question, abort=True, err=True)
+            session.output.confirm(
+                f"Delete all {documents:,} documents of the workspace {name!r}, and all that was made of them?"
+            )
         engine.clear()
     session.output.done({"deleted_documents": documents}, f"the workspace {name!r} is empty")
 

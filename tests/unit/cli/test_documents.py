@@ -218,6 +218,10 @@ def test_delete_asks_first(story: World) -> None:
     refused = story.run("delete", "docs/story.md", input="n\n")
     assert refused.exit_code == 1
     assert story.json("documents")["total"] == 2
+    unanswered = story.run("delete", "docs/story.md", input="")
+    assert unanswered.exit_code == 2
+    assert "give --yes" in unanswered.stderr
+    assert story.json("documents")["total"] == 2
     accepted = story.run("delete", "docs/story.md", input="y\n")
     assert accepted.exit_code == 0
     assert "docs/story.md" in accepted.stderr

@@ -36,6 +36,13 @@ def test_progress_line_promises_nothing_at_the_end() -> None:
     assert "left" not in progress_line(replace(HALF, is_finished=True))
 
 
+def test_progress_line_promises_no_time_for_what_is_only_to_be_stored() -> None:
+    read = replace(HALF, chunks_done=1200, eta_seconds=0.0)
+    assert progress_line(read).endswith(", 1 failed, storing")
+    assert progress_line(replace(read, chunks_done=1199)).endswith(", 1 s left")
+    assert progress_line(replace(read, eta_seconds=75.2)).endswith(", 1:15 min left")
+
+
 @pytest.mark.parametrize(
     ("value", "shown"), [(0.214, "0.21 s"), (12.4, "12 s"), (59.6, "1:00 min"), (185, "3:05 min"), (7380, "2:03 h")]
 )
