@@ -95,9 +95,11 @@ def singular(phrase: str) -> str:
 # the names inside it are taken, if any.
 
 _HASHES = re.compile(r"^\s*#+\s*")
+_PART_NUMBER = r"(?:\d{1,3}(?:\.\d{1,3})*|[IVXLC]{1,6}|[A-Z])"
 _NUMBERING = re.compile(
-    r"^\s*(?:(?:chapter|part|section|appendix|kapitel|teil|abschnitt|anhang|chapitre|partie|annexe|cap[íi]tulo|secci[óo]n|parte"
-    r"|ap[ée]ndice)\s+\w{1,5}\s*[:.–-]?\s+|\d{1,3}(?:\.\d{1,3})*[.)、]?\s+|\d{1,3}(?:\.\d{1,3})+:\s+|[IVX]{1,5}\.\s+"
+    rf"^\s*(?:(?:chapter|part|section|appendix|kapitel|teil|abschnitt|anhang|chapitre|partie|annexe|cap[íi]tulo|secci[óo]n|parte"
+    rf"|ap[ée]ndice|глава|часть)\s+{_PART_NUMBER}\s+|(?:{'|'.join(sorted(STRUCTURE_WORDS))})\s+{_PART_NUMBER}(?:\s*[:.–-](?:\s+|$)|$)"
+    r"|\d{1,3}(?:\.\d{1,3})*[.)、]?\s+|\d{1,3}(?:\.\d{1,3})+:\s+|[IVX]{1,5}\.\s+"
     r"|[A-Z](?:\.\d{1,3})+\.?\s+|第\s?[一二三四五六七八九十百\d]{1,4}\s?[章节部篇回讲]\s*[:：、]?\s*|[（(]?[一二三四五六七八九十]{1,3}[)）、]\s*)",
     re.IGNORECASE,
 )
