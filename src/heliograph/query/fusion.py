@@ -51,6 +51,7 @@ from heliograph.stores.base import EntityPlaces, Hit, StoreView
 from heliograph.stores.changeset import Collection
 from heliograph.text.analysis import terms
 from heliograph.text.names import mention_entity_id
+from heliograph.text.patterns import compiled
 from heliograph.text.sentences import paragraph_starts
 
 # The key of what a chunk gains that is about an entity named in the question. It is written `entity`, as are the
@@ -312,7 +313,7 @@ _MANY_DOCUMENTS, _FEW_DOCUMENTS = 0.75, 0.25
 _LONG_QUESTION = 2_000
 # How a question wants to be answered says nothing of what it asks about. Few documents hold such words, so full text
 # would take them for the rarest and best of the question. The named groups ask for an account of a whole subject.
-_REQUEST = re.compile(
+_REQUEST = compiled(
     r"(?:please |can you |could you )*(?:(?P<verb>summari[sz]e|describe|outline|characteri[sz]e|trace)\b"
     r"|(?P<noun>(?:give|provide|write)(?: me| us)? (?:an?|the) (?:\w+ )?(?:summary|overview|description|account) of)\b"
     r"|(?:explain|discuss|list)\b)(?=.)"

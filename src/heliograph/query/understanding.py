@@ -20,7 +20,7 @@ from heliograph.errors import BadModelReply
 from heliograph.extraction.reply_readers import objects_in
 from heliograph.models import Usage
 from heliograph.prompts import load_prompt
-from heliograph.text.analysis import is_chinese, question_language, stop_words, terms, word_list
+from heliograph.text.analysis import GERMAN_INTERROGATIVE, is_chinese, question_language, stop_words, terms, word_list
 from heliograph.text.chinese import tag_words
 from heliograph.text.patterns import late_pattern
 from heliograph.text.phrases import SentenceReading, read_texts
@@ -376,8 +376,10 @@ _BREAK = late_pattern(
     r"|\s+and\s+(?=(?:which|what)\s+(?:[\w-]+\s+){1,4}?(?!is\b|was\b|has\b|does\b)[a-z]{2,}s\s+(?:an?|the|its|all|every"
     r"|each|no|it|them|to|in|on|from|up|down|off|out)\b)"
     rf"|;\s+(?=(?i:{_ASKING})\b)"
+    # "and does the editor ask for a login"; not "and is the author of".
+    r"|\s*,\s+(?:[Aa]nd|[Bb]ut)\s+(?=(?:does|do|did|can|could|should|must|will)\s+(?:the|an?|it|they|he|she|you|I|one|its|[A-Z]))"
 )
-_ASKING_DE = r"(?:wer|wem|wen|was|wann|wo|wie|warum|wieso|woher|wohin|womit|wieviele?|welche[rsnm]?)"
+_ASKING_DE = rf"(?:was|{GERMAN_INTERROGATIVE})"
 _BREAK_DE = late_pattern(
     rf"(?<=\?)\s*(?=(?-i:[^\sa-z]))|\s*[,;]?\s+(?:und|oder|aber)\s+(?=(?:[a-z]+\s+)?{_ASKING_DE}\b)", re.IGNORECASE
 )
@@ -387,7 +389,10 @@ _GERMAN = late_pattern(
 _BREAK_ZH = late_pattern(
     r"(?<=[?？])\s*(?=\S)|[，,；;]\s*(?:并且|而且|以及|还有|同时|另外|此外|又|并)?|(?:以及|还有|并且)(?=.*(?:谁|什么|哪|几|多少|如何|怎|何))"
 )
-_ASKING_ZH = r"谁|什么|哪|几(?!乎)|多少|如何|怎|为何|何时|何地|何处|多(?:大|长|高|深|久|远|重)|吗"
+_ASKING_ZH = (
+    r"谁|什么|哪|(?<!好)几(?!乎)|多少|如何|怎|为何|何时|何地|何处|多(?:大|长|高|深|久|远|重)|吗"
+    r"|[是能可]否|会不会|能不能|要不要|可不可以|该不该"
+)
 _INTERROGATIVE_ZH = late_pattern(_ASKING_ZH)
 _COURTESY_ZH = late_pattern(r"(?:请问|有?谁知道|谁能告诉我|你知道吗|请告诉我|我想(?:知道|问)(?:一下)?|想请教一下)")
 _PRONOUN = late_pattern(
@@ -399,7 +404,7 @@ _ALSO_OF = late_pattern(
     r"^(?:and )?(?:(?:what|how) about|what of)\s+(?P<en>.{2,60}?)[?.]*$|^那?么?(?P<zh>.{1,20}?)呢[?？]?$", re.IGNORECASE
 )
 # "the next one" names nothing.
-_ONE_OF_MANY = late_pattern(r"\b(?:one|ones|next|others?|rest|that|this)\b|[另其]|下一|这|那", re.IGNORECASE)
+_ONE_OF_MANY = late_pattern(r"\b(?:one|ones|next|following|others?|rest|that|this)\b|[另其]|下一|这|那", re.IGNORECASE)
 _ELLIPSIS = late_pattern(r"^(?:and )?(?:what|how) else\b", re.IGNORECASE)
 _BARE = late_pattern(rf"^({_ASKING})[?.]*$", re.IGNORECASE)
 # "Which Octave function finds a zero, and which starts a timer?": what is asked for twice is named once.

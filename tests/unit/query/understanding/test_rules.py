@@ -154,11 +154,35 @@ def test_sides_of_a_comparison(question: str, sides: tuple[str, ...]) -> None:
         ("Which country is the film Who Is This That I Love? from?", ()),
         ("What is the capital of France and its population?", ()),
         ("若游戏中离，则多少分钟内不得进行配对？", ()),
+        ("編輯配額用什麼命令？設定檔放在哪裡？", ("編輯配額用什麼命令？", "設定檔放在哪裡？")),
+        ("網關監聽哪個端口，它的日誌寫在哪裡？", ("網關監聽哪個端口", "網關的日誌寫在哪裡？")),
+        ("燈塔是哪年建的？它会不会发出声音？", ("燈塔是哪年建的？", "燈塔会不会发出声音？")),
+        ("好几盏灯亮着，怎样关掉？", ()),
+        ("Which signals can the lighthouse send, and does the keeper see the ships?",
+         ("Which signals can the lighthouse send", "does the keeper see the ships?")),
+        ("Who lives in the tower, and is the author of the log?", ()),
+        ("Woran erkennt man die Boje, an der Schiffe liegen, und wie heißt die Glocke?",
+         ("Woran erkennt man die Boje, an der Schiffe liegen", "wie heißt die Glocke?")),
         ("Who is the wife of Bob and the mother of Alice?", ()),
     ],
 )  # fmt: skip
 def test_parts_of_a_question(question: str, parts: tuple[str, ...]) -> None:
     assert understand_by_rules(question).parts == parts
+
+
+@pytest.mark.parametrize(
+    ("question", "kind"),
+    [
+        ("請總結這些文件的主要內容", QuestionKind.GLOBAL),
+        ("為什麼網關會斷線？", QuestionKind.REASON),
+        ("燈塔和浮標有什麼區別？", QuestionKind.COMPARE),
+        ("如何設定網關？", QuestionKind.HOW_TO),
+    ],
+)
+def test_questions_in_traditional_characters_are_read_as_those_in_simplified_ones(
+    question: str, kind: QuestionKind
+) -> None:
+    assert understand_by_rules(question).kind is kind
 
 
 @given(st.text(max_size=300))
