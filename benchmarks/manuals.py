@@ -148,4 +148,7 @@ def _stem(source: str) -> str:
 
 
 def _holds(texts: Sequence[str], fact: str) -> bool:
-    return any(re.search(fact, " ".join(text.split()), re.IGNORECASE) for text in texts)
+    lines = [" ".join(text.split()) for text in texts]
+    # Patterns are written as the page shows them, without the marks of Markdown, or with these.
+    plain = [re.sub(r"[`*]|\\(?=\W)", "", line) for line in lines]
+    return any(re.search(fact, line, re.IGNORECASE) for line in (*lines, *plain))

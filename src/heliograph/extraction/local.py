@@ -22,6 +22,7 @@ from heliograph.ids import mention_rank
 from heliograph.models import Chunk, Document, EntityMention, Extraction, RelationMention
 from heliograph.text.analysis import HAN, is_chinese, stop_words, word_list
 from heliograph.text.name_spans import DEMONYMS
+from heliograph.text.patterns import compiled
 from heliograph.text.phrases import Phrase, SentenceReading
 from heliograph.text.tokens import is_usually_lower
 
@@ -94,10 +95,10 @@ _GAP_WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*|[^\w\s]")
 _BRACKETS = re.compile(r"[(（\[][^()（）\[\]]*[)）\]]")
 _LONGEST_GAP = 200
 _MOST_PREDICATE_WORDS = 5
-_HAN_GAP = re.compile(
+_HAN_GAP = compiled(
     rf"(?:的|[，,]|则|也|还|并|又|曾|将|已|就){{0,3}}(?P<said>[{HAN}]{{2,10}}?)(?:是|为|了|着|过|的|[“「《])*"
 )
-_HAN_NO_PREDICATE = re.compile(r"[和与及或等、]+.*|以及|或者|并且|其中")
+_HAN_NO_PREDICATE = compiled(r"[和与及或等、]+.*|以及|或者|并且|其中")
 
 
 def _predicate(gap: str, sentence: SentenceReading, start: int, end: int) -> str:
@@ -166,7 +167,7 @@ def _keywords(phrases: Sequence[Phrase]) -> tuple[str, ...]:
 # most of it: a definition first.
 
 _HAN = re.compile(rf"[{HAN}]")
-_SAYS_WHAT = re.compile(
+_SAYS_WHAT = compiled(
     r"[^.!?。！？]{0,24}?(?:\b(?:is|are|was|were|means?|refers? to|stands for|denotes?|became)\b|[是为指即]|称为|属于)"
 )
 _ENDS_OPENING = 12
@@ -268,7 +269,7 @@ def _description(key: str, found: Sequence[Occurrence], read: ReadChunk, others:
 # relates it to what the section is about. Neighbours in a sentence count more than distant ones, and of all
 # candidates a bounded number is kept: first those that tie in an entity not yet related, then the best of the rest.
 
-_LISTED = re.compile(r"(?:\s|[,、，&/;；()（）和与及或]|and|or)*")
+_LISTED = compiled(r"(?:\s|[,、，&/;；()（）和与及或]|and|or)*")
 _NEAR = 100
 _MOST_IN_SENTENCE = 8
 _FAR_WEIGHT = 0.5

@@ -49,6 +49,7 @@ from heliograph.text.name_spans import (
     type_of_name,
     without_overlaps,
 )
+from heliograph.text.patterns import compiled
 from heliograph.text.phrases import (
     Abbreviation,
     Phrase,
@@ -345,8 +346,8 @@ _IS_CALLED = r"\bn[ée]e|\bborn|\b(?:pen|stage|birth|real) name|\baka|a\.k\.a\.|
 _HAN_IS_CALLED = "又称|又名|别名|也称|也叫|简称|俗称|原名|本名|全称|英文名?[:：]?"
 _CUE = re.compile(rf"(?:{_SAID_TO_BE}|{_IS_CALLED}|{_HAN_IS_CALLED})[\s\"'“‘(（「《:：]*$")
 _ALIAS_REACH = 90
-_OR = re.compile(r"[\s,\"”’]*(?:or|或)[\s\"'“‘「《]*")
-_AND = re.compile(r"[\s,、\"”’」》]*(?:and|or|和|或|、)[\s\"'“‘「《]*")
+_OR = compiled(r"[\s,\"”’]*(?:or|或)[\s\"'“‘「《]*")
+_AND = compiled(r"[\s,、\"”’」》]*(?:and|or|和|或|、)[\s\"'“‘「《]*")
 
 
 def other_names(
@@ -387,7 +388,7 @@ _PRONOUN = re.compile(
     r"\b(?:(?P<person>[Hh]e|[Ss]he|[Hh]is|[Hh]er|[Hh]im|[Hh]imself|[Hh]erself)|(?P<thing>[Ii]ts?|[Tt]hey|[Tt]heir)"
     r"|[Tt]h(?:e|is) (?P<noun>[a-z][\w-]{2,20}))\b"
 )
-_HAN_PRONOUN = re.compile(
+_HAN_PRONOUN = compiled(
     rf"(?P<person>[他她](?!们))|(?P<thing>它|其(?![他它余实中次间])|该(?=[{HAN}])|本(?=[书片剧作站校公市县镇]))"
 )
 _REFERENCE_REACH = 120
@@ -460,7 +461,7 @@ _POINTING = word_list("pointing_adjectives")
 _STAND_BEFORE_NOUNS = _BEFORE_NOUNS | _POINTING
 _LONGEST_PHRASE = 80
 # "柳江的主要支流是寨蒿河。": what is said to be the attribute of something.
-_STATED = re.compile(
+_STATED = compiled(
     rf"的[{HAN}A-Za-z]{{1,12}}?(?:是|叫做?|名为)(?P<value>[^，。；：！？、的是了在与和及或\s\d][^，。；：！？、的是了在与和及或]{{1,11}})(?=[。；，]|$)"
 )
 
@@ -549,7 +550,7 @@ _OPENING_QUOTES = frozenset('"“„«‚»‹')
 _IN_TITLE_CASE = re.compile(
     rf"(?:(?:[^\W\d_a-zß-öø-ÿ]\S*|[\d({HAN}]\S*|{'|'.join(sorted(word_list('small_words')))})(?: |$))+"
 )
-_PRONOUN_FIRST = re.compile(r"(?:It|He|She|They|[它他她该])(?!们|\w*[a-z])")
+_PRONOUN_FIRST = compiled(r"(?:It|He|She|They|[它他她该])(?!们|\w*[a-z])")
 _SPACES = re.compile(r"\s*")
 
 

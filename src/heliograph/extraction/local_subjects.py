@@ -34,6 +34,7 @@ from heliograph.text.name_spans import (
     is_identifier,
     type_of_name,
 )
+from heliograph.text.patterns import compiled
 from heliograph.text.phrases import SentenceReading, find_names, read_texts
 from heliograph.text.sentences import is_own_line, paragraph_starts
 from heliograph.text.tokens import encode, is_usually_lower
@@ -95,16 +96,18 @@ def singular(phrase: str) -> str:
 # the names inside it are taken, if any.
 
 _HASHES = re.compile(r"^\s*#+\s*")
-_NUMBERING = re.compile(
-    r"^\s*(?:(?:chapter|part|section|appendix|kapitel|teil|abschnitt|anhang|chapitre|partie|annexe|cap[íi]tulo|secci[óo]n|parte"
-    r"|ap[ée]ndice)\s+\w{1,5}\s*[:.–-]?\s+|\d{1,3}(?:\.\d{1,3})*[.)、]?\s+|\d{1,3}(?:\.\d{1,3})+:\s+|[IVX]{1,5}\.\s+"
+_PART_NUMBER = r"(?:\d{1,3}(?:\.\d{1,3})*|[IVXLC]{1,6}|[A-Z])"
+_NUMBERING = compiled(
+    rf"^\s*(?:(?:chapter|part|section|appendix|kapitel|teil|abschnitt|anhang|chapitre|partie|annexe|cap[íi]tulo|secci[óo]n|parte"
+    rf"|ap[ée]ndice|глава|часть)\s+{_PART_NUMBER}\s+|(?:{'|'.join(sorted(STRUCTURE_WORDS))})\s+{_PART_NUMBER}(?:\s*[:.–-](?:\s+|$)|$)"
+    r"|\d{1,3}(?:\.\d{1,3})*[.)、]?\s+|\d{1,3}(?:\.\d{1,3})+:\s+|[IVX]{1,5}\.\s+"
     r"|[A-Z](?:\.\d{1,3})+\.?\s+|第\s?[一二三四五六七八九十百\d]{1,4}\s?[章节部篇回讲]\s*[:：、]?\s*|[（(]?[一二三四五六七八九十]{1,3}[)）、]\s*)",
     re.IGNORECASE,
 )
 _GERMAN_ARTICLE = re.compile(r"^(?:Der|Die|Das) (?=[A-ZÄÖÜ])")
 _BRACKETED_END = re.compile(r"\s*[(（][^()（）]{1,60}[)）]\s*$")
 _FILE_NAME = re.compile(r"[\w.-]*[/\\][^ ]*|[^ ]*\.[A-Za-z]\w{0,4}")
-_LONG_NUMBER = re.compile(r"\d{5,}|\d{1,4}[-/.年]\d{1,2}[-/.月]\d{1,4}")
+_LONG_NUMBER = compiled(r"\d{5,}|\d{1,4}[-/.年]\d{1,2}[-/.月]\d{1,4}")
 _SENTENCE_MARK = re.compile(r"[。！？?!;；|=…]|\.\.\.|: |：")
 _CAPITAL = r"(?:[A-Z\d][^\s:]*|a|an|and|at|by|for|from|in|of|on|the|to|with)"
 _OPENS_PART = re.compile(r"(?:^|[:?!–—])\s*$")
@@ -242,11 +245,11 @@ _MOST_SUBJECT_WORDS = 9
 _MOST_TERM_WORDS = 3
 _LONGEST = 90
 _LOOK_AHEAD = 400
-_HAN_OPENER = re.compile(
+_HAN_OPENER = compiled(
     r"[《“\"]?([^，。；：！？\s（()）、《》“”\"]{2,20}?)[》”\"]?(?=[（(，。]|是|为|又称|位于|[。]?$)"
 )
 _HAN_NO_SUBJECTS = word_list("zh_no_subjects")
-_HAN_MEANING = re.compile(r"(?:[（(][^（）()]{0,100}[）)])?是(?:一[种门类项]|指)")
+_HAN_MEANING = compiled(r"(?:[（(][^（）()]{0,100}[）)])?是(?:一[种门类项]|指)")
 _KINDS = (
     ("content", WORK_WORDS | {"western", "sitcom", "drama", "comedy"}),
     (

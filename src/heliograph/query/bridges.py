@@ -40,13 +40,11 @@ class Bridge:
         chunk_id: Where it starts.
         entity_id: What it goes over.
         name: That entity's name.
-        path: Chunks it passed, the first hit first, `chunk_id` last.
     """
 
     chunk_id: str
     entity_id: str
     name: str
-    path: tuple[str, ...]
 
 
 # An estimate must bring a chunk nearly to the score of the last of so many first hits.
@@ -66,17 +64,15 @@ class Start:
     """A chunk from which bridges are looked for.
 
     Attributes:
-        path: Chunks passed on the way to it, it last.
+        chunk_id: The chunk.
         weight: How good it is, 1 for the best.
         mentions: Entities that it mentions.
-        passed: Entities over which the way led here.
         worth: Share of the weight that bridges over an entity have, by its id; all of it for any other.
     """
 
-    path: tuple[str, ...]
+    chunk_id: str
     weight: float
     mentions: Sequence[EntityMention]
-    passed: frozenset[str] = frozenset()
     worth: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
@@ -109,11 +105,10 @@ class FollowedBridge:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """What a bridge adds to a chunk, and how near the chunk is to the bridge's residual question."""
+    """What a bridge adds to a chunk."""
 
     value: float
     bridge: Bridge
-    cosine: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,15 +179,15 @@ def follow_bridges(
         insort(chosen, (-found[place].order(overlaps[said]), place))
     followed: list[FollowedBridge] = []
     for order, item in ((-order, found[place]) for order, place in chosen[:limit]):
-        start, known = item.start, places[item.entity_id]
+        known = places[item.entity_id]
         is_rare = known.mention_count <= parameters.most_mentions
         bridge = FollowedBridge(
-            bridge=Bridge(start.path[-1], item.entity_id, item.mention.name, start.path),
+            bridge=Bridge(item.start.chunk_id, item.entity_id, item.mention.name),
             order=order,
             weight=parameters.bridge_weight * item.weight * (parameters.named_bridge_worth if item.is_named else 1.0),
             mention_count=known.mention_count,
             about=item.about,
-            mentioning=_others(start, known.chunk_ids) if is_rare else (),
+            mentioning=_others(item.start, known.chunk_ids) if is_rare else (),
         )
         followed.append(bridge)
     return followed
@@ -212,7 +207,7 @@ def widen(
     for item, found in zip(followed, holders, strict=True):
         count = max(item.mention_count, len(found))
         is_rare = count <= parameters.most_mentions
-        others = dict.fromkeys((*item.mentioning, *(id_ for id_ in found if id_ not in item.bridge.path)))
+        others = dict.fromkeys((*item.mentioning, *(id_ for id_ in found if id_ != item.bridge.chunk_id)))
         mentioning = tuple(others) if is_rare else ()
         if item.about or mentioning:
             widened.append(replace(item, mention_count=count, mentioning=mentioning))
@@ -245,7 +240,7 @@ def gains(
     Args:
         followed: The bridges.
         nearness: Of the chunks on the other sides to each bridge's residual question; a chunk not in it gains nothing.
-        known: Per chunk the cosine that must be beaten, the question's own or an earlier bridge's.
+        known: Per chunk the cosine with the question, which must be beaten.
         scores: Per chunk its score so far; one without a score has none, and a start without one is no bound.
         parameters: Weights and bounds.
     """
@@ -260,7 +255,7 @@ def gains(
             value = weights[chunk_id] * (cosine - known[chunk_id] - parameters.least_gain)
             value = min(value, bound - scores.get(chunk_id, 0.0))
             if value > 0:
-                found[chunk_id] = Gain(value, item.bridge, cosine)
+                found[chunk_id] = Gain(value, item.bridge)
         gained.append(found)
     return gained
 
@@ -326,7 +321,7 @@ class _Candidate:
 def _bridges_from(
     start: Start, places: Mapping[str, EntityPlaces], wanted: Wanted, parameters: FusionParameters
 ) -> Iterator[_Candidate]:
-    seen: set[str] = set(start.passed)
+    seen: set[str] = set()
     for mention in start.mentions:
         entity_id = mention_entity_id(mention)
         known = places.get(entity_id)
@@ -347,7 +342,7 @@ def _bridges_from(
 
 
 def _others(start: Start, chunk_ids: Sequence[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys([id_ for id_ in chunk_ids if id_ not in start.path]))
+    return tuple(dict.fromkeys([id_ for id_ in chunk_ids if id_ != start.chunk_id]))
 
 
 # Personalised PageRank on a bounded graph of chunks and the entities that they mention.

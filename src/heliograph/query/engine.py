@@ -538,9 +538,8 @@ class Retriever:
 #
 # | kind | search |
 # |---|---|
-# | fact, how-to | the fused search as it is |
+# | fact, how-to, reason | the fused search as it is |
 # | compare | also once for each side; the sides' hits are interleaved |
-# | reason | two rounds of bridges in place of one: the second goes on from what the first led to |
 # | aggregate | wider: twice the chunks |
 # | global | broad: twice the chunks, entities and relations; also once for each aspect, and documents take turns |
 #
@@ -555,8 +554,6 @@ _KEPT_FIRST = 5
 # Of a side's or a part's hits the first ones: if one of them is among the first hits already, its evidence is there. Of
 # a part that is not understood on its own ("who goes with him?") the very first ones may be anything.
 _SEEN = 4
-# Rounds of bridges for a chain of reasoning: the second finds the third hop.
-_ROUNDS = 2
 _WIDER = 2
 # How an aspect is searched for, and how little the first documents of a list stand out from those behind them.
 _PLAIN = (Channel.VECTOR, Channel.KEYWORD)
@@ -609,9 +606,8 @@ class AutoSearch:
             ModelError: The embedding failed.
             StoreError: The store failed.
         """
-        rounds = _ROUNDS if understanding.kind is QuestionKind.REASON else limits.rounds
         is_account = understanding.kind is QuestionKind.GLOBAL
-        whole = await self._search.search(question, vector, replace(limits, rounds=rounds, is_account=is_account))
+        whole = await self._search.search(question, vector, replace(limits, is_account=is_account))
         if is_account and not understanding.parts:
             # For every aspect as well, by vectors and words, which is cheap; and documents take turns.
             aspects = find_aspects(whole.respelt.question if whole.respelt else question)

@@ -19,7 +19,6 @@ from heliograph.ids import is_subject_rank, mention_entity_id
 from heliograph.models import EntityMention
 from heliograph.query.bridges import (
     FollowedBridge,
-    Gain,
     Nearness,
     Start,
     Wanted,
@@ -39,7 +38,6 @@ from heliograph.query.linking import (
     Respelt,
     alias_spans,
     find_aliases,
-    find_similar,
     is_one_word,
     link_entities,
     named_in_passage,
@@ -52,6 +50,7 @@ from heliograph.query.plan import FUSED_CHANNELS, Channel, FusionParameters
 from heliograph.stores.base import EntityPlaces, Hit, StoreView
 from heliograph.stores.changeset import Collection
 from heliograph.text.analysis import terms
+from heliograph.text.patterns import compiled
 from heliograph.text.sentences import paragraph_starts
 
 # The key of what a chunk gains that is about an entity named in the question. It is written `entity`, as are the
@@ -67,8 +66,6 @@ class SearchLimits:
         hits: Hits at the most.
         channels: Channels used; others than vector, keyword, bridge and graph are ignored.
         by_rank: Fuse by reciprocal rank; else by weighted scores.
-        rounds: Bridges one after the other: 1 finds the second hop and costs one batch of embeddings; 2 goes on from
-            there to the third and costs another; more is 2.
         min_score: Least cosine of a chunk that no other channel found.
         is_read: Whether misspelt names were read before, so that the question is taken as it is.
         is_account: Whether an account of a whole subject is asked for, though no word at its start says so.
@@ -77,7 +74,6 @@ class SearchLimits:
     hits: int = 20
     channels: frozenset[Channel] = frozenset(FUSED_CHANNELS)
     by_rank: bool = False
-    rounds: int = 1
     min_score: float = -1.0
     is_read: bool = False
     is_account: bool = False
@@ -157,7 +153,6 @@ class Found:
         worth: Per such chunk and entity, what a bridge from there is worth.
         places: Where entities are mentioned.
         named: What the question names.
-        similar: What it resembles, if it names nothing.
         paths: Per chunk reached over a bridge the chunks that led there.
         entities: Those that hold the evidence together, the first first.
         respelt: The question as it was read, if it misspells names.
@@ -179,7 +174,6 @@ class Found:
     worth: dict[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
     places: dict[str, EntityPlaces] = field(default_factory=dict[str, EntityPlaces])
     named: Named = field(default_factory=Named)
-    similar: Mapping[str, EntityPlaces] = field(default_factory=dict[str, EntityPlaces])
     paths: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     entities: Sequence[str] = ()
     respelt: Respelt | None = None
@@ -318,7 +312,7 @@ _MANY_DOCUMENTS, _FEW_DOCUMENTS = 0.75, 0.25
 _LONG_QUESTION = 2_000
 # How a question wants to be answered says nothing of what it asks about. Few documents hold such words, so full text
 # would take them for the rarest and best of the question. The named groups ask for an account of a whole subject.
-_REQUEST = re.compile(
+_REQUEST = compiled(
     r"(?:please |can you |could you )*(?:(?P<verb>summari[sz]e|describe|outline|characteri[sz]e|trace)\b"
     r"|(?P<noun>(?:give|provide|write)(?: me| us)? (?:an?|the) (?:\w+ )?(?:summary|overview|description|account) of)\b"
     r"|(?:explain|discuss|list)\b)(?=.)"
@@ -332,7 +326,7 @@ class FusedSearch:
 
     Args:
         store: Where to search.
-        embedding: The model that filled it; embeds the bridges' residual questions, one batch a round.
+        embedding: The model that filled it; embeds the bridges' residual questions in one batch.
         parameters: Weights and bounds.
     """
 
@@ -363,15 +357,11 @@ class FusedSearch:
         async def read_mentions() -> None:
             first = best(found.totals(), self._parameters.first_hops)
             await found.read_mentions(first, self._parameters.aside_worth)
-            if not found.named.longest:
-                await self._link_similar(found)
 
         if found.channels and limits.channels & {Channel.BRIDGE, Channel.GRAPH}:
             await self._store.at_one_moment(read_mentions)
         if found.channels and Channel.BRIDGE in limits.channels:
-            gained = await self._cross_bridges(found)
-            if gained and limits.rounds > 1:
-                await self._cross_again(found, gained)
+            await self._cross_bridges(found)
         return await self._store.at_one_moment(lambda: self._conclude(found, limits))
 
     async def _conclude(self, found: Found, limits: SearchLimits) -> FusedHits:
@@ -476,74 +466,28 @@ class FusedSearch:
                 found.named = link_entities([*spans, *aliases], found.places)
         return []
 
-    async def _link_similar(self, found: Found) -> None:
-        """Let entities of the best chunks that the question resembles stand in for names, of which it has none."""
-        parameters = found.parameters
-        mentioned = [mention_entity_id(mention) for mentions in found.mentions.values() for mention in mentions]
-        candidates = [id_ for id_ in dict.fromkeys(mentioned) if id_ in found.places]
-        limit, least = parameters.similar_limit, parameters.least_similar
-        similar = await find_similar(self._store, found.vector, candidates, limit, least, found.scale)
-        found.similar = {id_: found.places[id_] for id_ in similar}
-        await found.read_vectors(chunk_id for places in found.similar.values() for chunk_id in places.about)
-        found.add(NAMED_ENTITY, _named_scores(found))
-
-    async def _cross_bridges(self, found: Found) -> dict[str, Gain]:
+    async def _cross_bridges(self, found: Found) -> None:
         """Go from the best chunks over entities to further ones."""
-        parameters = found.parameters
         totals = found.totals()
-        first = best(totals, parameters.first_hops)
+        first = best(totals, found.parameters.first_hops)
         top = max(totals[first[0]], 1e-9)
+        weights = {chunk_id: max(0.0, totals[chunk_id]) / top for chunk_id in first}
+        lead = 1.0 - weights[first[1]] if len(first) > 1 else 0.0
+        weights[first[0]] *= 1.0 + lead
         starts = [
-            Start(
-                (chunk_id,),
-                max(0.0, totals[chunk_id]) / top,
-                found.mentions.get(chunk_id, ()),
-                worth=found.worth.get(chunk_id, {}),
-            )
+            Start(chunk_id, weights[chunk_id], found.mentions.get(chunk_id, ()), found.worth.get(chunk_id, {}))
             for chunk_id in first
         ]
-        lead = 1.0 - max(0.0, totals[first[1]]) / top if len(first) > 1 else 0.0
-        starts[0] = replace(starts[0], weight=(1.0 + lead) * starts[0].weight)
-        gained = await self._follow(found, starts, parameters.first_bridges, {}, lead)
-        found.add(Channel.BRIDGE, {chunk_id: gain.value for chunk_id, gain in gained.items()})
-        return gained
-
-    async def _cross_again(self, found: Found, gained: Mapping[str, Gain]) -> None:
-        """Go on from the best chunks that were found over a bridge."""
-        parameters = found.parameters
-        totals = found.totals()
-        top = max(totals.values())
-        reached = sorted(gained, key=lambda chunk_id: (-totals[chunk_id], chunk_id))[: parameters.second_hops]
-        await found.read_mentions(reached, parameters.aside_worth)
-        starts = [
-            Start(
-                (*gained[chunk_id].bridge.path, chunk_id),
-                max(0.0, totals[chunk_id]) / top,
-                found.mentions.get(chunk_id, ()),
-                frozenset({gained[chunk_id].bridge.entity_id}),
-                found.worth.get(chunk_id, {}),
-            )
-            for chunk_id in reached
-        ]
-        beaten = {chunk_id: gain.cosine for chunk_id, gain in gained.items()}
-        scores = dict(found.channels[Channel.BRIDGE])
-        for chunk_id, gain in (await self._follow(found, starts, parameters.second_bridges, beaten)).items():
-            scores[chunk_id] = max(scores.get(chunk_id, 0.0), gain.value)
-        found.add(Channel.BRIDGE, scores)
-
-    async def _follow(
-        self, found: Found, starts: Sequence[Start], limit: int, beaten: Mapping[str, float], lead: float = 0.0
-    ) -> dict[str, Gain]:
         parameters = found.parameters.where_led(lead)
         wanted = Wanted(found.question.casefold(), frozenset(found.words), found.named.all_ids, found.near)
-        followed = follow_bridges(starts, found.places, wanted, parameters, limit)
+        followed = follow_bridges(starts, found.places, wanted, parameters, parameters.first_bridges)
         followed, entities = await self._store.at_one_moment(lambda: self._look_beyond(found, followed, parameters))
         if not followed:
-            return {}
+            found.add(Channel.BRIDGE, {})
+            return
         beyond = [id_ for item in followed for id_ in (*item.about, *item.mentioning)]
-        known = {id_: max(cosine, beaten.get(id_, cosine)) for id_, cosine in found.cosines.items()}
         # A chunk that nothing has found yet will count with its cosine once a bridge leads there.
-        scores = (found.cosines if Channel.VECTOR in found.channels else {}) | found.totals()
+        scores = (found.cosines if Channel.VECTOR in found.channels else {}) | totals
         # What residual questions would find is estimated first, from vectors that are stored.
         unknown = np.zeros_like(found.vector)
         estimates = found.vector + parameters.entity_share * np.stack(
@@ -551,7 +495,7 @@ class FusedSearch:
         )
         estimates /= np.maximum(np.linalg.norm(estimates, axis=1, keepdims=True), 1e-9)
         nearness = found.nearness(estimates, parameters.question_share, beyond)
-        gained = gains(followed, nearness, known, scores, parameters)
+        gained = gains(followed, nearness, found.cosines, scores, parameters)
         chosen = promising(gained, scores, parameters)
         gained = [
             {id_: replace(gain, value=parameters.estimate_worth * gain.value) for id_, gain in over.items()}
@@ -561,17 +505,17 @@ class FusedSearch:
             embedded = [followed[place] for place in chosen]
             texts: list[str] = []
             for bridge in (item.bridge for item in embedded):
-                passed = (mention for id_ in bridge.path for mention in found.mentions.get(id_, ()))
-                # What the chunks on the way are about.
-                subjects = [mention.name for mention in passed if is_subject_rank(mention.rank)]
+                # What the chunk is about from which it leads.
+                mentions = found.mentions.get(bridge.chunk_id, ())
+                subjects = [mention.name for mention in mentions if is_subject_rank(mention.rank)]
                 texts.append(residual_question(found.question, subjects, bridge.name))
             vectors = (await self._embedding.embed(texts, "query")).vectors
             nearness = found.nearness(vectors, parameters.question_share, beyond)
-            for place, exact in zip(chosen, gains(embedded, nearness, known, scores, parameters), strict=True):
+            for place, exact in zip(chosen, gains(embedded, nearness, found.cosines, scores, parameters), strict=True):
                 gained[place] = exact
         reached = best_gains(gained)
-        found.paths = {chunk_id: gain.bridge.path for chunk_id, gain in reached.items()} | found.paths
-        return reached
+        found.paths = {chunk_id: (gain.bridge.chunk_id,) for chunk_id, gain in reached.items()}
+        found.add(Channel.BRIDGE, {chunk_id: gain.value for chunk_id, gain in reached.items()})
 
     async def _look_beyond(
         self, found: Found, followed: Sequence[FollowedBridge], parameters: FusionParameters
@@ -610,7 +554,6 @@ def _named_scores(found: Found) -> Scores:
         )
         for entity in found.named.longest
     ]
-    worth += [(places.about, parameters.named * parameters.similar) for places in found.similar.values()]
     scores: Scores = {}
     for chunk_ids, value in worth:
         for chunk_id in chunk_ids:

@@ -15,13 +15,10 @@ from operator import attrgetter
 from string import ascii_lowercase, ascii_uppercase
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
 from rapidfuzz.distance import OSA
 from rapidfuzz.process import extractOne
 
 from heliograph.calls.tasks import run_together
-from heliograph.embedding.base import CosineScale
 from heliograph.ids import MAX_NAME_LENGTH, entity_id, entity_key, name_to_entity_id
 from heliograph.models import Entity, EntityEvidence, EntityMention, GraphPath
 from heliograph.stores.base import EntityPlaces, GraphStore, Store, StoreView, places_of
@@ -365,13 +362,12 @@ def _read(question: str, words: Iterable[re.Match[str]], texts: Iterable[str]) -
     return Respelt("".join((*pieces, question[end:])), tuple(changes))
 
 
-# Entities that a question names otherwise than by the name their id stands for, or does not name but resembles.
+# Entities that a question names otherwise than by the name their id stands for.
 #
 # An alias (an acronym, a name before a merge or a rename) has no entity of its own: its mentions count for another.
 # So what may be a name in the question and led to none is looked for as a phrase in the names of entities, and each
 # found is asked for the names that its mentions bear; one of these must be the run of words, in all its letters.
-# Under a filter these are names that matching documents give. Where the question names none, those entities of the
-# chunks found first stand in that are near it by vector.
+# Under a filter these are names that matching documents give.
 
 # Aliases are short: of a question of twenty words these are nearly all runs of capitalised words.
 _LONGEST_ALIAS = 48
@@ -433,29 +429,6 @@ async def find_aliases(
     aliases = {id_: item for id_, (_, _, item) in counted.items()}
     found = [span._replace(entity_id=aliases[span.entity_id].id) for span in tried if span.entity_id in aliases]
     return found, {item.id: places_of(item, mentions) for item in aliases.values()}
-
-
-async def find_similar(
-    store: StoreView,
-    vector: NDArray[np.float32],
-    entity_ids: Sequence[str],
-    limit: int,
-    least: float,
-    scale: CosineScale,
-) -> list[str]:
-    """Return those of some entities whose vectors are near a question's, the nearest first.
-
-    Args:
-        store: Asked once for vectors.
-        vector: The question's, of length 1.
-        entity_ids: Entities to choose from.
-        limit: Entities at the most.
-        least: The least cosine, in the usual scale.
-        scale: What cosines mean.
-    """
-    vectors = await store.vectors.get_vectors(Collection.ENTITIES, entity_ids) if entity_ids else {}
-    near = {id_: scale.usual(float(stored @ vector)) for id_, stored in vectors.items()}
-    return sorted((id_ for id_, score in near.items() if score >= least), key=lambda id_: (-near[id_], id_))[:limit]
 
 
 # Names of entities that are nearly as somebody wrote them, to be proposed where there is no entity of that name.

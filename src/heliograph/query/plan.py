@@ -94,9 +94,6 @@ class FusionParameters:
         named: What a chunk gains that is about an entity named in the question; shared among such chunks (by the root
             of their number), since a name that many chunks are about says little of any.
         one_word: Of it what a name of one word is worth, which may as well be a common word.
-        similar: Of it what an entity is worth that is only near a question which names none.
-        least_similar: Least cosine of such an entity.
-        similar_limit: Such entities at the most.
         first_hops: Best chunks whose entities may lead on.
         first_bridges: Pairs of a chunk and an entity followed from them; at most `residual_limit` cost an embedding.
         residual_limit: Residual questions embedded for them at the most: of those pairs that promise most.
@@ -113,8 +110,6 @@ class FusionParameters:
         named_bridge_worth: What a bridge over an entity that the question names is worth: it leads back, not on.
         aside_worth: What a bridge is worth from a paragraph without any word of the question, beside one from that
             paragraph of the chunk that holds most of them.
-        second_hops: Chunks found over a bridge from which a second one is tried.
-        second_bridges: Pairs followed from these, with as many residual questions at the most.
         walk: Weight of the walk over the graph around what was found; small, it settles what the others leave open.
         walk_starts: Best chunks from which the walk starts.
         damping: Probability that the walk goes on and does not start anew.
@@ -132,12 +127,9 @@ class FusionParameters:
     keyword_spread: float = 0.025
     most_keyword: float = 0.6
 
-    # Names: what the question names, and what is like it where it names nothing.
+    # Names: what the question names.
     named: float = 0.2
     one_word: float = 0.6
-    similar: float = 0.3
-    least_similar: float = 0.5
-    similar_limit: int = 3
 
     # Bridges: from the best chunks over entities to others.
     first_hops: int = 5
@@ -154,8 +146,6 @@ class FusionParameters:
     common_mentions: int = 1000
     named_bridge_worth: float = 0.5
     aside_worth: float = 0.25
-    second_hops: int = 5
-    second_bridges: int = 8
 
     # The walk over the graph around what was found.
     walk: float = 0.1

@@ -20,7 +20,7 @@ from heliograph.errors import BadModelReply
 from heliograph.extraction.reply_readers import objects_in
 from heliograph.models import Usage
 from heliograph.prompts import load_prompt
-from heliograph.text.analysis import is_chinese, question_language, stop_words, terms, word_list
+from heliograph.text.analysis import GERMAN_INTERROGATIVE, is_chinese, question_language, stop_words, terms, word_list
 from heliograph.text.chinese import tag_words
 from heliograph.text.patterns import late_pattern
 from heliograph.text.phrases import SentenceReading, read_texts
@@ -164,6 +164,8 @@ CUES = (
         r"[和与跟、].+(?:哪(?:个|一个|部|位|家|种|座|条|者)|谁)[^，。？?]{0,6}(?:更|先|比较|最|较)|还是.*(?:更|先|早|晚|好|大)",
         r"比[^赛例如分重率方作].*(?:更|重|轻|大|小|长|短|高|低|快|慢|早|晚|多|少|好|贵|便宜)[^。]*吗",
         r"[和与跟、][^？?]+(?:都|同一|相同|一样)",
+        r"\bunterschied\w*\b.*\b(?:zwischen|von|zu)\b|\bunterscheide[tn]\b|\bvergleich\w*\b|\bhaben\b.*\bgemeinsam\b",
+        r"\b(?:diff[ée]rences?|diferencias?|diferenças?|differenz[ae])\b.*\b(?:entre|tra|fra)\b",
     ),
     _cue(
         QuestionKind.REASON,
@@ -250,7 +252,10 @@ _FORMS = tuple(
     for pattern in (
         rf"(?P<a>{_SIDE})\s+(?:vs\.?|versus)\s+(?P<b>{_SIDE})(?:[,;?!]|\s+(?:for|in|on|with|when)\s|$)",
         rf"\b(?:between|compare|comparing|comparison of)\s+(?P<a>{_SIDE})\s+(?:and|with|to|against)\s+"
-        rf"(?P<b>{_SIDE})(?:[,;?!.]|\s+(?:in|for|on|when|regarding|with respect)\s|$)",
+        rf"(?P<b>{_SIDE})(?:[,;?!.]|:\s(?-i:[a-z])|\s+(?:in|for|on|when|regarding|with respect)\s|$)",
+        rf"\b(?:zwischen|vergleiche|vergleich von|unterscheide[tn] sich|entre|tra|fra)\s+(?P<a>{_SIDE})\s+"
+        rf"(?:und|mit|von|et|y|e|ed)\s+(?P<b>{_SIDE})(?:[,;:?!.]|\s+(?:bei|in|im|für|auf|hinsichtlich|beim)\s|$)",
+        rf"\bhaben\s+(?P<a>{_SIDE})\s+und\s+(?P<b>{_SIDE})\s+gemeinsam\b",
         rf"\badvantages?\s+of\s+(?P<a>{_SIDE})\s+over\s+(?P<b>{_SIDE})[?.!]*$",
         r",\s*(?P<a>[^?!]{1,120}?)\s+or\s+(?P<b>[^?!]{1,120}?)\s*[?.!]*$",
         rf"\bboth\s+(?P<a>{_SIDE})\s+and\s+(?P<b>{_SIDE})(?:[?.!]|\s+(?:have|has|are|is|was|were|come|share"
@@ -282,11 +287,11 @@ _LEAD = late_pattern(
     re.IGNORECASE,
 )
 _JOINED = late_pattern(
-    r"\s*(?:,\s*(?:and|or)\s|,|\band\b|\bor\b|\bvs\.?|\bversus\b|和|与|跟|同|或|、|还是)\s*(?:the\s+|an?\s+)?"
+    r"\s*(?:,\s*(?:and|or|und|oder)\s|,|\b(?:and|or|und|oder|vs|versus)\b\.?|和|与|跟|同|或|、|还是)\s*(?:the\s+|an?\s+)?"
 )
 
-_BEFORE_SIDE = r"(?:\s*(?:,|\band\b|\bor\b|\bvs\b\.?|\bversus\b|和|与|跟|同|、|还是|对比))?\s*"
-_AFTER_SIDE = r"(?:\s*,?\s*\b(?:and|or|vs|versus)\b|\s*(?:和|与|跟|同|、|还是|对比))?"
+_BEFORE_SIDE = r"(?:\s*(?:,|\b(?:and|or|und|oder|vs|versus)\b\.?|和|与|跟|同|、|还是|对比))?\s*"
+_AFTER_SIDE = r"(?:\s*,?\s*\b(?:and|or|und|oder|vs|versus)\b|\s*(?:和|与|跟|同|、|还是|对比))?"
 
 
 def find_sides(question: str, entities: Sequence[str]) -> tuple[str, ...]:
@@ -376,8 +381,10 @@ _BREAK = late_pattern(
     r"|\s+and\s+(?=(?:which|what)\s+(?:[\w-]+\s+){1,4}?(?!is\b|was\b|has\b|does\b)[a-z]{2,}s\s+(?:an?|the|its|all|every"
     r"|each|no|it|them|to|in|on|from|up|down|off|out)\b)"
     rf"|;\s+(?=(?i:{_ASKING})\b)"
+    # "and does the editor ask for a login"; not "and is the author of".
+    r"|\s*,\s+(?:[Aa]nd|[Bb]ut)\s+(?=(?:does|do|did|can|could|should|must|will)\s+(?:the|an?|it|they|he|she|you|I|one|its|[A-Z]))"
 )
-_ASKING_DE = r"(?:wer|wem|wen|was|wann|wo|wie|warum|wieso|woher|wohin|womit|wieviele?|welche[rsnm]?)"
+_ASKING_DE = rf"(?:was|{GERMAN_INTERROGATIVE})"
 _BREAK_DE = late_pattern(
     rf"(?<=\?)\s*(?=(?-i:[^\sa-z]))|\s*[,;]?\s+(?:und|oder|aber)\s+(?=(?:[a-z]+\s+)?{_ASKING_DE}\b)", re.IGNORECASE
 )
@@ -387,7 +394,10 @@ _GERMAN = late_pattern(
 _BREAK_ZH = late_pattern(
     r"(?<=[?？])\s*(?=\S)|[，,；;]\s*(?:并且|而且|以及|还有|同时|另外|此外|又|并)?|(?:以及|还有|并且)(?=.*(?:谁|什么|哪|几|多少|如何|怎|何))"
 )
-_ASKING_ZH = r"谁|什么|哪|几(?!乎)|多少|如何|怎|为何|何时|何地|何处|多(?:大|长|高|深|久|远|重)|吗"
+_ASKING_ZH = (
+    r"谁|什么|哪|(?<!好)几(?!乎)|多少|如何|怎|为何|何时|何地|何处|多(?:大|长|高|深|久|远|重)|吗"
+    r"|[是能可]否|会不会|能不能|要不要|可不可以|该不该"
+)
 _INTERROGATIVE_ZH = late_pattern(_ASKING_ZH)
 _COURTESY_ZH = late_pattern(r"(?:请问|有?谁知道|谁能告诉我|你知道吗|请告诉我|我想(?:知道|问)(?:一下)?|想请教一下)")
 _PRONOUN = late_pattern(
@@ -399,7 +409,7 @@ _ALSO_OF = late_pattern(
     r"^(?:and )?(?:(?:what|how) about|what of)\s+(?P<en>.{2,60}?)[?.]*$|^那?么?(?P<zh>.{1,20}?)呢[?？]?$", re.IGNORECASE
 )
 # "the next one" names nothing.
-_ONE_OF_MANY = late_pattern(r"\b(?:one|ones|next|others?|rest|that|this)\b|[另其]|下一|这|那", re.IGNORECASE)
+_ONE_OF_MANY = late_pattern(r"\b(?:one|ones|next|following|others?|rest|that|this)\b|[另其]|下一|这|那", re.IGNORECASE)
 _ELLIPSIS = late_pattern(r"^(?:and )?(?:what|how) else\b", re.IGNORECASE)
 _BARE = late_pattern(rf"^({_ASKING})[?.]*$", re.IGNORECASE)
 # "Which Octave function finds a zero, and which starts a timer?": what is asked for twice is named once.
@@ -418,20 +428,23 @@ _LIST_OF = late_pattern(
     r"(?P<b>the\s+.{5,120}?)[.?!]*$",
     re.IGNORECASE,
 )
+_THING = rf"(?!(?:{_ASKING}|{_ASKING_DE})\b)[^,?]{{2,60}}?"
+_SHORT_THING = rf"(?!{_ASKING}\b)[\w.+/-]+(?:\s[\w.+/-]+){{0,3}}"
 _OF_EACH = (
     late_pattern(
-        r"^(?P<head>.{6,120}?\b(?P<of>of|for|in|by|from|to))\s+(?P<a>[^,?]{2,60}?)[?,]?\s+and\s+(?P=of)\s+"
-        r"(?P<b>[^,?]{2,60}?)(?P<tail>[?.]*)$",
+        rf"^(?P<head>.{{6,120}}?\b(?P<of>of|for|in|by|from|to|von|für|bei|mit))\s+(?P<a>{_THING})[?,]?\s+(?:and|und)\s+"
+        rf"(?P=of)\s+(?P<b>{_THING})(?P<tail>[?.]*)$",
         re.IGNORECASE,
     ),
     late_pattern(
-        r"^(?P<head>what\s+are\s+the\s+[\w -]{2,60}?s\s+(?:of|for|in))\s+(?P<a>[^,]{2,60}?)\s+and\s+(?P<b>[^,]{2,60}?)"
+        rf"^(?P<head>what\s+are\s+the\s+[\w -]{{2,60}}?s\s+(?:of|for|in))\s+"
+        rf"(?P<a>{_THING}|(?:{_SHORT_THING}, ){{1,2}}{_SHORT_THING},?)\s+and\s+(?P<b>{_THING})"
         r"(?P<tail>(?:,?\s+respectively)?[?.]*)$",
         re.IGNORECASE,
     ),
 )
 _OF_EACH_ZH = late_pattern(
-    r"^(?P<a>[^，。？?和与跟及、]{1,30}?)\s*[和与跟及、]\s*(?P<b>[^，。？?和与跟及、]{1,30}?)(?P<rest>\s*(?:的.{2,}|中|里|在|由).*?)"
+    r"^(?P<a>[^，。？?和与跟及]{1,90}?)\s*[和与跟及、]\s*(?P<b>[^，。？?和与跟及、]{1,30}?)(?P<rest>\s*(?:的.{2,}|中|里|在|由).*?)"
     r"(?:分别|各自|各)(?P<tail>.*)$"
 )
 # What a Chinese subject begins with, by part of speech.
@@ -476,13 +489,14 @@ def _of_each(text: str, chinese: bool) -> tuple[str, ...]:
     """Split a question about several things into one question for each."""
     if chinese:
         match = _OF_EACH_ZH.search(text)
-        return tuple(f"{match[side].strip()}{match['rest']}{match['tail']}" for side in "ab") if match else ()
+        things = (*match["a"].split("、"), match["b"])[:_MAX_PARTS] if match else ()
+        return tuple(f"{thing.strip()}{match['rest']}{match['tail']}" for thing in things) if match else ()
     if match := _LIST_OF.search(text):
         return match["a"], match["b"]
     match = next(filter(None, (form.search(text) for form in _OF_EACH)), None)
     if match is None or _ONE_OF_MANY.search(match["b"]):
         return ()
-    return tuple(f"{match['head']} {match[side]}?" for side in "ab")
+    return tuple(f"{match['head']} {thing}?" for thing in (*match["a"].rstrip(",").split(", "), match["b"]))
 
 
 def _merge(pieces: Sequence[str], chinese: bool) -> list[str]:

@@ -19,6 +19,7 @@ from threading import local
 from Stemmer import Stemmer
 
 from heliograph.models import Chunk
+from heliograph.text.patterns import words_in_both_scripts
 
 # The file imports nothing heavy, as the child process that parses documents loads it.
 
@@ -29,10 +30,14 @@ from heliograph.models import Chunk
 
 @cache
 def word_list(name: str) -> frozenset[str]:
-    """Return the words of `text/words/<name>.txt`."""
+    """Return the words of `text/words/<name>.txt`, Chinese ones in traditional characters as well.
+
+    Stop words are as they are written: with more of them, the terms of stored texts would be others.
+    """
     text = (files("heliograph.text") / "words" / f"{name}.txt").read_text(encoding="utf-8")
     lines = (line for line in text.splitlines() if not line.startswith("#"))
-    return frozenset(word.replace("_", " ") for line in lines for word in line.split())
+    words = (word.replace("_", " ") for line in lines for word in line.split())
+    return frozenset(words if name.startswith("stop_") else words_in_both_scripts(words))
 
 
 HAN = r"\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -107,10 +112,13 @@ def detect_language(text: str) -> str:
     return language
 
 
+# What German asks with; "was" is a word of English, too.
+GERMAN_INTERROGATIVE = (
+    r"(?:wer|wem|wen|wessen|wann|wie|wieviele?|warum|weshalb|wieso|inwiefern|welche[rsnm]?"
+    r"|wo(?:r?(?:an|auf|aus|bei|durch|für|gegen|her|hin|in|mit|nach|über|um|unter|von|vor|zu))?)"
+)
 _ASKS_IN_GERMAN = re.compile(
-    r"(?:(?:in|an|auf|mit|von|zu|bei|aus|nach|seit|für|über|durch|ab)\s+)?(?:wer|wem|wessen|wann|wo|wie|warum|wieso|woher"
-    r"|wohin|womit|wofür|wodurch|worin|woraus|wieviele?|welche[rsnm]?)\b",
-    re.IGNORECASE,
+    rf"(?:(?:in|an|auf|mit|von|zu|bei|aus|nach|seit|für|über|durch|ab)\s+)?{GERMAN_INTERROGATIVE}\b", re.IGNORECASE
 )
 
 

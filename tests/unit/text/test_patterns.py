@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from heliograph.text.patterns import late_pattern
+from heliograph.text.analysis import word_list
+from heliograph.text.patterns import both_scripts, late_pattern, words_in_both_scripts
 
 
 def test_late_pattern_does_what_the_compiled_one_does() -> None:
@@ -23,3 +24,28 @@ def test_late_pattern_is_compiled_when_it_is_first_used() -> None:
     assert broken.pattern == "("
     with pytest.raises(re.error):
         broken.search("a")
+
+
+def test_pattern_reads_traditional_characters_in_place_of_simplified_ones() -> None:
+    pattern = both_scripts(r"(?P<who>谁)[这那](?:个|些)\[说\]{2}\d[^问]")
+    assert re.fullmatch(pattern, "谁这个[说]]1a")
+    assert re.fullmatch(pattern, "誰那個[說]]1a")
+    assert re.fullmatch(pattern, "誰那個[說]]1問") is None
+    assert both_scripts(r"plain [a-z]+\u4e00") == r"plain [a-z]+\u4e00"
+
+
+def test_words_have_their_traditional_forms_beside_them() -> None:
+    assert set(words_in_both_scripts(["port", "大学", "联发"])) == {
+        "port",
+        "大学",
+        "大學",
+        "联发",
+        "联發",
+        "联髮",
+        "聯发",
+        "聯發",
+        "聯髮",
+    }
+    assert "張" in word_list("zh_family_names")
+    # What stored texts were indexed by stays.
+    assert "什麼" not in word_list("stop_zh")

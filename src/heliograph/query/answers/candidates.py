@@ -158,7 +158,7 @@ _LONGEST_RUN = 4
 
 _WRITTEN = (
     "(?:命令|子命令|指令|选项|参数|函数|文件|目录|路径|软件包|包|快捷键|键|组合键|工具|脚本|变量"
-    "|格式代码|设置项|配置项|字段|程序)"
+    "|格式代码|设置项|配置项|字段|程序|程式|档案|设定档|资料夹|套件)"
 )
 _BODIES = "(?:公司|机构|大学|学校|单位|组织|部门|医院|球队|企业|院校)"
 _IS = r"(?:[是为在叫有达]|名字|名称)*"
@@ -272,8 +272,8 @@ _FORMS = tuple(
         ),
         (
             r"\bwhere\b.*\b(?:stored?|kept|keeps?|saved?|located|lies?|written|writes?|placed|found)\b"
-            r"|\b(?:which|what)\b[^?,;]{0,32}\b(?:files?|director(?:y|ies)|folder|path)\b|文件在哪|(?:写|存|保存|放)在"
-            r"|(?:哪个|什么|哪些)(?:配置)?(?:文件|目录|路径)|文件是哪"
+            r"|\b(?:which|what)\b[^?,;]{0,32}\b(?:files?|director(?:y|ies)|folder|path)\b|(?:文件|档案?|资料夹)在哪|(?:写|存|保存|放)在"
+            r"|(?:哪个|什么|哪些)(?:配置|设定)?(?:文件|目录|路径|档案?|资料夹)|文件是哪"
             r"|\bwelche[rsnm]? (?:\w*datei|\w*verzeichnis|\w*ordner)"
             r"|\bwo (?:liegt|liegen|steht|stehen|befinde\w+|speicher\w+)\b",
             r"(?<![\w<:/])~?/[A-Za-z][\w.+-]*(?:/[\w.+*-]*)*"
@@ -287,7 +287,7 @@ _FORMS = tuple(
         ),
         # In English prose too many words have a hyphen.
         (
-            r"(?:哪个|什么)(?:软件)?包|包(?:是|叫)什么|\bwelche[sm]? \w*paket",
+            r"(?:哪个|什么)(?:(?:软件)?包|套件)|(?:包|套件)(?:是|叫)什么|\bwelche[sm]? \w*paket",
             r"(?<![\w-])[a-z][a-z\d.+]*(?:-[a-z\d.+]+)+(?![\w-])",
         ),
         (
@@ -296,7 +296,7 @@ _FORMS = tuple(
             r"|\b(?:minutes?|hours?|days?|percent|pixels?|points?|blocks?|pages?|sekunden?|minuten?|stunden?|tage?n?)\b)"
             r"|毫秒|秒|分钟|小时|字节|像素|百分",
         ),
-        (r"\bports?\b|端口", r"(?<![\d.,])\d{2,5}(?![\d.,]*\d)"),
+        (r"\bports?\b|端口|连接埠|通讯埠", r"(?<![\d.,])\d{2,5}(?![\d.,]*\d)"),
         (
             r"\b(?:exit|status|return) (?:code|status|value)\b|退出(?:码|状态)",
             r"(?<![A-Za-z\d.(-])\d{1,3}(?![\w)-]|\.\d)",
@@ -308,10 +308,10 @@ _FORMS = tuple(
             r"|\b(?:if|when) (?:i|you|one|we|it|nobody) (?:do(?:es)?(?: not|n['’]t)|never) (?:set|give|specif|config)"
             r"|\bif (?:i|you|one|we) (?:set|give|specify|configure) (?:\w+ ){0,3}?(?:no|nothing)\b"
             r"|\bwithout (?:setting|giving|specifying|configuring)\b"
-            r"|默认|缺省|(?:没有?|未|不)(?:作?任何|另行|明确)?(?:设置|设定|指定|配置|给出|填写)"
+            r"|默认|缺省|预设|(?:没有?|未|不)(?:作?任何|另行|明确)?(?:设置|设定|指定|配置|给出|填写)"
             r"|\bstandardmäßig|\bvoreingestellt|\bvorgabe|\bstandard(?:wert)?\b"
             r"|\b(?:nichts|keine?[nr]?) (?:\w+ )?(?:angegeben|eingestellt|gesetzt|konfiguriert)|\bohne angabe",
-            r"(?i:\bdefaults?\b[^.;:|]{0,40}?(?:\bis\b|\bto\b|[:=])[:\s]*\S+|(?:默认|缺省)[^。；]{0,12}?[是为:：]\s*\S+"
+            r"(?i:\bdefaults?\b[^.;:|]{0,40}?(?:\bis\b|\bto\b|[:=])[:\s]*\S+|(?:默认|缺省|预设)[^。；]{0,12}?[是为:：]\s*\S+"
             r"|^by default,? \w|\b(?:is|are|to|of) \S+(?: \w+)? by default\b|\w\S* (?:is|are) the default\b"
             r"|\b(?:standard(?:wert)?|vorgabe|voreinstellung|voreingestellte[rsn]?)\b[^.;:|]{0,30}?(?:\bist\b|:)\s*\S+"
             r"|\b(?:standardmäßig|voreingestellt)\b)",

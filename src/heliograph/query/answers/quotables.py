@@ -16,11 +16,12 @@ from enum import Enum, auto
 
 from heliograph.query.models import RetrievedChunk
 from heliograph.text.analysis import is_chinese, terms_in
+from heliograph.text.patterns import compiled
 from heliograph.text.sentences import sentence_spans
 
 _FENCE_LINE = re.compile(r"^[ \t>]{0,12}(```|~~~)", re.MULTILINE)
 _HEADING = re.compile(r"#{1,6}[ \t]+(.*\S)")
-_NO_STATEMENT = re.compile(
+_NO_STATEMENT = compiled(
     r"#|!\[|[=*_-]{3,}$|\|[\s:|-]*$|\[[^\]]*\]$"
     r"|(?:figure|fig\.|table|listing|abbildung|tabelle|[图圖表])\s?\d[\d.-]*[:.]?$",
     re.IGNORECASE,
@@ -48,7 +49,7 @@ _TERM_BEFORE_COLON = re.compile(
 )
 _ASKS = re.compile(r"[?？][^\w.!。！`)\]]*$")
 # A question that the lines below it answer, alone in its paragraph or behind its mark.
-_QUESTION_MARK = re.compile(r"(?:\*\*|__)?(?:Q|Question|Frage|F|问题?)\s?\d{0,3}\s?[:：.)][\s*_]*(?=\S)")
+_QUESTION_MARK = compiled(r"(?:\*\*|__)?(?:Q|Question|Frage|F|问题?)\s?\d{0,3}\s?[:：.)][\s*_]*(?=\S)")
 _LONGEST_QUESTION = 160
 # A message of a conversation, one line each: who wrote it, perhaps behind a time, and what. Lines of other texts have
 # this form too ("Type: time"), so some must ask or speak of who speaks, and somebody must speak twice.
@@ -56,7 +57,7 @@ _MESSAGE = re.compile(
     r"[ \t]*(?:[-*•][ \t]+)?(?:\[[^\]\n]{1,40}\][ \t]*|\(?\d{1,2}:\d\d(?::\d\d)?\)?[ \t]+)?\**"
     r"(?P<who>[^\W\d_][^:：\n`|<>=/]{0,30}?)\**[ \t]?[:：]\**[ \t]*(?P<said>\S.*)"
 )
-_SPOKEN = re.compile(
+_SPOKEN = compiled(
     r"[?？]|\b(?:i|i'm|you|we|me|my|your|our|let's|ich|wir|mir|mich|mein\w*|dein\w*|ihr|uns|je|nous|vous)\b|[我你您咱]",
     re.IGNORECASE,
 )
@@ -65,7 +66,7 @@ _ANY_LETTER = re.compile(r"[^\W\d_]")
 # Up to this length a message is quoted as a whole, and what it begins with together with the next sentence.
 _SHORT_MESSAGE, _GREETING = 200, 40
 # What a sentence begins with that points back to the one before it.
-_POINTS_BACK = re.compile(
+_POINTS_BACK = compiled(
     r"(?:it|its|this|that|these|those|they|their|them|he|she|his|her|such|however|therefore|otherwise|thus|instead"
     r"|in this case|in that case|for this reason|then|er|sie|es|dies|diese[rsnm]?|dabei|damit|dazu|daher|deshalb"
     r"|sonst|jedoch)\b"
@@ -73,40 +74,40 @@ _POINTS_BACK = re.compile(
     re.IGNORECASE,
 )
 # What it may say so of a command shown above it: "By default, this will return".
-_POINTS_BACK_TO_CODE = re.compile(r"(?:\w+ ){0,2}?\w*,? ?(?:this|these)\b|这|dies", re.IGNORECASE)
+_POINTS_BACK_TO_CODE = compiled(r"(?:\w+ ){0,2}?\w*,? ?(?:this|these)\b|这|dies", re.IGNORECASE)
 # What it may say of it later on, as if the sentence before were read: "if the script exits with this code".
-_POINTS_BACK_WITHIN = re.compile(
+_POINTS_BACK_WITHIN = compiled(
     r"[^.;:]{0,80}?\b(?:this|these|such)\s+(?!(?:is|are|was|were|way|means|page|section|chapter|manual|document|guide"
     r"|book|tutorial|version|release|as)\b)[a-z]+|[^。；：]{0,30}?(?:该|上述|这[个种些])(?!章|节|手册|文档|页)",
     re.IGNORECASE,
 )
 # What speaks of a term without naming it, some sentences into its explanation.
-_ELLIPTICAL = re.compile(
+_ELLIPTICAL = compiled(
     r"(?:the|its)? ?(?:default|initial|minimum|maximum|valid|allowed|possible|recommended)\b|defaults? to\b"
     r"|by default\b|if (?:not|un)[ -]?(?:set|specified|given)\b|默认|缺省|预设"
     r"|(?:der |die )?(?:standard|voreingestellt|vorgabe)",
     re.IGNORECASE,
 )
 # And of what the sentence before it is about: "The value must be between 1 and 9."
-_ITS_VALUE = re.compile(
+_ITS_VALUE = compiled(
     r"(?:the (?:default |possible |allowed |valid )?(?:values?|default|unit)|by default,? (?:this|it|they))\b(?! of\b)"
     r"|(?:默认值?|缺省值?|取值|单位)[为是]|(?:der )?(?:standardwert|vorgabewert|wert) (?:ist|beträgt|muss)\b",
     re.IGNORECASE,
 )
 # A title in plain words has a capital.
 _SETTING = re.compile(r"`?(?:[A-Za-z][A-Za-z\d]*(?:[_.][A-Za-z\d]+)+|[a-z][a-z\d]+(?:-[a-z\d]+)*)`?")
-_DEFAULT_VALUE = re.compile(r"[*`_]{0,2}(?:default|standard|vorgabe|默认|缺省)[^:：]{0,20}[:：]\s*\S", re.IGNORECASE)
+_DEFAULT_VALUE = compiled(r"[*`_]{0,2}(?:default|standard|vorgabe|默认|缺省|预设)[^:：]{0,20}[:：]\s*\S", re.IGNORECASE)
 # What is said of a setting in a word or two beside its explanation: "Type: time". Behind it as well, if it is known for
 # such; else it may be the next term.
 _PROPERTY = re.compile(r"[*`_]{0,2}\w[\w -]{0,20}[*`_]{0,2}[:：][*`_]{0,2}\s*\S.{0,60}$")
-_KNOWN_PROPERTY = re.compile(
+_KNOWN_PROPERTY = compiled(
     r"[*`_]{0,2}(?:default|required|introduced|deprecated|since|(?:new|added|changed|removed) in(?: version)?|type"
     r"|units?|min(?:imum)?|max(?:imum)?|range|allowed values|values?|use|context|status|module|flags|syntax|example"
     r"|默认|类型|单位|最小值|最大值|取值|范围|必需|typ|einheit|standard|vorgabe|wertebereich)\b"
     r"[^:：]{0,20}[:：]",
     re.IGNORECASE,
 )
-_SAME_AS_ABOVE = re.compile(
+_SAME_AS_ABOVE = compiled(
     r"\bthe same (?:rules?|way|applies|goes|holds|procedure|limits?)\b|\blikewise\b|\bas above\b"
     r"|同样|同上|相同的规则|如上",
     re.IGNORECASE,
@@ -115,7 +116,7 @@ _LONGEST_PAIR = 500
 # Sentences and items taken in by one that says the same of something else.
 _TAKEN_IN = 3
 # What only says where to read on.
-_REFERS = re.compile(
+_REFERS = compiled(
     r"[(（]?(?:see|cf\.|siehe|vgl\.|see also|参见|参阅|请参见|请参阅|详见)\b.{0,160}$"
     r"|(?:`?\w[\w.+:-]*\(\d\w{0,2}\)`?[,;\s]*)+\.?$",
     re.IGNORECASE,

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from heliograph.extraction.local import EXCERPT_LENGTH, HAN_EXCERPT_LENGTH, excerpt
 from heliograph.extraction.local_subjects import singular, subjects_of
+from heliograph.text.phrases import find_names
 
 
 @pytest.mark.parametrize(
@@ -74,6 +75,45 @@ def test_excerpt_of_any_text_is_bounded(text: str, at: int) -> None:
 )
 def test_heading_stands_for(heading: str, names: list[str]) -> None:
     assert [name for name, _ in subjects_of(heading)] == names
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "Opciones",
+        "Véase también",
+        "Opzioni",
+        "Vedi anche",
+        "Zie ook",
+        "Se även",
+        "Paramètres",
+        "Résumé",
+        "Параметры",
+        "Смотрите также",
+        "Оглавление",
+        "Visão geral",
+        "Sección 4",
+        "Раздел 2",
+        "Paragraaf 3.1",
+        "Avsnitt 8.1.1",
+        "Step 3: ",
+        "Figure IV",
+    ],
+)
+def test_heading_of_every_other_document_is_no_subject_in_any_language(heading: str) -> None:
+    assert subjects_of(heading) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Consulte Zorblatt para más detalles. La puerta está en el manual de Mölln.", ["Zorblatt", "Mölln"]),
+        ("Pour la suite, voyez la section. Consultez Zorblatt dans la salle et pas les autres.", ["Zorblatt"]),
+        ("См. Раздел 2 и Таблица 7 о том, как это сделано в Москве.", ["Москве"]),
+    ],
+)
+def test_word_that_points_elsewhere_is_no_name_in_any_language(text: str, expected: list[str]) -> None:
+    assert [span.text for span in find_names(text)] == expected
 
 
 @given(st.text(max_size=400))

@@ -31,7 +31,7 @@ from heliograph.text.analysis import terms
 
 PARAMETERS = FusionParameters()
 WANTED = Wanted("who sang it?", frozenset(terms("Who sang it?")), frozenset())
-BRIDGE = FollowedBridge(Bridge("p", "e", "Hank", ("p",)), 1.0, 3.0, 2, ("t",), ("t", "u"))
+BRIDGE = FollowedBridge(Bridge("p", "e", "Hank"), 1.0, 3.0, 2, ("t",), ("t", "u"))
 
 
 def _mention(chunk: str, name: str, *, is_subject: bool = False, said: str = "") -> EntityMention:
@@ -45,7 +45,7 @@ def _places(*mentions: EntityMention, count: int = 0) -> dict[str, EntityPlaces]
 
 
 def _follow(places: dict[str, EntityPlaces], *mentions: EntityMention, named: str = "") -> list[FollowedBridge]:
-    start = Start(("p",), 1.0, mentions)
+    start = Start("p", 1.0, mentions)
     return follow_bridges([start], places, replace(WANTED, named=frozenset({name_to_entity_id(named)})), PARAMETERS, 16)
 
 
@@ -77,7 +77,7 @@ def test_entity_named_in_the_question_is_worth_less() -> None:
 def test_entity_named_aside_leads_on_with_less_weight_and_later() -> None:
     here = _mention("p", "Hank")
     places = _places(here, _mention("t", "Hank", is_subject=True))
-    start = Start(("p",), 1.0, (here,), worth={name_to_entity_id("Hank"): 0.25})
+    start = Start("p", 1.0, (here,), worth={name_to_entity_id("Hank"): 0.25})
     (aside,) = follow_bridges([start], places, WANTED, PARAMETERS, 16)
     (other,) = _follow(places, here)
     assert aside.weight == pytest.approx(other.weight / 4)
@@ -128,7 +128,7 @@ def test_chunk_gains_no_more_than_brings_it_up_to_the_one_its_bridge_starts_from
 
 
 def _gained(**values: float) -> dict[str, Gain]:
-    return {chunk_id: Gain(value, BRIDGE.bridge, 0.5) for chunk_id, value in values.items()}
+    return {chunk_id: Gain(value, BRIDGE.bridge) for chunk_id, value in values.items()}
 
 
 def test_residual_questions_are_embedded_only_where_they_may_bring_a_chunk_to_the_front() -> None:

@@ -1,4 +1,4 @@
-"""Entities named by an alias, or only resembled: found through the names that their mentions bear."""
+"""Entities named by an alias: found through the names that their mentions bear."""
 
 from __future__ import annotations
 

@@ -97,6 +97,11 @@ def test_one_thing_is_no_account(question: str) -> None:
         ("蓝色型号比红色型号重吗？", ("蓝色型号", "红色型号")),
         ("相比旧版本，新版本有哪些改进？", ("旧版本", "新版本")),
         ("比较一下本地检索与全局检索的优缺点。", ("本地检索", "全局检索")),
+        ("Compare the buoy and the lighthouse: how far is each of them seen?", ("the buoy", "the lighthouse")),
+        ("Worin unterscheiden sich Boje und Turm?", ("Boje", "Turm")),
+        ("Was ist der Unterschied zwischen Boje und Turm bei Nebel?", ("Boje", "Turm")),
+        ("Was haben Boje und Turm gemeinsam?", ("Boje", "Turm")),
+        ("Quelle est la différence entre la bouée et le phare ?", ("la bouée", "le phare")),
     ],
 )  # fmt: skip
 def test_sides_of_a_comparison(question: str, sides: tuple[str, ...]) -> None:
@@ -121,6 +126,8 @@ def test_sides_of_a_comparison(question: str, sides: tuple[str, ...]) -> None:
         ("哪个命令查看网关的状态，哪个工具签署文件？", ("哪个命令查看网关的状态", "哪个工具签署文件？")),
         ("请问网关监听哪个端口，它的日志写在哪里？", ("请问网关监听哪个端口", "网关的日志写在哪里？")),
         ("Redis 和 Squid 的默认端口分别是多少？", ("Redis 的默认端口是多少？", "Squid 的默认端口是多少？")),
+        ("Redis、Squid 和 Varnish 的端口分别是多少？",
+         ("Redis 的端口是多少？", "Squid 的端口是多少？", "Varnish 的端口是多少？")),
         ("编辑配额用什么命令？创建账号用什么命令？", ("编辑配额用什么命令？", "创建账号用什么命令？")),
         ("如何切换引用的形式，用哪个键？", ()),
         ("Which option makes a clone shallow, and after how many days is it pruned?",
@@ -136,6 +143,11 @@ def test_sides_of_a_comparison(question: str, sides: tuple[str, ...]) -> None:
         ("怎样输入分数？怎样让整数显示零？", ("怎样输入分数？", "怎样让整数显示零？")),
         ("What is the default port of Redis and of Squid?",
          ("What is the default port of Redis?", "What is the default port of Squid?")),
+        ("What are the ports of Redis, Squid and Varnish?",
+         ("What are the ports of Redis?", "What are the ports of Squid?", "What are the ports of Varnish?")),
+        ("Was ist der Port von Redis und von Squid?", ("Was ist der Port von Redis?", "Was ist der Port von Squid?")),
+        ("How far is the light seen in clear weather, and in which months is it lit?",
+         ("How far is the light seen in clear weather", "in which months is the light lit?")),
         ("List the port of Redis and the log file of Squid.", ("the port of Redis", "the log file of Squid")),
         ("Who founded Acme, and when?", ("Who founded Acme", "when founded Acme?")),
         ("Which port does Redis use, and what about Squid?",
@@ -154,11 +166,35 @@ def test_sides_of_a_comparison(question: str, sides: tuple[str, ...]) -> None:
         ("Which country is the film Who Is This That I Love? from?", ()),
         ("What is the capital of France and its population?", ()),
         ("若游戏中离，则多少分钟内不得进行配对？", ()),
+        ("編輯配額用什麼命令？設定檔放在哪裡？", ("編輯配額用什麼命令？", "設定檔放在哪裡？")),
+        ("網關監聽哪個端口，它的日誌寫在哪裡？", ("網關監聽哪個端口", "網關的日誌寫在哪裡？")),
+        ("燈塔是哪年建的？它会不会发出声音？", ("燈塔是哪年建的？", "燈塔会不会发出声音？")),
+        ("好几盏灯亮着，怎样关掉？", ()),
+        ("Which signals can the lighthouse send, and does the keeper see the ships?",
+         ("Which signals can the lighthouse send", "does the keeper see the ships?")),
+        ("Who lives in the tower, and is the author of the log?", ()),
+        ("Woran erkennt man die Boje, an der Schiffe liegen, und wie heißt die Glocke?",
+         ("Woran erkennt man die Boje, an der Schiffe liegen", "wie heißt die Glocke?")),
         ("Who is the wife of Bob and the mother of Alice?", ()),
     ],
 )  # fmt: skip
 def test_parts_of_a_question(question: str, parts: tuple[str, ...]) -> None:
     assert understand_by_rules(question).parts == parts
+
+
+@pytest.mark.parametrize(
+    ("question", "kind"),
+    [
+        ("請總結這些文件的主要內容", QuestionKind.GLOBAL),
+        ("為什麼網關會斷線？", QuestionKind.REASON),
+        ("燈塔和浮標有什麼區別？", QuestionKind.COMPARE),
+        ("如何設定網關？", QuestionKind.HOW_TO),
+    ],
+)
+def test_questions_in_traditional_characters_are_read_as_those_in_simplified_ones(
+    question: str, kind: QuestionKind
+) -> None:
+    assert understand_by_rules(question).kind is kind
 
 
 @given(st.text(max_size=300))
