@@ -108,7 +108,7 @@ def new_documents(
     found: list[NewDocument] = []
     for index, item in enumerate(cast("list[object]", items)):
         source, id_ = (values[index] if values else "" for values in (sources, ids))
-        given = metadata[index] if metadata else None
+        given = metadata[index] if metadata and not isinstance(metadata, Mapping) else None
         if isinstance(item, NewDocument):
             merged = given if given is not None else item.metadata
             found.append(replace(item, source=source or item.source, id=id_ or item.id, metadata=merged))
