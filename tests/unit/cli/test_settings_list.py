@@ -89,4 +89,4 @@ def test_unknown_room_in_the_environment_is_told(monkeypatch: pytest.MonkeyPatch
     [("sqlite:", "kb"), ("postgresql://ann:hunter2@db.example/knowledge", "postgresql://ann:***@db.example/knowledge")],
 )
 def test_place_of_a_workspace_is_where_its_truth_is(url: str, place: str) -> None:
-    assert StoreSettings(url=url, data_dir=Path("kb")).place == place
+    assert StoreSettings.model_validate({"url": url, "data_dir": "kb"}).place == place

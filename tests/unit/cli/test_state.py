@@ -212,7 +212,7 @@ def test_mistyped_workspace_on_a_server_is_not_there_and_is_not_made(
         result = well.run("--workspace", f"{name}x", *command)
         assert result.exit_code == 3
         assert "store.url and --workspace" in result.stderr
-    assert find_workspaces(StoreSettings(url=postgres_database)).count(f"{name}x") == 0
+    assert find_workspaces(StoreSettings.model_validate({"url": postgres_database})).count(f"{name}x") == 0
     assert "nothing is indexed" in findings(well, "--workspace", f"{name}x")["store"]["detail"]
     assert well.run("--workspace", name, "stats").exit_code == 0
 
