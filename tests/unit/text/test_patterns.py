@@ -34,6 +34,19 @@ def test_pattern_reads_traditional_characters_in_place_of_simplified_ones() -> N
     assert both_scripts(r"plain [a-z]+\u4e00") == r"plain [a-z]+\u4e00"
 
 
+def test_late_pattern_reads_both_scripts_and_text_in_neither() -> None:
+    late = late_pattern(r"谁|who", re.IGNORECASE)
+    assert [late.sub("?", text, count=1) for text in ("谁说", "誰說", "Who says who", "é who")] == [
+        "?说",
+        "?說",
+        "? says who",
+        "é ?",
+    ]
+    assert (late.groups, late.flags) == (0, re.compile("谁", re.IGNORECASE).flags)
+    assert late.search("WHO")
+    assert not late.fullmatch("whom")
+
+
 def test_words_have_their_traditional_forms_beside_them() -> None:
     assert set(words_in_both_scripts(["port", "大学", "联发"])) == {
         "port",
