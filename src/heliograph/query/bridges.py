@@ -152,9 +152,8 @@ def follow_bridges(
     places: Mapping[str, EntityPlaces],
     wanted: Wanted,
     parameters: FusionParameters,
-    limit: int,
 ) -> list[FollowedBridge]:
-    """Return the `limit` most promising bridges, best first, ties in the order of the starts.
+    """Return the `first_bridges` most promising bridges, best first, ties in the order of the starts.
 
     Some may lead nowhere yet: `widen` adds what only the text of a chunk says.
 
@@ -163,11 +162,11 @@ def follow_bridges(
         places: Where the entities mentioned there are mentioned; one that is not in it is passed over.
         wanted: The question.
         parameters: Weights and bounds.
-        limit: Bridges at the most.
     """
     found = [bridge for start in starts for bridge in _bridges_from(start, places, wanted, parameters)]
     overlaps: dict[str, float] = {}
     chosen: list[tuple[float, int]] = []
+    limit = parameters.first_bridges
     # What a mention says raises its order by less than its bound says, so of most bridges it need not be read.
     for bound, place in sorted((-bridge.bound, place) for place, bridge in enumerate(found)):
         if len(chosen) >= limit and -bound < -chosen[limit - 1][0]:

@@ -480,7 +480,7 @@ class FusedSearch:
         ]
         parameters = found.parameters.where_led(lead)
         wanted = Wanted(found.question.casefold(), frozenset(found.words), found.named.all_ids, found.near)
-        followed = follow_bridges(starts, found.places, wanted, parameters, parameters.first_bridges)
+        followed = follow_bridges(starts, found.places, wanted, parameters)
         followed, entities = await self._store.at_one_moment(lambda: self._look_beyond(found, followed, parameters))
         if not followed:
             found.add(Channel.BRIDGE, {})

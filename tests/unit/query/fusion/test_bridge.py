@@ -46,7 +46,7 @@ def _places(*mentions: EntityMention, count: int = 0) -> dict[str, EntityPlaces]
 
 def _follow(places: dict[str, EntityPlaces], *mentions: EntityMention, named: str = "") -> list[FollowedBridge]:
     start = Start("p", 1.0, mentions)
-    return follow_bridges([start], places, replace(WANTED, named=frozenset({name_to_entity_id(named)})), PARAMETERS, 16)
+    return follow_bridges([start], places, replace(WANTED, named=frozenset({name_to_entity_id(named)})), PARAMETERS)
 
 
 def test_rare_entity_leads_to_chunks_that_mention_it_or_are_about_it() -> None:
@@ -78,7 +78,7 @@ def test_entity_named_aside_leads_on_with_less_weight_and_later() -> None:
     here = _mention("p", "Hank")
     places = _places(here, _mention("t", "Hank", is_subject=True))
     start = Start("p", 1.0, (here,), worth={name_to_entity_id("Hank"): 0.25})
-    (aside,) = follow_bridges([start], places, WANTED, PARAMETERS, 16)
+    (aside,) = follow_bridges([start], places, WANTED, PARAMETERS)
     (other,) = _follow(places, here)
     assert aside.weight == pytest.approx(other.weight / 4)
     assert aside.order == pytest.approx(other.order / 4)
