@@ -113,6 +113,8 @@ _SAME_AS_ABOVE = compiled(
     re.IGNORECASE,
 )
 _LONGEST_PAIR = 500
+# Up to this length a quote takes in what stands beside it.
+_LONGEST_PASSAGE = 400
 # Sentences and items taken in by one that says the same of something else.
 _TAKEN_IN = 3
 # What only says where to read on.
@@ -261,33 +263,72 @@ def _row_text(cells: Sequence[str], columns: Sequence[str]) -> str:
     return "; ".join(told)
 
 
-def joined(sentences: Sequence[Quotable]) -> list[Quotable]:
-    """Return quotables in their order, those that stand side by side in one paragraph as one, where the first stood."""
+def in_passages(
+    quotes: Sequence[Quotable], sentences: Sequence[Quotable], asked: Collection[str], count: int
+) -> list[Quotable]:
+    """Return quotes in their order; those that stand side by side in one paragraph are one, where the first stood.
+
+    The first ones, where they are short, go on with the sentences beside them that speak of the question, too, as what
+    is asked is often said right before or behind what is nearest to the question.
+
+    Args:
+        quotes: What is quoted, best first.
+        sentences: All that could be, in the order of their chunks.
+        asked: The question's terms.
+        count: How many of the first quotes go on.
+    """
     found: list[Quotable] = []
-    for sentence in sentences:
-        place = next((place for place, other in enumerate(found) if _is_beside(sentence, other)), None)
+    for quote in quotes:
+        place = next((place for place, other in enumerate(found) if _is_beside(quote, other, _LONGEST_PAIR)), None)
         if place is None:
-            found.append(sentence)
-            continue
-        first, last = sorted((found[place], sentence), key=lambda item: item.start)
-        found[place] = replace(
-            first,
-            end=last.end,
-            shown=f"{first.shown} {last.shown}",
-            words=first.words | last.words,
-            is_cut=first.is_cut or last.is_cut,
-        )
-    return found
+            found.append(quote)
+        else:
+            found[place] = _together(found[place], quote)
+    for place, quote in enumerate(found[:count]):
+        chunk = quote.item.chunk.id
+        beside = [item for item in sentences if item.item.chunk.id == chunk and not item.words.isdisjoint(asked)]
+        is_longer = True
+        while is_longer:
+            is_longer = False
+            behind = [item for item in beside if item.end > quote.end]
+            before = [item for item in reversed(beside) if item.end <= quote.start]
+            for near in (*behind[:1], *before[:1]):
+                if _is_beside(near, quote, _LONGEST_PASSAGE):
+                    quote, is_longer = _together(quote, near), True
+        found[place] = quote
+    return [quote for place, quote in enumerate(found) if not any(_holds(other, quote) for other in found[:place])]
 
 
-def _is_beside(sentence: Quotable, other: Quotable) -> bool:
-    is_prose = sentence.form is other.form is Form.PROSE
-    if not is_prose or sentence.item.chunk.id != other.item.chunk.id:
+def _together(quote: Quotable, other: Quotable) -> Quotable:
+    """Return two quotes of one paragraph as one, told as the first of them in the text is."""
+    first, last = sorted((quote, other), key=lambda item: item.start)
+    end = max(first.end, last.end)
+    return replace(
+        first,
+        end=end,
+        shown=shown_text(first.item.chunk.text[first.start : end]),
+        words=first.words | last.words,
+        is_cut=first.is_cut or last.is_cut,
+    )
+
+
+def _is_beside(sentence: Quotable, other: Quotable, longest: int) -> bool:
+    """Return whether two sentences stand side by side in a paragraph, or one in the other, and are not too long."""
+    if sentence.item.chunk.id != other.item.chunk.id:
         return False
     first, last = sorted((sentence, other), key=lambda item: item.start)
-    between = sentence.item.chunk.text[first.end : last.start]
-    is_near = last.start >= first.end and not between.strip() and "\n\n" not in between
-    return is_near and last.end - first.start <= _LONGEST_PAIR
+    # A list item goes on with the sentences behind its first one.
+    if last.form is not Form.PROSE or first.form not in (Form.PROSE, Form.ITEM):
+        return False
+    between = first.item.chunk.text[first.end : last.start]
+    # A message of a conversation ends with its line.
+    is_near = not between.strip() and "\n\n" not in between and ("\n" not in between or first.lead == last.lead)
+    return is_near and max(first.end, last.end) - first.start <= longest
+
+
+def _holds(quote: Quotable, other: Quotable) -> bool:
+    is_there = quote.item.chunk.id == other.item.chunk.id
+    return is_there and quote.start <= other.start and other.end <= quote.end
 
 
 @dataclass

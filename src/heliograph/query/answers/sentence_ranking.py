@@ -24,7 +24,7 @@ from heliograph.query.answers.candidates import (
     says,
     without_question_words,
 )
-from heliograph.query.answers.quotables import Form, Quotable, joined
+from heliograph.query.answers.quotables import Form, Quotable, in_passages
 from heliograph.query.plan import Channel
 from heliograph.query.understanding import LONGEST_READ, Understanding, sides_by_rules
 from heliograph.text.analysis import detect_language, is_chinese, question_language, terms_in
@@ -293,11 +293,8 @@ _ASKS = -0.4
 # What being of an option that the question names is worth, and explaining one where it asks for one.
 _EXPLAINS = 1.0
 _DEFINES = 0.2
-# So many of the best sentences are compared with the one behind them that points back to them, and so many are quoted
-# with it, unless this makes them less near to the question.
-_CONTINUED = 8
-_CONTINUED_QUOTES = 2
-_LOST_BY_CONTINUING = 0.05
+# So many of the quotes, where they are short, go on with sentences beside them that speak of the question, too.
+_IN_PASSAGES = 3
 # Of what was covered before what is no longer counted; what leads on from a name is worth; a document taken before.
 _REPEATED = 0.8
 _LEADS_ON = 0.3
@@ -341,7 +338,8 @@ class Shortlist:
 
     Attributes:
         asked: The question.
-        items: The sentences, best first, each with what it is worth by its words and its chunk.
+        sentences: All of the context.
+        items: Those that may answer, best first, each with what it is worth by its words and its chunk.
         titles: Titles of documents by id.
         is_comparable: Whether the best chunk is in the question's language, so that shared words tell something.
         is_told: Whether one of them says anything of the question, as far as words tell.
@@ -350,6 +348,7 @@ class Shortlist:
     """
 
     asked: AskedQuestion
+    sentences: Sequence[Quotable]
     items: Sequence[tuple[float, Quotable]]
     titles: Mapping[str, str]
     is_comparable: bool
@@ -404,12 +403,9 @@ def shortlist(
     scored = sorted(_scored(asked, telling or sentences, titled), key=lambda item: -item[0])
     first = [item for item in scored if item[2].place < _FIRST_CHUNKS][:_OF_FIRST_CHUNKS]
     others = _in_other_languages(asked, scored)
-    longer = [item for best in scored[:_CONTINUED] for item in scored if _continues(item[2], best[2])]
-    kept = {item[1]: item for item in (*scored[:_CANDIDATES], *first, *others, *longer)}
-    ordered = sorted(kept.values(), key=lambda item: -item[0])
-    return Shortlist(
-        asked, [(score, sentence) for score, _, sentence in ordered], titles, is_comparable, is_told, least, unnamed
-    )
+    kept = {item[1]: item for item in (*scored[:_CANDIDATES], *first, *others)}
+    items = [(score, sentence) for score, _, sentence in sorted(kept.values(), key=lambda item: -item[0])]
+    return Shortlist(asked, sentences, items, titles, is_comparable, is_told, least, unnamed)
 
 
 def _with_parts_of_compounds(sentence: Quotable, words: frozenset[str]) -> Quotable:
@@ -474,21 +470,9 @@ def choose(listed: Shortlist, limit: int, cosines: Sequence[float] | None = None
         cosines: Of the question and each of these sentences, in the usual scale; None if nothing is known of them.
     """
     candidates = _with_names(listed, cosines)
-    ordered = answer_first(listed.asked, _chosen(listed.asked, candidates, listed.titles, limit), candidates)[:limit]
-    # What has the answer already needs no more.
-    for place, candidate in enumerate(ordered[:_CONTINUED_QUOTES] if cosines is not None else ()):
-        if listed.asked.fit(candidate.sentence.told, candidate.new) >= 1.0:
-            continue
-        longer = [item for item in candidates if _continues(item.sentence, candidate.sentence)]
-        near = [item for item in longer if item.cosine >= candidate.cosine - _LOST_BY_CONTINUING]
-        ordered[place] = min(near, key=lambda item: item.sentence.end, default=candidate)
-    return joined([candidate.sentence for candidate in dict.fromkeys(ordered)])
-
-
-def _continues(longer: Quotable, sentence: Quotable) -> bool:
-    """Return whether a quotable is another one with the sentence behind it that points back to it."""
-    is_same = longer.item.chunk.id == sentence.item.chunk.id and longer.start == sentence.start
-    return is_same and longer.end > sentence.end and longer.form is Form.PROSE
+    ordered = answer_first(listed.asked, _chosen(listed.asked, candidates, listed.titles, limit), candidates)
+    quotes = [candidate.sentence for candidate in dict.fromkeys(ordered[:limit])]
+    return in_passages(quotes, listed.sentences, listed.asked.weights.keys(), _IN_PASSAGES)
 
 
 def _read_question(

@@ -107,6 +107,30 @@ def test_a_sentence_goes_on_with_the_one_that_points_back_to_it() -> None:
     assert choose(listed, 1, cosines)[0].shown.endswith("254.x.y.z.")
 
 
+@pytest.mark.parametrize(
+    ("text", "quote"),
+    [
+        (
+            "The sea is wide. Oil for the lamp stands in the cellar. A lamp burns nine litres a night. Gulls sleep.",
+            "Oil for the lamp stands in the cellar. A lamp burns nine litres a night.",
+        ),
+        ("The lamp is old.\n\nA lamp burns nine litres a night.", "A lamp burns nine litres a night."),
+        (f"A lamp burns nine litres a night. The lamp {'shines far ' * 40}.", "A lamp burns nine litres a night."),
+        (
+            "Ann: Is the lamp lit?\nBen: A lamp burns nine litres a night.\nAnn: My lamp burns less.",
+            "A lamp burns nine litres a night.",
+        ),
+    ],
+    ids=["paragraph", "another-paragraph", "too-long", "another-speaker"],
+)
+def test_a_short_quote_goes_on_with_the_sentences_beside_it_that_speak_of_the_question(text: str, quote: str) -> None:
+    listed = shortlist("How many litres does a lamp burn a night?", _quotables(text), {})
+    cosines = np.where(["nine" in sentence.shown for _, sentence in listed.items], 0.9, 0.2).tolist()
+    first, *others = choose(listed, 3, cosines)
+    assert first.shown.removeprefix("Ben: ") == quote
+    assert not any("nine" in other.shown for other in others)
+
+
 def test_what_is_said_of_a_term_is_not_told_twice() -> None:
     text = "`-n`: Sends the full name.\n\nBy default it is cut off.\n\nEnd.\n"
     assert [item.lead for item in _quotables(text)][1].count("-n") == 1

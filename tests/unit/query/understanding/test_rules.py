@@ -114,6 +114,14 @@ def test_sides_of_a_comparison(question: str, sides: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("question", "parts"),
     [
+        (
+            "From which harbour does the keeper fetch the oil, and from which the bread?",
+            ("From which harbour does the keeper fetch the oil", "From which harbour does the keeper fetch the bread?"),
+        ),
+        (
+            "In welchem Raum lagert der Wärter das Öl, und in welchem die Dochte?",
+            ("In welchem Raum lagert der Wärter das Öl", "In welchem Raum lagert der Wärter die Dochte?"),
+        ),
         ("Who founded Acme and when did it close?", ("Who founded Acme", "when did Acme close?")),
         ("Who runs the Lantern team? Where is error E-113 explained?",
          ("Who runs the Lantern team?", "Where is error E-113 explained?")),
