@@ -318,8 +318,6 @@ _FORMS = tuple(
         ),
     )
 )
-_DEFAULT = _FORMS[-1][1]
-_HOW_MANY = late_pattern(r"\bhow many ([a-z]{3,})|(?:多少|几)个?([\u4e00-\u9fff]{1,2})", re.IGNORECASE)
 # Of what both scripts can say (names, numbers) all is worth so much of a question.
 _OTHER_SCRIPT = 0.7
 # Of a whole fit, what is of the kind asked for, but not of the form; and where the form is said in another script.
@@ -410,15 +408,7 @@ def expected_forms(question: str) -> tuple[re.Pattern[str], ...]:
 
     There may be several: what is said of "how many seconds by default" is a length of time, and a default.
     """
-    forms = tuple(answer for asked, answer in _FORMS if asked.search(question))
-    if set(forms) <= {_DEFAULT} and (match := _HOW_MANY.search(question)):
-        noun = re.escape(match[1] or match[2])
-        # "One message at a time" counts none.
-        return (
-            *forms,
-            re.compile(rf"(?!\b(?:an?|one|eine?r?)\b){_COUNT}\s?(?:[\w-]+\s)?{noun.removesuffix('s')}", re.IGNORECASE),
-        )
-    return forms
+    return tuple(answer for asked, answer in _FORMS if asked.search(question))
 
 
 def _type_of_last(focus: Focus, cues: Iterable[tuple[AnswerType, re.Pattern[str]]]) -> AnswerType:
@@ -517,7 +507,9 @@ class AskedQuestion:
             return _AS_TERM
         if not self.identifiers.isdisjoint(_MARKED_SIGN.findall(sentence.shown)):
             return _BEFORE
-        return _BEFORE if _bare(sentence.lead) in self.identifiers else 0.0
+        # What somebody says in a conversation ("LiHua: ...") does not explain who says it.
+        is_said = sentence.lead.endswith((":", "："))
+        return _BEFORE if not is_said and _bare(sentence.lead) in self.identifiers else 0.0
 
     def defines(self, sentence: Quotable) -> bool:
         """Return whether a sentence explains an option, a command or the like, where the question asks for one."""
