@@ -233,5 +233,5 @@ _PAGE = (".css", ".html", ".js", ".svg", ".woff2")
 
 def test_package_has_no_other_files_than_it_needs() -> None:
     kinds = {path.suffix for path in PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
-    assert kinds <= {".py", ".txt", ".md", ".typed", ".json", ".npy", "", *_PAGE}, kinds
+    assert kinds <= {".py", ".txt", ".toml", ".md", ".typed", ".json", ".npy", "", *_PAGE}, kinds
     assert (ROOT / "LICENSE").read_text("utf-8").startswith("MIT")

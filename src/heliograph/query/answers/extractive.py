@@ -8,8 +8,11 @@ page and headings. Where no sentence says anything of the question, there is no 
 from __future__ import annotations
 
 import asyncio
+import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
 
 from heliograph.calls.tasks import run_together
 from heliograph.embedding.base import EmbeddingModel, cosines
@@ -37,35 +40,16 @@ _MAX_QUOTE_CHARACTERS = 600
 # Of a sentence that is compared with the question; longer ones are lists and tables without an end mark.
 _LONGEST_READ = 600
 
-_LABELS = {
-    "en": "Sentences quoted from the documents; no chat model is configured to write an answer:",
-    "zh": "以下内容摘自文档原文（未配置对话模型，未生成回答）：",
-    "de": "Sätze aus den Dokumenten; es ist kein Chatmodell eingerichtet, das eine Antwort schreibt:",
-}
-_NOT_SAID = {
-    "en": "The documents that were found say nothing that answers this question.",
-    "zh": "找到的文档中没有可以回答这个问题的内容。",
-    "de": "Die gefundenen Dokumente sagen nichts, was diese Frage beantwortet.",
-}
-_FAILURES = {
-    Failure.NO_RESULTS: {
-        "en": "Nothing was found in the indexed documents that answers this question.",
-        "zh": "在已索引的文档中没有找到可以回答这个问题的内容。",
-        "de": "In den indizierten Dokumenten wurde nichts gefunden, was diese Frage beantwortet.",
-    },
-    Failure.NO_KEYWORDS: {
-        "en": "No keywords were found in this question, so nothing was searched. Put it differently, give keywords, "
-        "or ask in mode 'naive'.",
-        "zh": "没有在这个问题中找到关键词，因此未进行检索。请换一种问法、提供关键词，或使用 naive 模式。",
-        "de": "In dieser Frage wurden keine Schlüsselwörter gefunden, also wurde nichts gesucht. Formulieren Sie sie "
-        "anders, geben Sie Schlüsselwörter an, oder fragen Sie im Modus 'naive'.",
-    },
-    Failure.EMPTY_CONTEXT: {
-        "en": "Something was found, but none of it fits the token budget. Raise max_total_tokens.",
-        "zh": "找到了相关内容，但都超出了 token 预算。请调大 max_total_tokens。",
-        "de": "Es wurde etwas gefunden, aber nichts davon passt in das Tokenbudget. Erhöhen Sie max_total_tokens.",
-    },
-}
+
+@cache
+def _all_words() -> Mapping[str, Mapping[str, str]]:
+    return tomllib.loads((files("heliograph.query.answers") / "answer_words.toml").read_text(encoding="utf-8"))
+
+
+def _words(what: str, question: str) -> str:
+    """Return what an answer says itself, in the question's language where it is known, else in English."""
+    known = _all_words()[what]
+    return known.get(question_language(question), known["en"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +61,12 @@ class ExtractiveAnswer:
 
 
 def nothing_found(retrieval: Retrieval) -> str:
-    """Return the statement that there is nothing to answer from, and why, in English, Chinese or German."""
+    """Return the statement that there is nothing to answer from, and why, in the question's language."""
     if retrieval.has_no_room:
-        return _in_language(_FAILURES[Failure.EMPTY_CONTEXT], retrieval.question)
+        return _words(Failure.EMPTY_CONTEXT, retrieval.question)
     if retrieval.failure is None:
-        return _in_language(_NOT_SAID, retrieval.question)
-    return _in_language(_FAILURES[retrieval.failure], retrieval.question)
+        return _words("not_said", retrieval.question)
+    return _words(retrieval.failure, retrieval.question)
 
 
 async def quote_answer(
@@ -235,14 +219,14 @@ def _written(
     """Return the answer: its label, the quotes, under a line for each part where there are several, the documents."""
     if not any(quotes for _, quotes in sections):
         return ExtractiveAnswer()
-    text = _in_language(_LABELS, question) + "\n"
+    text = _words("quoted", question) + "\n"
     citations: dict[tuple[str, int, int], Citation] = {}
     for part, quotes in sections:
         if part:
             # With a capital and the question's own mark, which a part seldom has within the question.
             mark = question.rstrip()[-1:]
             text += f"\n**{part[:1].upper()}{part[1:].rstrip('?？。. ')}{mark if mark in '?？' else ''}**\n"
-            text += "" if quotes else f"\n{_in_language(_NOT_SAID, question)}\n"
+            text += "" if quotes else f"\n{_words('not_said', question)}\n"
         for sentence in quotes:
             chunk = sentence.item.chunk
             start, end = chunk.start + sentence.start, chunk.start + sentence.end
@@ -273,7 +257,3 @@ def _shortened(sentence: str) -> str:
     if len(sentence) <= _MAX_QUOTE_CHARACTERS:
         return sentence
     return sentence[:_MAX_QUOTE_CHARACTERS].rstrip() + " …"
-
-
-def _in_language(texts: Mapping[str, str], question: str) -> str:
-    return texts.get(question_language(question), texts["en"])

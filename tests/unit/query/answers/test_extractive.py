@@ -8,6 +8,7 @@ import pytest
 
 from heliograph.embedding.base import USUAL_SCALE, EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
 from heliograph.models import Chunk, Usage
+from heliograph.query.answers import extractive as extractive
 from heliograph.query.answers import sentence_ranking as comparison
 from heliograph.query.answers.extractive import ExtractiveAnswer, nothing_found, quote_answer
 from heliograph.query.answers.models import AnswerKind
@@ -100,6 +101,29 @@ async def test_best_sentence_comes_first_with_its_document() -> None:
     assert lines[2] == "- Anna Berg repaired the lighthouse lens in 1921. [2]"
     assert lines[-3:] == ["### References", "", "- [2] 2.md"]
     assert not any("# The lighthouse" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("question", "label"),
+    [
+        ("Qui a réparé la lentille du phare en 1921 ?", "Phrases citées des documents"),
+        ("¿Quién reparó la lente del faro en el año 1921?", "Frases citadas de los documentos"),
+        ("Кто починил линзу маяка в 1921 году?", "Предложения из документов"),
+        ("灯台のレンズを1921年に修理したのは誰ですか？", "文書から引用した文です"),
+        ("1921년에 등대의 렌즈를 수리한 사람은 누구입니까?", "Sentences quoted"),
+    ],
+)
+async def test_an_answer_says_in_the_language_of_the_question_that_it_is_quoted(question: str, label: str) -> None:
+    found = await quote_answer(
+        question, _context("Anna Berg 1921: lens."), MemoryStore().records, embedding=_Meanings("lens")
+    )
+    assert found.text.startswith(label)
+
+
+def test_whatever_an_answer_says_itself_is_said_in_every_language() -> None:
+    said = extractive._all_words()  # pyright: ignore[reportPrivateUsage]
+    assert {*Failure} < said.keys()
+    assert all(by_language.keys() == said["quoted"].keys() for by_language in said.values())
 
 
 async def test_rare_terms_weigh_more_than_common_ones() -> None:
