@@ -97,26 +97,9 @@ _ITS_VALUE = compiled(
 # A title in plain words has a capital.
 _SETTING = re.compile(r"`?(?:[A-Za-z][A-Za-z\d]*(?:[_.][A-Za-z\d]+)+|[a-z][a-z\d]+(?:-[a-z\d]+)*)`?")
 _DEFAULT_VALUE = compiled(r"[*`_]{0,2}(?:default|standard|vorgabe|默认|缺省|预设)[^:：]{0,20}[:：]\s*\S", re.IGNORECASE)
-# What is said of a setting in a word or two beside its explanation: "Type: time". Behind it as well, if it is known for
-# such; else it may be the next term.
-_PROPERTY = re.compile(r"[*`_]{0,2}\w[\w -]{0,20}[*`_]{0,2}[:：][*`_]{0,2}\s*\S.{0,60}$")
-_KNOWN_PROPERTY = compiled(
-    r"[*`_]{0,2}(?:default|required|introduced|deprecated|since|(?:new|added|changed|removed) in(?: version)?|type"
-    r"|units?|min(?:imum)?|max(?:imum)?|range|allowed values|values?|use|context|status|module|flags|syntax|example"
-    r"|默认|类型|单位|最小值|最大值|取值|范围|必需|typ|einheit|standard|vorgabe|wertebereich)\b"
-    r"[^:：]{0,20}[:：]",
-    re.IGNORECASE,
-)
-_SAME_AS_ABOVE = compiled(
-    r"\bthe same (?:rules?|way|applies|goes|holds|procedure|limits?)\b|\blikewise\b|\bas above\b"
-    r"|同样|同上|相同的规则|如上",
-    re.IGNORECASE,
-)
 _LONGEST_PAIR = 500
 # Up to this length a quote takes in what stands beside it.
 _LONGEST_PASSAGE = 400
-# Sentences and items taken in by one that says the same of something else.
-_TAKEN_IN = 3
 # What only says where to read on.
 _REFERS = compiled(
     r"[(（]?(?:see|cf\.|siehe|vgl\.|see also|参见|参阅|请参见|请参阅|详见)\b.{0,160}$"
@@ -124,6 +107,7 @@ _REFERS = compiled(
     re.IGNORECASE,
 )
 _LONGEST_LEAD = 200
+
 # Of what breaks off before a block of code.
 _LEAST_HAN_SENTENCE, _LEAST_SPACES = 8, 3
 
@@ -423,7 +407,7 @@ class _Reading:
             names = is_paragraph and not breaks_off and _is_term(shown)
             # A line in plain words explains the option above it, though it has no full stop.
             is_of_option = self.is_term_new and self.term.startswith(("-", "`-")) and shown[0].isalpha()
-            if names and not (is_of_option and " " in shown) and not self._is_property(shown):
+            if names and not (is_of_option and " " in shown) and not self._is_default(shown):
                 # Several terms may share what stands below them ("-s", "--sign").
                 both = f"{self.term}, {shown}"
                 self._begin_term(both if self.is_term_new and self.term and len(both) <= _LONGEST_TERM else shown)
@@ -489,13 +473,13 @@ class _Reading:
         words = self._terms(shown)
         # What it takes in is near it: its words make it no more than the sentence that says them.
         before = frozenset[str]()
-        for previous in self._pointed_at(shown, form, start, end):
-            start, shown, before = previous.start, f"{previous.shown} {shown}", before | previous.words
+        if previous := self._pointed_at(shown, form, start, end):
+            start, shown, before = previous.start, f"{previous.shown} {shown}", previous.words
         is_cut = (start == 0 and self.item.chunk.start > 0) or end == len(text)
-        is_new_property = self.is_term_new and form in (Form.PROSE, Form.ITEM) and self._is_property(shown)
+        is_new_default = self.is_term_new and form in (Form.PROSE, Form.ITEM) and self._is_default(shown)
         lead = self._lead(shown, form)
-        if is_new_property:
-            self.default = shown.rstrip(".。 ") if _DEFAULT_VALUE.match(shown) else self.default
+        if is_new_default:
+            self.default = shown.rstrip(".。 ")
         elif self.term and self.is_term_new:
             says_what = form is Form.PROSE and len(shown) <= _LONGEST_LEAD and not _DEFAULT_VALUE.match(shown)
             self.explained = shown if says_what else ""
@@ -517,33 +501,25 @@ class _Reading:
             )
         )
         self._note(words, shown)
-        self.is_term_new = is_new_property
+        self.is_term_new = is_new_default
 
-    def _pointed_at(self, shown: str, form: Form, start: int, end: int) -> list[Quotable]:
-        """Return what stands right before a sentence and is needed to understand it, the nearest first."""
-        text, found = self.text, list[Quotable]()
-        is_same = _SAME_AS_ABOVE.search(shown) is not None
+    def _pointed_at(self, shown: str, form: Form, start: int, end: int) -> Quotable | None:
+        """Return what stands right before a sentence, where it is needed to understand it."""
         points = _POINTS_BACK.match(shown) or (not self.term and _POINTS_BACK_WITHIN.match(shown))
         # A value may be told in a paragraph of its own, but not of another value.
         is_value = not self.term and _ITS_VALUE.match(shown) is not None
-        if form in (Form.ROW, Form.CODE) or not (is_same or (form is Form.PROSE and (points or is_value))):
-            return found
-        for previous in self.found[: -1 - (_TAKEN_IN if is_same else 1) : -1]:
-            between = text[previous.end : start]
-            is_near = not _LIST_MARK.sub("", between.strip() + " ").strip() and (is_value or "\n\n" not in between)
-            is_text = previous.form in (Form.PROSE, Form.ITEM) and not (is_value and _ITS_VALUE.match(previous.shown))
-            if not is_text or not is_near or end - previous.start > _LONGEST_PAIR:
-                break
-            found.append(previous)
-            start = previous.start
-        return found
+        if not self.found or form is not Form.PROSE or not (points or is_value):
+            return None
+        previous = self.found[-1]
+        between = self.text[previous.end : start]
+        is_near = not _LIST_MARK.sub("", between.strip() + " ").strip() and (is_value or "\n\n" not in between)
+        is_text = previous.form in (Form.PROSE, Form.ITEM) and not (is_value and _ITS_VALUE.match(previous.shown))
+        return previous if is_text and is_near and end - previous.start <= _LONGEST_PAIR else None
 
-    def _is_property(self, shown: str) -> bool:
-        """Return whether a line says one thing of the term above, beside what explains it."""
-        is_default = len(shown) <= _LONGEST_LEAD and _DEFAULT_VALUE.match(shown) is not None
-        if not self.term or not (is_default or _PROPERTY.match(shown)):
-            return False
-        return self.is_term_new or _KNOWN_PROPERTY.match(shown) is not None
+    def _is_default(self, shown: str) -> bool:
+        """Return whether a line tells the default of the term above, beside what explains it."""
+        is_short = len(shown) <= _LONGEST_LEAD
+        return bool(self.term) and is_short and _DEFAULT_VALUE.match(shown) is not None
 
     def _lead(self, shown: str, form: Form) -> str:
         """Return what has to stand before a quote: nothing before prose that no term is explained by."""
@@ -555,7 +531,7 @@ class _Reading:
         if self.asked and form is Form.PROSE:
             return self.asked
         # The default of a setting may stand above what the setting means.
-        is_said = self.default.casefold() in folded or self._is_property(shown)
+        is_said = self.default.casefold() in folded or self._is_default(shown)
         default = self.default if form is Form.PROSE and not is_said else ""
         if self.term and self.term.strip("`:： ").casefold() not in folded:
             return f"{self.term} ({default})" if default else self.term
