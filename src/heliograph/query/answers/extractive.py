@@ -60,6 +60,12 @@ _FAILURES = {
         "de": "In dieser Frage wurden keine Schlüsselwörter gefunden, also wurde nichts gesucht. Formulieren Sie sie "
         "anders, geben Sie Schlüsselwörter an, oder fragen Sie im Modus 'naive'.",
     },
+    Failure.BELOW_THRESHOLD: {
+        "en": "Passages were found, but the reranker scored all of them below its threshold. Lower rerank.min_score.",
+        "zh": "找到了相关段落，但重排序模型给出的分数都低于阈值。请调低 rerank.min_score。",
+        "de": "Es wurden Abschnitte gefunden, aber der Reranker bewertet alle unter seiner Schwelle. Senken Sie "
+        "rerank.min_score.",
+    },
     Failure.EMPTY_CONTEXT: {
         "en": "Something was found, but none of it fits the token budget. Raise max_total_tokens.",
         "zh": "找到了相关内容，但都超出了 token 预算。请调大 max_total_tokens。",
@@ -80,6 +86,8 @@ def nothing_found(retrieval: Retrieval) -> str:
     """Return the statement that there is nothing to answer from, and why, in English, Chinese or German."""
     if retrieval.has_no_room:
         return _in_language(_FAILURES[Failure.EMPTY_CONTEXT], retrieval.question)
+    if retrieval.is_below_threshold:
+        return _in_language(_FAILURES[Failure.BELOW_THRESHOLD], retrieval.question)
     if retrieval.failure is None:
         return _in_language(_NOT_SAID, retrieval.question)
     return _in_language(_FAILURES[retrieval.failure], retrieval.question)
@@ -179,7 +187,7 @@ class _Source:
         chunks = self.context.chunks
         scores = part.scores if part else {}
         own = [replace(item, scores=scores[item.chunk.id]) for item in chunks if item.chunk.id in scores]
-        own.sort(key=lambda item: -sum(item.scores.values()))
+        own.sort(key=lambda item: -item.channel_total)
         sentences = quotable_sentences(own or chunks, self.in_code, question_language(question))
         titles = {document.id: document.title for document in self.documents.values()}
         return shortlist(question, sentences, titles, understanding) if sentences else None
