@@ -46,13 +46,13 @@ def with_degrees(relations: Iterable[Relation], entities: Iterable[Entity]) -> l
     ]
 
 
-async def search_chunks(store: StoreView, vector: NDArray[np.float32], top_k: int, min_score: float) -> Findings:
+async def search_chunks(store: StoreView, vector: NDArray[np.float32], top_k: int, min_cosine: float) -> Findings:
     """Return the `top_k` nearest chunks."""
-    hits = await store.vectors.search(Collection.CHUNKS, vector, top_k, min_score)
+    hits = await store.vectors.search(Collection.CHUNKS, vector, top_k, min_cosine)
     return Findings(chunks={hit.id: hit.score for hit in hits})
 
 
-async def search_keywords(store: StoreView, words: Sequence[str], limit: int) -> Sequence[Hit]:
+async def search_words(store: StoreView, words: Sequence[str], limit: int) -> Sequence[Hit]:
     """Return the `limit` best chunks by BM25 for a question's terms; a question of stop words has none."""
     return await store.text.search(Collection.CHUNKS, words, limit) if words else []
 
@@ -63,9 +63,9 @@ async def search_keywords(store: StoreView, words: Sequence[str], limit: int) ->
 # degrees, weight). Source: LightRAG's local retrieval.
 
 
-async def search_entities(store: StoreView, vector: NDArray[np.float32], top_k: int, min_score: float) -> Findings:
+async def search_entities(store: StoreView, vector: NDArray[np.float32], top_k: int, min_cosine: float) -> Findings:
     """Return the `top_k` nearest entities and every relation that touches one of them."""
-    hits = await store.vectors.search(Collection.ENTITIES, vector, top_k, min_score)
+    hits = await store.vectors.search(Collection.ENTITIES, vector, top_k, min_cosine)
     if not hits:
         return Findings()
     ids = [hit.id for hit in hits]
@@ -79,9 +79,9 @@ async def search_entities(store: StoreView, vector: NDArray[np.float32], top_k: 
 # retrieval.
 
 
-async def search_relations(store: StoreView, vector: NDArray[np.float32], top_k: int, min_score: float) -> Findings:
+async def search_relations(store: StoreView, vector: NDArray[np.float32], top_k: int, min_cosine: float) -> Findings:
     """Return the `top_k` nearest relations and their end points."""
-    hits = await store.vectors.search(Collection.RELATIONS, vector, top_k, min_score)
+    hits = await store.vectors.search(Collection.RELATIONS, vector, top_k, min_cosine)
     if not hits:
         return Findings()
     relations = await store.graph.get_relations([hit.id for hit in hits])

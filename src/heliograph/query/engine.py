@@ -490,14 +490,18 @@ class Retriever:
     async def _search(
         self, plan: Plan, vectors: Mapping[Channel, Vector], searched: Sequence[Channel]
     ) -> tuple[Findings, ...]:
-        min_score = self._embedding.info.min_score if plan.min_score is None else plan.min_score
         limits = {Channel.VECTOR: plan.chunk_top_k}
         return await run_together(
             *(
-                _SEARCHES[channel](self._store, vectors[channel], limits.get(channel, plan.top_k), min_score)
+                _SEARCHES[channel](
+                    self._store, vectors[channel], limits.get(channel, plan.top_k), self._min_cosine(plan)
+                )
                 for channel in searched
             )
         )
+
+    def _min_cosine(self, plan: Plan) -> float:
+        return self._embedding.info.min_score if plan.min_cosine is None else plan.min_cosine
 
     async def _search_fused(
         self, plan: Plan, vectors: dict[Channel, Vector], progress: Progress, understanding: Understanding | None
@@ -513,7 +517,7 @@ class Retriever:
             hits=_HITS_PER_CHUNK * plan.chunk_top_k,
             channels=channels,
             by_rank=plan.fusion == "rank",
-            min_score=self._embedding.info.min_score if plan.min_score is None else plan.min_score,
+            min_cosine=self._min_cosine(plan),
         )
         search = FusedSearch(self._store, self._embedding)
         if understanding is not None:
@@ -540,7 +544,7 @@ class Retriever:
             picks += await find_related_chunks(self._store, plan, selection, question)
         merged = merge_chunks(picks)
         if not plan.added_channels:
-            return replace(merged, totals=cosines) if plan.mode is Mode.NAIVE else merged
+            return merged if plan.uses_graph else replace(merged, totals=cosines)
         totals = fuse_lists([merged.ids, fused.chunk_ids])
         # The fused list stands in place of, or after, that of the chunks' own vectors.
         own = [chunk_id for pick in merged.picks if pick.origin == "C" for chunk_id in pick.ids]

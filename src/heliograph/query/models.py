@@ -15,7 +15,7 @@ from typing import Any, Literal
 from heliograph.chat.base import ChatMessage, ChatModel
 from heliograph.filters import Filter
 from heliograph.functions import ChatFunction
-from heliograph.models import DEFAULT_MODE, Chunk, Entity, GraphPath, Mode, ModeName, Relation, Usage
+from heliograph.models import DEFAULT_MODE, Chunk, ChunkOutcome, Entity, GraphPath, Mode, ModeName, Relation, Usage
 from heliograph.query.understanding import Understanding
 
 
@@ -235,7 +235,7 @@ class TracedChunk:
     scores: Mapping[str, float]
     rerank_score: float | None
     path: tuple[str, ...]
-    outcome: str
+    outcome: ChunkOutcome
 
 
 @dataclass(frozen=True, slots=True)

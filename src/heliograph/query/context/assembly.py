@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from heliograph.calls.tasks import run_together
 from heliograph.errors import ModelError
-from heliograph.models import Chunk, Entity, GraphPath, Relation
+from heliograph.models import Chunk, ChunkOutcome, Entity, GraphPath, Relation
 from heliograph.observing import Progress, StageClock
 from heliograph.query.channels import ChunkPicks, Findings, MergedChunks, round_robin
 from heliograph.query.context.format import (
@@ -716,7 +716,7 @@ def _chunks(
     marks = dict(zip(ids, merged.marks(ids), strict=True))
     order = sorted((id_ for id_ in ids if id_ in known), key=lambda id_: places.get(id_, len(places)))
     # Of what was not ranked: a reranker has seen all chunks; without one only the first few went on.
-    unranked = {
+    unranked: dict[str, ChunkOutcome] = {
         id_: "rerank" if kept.is_reranked and places.get(id_, 0) <= plan.chunk_top_k else "count" for id_ in order
     }
     return tuple(
