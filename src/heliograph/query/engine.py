@@ -490,18 +490,14 @@ class Retriever:
     async def _search(
         self, plan: Plan, vectors: Mapping[Channel, Vector], searched: Sequence[Channel]
     ) -> tuple[Findings, ...]:
+        min_cosine = self._embedding.info.min_score if plan.min_cosine is None else plan.min_cosine
         limits = {Channel.VECTOR: plan.chunk_top_k}
         return await run_together(
             *(
-                _SEARCHES[channel](
-                    self._store, vectors[channel], limits.get(channel, plan.top_k), self._min_cosine(plan)
-                )
+                _SEARCHES[channel](self._store, vectors[channel], limits.get(channel, plan.top_k), min_cosine)
                 for channel in searched
             )
         )
-
-    def _min_cosine(self, plan: Plan) -> float:
-        return self._embedding.info.min_score if plan.min_cosine is None else plan.min_cosine
 
     async def _search_fused(
         self, plan: Plan, vectors: dict[Channel, Vector], progress: Progress, understanding: Understanding | None
@@ -517,7 +513,7 @@ class Retriever:
             hits=_HITS_PER_CHUNK * plan.chunk_top_k,
             channels=channels,
             by_rank=plan.fusion == "rank",
-            min_cosine=self._min_cosine(plan),
+            min_cosine=self._embedding.info.min_score if plan.min_cosine is None else plan.min_cosine,
         )
         search = FusedSearch(self._store, self._embedding)
         if understanding is not None:
