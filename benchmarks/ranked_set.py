@@ -57,7 +57,7 @@ class RankedSet:
             said: What becomes of a question before it is asked.
         """
         search = FusedSearch(self._store, self.embedding, parameters)
-        limits = SearchLimits(min_score=self.embedding.info.min_score)
+        limits = SearchLimits(min_cosine=self.embedding.info.min_score)
 
         async def rank(question: str, vector: Vector) -> Sequence[str]:
             return (await search.search(question, vector, limits)).chunk_ids

@@ -40,7 +40,7 @@ from heliograph.functions import (
     as_embedding_model,
     as_reranker,
 )
-from heliograph.ids import is_storable, relation_id
+from heliograph.ids import is_storable, relation_id, written_type
 from heliograph.ingest.chunking import Chunker
 from heliograph.ingest.files import FolderChange, enqueue_files, insert_files, watch_folder
 from heliograph.ingest.given import GraphInserter
@@ -681,16 +681,29 @@ class AsyncHeliograph(GraphCuration):
         found = await graph.get_relations([relation_id(*await self._entity_ids(name, other))])
         return (await graph.name_ends(found))[0] if found else None
 
-    async def entities(self, *, search: str = "", offset: int = 0, limit: int = 100) -> list[Entity]:
+    async def entities(self, *, search: str = "", type: str = "", offset: int = 0, limit: int = 100) -> list[Entity]:
         """Return entities, best connected first.
 
         With `search`, only those with a name or alias that is this text, begins with it or contains it, in this order.
+        With `type`, only those of this type, whatever its letter case.
         """
-        store = (await self._rooms()).store
+        store, kind = (await self._rooms()).store, written_type(type)
         if not search.strip():
-            return await store.graph.list_entities(offset, limit)
-        ids = await store.names.find_names(search, min(offset + limit, LARGEST_COUNT))
-        return await store.graph.get_entities(ids[offset:])
+            return await (
+                store.graph.list_entities_of_type(kind, offset, limit)
+                if kind
+                else store.graph.list_entities(offset, limit)
+            )
+        end = most = min(offset + limit, LARGEST_COUNT)
+        while True:
+            ids = await store.names.find_names(search, most)
+            if not kind:
+                return await store.graph.get_entities(ids[offset:])
+            found = [entity for entity in await store.graph.get_entities(ids) if entity.type == kind]
+            if len(found) >= end or len(ids) < most or most == LARGEST_COUNT:
+                return found[offset:end]
+            # Of what has the name, too few are of the type.
+            most = min(4 * most, LARGEST_COUNT)
 
     async def neighbours(self, name: str, *, depth: int = 1, max_entities: int = 1000) -> Subgraph:
         """Return what lies within `depth` relations of an entity; empty if there is no such entity."""

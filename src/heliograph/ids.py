@@ -204,6 +204,11 @@ def prevailing_type(votes: Mapping[str, int]) -> str:
     return best if known[best] * _LEAST_SHARE >= sum(votes.values()) else _UNKNOWN
 
 
+def written_type(text: str) -> str:
+    """Return a type of entities as people write it in the form in which types are kept: lower case, single spaces."""
+    return " ".join(text.lower().split())
+
+
 def mention_entity_id(mention: EntityMention) -> str:
     """Return the id of the entity that a mention counts for."""
     return mention.entity_id or name_to_entity_id(mention.name)

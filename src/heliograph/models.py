@@ -39,6 +39,8 @@ class Mode(StrEnum):
 
 # A mode as it is written.
 ModeName = Literal["auto", "fusion", "mix", "hybrid", "local", "global", "naive", "bypass"]
+# What became of a chunk that was found; `TracedChunk` says when which. The page has a word for each (`o_...`).
+ChunkOutcome = Literal["kept", "count", "rerank", "budget"]
 # Where no mode is named, but on the routes that are LightRAG's (`heliograph.wire.query.LIGHTRAG_MODE`).
 DEFAULT_MODE: Final = Mode.AUTO
 
@@ -77,6 +79,9 @@ class Usage:
 
 # Marks a field that is shown wherever its document or chunk is, and that filters may ask for.
 _DETAIL: Final = {"is_detail": True}
+# Marks a field of documents that stays as it is when the document comes in again. All others are set anew by what
+# comes in, so a field that the ingest measures is 0 until the new text is committed, unless it is marked.
+_KEPT: Final = {"is_kept": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +119,10 @@ class Document:
     error: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     length: int = 0
-    chunk_count: int = 0
+    chunk_count: int = field(default=0, metadata=_KEPT)
     track_id: str = ""
-    usage: Usage = Usage()
-    created_at: datetime = field(default_factory=utc_now)
+    usage: Usage = field(default=Usage(), metadata=_KEPT)
+    created_at: datetime = field(default_factory=utc_now, metadata=_KEPT)
     updated_at: datetime = field(default_factory=utc_now)
     page_starts: tuple[int, ...] = ()
     twin_of: str = ""
@@ -160,6 +165,7 @@ class Chunk:
     context: str = ""
 
 
+KEPT_FIELDS: Final = tuple(item.name for item in fields(Document) if item.metadata.get("is_kept"))
 DOCUMENT_DETAILS: Final = tuple(item.name for item in fields(Document) if item.metadata.get("is_detail"))
 CHUNK_DETAILS: Final = tuple(item.name for item in fields(Chunk) if item.metadata.get("is_detail"))
 

@@ -177,6 +177,7 @@ class RerankSettings(_Room):
     max_batch_documents: int = Field(32, ge=1, description="Texts in one request at the most.")
     max_concurrency: int = Field(4, ge=1, description="Requests under way at once.")
     max_retries: int = Field(2, ge=0, description="Further tries after a failure that may pass.")
+    # Of the reranker; the one of questions, `QuerySettings.min_score`, is a cosine.
     min_score: float = Field(0.0, description="Chunks that score less are dropped; 0 keeps all.")
     timeout_seconds: float = Field(
         30.0, gt=0, description="Longest wait for a ranking; then chunks keep the order of the search."
@@ -311,6 +312,7 @@ class QuerySettings(_Room):
     max_relation_tokens: int = Field(8000, ge=1, description="Budget of the relations.")
     max_total_tokens: int = Field(30_000, ge=1, description="Budget of everything that the model reads.")
     buffer_tokens: int = Field(200, ge=0, description="Held back for what wraps the context.")
+    # A cosine, called `min_cosine` where it is used; the least score after reranking is `RerankSettings.min_score`.
     min_score: float | None = Field(
         None, ge=-1, le=1, description="Least cosine of a hit; empty means the embedding model's own."
     )

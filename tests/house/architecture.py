@@ -54,8 +54,8 @@ async def _walks() -> str:
             await kb.query("Who approves a TLS certificate renewal?", QueryParam(mode="fusion"))
             trace.begin()
     return (
-        f"A document's way in (`kb.insert`, {len(inserting)} files):\n\n{_listed(inserting)}\n\n"
-        f"A question's way out (`kb.query`, mode `fusion`, no chat model, {len(asking)} files):\n\n{_listed(asking)}"
+        f"A document's way in (`kb.insert`, {len(inserting)} files):\n{_listed(inserting)}\n\n"
+        f"A question's way out (`kb.query`, mode `fusion`, no chat model, {len(asking)} files):\n{_listed(asking)}"
     )
 
 
@@ -63,7 +63,7 @@ def _listed(seen: dict[str, str]) -> str:
     steps = " → ".join(
         f"`{path.removesuffix('.py')}` ({name.removesuffix('.<locals>.work')})" for path, name in seen.items()
     )
-    return textwrap.fill(steps, 120, break_long_words=False, break_on_hyphens=False)
+    return textwrap.fill(steps, 134, break_long_words=False, break_on_hyphens=False)
 
 
 class Trace:

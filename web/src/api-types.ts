@@ -375,6 +375,11 @@ export interface Schemas {
     /** When it first appeared, Unix seconds. */
     created_at: number;
   };
+  "EntityListResponse": {
+    entities: (Schemas["EntityItem"])[];
+    /** `offset` of the next page; null on the last one. */
+    next_offset: number | null;
+  };
   "EntityMergeRequest": {
     entities_to_change: (string)[];
     /** One of them, another entity, or a new name. */

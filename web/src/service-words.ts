@@ -20,6 +20,7 @@ const SENTENCES: [RegExp, string][] = [
   [/^the chat model gave no usable understanding of the question \((.*)\); .*$/s, "聊天模型未能理解问题，已按规则理解（$1）"],
   [/^the reranker (.*) failed, so .*?: (.*)$/s, "重排序模型 $1 失败，段落保持检索顺序（$2）"],
   [/^the reranker (.*) ranked nothing, .*$/, "重排序模型 $1 未排序任何段落，段落保持检索顺序"],
+  [/^the reranker (.*) scored every passage below (\S+), the best (\S+), .*$/, "重排序模型 $1 给所有段落的分数都低于 $2（最高 $3），因此未保留任何段落；请调低该阈值"],
   [/^no passage fits (\S+) .*$/s, "没有段落能放入预算 $1；请提高总预算，或降低实体与关系预算"],
   [/^no entity and no relation fits .*$/s, "没有实体或关系能放入预算；请提高预算"],
   [/^system_prompt has no \{user_prompt\}.*$/, "系统提示词中没有 {user_prompt}，因此未使用给模型的说明"],

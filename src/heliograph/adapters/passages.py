@@ -158,7 +158,7 @@ def _passage(item: RetrievedChunk, title: str) -> Passage:
     chunk = item.chunk
     score = item.rerank_score
     if score is None and item.scores:
-        score = sum(item.scores.values())
+        score = item.channel_total
     return Passage(
         id=chunk.id,
         text=chunk.text,

@@ -103,7 +103,7 @@ def error_from_body(body: object, service: str) -> ModelError:
 # The connection to an OpenAI-compatible service, and its name in messages; shared by chat and embedding.
 #
 # The SDK would read keys, addresses and headers from the environment; here it gets everything from the settings. Its
-# own retries are off: `calls.retry` does that for every provider alike.
+# own retries are off: `call_with_retry` in `calls/limit.py` does that for every provider alike.
 
 _OPENAI_URL = "https://api.openai.com/v1"
 # Many local services ask for no key, but the SDK does.

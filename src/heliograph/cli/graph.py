@@ -88,13 +88,15 @@ def render_paths(paths: Sequence[GraphPath]) -> RenderableType:
 def entities(
     session: Session,
     search: Annotated[str, typer.Option(metavar="TEXT", help="Only those with this in a name or alias.")] = "",
+    type_: Annotated[str, typer.Option("--type", metavar="TYPE", help="Only those of this type.")] = "",
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Entities shown at the most.")] = 20,
     offset: Annotated[int, typer.Option(min=0, max=MAX_OFFSET, help="Entities passed over.")] = 0,
 ) -> None:
     """List the entities, best connected first."""
     with session.engine() as engine:
-        found = engine.entities(search=search, offset=offset, limit=limit)
-    nothing = f"no entity has {search!r} in a name or alias" if search else "no entities"
+        found = engine.entities(search=search, type=type_, offset=offset, limit=limit)
+    whose = f"no entity of the type {type_!r}" if type_ else "no entity"
+    nothing = f"{whose} has {search!r} in a name or alias" if search else whose if type_ else "no entities"
     session.output.result({"entities": to_plain(found)}, lambda: render_entities(found) if found else Text(nothing))
 
 

@@ -102,6 +102,7 @@ class Graph(_Blocking[AsyncGraph]):
     """The graph of a workspace, to be read; `Curations` corrects it."""
 
     search = _Blocking.method(AsyncGraph.search)
+    entities = _Blocking.method(AsyncGraph.entities)
     entity = _Blocking.method(AsyncGraph.entity)
     relation = _Blocking.method(AsyncGraph.relation)
     neighbours = _Blocking.method(AsyncGraph.neighbours)

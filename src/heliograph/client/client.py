@@ -239,6 +239,16 @@ class AsyncGraph(_Resource):
         """Return names of entities that contain a text, the best first."""
         return await self._send(get("/graph/label/search", tuple[str, ...], q=text, limit=limit))
 
+    async def entities(
+        self, *, search: str = "", type: str = "", offset: int = 0, limit: int = 100
+    ) -> records.EntityList:
+        """Return a page of the entities of a type, or of all, best connected first.
+
+        With `search`, only those with a name or alias that is this text, begins with it or contains it, in this order.
+        """
+        call = get("/api/v1/entities", records.EntityList, search=search, type=type, offset=offset, limit=limit)
+        return await self._send(call)
+
     async def entity(self, name: str, *, offset: int = 0, limit: int = 20) -> records.EntityDetail:
         """Return an entity, by any spelling or alias, and a page of the chunks that mention it."""
         return await self._send(get("/graph/entity", records.EntityDetail, name=name, offset=offset, limit=limit))

@@ -35,6 +35,7 @@ _SHAPES = {
     "DuplicateRecord": "graph.DuplicateItem",
     "DuplicatesFound": "graph.DuplicateResponse",
     "EntityDetail": "graph.EntityDetail",
+    "EntityList": "graph.EntityListResponse",
     "GraphAround": "graph.NeighbourResponse",
     "HistoryRecord": "graph.HistoryResponse",
     "JobList": "documents.JobListResponse",

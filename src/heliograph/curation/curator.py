@@ -13,7 +13,15 @@ from math import isfinite
 
 from heliograph.documents.markdown import clean_text
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
-from heliograph.ids import clean_name, entity_key, is_storable, name_to_entity_id, relation_id, succeeding_entity_id
+from heliograph.ids import (
+    clean_name,
+    entity_key,
+    is_storable,
+    name_to_entity_id,
+    relation_id,
+    succeeding_entity_id,
+    written_type,
+)
 from heliograph.ids import curation_id as new_curation_id
 from heliograph.ingest.commit import Committer
 from heliograph.ingest.reading import UNKNOWN_TYPE
@@ -462,7 +470,7 @@ def _check_type(name: str, type_: str | None) -> None:
 
 
 def _type(text: str) -> str:
-    return " ".join(clean_text(text).lower().split())
+    return written_type(clean_text(text))
 
 
 def _text(text: str) -> str:

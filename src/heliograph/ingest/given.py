@@ -18,7 +18,7 @@ from typing import Any, cast
 from heliograph.arguments import check_fields
 from heliograph.documents.markdown import clean_text
 from heliograph.errors import InvalidRequestError
-from heliograph.ids import clean_name, content_hash, entity_key, mention_rank
+from heliograph.ids import clean_name, content_hash, entity_key, mention_rank, written_type
 from heliograph.ingest.chunking import JOINT, joined, place_chunks
 from heliograph.ingest.intake import clean_metadata
 from heliograph.ingest.models import DocumentResult
@@ -186,7 +186,7 @@ def _extractions(graph: GivenGraph, document: Document, chunks: Sequence[Chunk])
 
     for name, item in places:
         chunk = chunk_of(item.chunk, f"the entity {name!r}")
-        kind = " ".join(item.type.lower().split()) or UNKNOWN_TYPE
+        kind = written_type(item.type) or UNKNOWN_TYPE
         entities[chunk.id].append(EntityMention(chunk.id, name, kind, item.description, rank(chunk, name)))
     for item in graph.relations:
         source, target = _name(item.source), _name(item.target)

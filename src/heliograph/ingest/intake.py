@@ -43,6 +43,7 @@ from heliograph.ingest.reading import DocumentChange, ReadingTask, StoredChunks,
 from heliograph.models import (
     COMMITTED_STATUSES,
     DOCUMENT_DETAILS,
+    KEPT_FIELDS,
     WAITING_STATUSES,
     Document,
     DocumentStatus,
@@ -669,7 +670,7 @@ def _decide(candidate: Candidate, stored: Document | None) -> tuple[Document | N
     if stored is None:
         return document, ReadingTask(document, candidate.text)
     # What is not given stays.
-    kept = (*candidate.kept, "chunk_count", "usage", "created_at")
+    kept = (*candidate.kept, *KEPT_FIELDS)
     document = replace(document, **{field: getattr(stored, field) for field in kept})
     is_same_title = stored.title == document.title
     is_committed = stored.status in COMMITTED_STATUSES

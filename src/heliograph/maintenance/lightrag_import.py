@@ -30,6 +30,7 @@ from heliograph.ids import (
     name_to_entity_id,
     names_to_relation_id,
     track_id,
+    written_type,
 )
 from heliograph.ingest.chunking import JOINT, Span, joined, place_chunks
 from heliograph.ingest.commit import KeptVectors
@@ -248,7 +249,7 @@ class MentionTable:
 
     def add_entity(self, node: GraphNode, name: str, chunk_ids: Sequence[str]) -> None:
         """Let some chunks, at least one, mention an entity by a name."""
-        type_ = " ".join(node.type.lower().split()) or UNKNOWN_TYPE
+        type_ = written_type(node.type) or UNKNOWN_TYPE
         places = self._in_order(chunk_ids)
         for (rank, chunk_id), said in zip(places, _share(node.descriptions, len(places)), strict=True):
             self._entities.setdefault(chunk_id, []).append(EntityMention(chunk_id, name, type_, said, rank))

@@ -29,7 +29,7 @@ from pydantic import ValidationError
 from heliograph._version import __version__
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import HeliographError, InvalidRequestError, NotFoundError, PermissionDenied
-from heliograph.mcp.results import EntityDetail, RelationItem, WholeEntity
+from heliograph.mcp.results import EntityResource, RelationItem, WholeEntity
 from heliograph.mcp.tools import (
     TOOLS,
     Call,
@@ -233,7 +233,7 @@ async def _read_entity(engine: AsyncHeliograph, uri: str, name: str) -> types.Te
     relations = await store.graph.name_ends(await store.graph.get_relations([item.id for item in heaviest]), [entity])
     chunks = await store.records.get_chunks(entity.chunk_ids)
     sources = await store.records.get_sources(entity.chunk_ids)
-    detail = EntityDetail(
+    detail = EntityResource(
         entity=WholeEntity.model_validate(entity),
         relations=list(map(RelationItem.model_validate, relations)),
         sources=list(dict.fromkeys(sources.values())),

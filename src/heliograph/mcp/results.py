@@ -329,7 +329,7 @@ class WholeEntity(EntityItem):
     description: Annotated[str, _readable(100_000)]
 
 
-class EntityDetail(Shape):
+class EntityResource(Shape):
     """All that is known of an entity: what its resource holds."""
 
     entity: WholeEntity

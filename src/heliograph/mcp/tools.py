@@ -27,7 +27,7 @@ import heliograph.mcp.results as shapes
 from heliograph.documents.markdown import clean_text
 from heliograph.engine import AsyncHeliograph
 from heliograph.filters import parse_filter
-from heliograph.ids import content_hash
+from heliograph.ids import content_hash, written_type
 from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.intake import PLACEHOLDER_SOURCES, changed_document, find_by_source, identify_texts
 from heliograph.ingest.models import DocumentResult, NewDocument, Outcome, Progress
@@ -434,6 +434,10 @@ async def get_entities(
         _Question | None,
         Field(description="A name, part of one, or a topic; without it the best connected entities are returned."),
     ] = None,
+    type: Annotated[
+        Annotated[str, Field(max_length=4096)] | None,
+        Field(description="Only entities of this type, such as `person`, as results give it."),
+    ] = None,
     limit: Annotated[int, Field(ge=1, le=200, description="Entities at the most.")] = 20,
     offset: Annotated[int, Field(ge=0, le=1_000_000, description="Entities to pass over; only without `query`.")] = 0,
     filters: Filters = None,
@@ -442,10 +446,13 @@ async def get_entities(
 
     Without either it lists the best connected ones.
     """
+    kind = written_type(type or "")
     if query is None:
         async with call.engine(Role.READ) as engine:
-            view = engine.store if filters is None else engine.view(filters)
-            found = await view.graph.list_entities(offset, limit + 1)
+            graph = (engine.store if filters is None else engine.view(filters)).graph
+            found = await (
+                graph.list_entities_of_type(kind, offset, limit + 1) if kind else graph.list_entities(offset, limit + 1)
+            )
         more = offset + limit if len(found) > limit else None
         return _entities(found[:limit], more)
     if offset:
@@ -453,11 +460,9 @@ async def get_entities(
     async with call.question() as engine:
         named: list[Entity] = []
         if not filters:
-            ids = await engine.store.names.find_names(query, limit)
-            by_id = {entity.id: entity for entity in await engine.store.graph.get_entities(ids)}
-            named = [by_id[id_] for id_ in ids if id_ in by_id]
+            named = await engine.entities(search=query, type=kind, limit=limit)
         related = await _find_related(engine, query, limit, filters) if len(named) < limit else []
-    unique = {entity.id: entity for entity in [*named, *related]}
+    unique = {entity.id: entity for entity in [*named, *related] if not kind or entity.type == kind}
     return _entities(list(unique.values())[:limit], None)
 
 

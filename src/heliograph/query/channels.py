@@ -26,13 +26,13 @@ class Findings:
         entities: Entities, read.
         relations: Relations, ranked; there may be very many, so few are read.
         relations_read: Those that were read anyway, by id.
-        chunk_ids: Chunks, by id.
+        chunks: Ids of chunks with their cosines.
     """
 
     entities: Sequence[Entity] = ()
     relations: Sequence[IncidentRelation] = ()
     relations_read: Mapping[str, Relation] = field(default_factory=dict[str, Relation])
-    chunk_ids: Sequence[str] = ()
+    chunks: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
 def with_degrees(relations: Iterable[Relation], entities: Iterable[Entity]) -> list[IncidentRelation]:
@@ -46,13 +46,13 @@ def with_degrees(relations: Iterable[Relation], entities: Iterable[Entity]) -> l
     ]
 
 
-async def search_chunks(store: StoreView, vector: NDArray[np.float32], top_k: int, min_score: float) -> Findings:
+async def search_chunks(store: StoreView, vector: NDArray[np.float32], top_k: int, min_cosine: float) -> Findings:
     """Return the `top_k` nearest chunks."""
-    hits = await store.vectors.search(Collection.CHUNKS, vector, top_k, min_score)
-    return Findings(chunk_ids=[hit.id for hit in hits])
+    hits = await store.vectors.search(Collection.CHUNKS, vector, top_k, min_cosine)
+    return Findings(chunks={hit.id: hit.score for hit in hits})
 
 
-async def search_keywords(store: StoreView, words: Sequence[str], limit: int) -> Sequence[Hit]:
+async def search_words(store: StoreView, words: Sequence[str], limit: int) -> Sequence[Hit]:
     """Return the `limit` best chunks by BM25 for a question's terms; a question of stop words has none."""
     return await store.text.search(Collection.CHUNKS, words, limit) if words else []
 
@@ -63,9 +63,9 @@ async def search_keywords(store: StoreView, words: Sequence[str], limit: int) ->
 # degrees, weight). Source: LightRAG's local retrieval.
 
 
-async def search_entities(store: StoreView, vector: NDArray[np.float32], top_k: int, min_score: float) -> Findings:
+async def search_entities(store: StoreView, vector: NDArray[np.float32], top_k: int, min_cosine: float) -> Findings:
     """Return the `top_k` nearest entities and every relation that touches one of them."""
-    hits = await store.vectors.search(Collection.ENTITIES, vector, top_k, min_score)
+    hits = await store.vectors.search(Collection.ENTITIES, vector, top_k, min_cosine)
     if not hits:
         return Findings()
     ids = [hit.id for hit in hits]
@@ -79,9 +79,9 @@ async def search_entities(store: StoreView, vector: NDArray[np.float32], top_k: 
 # retrieval.
 
 
-async def search_relations(store: StoreView, vector: NDArray[np.float32], top_k: int, min_score: float) -> Findings:
+async def search_relations(store: StoreView, vector: NDArray[np.float32], top_k: int, min_cosine: float) -> Findings:
     """Return the `top_k` nearest relations and their end points."""
-    hits = await store.vectors.search(Collection.RELATIONS, vector, top_k, min_score)
+    hits = await store.vectors.search(Collection.RELATIONS, vector, top_k, min_cosine)
     if not hits:
         return Findings()
     relations = await store.graph.get_relations([hit.id for hit in hits])
@@ -129,16 +129,30 @@ class ChunkPicks:
 
 @dataclass(frozen=True, slots=True)
 class MergedChunks:
-    """Chunk ids in merged order, the lists that they were merged from, and, of fused ones, scores by channel.
+    """Chunks of all lists in one order.
 
-    `leaders` are the ids that must outlive every cut; `paths` say, per chunk that was reached over others, over which.
+    Attributes:
+        totals: Ids, best first, each with the score that it is ordered by. In the modes `fusion` and `auto` this is
+            `FusedHit.score`: the channels' weighted scores added up, where further chunks of a document count less, or
+            their reciprocal ranks; for an `auto` question searched part by part, where the parts took turns, 1 / place.
+            In mode `naive` it is the cosine, in the other modes of LightRAG, which merge round robin, 1 / place, and
+            with channels added to one of these the reciprocal ranks in both lists.
+        picks: The lists that they were merged from.
+        scores: Of fused ones, per chunk what each channel adds.
+        leaders: Ids that must outlive every cut.
+        paths: Per chunk that was reached over others, over which.
     """
 
-    ids: Sequence[str]
+    totals: Mapping[str, float]
     picks: Sequence[ChunkPicks]
     scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
     leaders: Sequence[str] = ()
     paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+
+    @property
+    def ids(self) -> list[str]:
+        """The chunks, best first."""
+        return list(self.totals)
 
     def marks(self, chunk_ids: Sequence[str]) -> list[tuple[SourceMark, ...]]:
         """Return how each of these chunks was found: `C`, `E`, `R`, those that apply."""
@@ -165,7 +179,7 @@ def round_robin(lists: Sequence[Sequence[T]], key: Callable[[T], Hashable]) -> l
 
 def merge_chunks(picks: Sequence[ChunkPicks]) -> MergedChunks:
     """Merge the chunks of all origins round robin, in the order C, E, R."""
-    return MergedChunks(round_robin([pick.ids for pick in picks], key=str), picks)
+    return MergedChunks(by_place(round_robin([pick.ids for pick in picks], key=str)), picks)
 
 
 # Joining ranked lists into one, by rank or by score: the seam where a new way of fusing would go in.
@@ -197,6 +211,11 @@ def fuse_lists(lists: Iterable[Sequence[str]], constant: int = RANK_CONSTANT) ->
         for rank, id_ in enumerate(ids, start=1):
             totals[id_] = totals.get(id_, 0.0) + 1.0 / (constant + rank)
     return totals
+
+
+def by_place(ids: Iterable[str]) -> dict[str, float]:
+    """Return, per id of one list, 1 over its place, where lists took turns and their scores do not compare."""
+    return {id_: 1.0 / place for place, id_ in enumerate(ids, start=1)}
 
 
 def by_score(channels: Scores) -> dict[str, float]:

@@ -36,6 +36,7 @@ from heliograph.query.channels import (
     ChunkPicks,
     Findings,
     MergedChunks,
+    by_place,
     find_evidence,
     fuse_lists,
     merge_chunks,
@@ -448,6 +449,19 @@ class Retriever:
         with clock.measure("chunks"):
             kept = await self._keeper.keep(plan, form, selection, merged, room, progress, clock)
         context = build_context(plan, form, selection, merged, kept, paths)
+        info = replace(
+            info,
+            final_chunks_count=len(context.chunks),
+            ranked_chunks_count=len(kept.ranked),
+            below_threshold_count=kept.below_threshold,
+        )
+        retrieval = replace(retrieval, info=info)
+        failure = None
+        if context.is_empty:
+            # Entities and relations have no threshold: what there was of them has been cut by the budgets.
+            is_passages_only = not (selection.entities_found or selection.relations_found)
+            is_too_low = retrieval.is_below_threshold and is_passages_only
+            failure = Failure.BELOW_THRESHOLD if is_too_low else Failure.EMPTY_CONTEXT
         trace = None
         if plan.param.explain:
             trace = await trace_retrieval(self._store, plan, form, selection, merged, kept, context)
@@ -455,8 +469,7 @@ class Retriever:
             retrieval,
             context=context,
             trace=trace,
-            info=replace(info, final_chunks_count=len(context.chunks), ranked_chunks_count=len(kept.ranked)),
-            failure=Failure.EMPTY_CONTEXT if context.is_empty else None,
+            failure=failure,
             warnings=(*retrieval.warnings, *kept.warnings),
         )
 
@@ -477,11 +490,11 @@ class Retriever:
     async def _search(
         self, plan: Plan, vectors: Mapping[Channel, Vector], searched: Sequence[Channel]
     ) -> tuple[Findings, ...]:
-        min_score = self._embedding.info.min_score if plan.min_score is None else plan.min_score
+        min_cosine = self._embedding.info.min_score if plan.min_cosine is None else plan.min_cosine
         limits = {Channel.VECTOR: plan.chunk_top_k}
         return await run_together(
             *(
-                _SEARCHES[channel](self._store, vectors[channel], limits.get(channel, plan.top_k), min_score)
+                _SEARCHES[channel](self._store, vectors[channel], limits.get(channel, plan.top_k), min_cosine)
                 for channel in searched
             )
         )
@@ -500,7 +513,7 @@ class Retriever:
             hits=_HITS_PER_CHUNK * plan.chunk_top_k,
             channels=channels,
             by_rank=plan.fusion == "rank",
-            min_score=self._embedding.info.min_score if plan.min_score is None else plan.min_score,
+            min_cosine=self._embedding.info.min_score if plan.min_cosine is None else plan.min_cosine,
         )
         search = FusedSearch(self._store, self._embedding)
         if understanding is not None:
@@ -518,20 +531,24 @@ class Retriever:
     ) -> MergedChunks:
         scores = {hit.chunk_id: hit.scores for hit in fused.hits}
         if plan.is_all_fused:
+            totals = {hit.chunk_id: hit.score for hit in fused.hits}
             paths = {hit.chunk_id: hit.path for hit in fused.hits if hit.path}
-            return MergedChunks(fused.chunk_ids, [ChunkPicks("C", fused.chunk_ids)], scores, fused.leaders, paths)
-        picks = [ChunkPicks("C", round_robin([found.chunk_ids for found in findings], key=str))]
+            return MergedChunks(totals, [ChunkPicks("C", fused.chunk_ids)], scores, fused.leaders, paths)
+        cosines = {id_: cosine for found in findings for id_, cosine in found.chunks.items()}
+        picks = [ChunkPicks("C", list(cosines))]
         if selection.entities or selection.relations:
             picks += await find_related_chunks(self._store, plan, selection, question)
         merged = merge_chunks(picks)
         if not plan.added_channels:
-            return merged
-        ids = ordered(fuse_lists([merged.ids, fused.chunk_ids]))
+            return merged if plan.uses_graph else replace(merged, totals=cosines)
+        totals = fuse_lists([merged.ids, fused.chunk_ids])
         # The fused list stands in place of, or after, that of the chunks' own vectors.
         own = [chunk_id for pick in merged.picks if pick.origin == "C" for chunk_id in pick.ids]
         joined = ChunkPicks("C", list(dict.fromkeys([*own, *fused.chunk_ids])))
         others = (pick for pick in merged.picks if pick.origin != "C")
-        return replace(merged, ids=ids, picks=[joined, *others], scores=scores)
+        return replace(
+            merged, totals={id_: totals[id_] for id_ in ordered(totals)}, picks=[joined, *others], scores=scores
+        )
 
 
 # What mode `auto` does differently from `fusion`, and why.
@@ -694,4 +711,4 @@ def _spread(whole: FusedHits, aspects: Sequence[FusedHits], limit: int) -> Fused
 def _by_place(chunk_ids: Sequence[str], lists: Sequence[FusedHits]) -> tuple[FusedHit, ...]:
     """Return the hits of these chunks, the last ones found, scored by place: scores of searches do not compare."""
     known: Mapping[str, FusedHit] = {hit.chunk_id: hit for hits in lists for hit in hits.hits}
-    return tuple(replace(known[chunk_id], score=1.0 / place) for place, chunk_id in enumerate(chunk_ids, start=1))
+    return tuple(replace(known[chunk_id], score=score) for chunk_id, score in by_place(chunk_ids).items())

@@ -31,7 +31,7 @@ from heliograph.query.bridges import (
     walk,
     widen,
 )
-from heliograph.query.channels import best, by_rank, by_score, ordered, search_keywords
+from heliograph.query.channels import best, by_rank, by_score, ordered, search_words
 from heliograph.query.linking import (
     LinkedEntity,
     Named,
@@ -66,7 +66,7 @@ class SearchLimits:
         hits: Hits at the most.
         channels: Channels used; others than vector, keyword, bridge and graph are ignored.
         by_rank: Fuse by reciprocal rank; else by weighted scores.
-        min_score: Least cosine of a chunk that no other channel found.
+        min_cosine: Least cosine of a chunk that no other channel found.
         is_read: Whether misspelt names were read before, so that the question is taken as it is.
         is_account: Whether an account of a whole subject is asked for, though no word at its start says so.
     """
@@ -74,7 +74,7 @@ class SearchLimits:
     hits: int = 20
     channels: frozenset[Channel] = frozenset(FUSED_CHANNELS)
     by_rank: bool = False
-    min_score: float = -1.0
+    min_cosine: float = -1.0
     is_read: bool = False
     is_account: bool = False
 
@@ -375,7 +375,7 @@ class FusedSearch:
                 scale = parameters.walk / max(scores.values())
                 found.add(Channel.GRAPH, {id_: scale * share for id_, share in scores.items()})
         await found.read_sources(best(found.totals(), limits.hits))
-        return _hits(found, replace(limits, min_score=found.scale.usual(limits.min_score)))
+        return _hits(found, replace(limits, min_cosine=found.scale.usual(limits.min_cosine)))
 
     async def _weigh_channels(self, found: Found, near: Sequence[Hit]) -> None:
         """Let words and names count less where pages of one site all say them, as the near chunks show."""
@@ -420,7 +420,7 @@ class FusedSearch:
         words, limit = found.words, _widened(self._parameters.keyword_limit, limits)
         near, worded, _ = await run_together(
             self._search_vectors(found, limits),
-            search_keywords(self._store, words if Channel.KEYWORD in limits.channels else (), limit),
+            search_words(self._store, words if Channel.KEYWORD in limits.channels else (), limit),
             self._link(found),
         )
         if not (near or worded):
@@ -566,7 +566,7 @@ def _hits(found: Found, limits: SearchLimits) -> FusedHits:
     totals = by_rank(channels) if limits.by_rank else by_score(channels)
     cosines = channels.get(Channel.VECTOR, {})
     others = set[str]().union(*(scores for name, scores in channels.items() if name is not Channel.VECTOR))
-    near_or_found = {id_ for id_, cosine in cosines.items() if cosine >= limits.min_score} | others
+    near_or_found = {id_ for id_, cosine in cosines.items() if cosine >= limits.min_cosine} | others
     first = best({id_: total for id_, total in totals.items() if id_ in near_or_found}, limits.hits)
     taken = Counter[str]()
     for chunk_id in first:

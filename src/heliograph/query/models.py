@@ -15,15 +15,23 @@ from typing import Any, Literal
 from heliograph.chat.base import ChatMessage, ChatModel
 from heliograph.filters import Filter
 from heliograph.functions import ChatFunction
-from heliograph.models import DEFAULT_MODE, Chunk, Entity, GraphPath, Mode, ModeName, Relation, Usage
+from heliograph.models import DEFAULT_MODE, Chunk, ChunkOutcome, Entity, GraphPath, Mode, ModeName, Relation, Usage
 from heliograph.query.understanding import Understanding
 
 
 class Failure(StrEnum):
-    """Why a question has no context. An outage is never one of these: it is raised."""
+    """Why a question has no context. An outage is never one of these: it is raised.
+
+    Attributes:
+        NO_KEYWORDS: The question has none, so nothing was searched.
+        NO_RESULTS: Nothing was found.
+        BELOW_THRESHOLD: Chunks alone were found, and the reranker scores none as high as `rerank.min_score`.
+        EMPTY_CONTEXT: Something was found, and nothing fits the budgets.
+    """
 
     NO_KEYWORDS = "no_keywords"
     NO_RESULTS = "no_results"
+    BELOW_THRESHOLD = "below_threshold"
     EMPTY_CONTEXT = "empty_context"
 
 
@@ -105,6 +113,9 @@ class RetrievedChunk:
         rerank_score: What the reranker gave it; None without one.
         scores: What each channel adds to its score, where channels are fused: `vector`, `keyword`, `entity`, `bridge`,
             `graph`, those that apply; empty in the modes that merge round robin.
+        score: What it is ordered by, higher is better, comparable within one retrieval only: `rerank_score`, or, of a
+            chunk that no reranker scored, what `MergedChunks.totals` says. So a factor or a bound of the ranking has to
+            count there, and not in `scores`. A budget may put chunks first that it must not cut.
     """
 
     chunk: Chunk
@@ -113,6 +124,12 @@ class RetrievedChunk:
     marks: tuple[SourceMark, ...]
     rerank_score: float | None = None
     scores: Mapping[str, float] = field(default_factory=dict[str, float])
+    score: float = 0.0
+
+    @property
+    def channel_total(self) -> float:
+        """How well the channels found it, whatever it is ordered by: `scores` added up, 0 where none were fused."""
+        return sum(self.scores.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +177,10 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class ProcessingInfo:
-    """How many were found, and how many were left after each cut; `ranked_chunks_count` is before that to tokens."""
+    """How many were found, and how many were left after each cut.
+
+    The reranker scored `below_threshold_count` too low; `ranked_chunks_count` is before the cut to tokens.
+    """
 
     total_entities_found: int = 0
     total_relations_found: int = 0
@@ -169,6 +189,7 @@ class ProcessingInfo:
     merged_chunks_count: int = 0
     final_chunks_count: int = 0
     ranked_chunks_count: int = 0
+    below_threshold_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +235,7 @@ class TracedChunk:
     scores: Mapping[str, float]
     rerank_score: float | None
     path: tuple[str, ...]
-    outcome: str
+    outcome: ChunkOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +315,11 @@ class Retrieval:
         return is_cut or self.failure is Failure.EMPTY_CONTEXT
 
     @property
+    def is_below_threshold(self) -> bool:
+        """Whether there are chunks, and the reranker scores all of them below its threshold."""
+        return self.info.below_threshold_count > 0 and self.info.ranked_chunks_count == 0
+
+    @property
     def status(self) -> Literal["success", "failure"]:
         """Whether there is a context."""
         return "success" if self.failure is None else "failure"
@@ -310,7 +336,7 @@ class Retrieval:
                 return "No relevant document chunks found."
             case Failure.NO_RESULTS:
                 return "Query returned no results"
-            case Failure.EMPTY_CONTEXT:
+            case Failure.BELOW_THRESHOLD | Failure.EMPTY_CONTEXT:
                 return "Query returned empty dataset."
 
 

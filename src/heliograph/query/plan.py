@@ -41,7 +41,16 @@ from heliograph.text.tokens import count_tokens
 
 
 class Channel(StrEnum):
-    """A way of searching. `ENTITY` and `RELATION` search by keywords; the others rank chunks in one fused search."""
+    """A way of searching. `ENTITY` and `RELATION` search by keywords; the others rank chunks in one fused search.
+
+    Attributes:
+        ENTITY: Entities near the low-level keywords. In the scores of chunks `entity` is another thing, `NAMED_ENTITY`.
+        RELATION: Relations near the high-level keywords.
+        VECTOR: Chunks near the question.
+        KEYWORD: Chunks that hold the question's own words, by full text; no high- or low-level keywords.
+        BRIDGE: Chunks to which entities of the best ones lead.
+        GRAPH: A walk over the graph around what was found.
+    """
 
     ENTITY = "entity"
     RELATION = "relation"
@@ -224,7 +233,7 @@ class Plan:
         context_format: `json` or `csv`.
         fusion: `score` or `rank`.
         enable_rerank: Whether a reranker is used if there is one.
-        min_score: Least cosine of a hit; None for the embedding model's own.
+        min_cosine: Least cosine of a hit, the setting `query.min_score`; None for the embedding model's own.
         keyword_language: Language of keywords; empty for the question's.
         filter: Which documents there are; None for all.
         is_written: Whether the context is written out as a chat model reads it.
@@ -252,7 +261,7 @@ class Plan:
     context_format: str
     fusion: str
     enable_rerank: bool
-    min_score: float | None
+    min_cosine: float | None
     keyword_language: str
     filter: Filter | None = None
     is_written: bool = True
@@ -339,7 +348,7 @@ def make_plan(question: str, param: QueryParam, settings: QuerySettings, readabl
         context_format=_choice("context_format", param.context_format, settings.context_format),
         fusion=_choice("fusion", param.fusion, settings.fusion),
         enable_rerank=settings.enable_rerank if param.enable_rerank is None else param.enable_rerank,
-        min_score=settings.min_score,
+        min_cosine=settings.min_score,
         keyword_language=settings.keyword_language,
         filter=None if param.filter is None else parse_filter(param.filter),
     )

@@ -24,6 +24,8 @@ K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 # What a back end knows an entity by while it walks: the id, or a key of its own that is found faster.
 Node = Any
+# Entities of all types that are read first where those of one are listed.
+_FIRST_LISTED = 1_000
 # How often a path is looked for that finds the graph changed under it.
 _ATTEMPTS = 3
 
@@ -71,6 +73,19 @@ class GraphStore(ABC):
     @abstractmethod
     async def list_entities(self, offset: int, limit: int) -> list[Entity]:
         """Return entities by degree (descending), then name."""
+
+    async def list_entities_of_type(self, type_: str, offset: int, limit: int) -> list[Entity]:
+        """Return those of exactly this type, in the order of `list_entities`; which is read until there are enough."""
+        found: list[Entity] = []
+        start, size = 0, _FIRST_LISTED
+        while limit > 0 and len(found) < offset + limit:
+            listed = await self.list_entities(start, size)
+            found += (entity for entity in listed if entity.type == type_)
+            if len(listed) < size:
+                break
+            # Some engines read all entities for any page, so they are asked for few.
+            start, size = start + size, 2 * size
+        return found[offset : offset + max(limit, 0)]
 
     async def find_relations_among(self, entity_ids: Sequence[str]) -> list[Relation]:
         """Return the relations whose two ends are both among these, heaviest first, then by id."""

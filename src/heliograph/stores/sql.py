@@ -25,14 +25,11 @@ from heliograph.errors import SchemaMismatch
 from heliograph.filters import (
     And,
     DocumentIds,
-    Equals,
-    Exists,
     Filter,
     HasChunk,
-    In,
     Not,
+    OnPath,
     Or,
-    Range,
     SourcePrefix,
     Sources,
     chunk_condition,
@@ -391,7 +388,7 @@ class Dialect(ABC):
         """Return the condition that a document is a twin of this one."""
 
     @abstractmethod
-    def meets(self, column: str, condition: Exists | Equals | In | Range) -> Condition:
+    def meets(self, column: str, condition: OnPath) -> Condition:
         """Return the condition that a JSON object, such as that of a document's metadata, meets one."""
 
     def compile_chunk_filter(self, filter_: Filter) -> Condition:

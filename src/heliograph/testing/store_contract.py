@@ -538,6 +538,18 @@ class _Graph:
         assert [item.name for item in await store.graph.list_entities(0, 10)] == ["C", "A", "B"]
         assert [item.name for item in await store.graph.list_entities(1, 1)] == ["A"]
 
+    async def test_entities_of_one_type_are_listed_likewise(self, store: Store) -> None:
+        change = example_changeset("a.md", ["B", "A", "C", "D"], [("C", "A", 1.0), ("C", "B", 1.0), ("D", "B", 1.0)])
+        people = tuple(item if item.name == "C" else replace(item, type="person") for item in change.entities)
+        await store.apply(replace(change, entities=people))
+        graph = store.graph
+        assert [item.name for item in await graph.list_entities_of_type("person", 0, 10)] == ["B", "A", "D"]
+        assert [item.name for item in await graph.list_entities_of_type("person", 1, 1)] == ["A"]
+        assert [item.name for item in await graph.list_entities_of_type("thing", 0, 10)] == ["C"]
+        assert await graph.list_entities_of_type("person", 3, 10) == []
+        assert await graph.list_entities_of_type("person", 0, 0) == []
+        assert await graph.list_entities_of_type("place", 0, 10) == []
+
     async def test_neighbourhood_grows_by_depth_within_its_limit(self, store: Store) -> None:
         pairs = [("A", "B", 1.0), ("B", "C", 1.0), ("C", "D", 1.0), ("A", "E", 1.0)]
         await store.apply(example_changeset("a.md", ["A", "B", "C", "D", "E"], pairs))

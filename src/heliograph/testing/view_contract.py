@@ -137,6 +137,7 @@ class ViewContract:
         assert [(item.id, item.degree, item.weight) for item in ranked] == expected
         assert [item.name for item in await view.graph.list_entities(0, 10)] == ["A", "B", "C", "Hub"]
         assert [item.name for item in await view.graph.list_entities(1, 2)] == ["B", "C"]
+        assert [item.name for item in await view.graph.list_entities_of_type("thing", 1, 2)] == ["B", "C"]
         around = await view.graph.get_neighbourhood(entity("Hub"), 2, 10)
         assert [item.name for item in around.entities] == ["Hub", "A", "B"]
         assert len(around.relations) == 2

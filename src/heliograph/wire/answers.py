@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
+from heliograph.models import ChunkOutcome
 from heliograph.wire.base import ChunkDetails, EntityHead, RelationHead, Shape, may_lack
 
 
@@ -89,7 +90,7 @@ class ExplainedChunk(Shape):
     scores: dict[str, float] = Field(description="What each fused channel adds to its score.")
     rerank_score: float | None
     path: tuple[str, ...] = Field(description="Chunks from which bridges led to it.")
-    outcome: Literal["kept", "count", "rerank", "budget"] = Field(
+    outcome: ChunkOutcome = Field(
         description="`kept`; or dropped by number, by the reranker, or by the budget of tokens."
     )
 

@@ -268,6 +268,13 @@ class RelationDetail(Shape):
     source_count: int = Field(description="Chunks there are without `limit`, up to `ingest.max_sources`.")
 
 
+class EntityListResponse(Shape):
+    """One page of entities."""
+
+    entities: tuple[EntityItem, ...]
+    next_offset: int | None = Field(description="`offset` of the next page; null on the last one.")
+
+
 class NeighbourResponse(Shape):
     """What lies around an entity."""
 

@@ -16,7 +16,7 @@ from heliograph.wire.answers import FoundChunk, FoundEntity, FoundRelation
 # An `Answer` as the JSON of `/query` and of the last lines of a stream.
 
 # What LightRAG says where there is no text at all.
-NOTHING_FOUND = "No relevant context found for the query."
+LIGHTRAG_NOTHING_FOUND = "No relevant context found for the query."
 
 
 def answer_body(answer: Answer, param: QueryParam, seconds: float) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def answer_body(answer: Answer, param: QueryParam, seconds: float) -> dict[str, 
 
 def answer_text(answer: Answer) -> str:
     """Return the text, never an empty one."""
-    return answer.text or NOTHING_FOUND
+    return answer.text or LIGHTRAG_NOTHING_FOUND
 
 
 def answer_details(answer: Answer, param: QueryParam) -> dict[str, Any]:

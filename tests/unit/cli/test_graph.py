@@ -19,6 +19,13 @@ def test_entities_are_searched_by_parts_of_their_names(story: World) -> None:
     assert story.json("entities", "--search", "fenn", "--offset", str(len(found)))["entities"] == []
     assert "no entity has 'zzz'" in story.run("entities", "--search", "zzz").stdout
     assert story.json("entities", "--search", " ")["entities"] == story.json("entities")["entities"]
+    every = story.json("entities", "--limit", "1000")["entities"]
+    kind = every[-1]["type"]
+    of_kind = [item["name"] for item in every if item["type"] == kind]
+    shown = story.json("entities", "--type", kind.upper(), "--limit", "1000")["entities"]
+    assert [item["name"] for item in shown] == of_kind
+    assert len(of_kind) < len(every)
+    assert "no entity of the type 'starship'" in story.run("entities", "--type", "starship").stdout
 
 
 def test_entity_is_found_in_any_case_and_shown_whole(story: World) -> None:

@@ -123,6 +123,9 @@ def test_document_goes_through_its_life(serve: Serve, tmp_path: Path) -> None:
 def test_graph_is_read(serve: Serve) -> None:
     with HeliographClient(serve()) as client:
         assert "Bob" in client.graph.search("bo")
+        listed = client.graph.entities(search="bo", type="PERSON")
+        assert [(item.name, item.type) for item in listed.entities] == [("Bob", "person")]
+        assert listed.next_offset is None
         assert client.graph.relation("Bob", "Ann").relation.keywords == ("leads",)
         assert client.graph.relation("Bob", "Ann").sources[0].file_path == EVIL
         around = client.graph.neighbours("Ann")

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+import heliograph
 from heliograph.filters import (
     And,
     DocumentIds,
@@ -140,3 +141,7 @@ def test_chunks_are_matched_by_their_details() -> None:
     assert matches(later, DOCUMENT)
     assert not matches(later, Document("doc-2", "other"))
     assert matches_chunk(chunk_condition(SourcePrefix("docs/")), chunks[0])
+
+
+def test_every_condition_is_exported() -> None:
+    assert {condition.__name__ for condition in get_args(Filter)} <= set(heliograph.__all__)

@@ -106,6 +106,9 @@ async def test_entities_are_found_by_name_by_topic_and_by_page(tmp_path: Path) -
             names += [item["name"] for item in page["entities"]]
             offset = page["next_offset"]
         assert sorted(names) == ["Ann", "Annie", "Bob", "Cy"]
+        for arguments in ({}, {"query": "a town"}, {"query": "Cy"}, {"filters": {"team": "blue"}}):
+            found = await checked(world.client, "knowledge.get_entities", type="Place", **arguments)
+            assert [item["name"] for item in found["entities"]] == ["Cy"]
 
 
 async def test_relations_reach_as_far_as_asked(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from heliograph.service.principal import Role
 
 from .world import checked, failure, offered
 
-READING = ["query", "get_entities", "get_relations", "stats"]
+READING = [tool.name for tool in TOOLS if tool.role is Role.READ]
+DOCS = Path(__file__).parents[3] / "docs" / "mcp.md"
 HUGE = "x" * 70_000
 BAD: list[tuple[str, dict[str, Any], str]] = [
     ("query", {}, "query: it is missing"),
@@ -126,6 +128,13 @@ def test_annotations_keep_to_what_tools_do() -> None:
     assert {name for name, hint in hints.items() if hint and hint.read_only_hint} == set(READING)
     assert {name for name, hint in hints.items() if hint and hint.destructive_hint} == {"update", "delete"}
     assert not any(hint and hint.open_world_hint for hint in hints.values())
+
+
+def test_every_tool_is_in_the_documentation_with_its_role_and_arguments() -> None:
+    rows = re.findall(r"^\| `knowledge\.(\w+)` \| (\w+) \|(.*)\|$", DOCS.read_text("utf-8"), re.MULTILINE)
+    told = {name: (role, set(re.findall(r"`(\w+)`", arguments))) for name, role, arguments in rows}
+    offered = {tool.name: (tool.role.value, set(tool.describe(".").input_schema["properties"])) for tool in TOOLS}
+    assert told == offered
 
 
 def test_every_mode_of_the_engine_can_be_asked_for() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -279,6 +279,59 @@ async def test_what_does_not_fit_is_not_said_to_be_nothing(world: World) -> None
     assert (answer.context.entities != (), answer.context.chunks) == (True, ())
     assert answer.kind is AnswerKind.NOTHING_FOUND
     assert "token budget" in answer.text
+
+
+@pytest.mark.parametrize("mode", ["naive", "mix", "fusion"])
+@pytest.mark.parametrize(("language", "said"), [("en", "reranker"), ("zh", "重排序"), ("de", "Reranker")])
+async def test_what_a_reranker_scores_too_low_is_not_said_to_be_too_large(
+    world: World, mode: Literal["naive", "mix", "fusion"], language: str, said: str
+) -> None:
+    question = {"en": "What is this?", "zh": "这是什么东西？", "de": "Was ist das für ein Ding?"}[language]
+    await _fill(world)
+    engine = world.engine(reranker=FakeReranker(lambda _, __: 0.3), min_rerank_score=0.5)
+    answer = await engine.query(question, QueryParam(mode=mode, **GIVEN))
+    assert answer.kind is AnswerKind.NOTHING_FOUND
+    assert said in answer.text
+    assert "rerank.min_score" in answer.text
+    assert "max_total_tokens" not in answer.text
+    found = answer.retrieval
+    assert found.info.below_threshold_count == found.info.merged_chunks_count > 0
+    assert "below rerank.min_score=0.5, the best 0.3" in found.warnings[-1]
+    # The graph has no threshold: what it shows is a context.
+    assert found.failure is (Failure.BELOW_THRESHOLD if mode == "naive" else None)
+
+
+async def test_a_threshold_that_leaves_some_is_no_reason_to_warn(world: World) -> None:
+    await _fill(world)
+    engine = world.engine(reranker=FakeReranker(lambda _, text: 0.9 if "p" in text[-3:] else 0.3), min_rerank_score=0.5)
+    found = await engine.retrieve("What is this?", QueryParam(mode="naive"))
+    assert (_chunks(found), found.failure, found.warnings) == ("p", None, ())
+    assert (found.info.below_threshold_count, found.is_below_threshold) == (3, False)
+
+
+@pytest.mark.parametrize("reranker", [None, FakeReranker(lambda _, text: float(ord(text[-2])))])
+@pytest.mark.parametrize("fusion", ["score", "rank"])
+@pytest.mark.parametrize("channels", [(), ("keyword",)])
+@pytest.mark.parametrize("mode", ["local", "mix", "naive", "fusion", "auto"])
+async def test_chunks_are_ordered_by_their_score_in_every_mode(
+    world: World, mode: str, channels: tuple[str, ...], fusion: str, reranker: FakeReranker | None
+) -> None:
+    await _fill(world)
+    found = await _retrieve(world, mode, reranker=reranker, channels=channels, fusion=fusion)
+    scores = [item.score for item in found.context.chunks]
+    assert len(scores) > 1
+    assert scores == sorted(scores, reverse=True)
+    assert scores[-1] > 0.0
+    if reranker:
+        assert scores == [item.rerank_score for item in found.context.chunks]
+
+
+async def test_a_score_is_the_cosine_or_the_place_where_nothing_is_fused(world: World) -> None:
+    await _fill(world)
+    naive, mixed = await _retrieve(world, "naive"), await _retrieve(world, "mix")
+    assert [item.score for item in naive.context.chunks] == pytest.approx([0.9, 0.8, 0.7, 0.6])
+    assert [item.score for item in mixed.context.chunks][:3] == [1.0, 1 / 2, 1 / 3]
+    assert [item.channel_total for item in mixed.context.chunks][:1] == [0.0]
 
 
 async def test_chunk_top_k_limits_search_and_result(world: World) -> None:

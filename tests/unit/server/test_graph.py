@@ -33,6 +33,24 @@ async def test_labels_are_listed_by_name_and_by_degree(world: World) -> None:
         await world.get("/graph/label/popular", 422, limit=limit)
 
 
+async def test_entities_are_listed_by_type_and_name_page_by_page(world: World) -> None:
+    first = await world.get("/api/v1/entities", limit=2)
+    assert (len(first["entities"]), first["next_offset"]) == (2, 2)
+    rest = await world.get("/api/v1/entities", offset=2)
+    assert [item["name"] for item in (*first["entities"], *rest["entities"])] == await world.get("/graph/label/popular")
+    assert rest["next_offset"] is None
+    assert first["entities"][0] == (await world.get("/graph/entity", name=first["entities"][0]["name"]))["entity"]
+    kinds = {item["name"]: item["type"] for item in (*first["entities"], *rest["entities"])}
+    for kind in set(kinds.values()):
+        found = await world.get("/api/v1/entities", type=kind.upper())
+        assert [item["name"] for item in found["entities"]] == [name for name in kinds if kinds[name] == kind]
+    found = await world.get("/api/v1/entities", search="ann", type="person", limit=1)
+    assert ([item["name"] for item in found["entities"]], found["next_offset"]) == (["Ann"], 1)
+    assert (await world.get("/api/v1/entities", type="starship"))["entities"] == []
+    for wrong in ({"limit": 0}, {"limit": 1001}, {"offset": -1}):
+        await world.get("/api/v1/entities", 422, **wrong)
+
+
 async def test_labels_are_searched_by_index(world: World) -> None:
     assert await world.get("/graph/label/search", q="ann") == ["Ann", "Annie"]
     assert await world.get("/graph/label/search", q="ann", limit=1) == ["Ann"]

@@ -16,7 +16,7 @@ import pytest
 from heliograph.client.client import AsyncDocuments
 from heliograph.ingest.models import NewDocument
 from heliograph.mcp.tools import GivenDocument, insert, update
-from heliograph.models import DOCUMENT_DETAILS, Document, DocumentStatus, Usage
+from heliograph.models import DOCUMENT_DETAILS, KEPT_FIELDS, Document, DocumentStatus, Usage
 from heliograph.stores.postgres.database import DOCUMENT_TYPES
 from heliograph.stores.postgres.schema import MIGRATIONS
 from heliograph.stores.sql import DOCUMENTS, from_seconds
@@ -57,6 +57,13 @@ def test_documents_of_before_have_the_default_of_a_field_that_comes_later() -> N
         for name in ("title", "length", "page_starts"):
             connection.execute(DOCUMENTS.added("document", name))
         assert connection.execute("SELECT * FROM document").fetchall() == [("doc-1", "", 0, "[]")]
+
+
+def test_every_field_is_known_to_be_kept_or_set_anew_when_a_document_comes_in_again() -> None:
+    given = {"id", "source", "metadata", *DOCUMENT_DETAILS}
+    anew = {"content_hash", "status", "error", "length", "track_id", "updated_at", "page_starts", "twin_of"}
+    names = {item.name for item in fields(Document)}
+    assert names == given | anew | set(KEPT_FIELDS), "mark it `_KEPT` in models.py, or name it here as set anew"
 
 
 def test_details_of_documents_are_texts() -> None:

@@ -64,6 +64,8 @@ def nothing_found(retrieval: Retrieval) -> str:
     """Return the statement that there is nothing to answer from, and why, in the question's language."""
     if retrieval.has_no_room:
         return _words(Failure.EMPTY_CONTEXT, retrieval.question)
+    if retrieval.is_below_threshold:
+        return _words(Failure.BELOW_THRESHOLD, retrieval.question)
     if retrieval.failure is None:
         return _words("not_said", retrieval.question)
     return _words(retrieval.failure, retrieval.question)
@@ -163,7 +165,7 @@ class _Source:
         chunks = self.context.chunks
         scores = part.scores if part else {}
         own = [replace(item, scores=scores[item.chunk.id]) for item in chunks if item.chunk.id in scores]
-        own.sort(key=lambda item: -sum(item.scores.values()))
+        own.sort(key=lambda item: -item.channel_total)
         sentences = quotable_sentences(own or chunks, self.in_code, question_language(question))
         titles = {document.id: document.title for document in self.documents.values()}
         return shortlist(question, sentences, titles, understanding) if sentences else None

@@ -547,7 +547,7 @@ def _hold(name: str, texts: Iterable[frozenset[str]]) -> bool:
 def _scored(
     asked: AskedQuestion, sentences: Sequence[Quotable], titled: Mapping[str, frozenset[str]]
 ) -> list[tuple[float, int, Quotable]]:
-    best = max((sum(sentence.item.scores.values()) for sentence in sentences), default=0.0)
+    best = max((sentence.item.channel_total for sentence in sentences), default=0.0)
     standings: dict[str, float] = {}
     for sentence in sentences:
         id_ = sentence.item.chunk.document_id
@@ -575,13 +575,13 @@ def _standing(sentence: Quotable, best: float) -> float:
     place = max(0.0, 1.0 - sentence.place / _LAST_PLACE)
     if best <= 0.0 or sentence.item.rerank_score is not None:
         return _PLACE_ALONE * place
-    return _CHUNK_SCORE * max(0.0, sum(sentence.item.scores.values())) / best + _CHUNK_PLACE * place
+    return _CHUNK_SCORE * max(0.0, sentence.item.channel_total) / best + _CHUNK_PLACE * place
 
 
 def _with_names(listed: Shortlist, cosines: Sequence[float] | None) -> list[Candidate]:
     asked, sentences = listed.asked, [sentence for _, sentence in listed.items]
     readings = read_texts([sentence.shown for sentence in sentences])
-    best = max((sum(sentence.item.scores.values()) for sentence in sentences), default=0.0)
+    best = max((sentence.item.channel_total for sentence in sentences), default=0.0)
     near = cosines if cosines is not None else [0.0] * len(sentences)
     meaning = _MEANING if listed.is_comparable else _MEANING_ACROSS
     is_sure = asked.forms or asked.expected in (AnswerType.NUMBER, AnswerType.DATE, AnswerType.CODE)

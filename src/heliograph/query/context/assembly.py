@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from heliograph.calls.tasks import run_together
 from heliograph.errors import ModelError
-from heliograph.models import Chunk, Entity, GraphPath, Relation
+from heliograph.models import Chunk, ChunkOutcome, Entity, GraphPath, Relation
 from heliograph.observing import Progress, StageClock
 from heliograph.query.channels import ChunkPicks, Findings, MergedChunks, round_robin
 from heliograph.query.context.format import (
@@ -378,6 +378,7 @@ class KeptChunks:
         other_sources: Per source those of documents with the same text.
         ranked: Ids with the reranker's scores, None without one, before the cut to tokens.
         is_reranked: Whether a reranker put them into their order.
+        below_threshold: How many it scored below the threshold, so that they are left out.
     """
 
     chunks: Sequence[tuple[Chunk, float | None]]
@@ -387,6 +388,7 @@ class KeptChunks:
     other_sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     ranked: Sequence[tuple[str, float | None]] = ()
     is_reranked: bool = False
+    below_threshold: int = 0
 
 
 def build_context(
@@ -404,7 +406,10 @@ def build_context(
     for (chunk, score), marks in zip(kept.chunks, merged.marks([chunk.id for chunk, _ in kept.chunks]), strict=True):
         source = kept.sources.get(chunk.id, "")
         reference_id = str(numbers[source]) if source else ""
-        found.append(RetrievedChunk(chunk, source, reference_id, marks, score, merged.scores.get(chunk.id, {})))
+        scores, total = merged.scores.get(chunk.id, {}), merged.totals[chunk.id]
+        found.append(
+            RetrievedChunk(chunk, source, reference_id, marks, score, scores, total if score is None else score)
+        )
     if not (selection.entities or selection.relations or found):
         return Context()
     if logger.isEnabledFor(logging.INFO):
@@ -453,10 +458,17 @@ def build_context(
 
 @dataclass(frozen=True, slots=True)
 class RankedChunks:
-    """Chunks in their new order with the reranker's score, None where it gave none; and why it failed, if it did."""
+    """Chunks in their new order with the reranker's score, None where it gave none.
+
+    Attributes:
+        chunks: Those, at most as many as were wanted.
+        warning: Why it failed or kept none; empty if neither.
+        below_threshold: How many it scored below the threshold, so that they are left out.
+    """
 
     chunks: Sequence[tuple[Chunk, float | None]]
     warning: str = ""
+    below_threshold: int = 0
 
 
 async def rerank_chunks(
@@ -479,7 +491,14 @@ async def rerank_chunks(
         warning = f"the reranker {reranker.name!r} ranked nothing, so chunks keep the order of the search"
         return RankedChunks([(chunk, None) for chunk in chunks[:top_n]], warning)
     least = settings.min_score if settings.min_score > 0 else -math.inf
-    return RankedChunks([(chunks[index], score) for index, score in scores.items() if score >= least][:top_n])
+    enough = [(chunks[index], score) for index, score in scores.items() if score >= least]
+    warning = ""
+    if not enough:
+        warning = (
+            f"the reranker {reranker.name!r} scored every passage below rerank.min_score={settings.min_score:g}, the "
+            f"best {max(scores.values()):g}, so none is kept; lower it"
+        )
+    return RankedChunks(enough[:top_n], warning, len(scores) - len(enough))
 
 
 _Ranked = Sequence[tuple[Chunk, float | None]]
@@ -535,11 +554,12 @@ class ChunkKeeper:
         chunks, sources = await run_together(self._records.get_chunks(wanted), self._records.get_sources(list(named)))
         ranked: _Ranked = [(chunk, None) for chunk in chunks[: plan.chunk_top_k]]
         warnings: list[str] = []
+        below_threshold = 0
         if reranker:
             progress("reranking")
             with clock.measure("rerank"):
                 result = await rerank_chunks(reranker, self._rerank_settings, plan.question, chunks, plan.chunk_top_k)
-            ranked = result.chunks
+            ranked, below_threshold = result.chunks, result.below_threshold
             if merged.leaders and ranked:
                 # With the leaders among them that the reranker, which knows one question only, left out.
                 scores = {chunk.id: score for chunk, score in ranked}
@@ -556,7 +576,16 @@ class ChunkKeeper:
         others = {sources[id_]: found for id_, found in twins.items() if id_ in sources}
         kept_bodies = [bodies[chunk.id] for chunk, _ in kept]
         order = [(chunk.id, score) for chunk, score in ranked]
-        return KeptChunks(kept, kept_bodies, sources, tuple(warnings), others, order, is_reranked=reranker is not None)
+        return KeptChunks(
+            kept,
+            kept_bodies,
+            sources,
+            tuple(warnings),
+            others,
+            order,
+            is_reranked=reranker is not None,
+            below_threshold=below_threshold,
+        )
 
 
 def _tell_what_did_not_fit(plan: Plan, selection: Selection, ranked: _Ranked) -> list[str]:
@@ -687,7 +716,7 @@ def _chunks(
     marks = dict(zip(ids, merged.marks(ids), strict=True))
     order = sorted((id_ for id_ in ids if id_ in known), key=lambda id_: places.get(id_, len(places)))
     # Of what was not ranked: a reranker has seen all chunks; without one only the first few went on.
-    unranked = {
+    unranked: dict[str, ChunkOutcome] = {
         id_: "rerank" if kept.is_reranked and places.get(id_, 0) <= plan.chunk_top_k else "count" for id_ in order
     }
     return tuple(

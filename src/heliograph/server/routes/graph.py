@@ -166,6 +166,25 @@ async def entity_exists(engine: ReadEngine, name: Name) -> wire.EntityExists:
 # One entity or relation with its sources, neighbours, and paths between two entities.
 
 
+@router.get("/api/v1/entities", summary="List entities", responses=responses(400))
+async def list_entities(
+    engine: ReadEngine,
+    search: Annotated[
+        str,
+        Query(max_length=2048, description="Only those with a name or alias that is this, begins so, or contains it."),
+    ] = "",
+    type: Annotated[str, Query(max_length=2048, description="Only those of this type.")] = "",
+    offset: Offset = 0,
+    limit: Limit = 100,
+) -> wire.EntityListResponse:
+    """Return entities, best connected first; with `search`, first those called so, then those that begin so."""
+    found = await engine.entities(search=search, type=type, offset=offset, limit=limit + 1)
+    return wire.EntityListResponse(
+        entities=tuple(map(wire.EntityItem.model_validate, found[:limit])),
+        next_offset=offset + limit if len(found) > limit else None,
+    )
+
+
 @router.get("/graph/entity", summary="Return an entity with its sources", responses=responses(400, 404))
 async def get_entity(engine: ReadEngine, name: Name, offset: Offset = 0, limit: SourceLimit = 10) -> wire.EntityDetail:
     """Return what is known of an entity, and the chunks that mention it."""

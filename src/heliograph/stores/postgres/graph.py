@@ -254,12 +254,18 @@ class PostgresGraphStore(GraphStore):
         return [*map(IncidentRelation._make, rows)]
 
     async def list_entities(self, offset: int, limit: int) -> list[Entity]:
+        return await self._list("", (), offset, limit)
+
+    async def list_entities_of_type(self, type_: str, offset: int, limit: int) -> list[Entity]:
+        return await self._list(" AND entity.type = %s", (type_,), offset, limit)
+
+    async def _list(self, condition: str, values: tuple[str, ...], offset: int, limit: int) -> list[Entity]:
         if limit < 1:
             return []
-        values = (self._database.workspace, limit, offset)
-        rows = await self._database.fetch(_LISTED.format(narrow=_WELL_CONNECTED), values)
+        bound = (self._database.workspace, *values, limit, offset)
+        rows = await self._database.fetch(_LISTED.format(narrow=_WELL_CONNECTED + condition), bound)
         if len(rows) < limit:
-            rows = await self._database.fetch(_LISTED.format(narrow=""), values)
+            rows = await self._database.fetch(_LISTED.format(narrow=condition), bound)
         return [ENTITIES.record(row) for row in rows]
 
     async def find_relations_among(self, entity_ids: Sequence[str]) -> list[Relation]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from heliograph.filters import Equals, Exists, In, Range, path_keys
+from heliograph.filters import Equals, Exists, In, OnPath, Range, path_keys
 from heliograph.ids import mention_entity_id, mention_relation_id, name_to_entity_id
 from heliograph.models import (
     AliasMention,
@@ -361,7 +361,7 @@ class PostgresDialect(Dialect):
     def twin_of(self, document_id: str) -> Condition:
         return "document.twin_of = %s", [document_id]
 
-    def meets(self, column: str, condition: Exists | Equals | In | Range) -> Condition:
+    def meets(self, column: str, condition: OnPath) -> Condition:
         match condition:
             case Exists(path):
                 return f"jsonb_path_exists({column}, %s::jsonpath)", [_path(path)]

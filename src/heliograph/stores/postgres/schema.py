@@ -219,6 +219,7 @@ DROP TABLE heliograph_term;
 # What vectors of another embedding were made of, which stands beside them once they are in use.
 _NEXT_CONTENTS = "ALTER TABLE heliograph_next_vector ADD COLUMN content text"
 
+# A column of a declared field is made by its declaration: `added` of `DOCUMENTS` and its like (`stores/sql.py`).
 MIGRATIONS = (_CREATE, _PROJECTIONS, _MADE, _POSTINGS, _NEXT_CONTENTS)
 
 LATEST_VERSION = len(MIGRATIONS)

@@ -169,14 +169,21 @@ class SqliteGraphStore(GraphStore):
         return await self._read(entity_ids, read)
 
     async def list_entities(self, offset: int, limit: int) -> list[Entity]:
+        return await self._list("TRUE", (), offset, limit)
+
+    async def list_entities_of_type(self, type_: str, offset: int, limit: int) -> list[Entity]:
+        return await self._list("entity.type = ?", (type_,), offset, limit)
+
+    async def _list(self, condition: str, values: tuple[str, ...], offset: int, limit: int) -> list[Entity]:
         order = "ORDER BY degree DESC, name, identity.id LIMIT ? OFFSET ?"
         query = f"""SELECT {ENTITIES.select("entity", id="identity.id", degree="degree")} FROM entity_degree
-                    CROSS JOIN identity USING (key) CROSS JOIN entity USING (key)"""
+                    CROSS JOIN identity USING (key) CROSS JOIN entity USING (key) WHERE {condition}"""
+        bound = (*values, limit, offset)
 
         def read(connection: apsw.Connection) -> list[Row]:
             # The index holds the well-connected only; most lists end within it.
-            rows = fetch(connection, f"{query} WHERE degree >= {_WELL_CONNECTED} {order}", (limit, offset))
-            return rows if len(rows) == limit else fetch(connection, f"{query} {order}", (limit, offset))
+            rows = fetch(connection, f"{query} AND degree >= {_WELL_CONNECTED} {order}", bound)
+            return rows if len(rows) == limit else fetch(connection, f"{query} {order}", bound)
 
         return [ENTITIES.record(row) for row in await self._database.read(read)]
 

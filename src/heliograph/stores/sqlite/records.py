@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import apsw
 
 from heliograph.errors import StaleChangesetError
-from heliograph.filters import Equals, Exists, In, Range, Scalar, path_keys
+from heliograph.filters import Equals, Exists, In, OnPath, Range, Scalar, path_keys
 from heliograph.ids import SUBJECT_RANKS, mention_entity_id, mention_relation_id, name_to_entity_id
 from heliograph.models import (
     AliasMention,
@@ -791,7 +791,7 @@ class SqliteDialect(Dialect):
     def twin_of(self, document_id: str) -> Condition:
         return "document.twin_key = (SELECT key FROM identity WHERE id = ?)", [document_id]
 
-    def meets(self, column: str, condition: Exists | Equals | In | Range) -> Condition:
+    def meets(self, column: str, condition: OnPath) -> Condition:
         if isinstance(condition, Exists):
             return _at(column, condition.path, ("1", []))
         # A value at the path, or an element of a list there.

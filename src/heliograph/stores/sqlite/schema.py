@@ -198,6 +198,8 @@ ALTER TABLE accelerator ADD COLUMN checksum TEXT NOT NULL DEFAULT '';
 UPDATE accelerator SET version = 0;
 """
 
+# The column of a new field is made by its declaration: `DOCUMENTS.added("document", "name")` (`stores/sql.py`) is a
+# whole migration. Those that are written out here are older than that.
 _MIGRATIONS = (
     *(_CREATE, "ALTER TABLE reply RENAME COLUMN chunk_id TO subject_id;", _REEMBED),
     *("ALTER TABLE document ADD COLUMN page_starts TEXT NOT NULL DEFAULT '[]';", _CURATION, _TWINS),
