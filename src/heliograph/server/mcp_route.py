@@ -29,7 +29,7 @@ from heliograph.errors import OverloadedError, PermissionDenied
 from heliograph.mcp.protocol import make_server
 from heliograph.mcp.tools import Host
 from heliograph.server.requests import Drain, find_workspace, principal_of
-from heliograph.service.principal import Principal, Role
+from heliograph.service.access import Principal, Role
 from heliograph.service.service import Service
 
 _PATH = "/mcp"

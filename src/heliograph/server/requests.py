@@ -44,11 +44,10 @@ from heliograph.query.answers.answer import AnswerStream
 from heliograph.query.models import QueryParam
 from heliograph.server.openapi import responses
 from heliograph.server.responses import error_response, failure_body, internal_error_response, until_disconnect
-from heliograph.service.access import Credentials, has_credentials
+from heliograph.service.access import Credentials, Principal, Role, has_credentials
 from heliograph.service.admission import Admission
 from heliograph.service.jobs.jobs import Jobs
 from heliograph.service.jobs.models import Job, JobKind, JobRequest
-from heliograph.service.principal import Principal, Role
 from heliograph.service.service import Service
 from heliograph.settings import ServerSettings, Settings
 

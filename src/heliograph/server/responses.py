@@ -23,7 +23,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 import heliograph.errors as errors
-from heliograph.service.principal import as_told
+from heliograph.service.access import as_told
 
 # JSON out, written by pydantic's encoder: four times as fast as the standard library's on the bodies of queries.
 

@@ -20,6 +20,7 @@ import apsw
 from pydantic import TypeAdapter
 
 import heliograph.errors as errors
+from heliograph.service.access import without_folders
 from heliograph.service.jobs.models import (
     UNFINISHED,
     DocumentVersion,
@@ -30,7 +31,6 @@ from heliograph.service.jobs.models import (
     JobState,
     PipelineState,
 )
-from heliograph.service.principal import without_folders
 from heliograph.stores.sql import DAMAGE, transaction, use_wal
 
 # Which process runs the jobs of a workspace: the one that holds a lock on a file, which dies with its holder.
