@@ -375,7 +375,34 @@ class FusedSearch:
                 scale = parameters.walk / max(scores.values())
                 found.add(Channel.GRAPH, {id_: scale * share for id_, share in scores.items()})
         await found.read_sources(best(found.totals(), limits.hits))
-        return _hits(found, replace(limits, min_score=found.scale.usual(limits.min_score)))
+        limits = replace(limits, min_score=found.scale.usual(limits.min_score))
+        channels = {name: scores for name, scores in found.channels.items() if scores}
+        totals = by_rank(channels) if limits.by_rank else by_score(channels)
+        cosines = channels.get(Channel.VECTOR, {})
+        others = set[str]().union(*(scores for name, scores in channels.items() if name is not Channel.VECTOR))
+        near_or_found = {id_ for id_, cosine in cosines.items() if cosine >= limits.min_score} | others
+        first = best({id_: total for id_, total in totals.items() if id_ in near_or_found}, limits.hits)
+        taken = Counter[str]()
+        for chunk_id in first:
+            source = found.sources.get(chunk_id, chunk_id)
+            totals[chunk_id] *= found.parameters.again ** taken[source]
+            taken[source] += 1
+        hits = tuple(
+            FusedHit(
+                chunk_id,
+                totals[chunk_id],
+                {str(name): scores[chunk_id] for name, scores in channels.items() if scores.get(chunk_id)},
+                found.paths.get(chunk_id, ()),
+            )
+            for chunk_id in sorted(first, key=lambda chunk_id: (-totals[chunk_id], chunk_id))
+        )
+        return FusedHits(
+            hits,
+            found.named.longest,
+            entities=tuple(found.entities),
+            respelt=found.respelt,
+            sources={chunk_id: found.sources.get(chunk_id, chunk_id) for chunk_id in first},
+        )
 
     async def _weigh_channels(self, found: Found, near: Sequence[Hit]) -> None:
         """Let words and names count less where pages of one site all say them, as the near chunks show."""
@@ -559,33 +586,3 @@ def _named_scores(found: Found) -> Scores:
         for chunk_id in chunk_ids:
             scores[chunk_id] = max(scores.get(chunk_id, 0.0), value / len(chunk_ids) ** 0.5)
     return scores
-
-
-def _hits(found: Found, limits: SearchLimits) -> FusedHits:
-    channels = {name: scores for name, scores in found.channels.items() if scores}
-    totals = by_rank(channels) if limits.by_rank else by_score(channels)
-    cosines = channels.get(Channel.VECTOR, {})
-    others = set[str]().union(*(scores for name, scores in channels.items() if name is not Channel.VECTOR))
-    near_or_found = {id_ for id_, cosine in cosines.items() if cosine >= limits.min_score} | others
-    first = best({id_: total for id_, total in totals.items() if id_ in near_or_found}, limits.hits)
-    taken = Counter[str]()
-    for chunk_id in first:
-        source = found.sources.get(chunk_id, chunk_id)
-        totals[chunk_id] *= found.parameters.again ** taken[source]
-        taken[source] += 1
-    hits = tuple(
-        FusedHit(
-            chunk_id,
-            totals[chunk_id],
-            {str(name): scores[chunk_id] for name, scores in channels.items() if scores.get(chunk_id)},
-            found.paths.get(chunk_id, ()),
-        )
-        for chunk_id in sorted(first, key=lambda chunk_id: (-totals[chunk_id], chunk_id))
-    )
-    return FusedHits(
-        hits,
-        found.named.longest,
-        entities=tuple(found.entities),
-        respelt=found.respelt,
-        sources={chunk_id: found.sources.get(chunk_id, chunk_id) for chunk_id in first},
-    )

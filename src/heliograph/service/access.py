@@ -161,7 +161,17 @@ def signing_key(given: str, folder: Path) -> bytes:
 def _kept_secret(path: Path) -> bytes:
     try:
         if not path.exists():
-            _make(path)
+            # Written under another name and linked whole: of several processes one wins, and none reads half.
+            descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".secret-")
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(secrets.token_bytes(_BYTES))
+                    file.flush()
+                    os.fsync(file.fileno())
+                with contextlib.suppress(FileExistsError):
+                    os.link(name, path)
+            finally:
+                Path(name).unlink()
         secret = path.read_bytes()
     except OSError as error:
         raise errors.StoreUnavailable(
@@ -170,20 +180,6 @@ def _kept_secret(path: Path) -> bytes:
     if len(secret) < _BYTES:
         raise errors.StoreUnavailable(f"the secret in {str(path)!r} is damaged; delete it, and everybody logs in again")
     return secret
-
-
-def _make(path: Path) -> None:
-    """Write a whole secret under another name and link it: of several processes, one wins, and none reads half."""
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".secret-")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(secrets.token_bytes(_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
-        with contextlib.suppress(FileExistsError):
-            os.link(name, path)
-    finally:
-        Path(name).unlink()
 
 
 # Hashes of passwords: argon2id for new ones, bcrypt read as well.
