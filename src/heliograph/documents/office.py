@@ -366,14 +366,28 @@ class SpreadsheetLoader(Loader):
         calamine = import_optional("python_calamine", "office")
         properties = _properties(raw, limits) if raw.data.startswith(b"PK") else {}
         try:
-            blocks, count = _sections(calamine, raw, limits)
+            blocks: list[str] = []
+            left = limits.max_characters
+            with calamine.load_workbook(io.BytesIO(raw.data)) as book:
+                shown = [
+                    sheet.name
+                    for sheet in book.sheets_metadata
+                    if sheet.typ == calamine.SheetTypeEnum.WorkSheet
+                    and sheet.visible == calamine.SheetVisibleEnum.Visible
+                ]
+                limits.check_pages(raw.name, len(shown), "sheets")
+                for name in shown:
+                    table = markdown_table(_rows(book.get_sheet_by_name(name), left, raw.name, limits))
+                    left -= len(table)
+                    if table:
+                        blocks += [f"## {name}", table]
         except calamine.PasswordError as error:
             raise IngestError(f"{raw.name!r} is encrypted; remove its password and try again") from error
         except (calamine.CalamineError, calamine.ZipError, calamine.XmlError, OSError, ValueError) as error:
             raise IngestError(f"{raw.name!r} is no spreadsheet that can be read ({error}); save it anew") from error
         title = properties.pop("title", "") or name_title(raw.name)
         text = "\n\n".join(blocks) + "\n" if blocks else ""
-        return LoadedDocument(raw.name, title, text, {**properties, "sheet_count": count})
+        return LoadedDocument(raw.name, title, text, {**properties, "sheet_count": len(shown)})
 
 
 def _properties(raw: RawDocument, limits: Limits) -> dict[str, str]:
@@ -389,24 +403,6 @@ def _properties(raw: RawDocument, limits: Limits) -> dict[str, str]:
             ):
                 parse_xml(archive.read(name), raw.name)
         return read_properties(archive, raw.name)
-
-
-def _sections(calamine: Any, raw: RawDocument, limits: Limits) -> tuple[list[str], int]:
-    blocks: list[str] = []
-    left = limits.max_characters
-    with calamine.load_workbook(io.BytesIO(raw.data)) as book:
-        shown = [
-            sheet.name
-            for sheet in book.sheets_metadata
-            if sheet.typ == calamine.SheetTypeEnum.WorkSheet and sheet.visible == calamine.SheetVisibleEnum.Visible
-        ]
-        limits.check_pages(raw.name, len(shown), "sheets")
-        for name in shown:
-            table = markdown_table(_rows(book.get_sheet_by_name(name), left, raw.name, limits))
-            left -= len(table)
-            if table:
-                blocks += [f"## {name}", table]
-    return blocks, len(shown)
 
 
 def _rows(sheet: Any, most_characters: int, name: str, limits: Limits) -> Iterator[list[str]]:

@@ -666,7 +666,15 @@ def _parts(rows: Sequence[Sequence[_Run]]) -> Iterator[list[Sequence[_Run]]]:
     position = 0
     flow: list[Sequence[_Run]] = []
     while position < len(rows):
-        end = _grid_end(rows, position)
+        # The rows that share columns with this one.
+        end, most = position, 0
+        while end < len(rows) and len(rows[end]) > 1:
+            if end > position and rows[end][0].top < rows[end - 1][0].top:
+                break
+            count = len(_columns(run for row in rows[position : end + 1] for run in row))
+            if count < max(2, most):
+                break
+            most, end = count, end + 1
         if end - position >= _LEAST_GRID_ROWS:
             yield from _columns_of_flow(flow)
             flow = []
@@ -693,16 +701,3 @@ def _columns_of_flow(rows: Sequence[Sequence[_Run]]) -> Iterator[list[Sequence[_
 def _single(rows: Sequence[Sequence[_Run]]) -> list[Sequence[_Run]]:
     """Return rows as one row for each run, so that none is taken for a grid."""
     return [[run] for row in rows for run in row]
-
-
-def _grid_end(rows: Sequence[Sequence[_Run]], start: int) -> int:
-    """Return where the rows end that share columns with the one at `start`."""
-    end, most = start, 0
-    while end < len(rows) and len(rows[end]) > 1:
-        if end > start and rows[end][0].top < rows[end - 1][0].top:
-            break
-        count = len(_columns(run for row in rows[start : end + 1] for run in row))
-        if count < max(2, most):
-            break
-        most, end = count, end + 1
-    return end

@@ -427,33 +427,30 @@ class GivenExtractor(Extractor):
     ) -> list[Extraction]:
         extractions: list[Extraction] = []
         for chunk in chunks:
-            extractions.append(self._read(document, chunk))
+            records = ReadRecords()
+            text = chunk.text.casefold()
+            sentences = [" ".join(chunk.text[start:end].split()) for start, end in sentence_spans(chunk.text)]
+            folded = [(sentence, sentence.casefold()) for sentence in sentences]
+            # The passages that the chunk holds any character of, in order, and whether it holds them whole.
+            spans = self._corpus.spans.get(document.source)
+            for passage, is_whole in spans.touching(chunk.start, chunk.end) if spans else ():
+                item = self._given.get(passage, GivenExtraction())
+                item = item if is_whole else item.named_in(text)
+                names = {entity_key(name): name for name in map(clean_name, reversed(item.entities)) if name}
+                # Of a name the text says the first sentence that holds it.
+                entities = tuple(
+                    ParsedEntity(name, UNKNOWN_TYPE, next((said for said, low in folded if name.casefold() in low), ""))
+                    for name in names.values()
+                )
+                triples = [
+                    (clean_name(source), predicate, clean_name(target)) for source, predicate, target in item.triples
+                ]
+                relations = tuple(
+                    ParsedRelation(source, target, (predicate,), f"{source} {predicate} {target}", 1.0)
+                    for source, predicate, target in triples
+                    if source and target and entity_key(source) != entity_key(target)
+                )
+                records.add(ParsedExtraction(entities, relations))
+            extractions.append(Extraction(chunk.id, self.name, *to_mentions(records, document, chunk, ())))
             on_chunk()
         return extractions
-
-    def _read(self, document: Document, chunk: Chunk) -> Extraction:
-        records = ReadRecords()
-        text = chunk.text.casefold()
-        sentences = [" ".join(chunk.text[start:end].split()) for start, end in sentence_spans(chunk.text)]
-        folded = [(sentence, sentence.casefold()) for sentence in sentences]
-        # The passages that the chunk holds any character of, in order, and whether it holds them whole.
-        spans = self._corpus.spans.get(document.source)
-        for passage, is_whole in spans.touching(chunk.start, chunk.end) if spans else ():
-            item = self._given.get(passage, GivenExtraction())
-            item = item if is_whole else item.named_in(text)
-            names = {entity_key(name): name for name in map(clean_name, reversed(item.entities)) if name}
-            # Of a name the text says the first sentence that holds it.
-            entities = tuple(
-                ParsedEntity(name, UNKNOWN_TYPE, next((said for said, low in folded if name.casefold() in low), ""))
-                for name in names.values()
-            )
-            triples = [
-                (clean_name(source), predicate, clean_name(target)) for source, predicate, target in item.triples
-            ]
-            relations = tuple(
-                ParsedRelation(source, target, (predicate,), f"{source} {predicate} {target}", 1.0)
-                for source, predicate, target in triples
-                if source and target and entity_key(source) != entity_key(target)
-            )
-            records.add(ParsedExtraction(entities, relations))
-        return Extraction(chunk.id, self.name, *to_mentions(records, document, chunk, ()))

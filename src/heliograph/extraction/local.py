@@ -428,17 +428,16 @@ class LocalExtractor(Extractor):
             ModelUnavailable: A chunk is Chinese and the files of the Chinese word model are missing or damaged.
         """
         extractions: list[Extraction] = []
-        title = spoken_title(document)
         for first in range(0, len(chunks), _WINDOW_CHUNKS):
             window = slice(first, first + _WINDOW_CHUNKS)
-            extractions.extend(await asyncio.to_thread(self._read_window, title, chunks[window], contexts[window]))
+            extractions.extend(await asyncio.to_thread(self._read_window, document, chunks[window], contexts[window]))
             for _ in chunks[window]:
                 on_chunk()
         return extractions
 
-    def _read_window(self, title: str, chunks: Sequence[Chunk], contexts: Sequence[str]) -> list[Extraction]:
+    def _read_window(self, document: Document, chunks: Sequence[Chunk], contexts: Sequence[str]) -> list[Extraction]:
         extractions: list[Extraction] = []
-        for read in read_chunks(title, chunks, contexts):
+        for read in read_chunks(spoken_title(document), chunks, contexts):
             tokens = read.chunk.token_count
             entities = choose_entities(read, _limit(tokens, self._entities_per_token, _LEAST_ENTITIES))
             relations = choose_relations(read, entities, _limit(tokens, self._relations_per_token, _LEAST_RELATIONS))

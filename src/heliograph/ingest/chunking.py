@@ -642,22 +642,19 @@ class _Division:
         if self._places[last] - self._places[first] < self._max:
             found: Iterable[Core] = (Core(self._starts[first], self._starts[last], 0),)
         elif strength:
-            found = self._blocks_at(first, last, strength)
+            inner = [index for index in range(first + 1, last) if self._strengths[index] == strength]
+            if strength >= Strength.HEADING and not self._is_prose[first]:
+                lead, end = self._places[inner[0]], self._places[inner[1] if len(inner) > 1 else last]
+                if self._is_small(lead - self._places[first]) and end - lead >= self._max:
+                    # A heading with too little to stand alone before a section that is too long for a chunk.
+                    self._strengths[inner.pop(0)] = Strength.NONE
+            parts = [first, *inner, last]
+            cuts = [self._starts[part] for part in parts]
+            limit = self._max if strength >= Strength.HEADING else self._limit
+            found = self._group(cuts, strength, limit, lambda index: self._blocks(parts[index], parts[index + 1]))
         else:
             found = self._sentences(first, last)
         return _led_by(self._strengths[first], found)
-
-    def _blocks_at(self, first: int, last: int, strength: int) -> Iterator[Core]:
-        inner = [index for index in range(first + 1, last) if self._strengths[index] == strength]
-        if strength >= Strength.HEADING and not self._is_prose[first]:
-            lead, end = self._places[inner[0]], self._places[inner[1] if len(inner) > 1 else last]
-            if self._is_small(lead - self._places[first]) and end - lead >= self._max:
-                # A heading with too little to stand alone before a section that is too long for a chunk.
-                self._strengths[inner.pop(0)] = Strength.NONE
-        parts = [first, *inner, last]
-        cuts = [self._starts[part] for part in parts]
-        limit = self._max if strength >= Strength.HEADING else self._limit
-        return self._group(cuts, strength, limit, lambda index: self._blocks(parts[index], parts[index + 1]))
 
     def _sentences(self, first: int, last: int) -> Iterator[Core]:
         """Yield the parts of blocks between which there is no place for a cut."""

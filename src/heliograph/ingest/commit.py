@@ -591,7 +591,13 @@ class JointCommits:
         try:
             return await waiting.outcome
         except asyncio.CancelledError:
-            await self._leave(waiting)
+            # Leave the queue, or wait for the commit under way, which ends soon if no other task waits for it.
+            if waiting in self._waiting:
+                self._waiting.remove(waiting)
+            elif waiting in self._group and self._task is not None:
+                if all(other.outcome.cancelled() for other in self._group):
+                    self._task.cancel()
+                await asyncio.wait([self._task])
             raise
 
     def _begin(self) -> None:
@@ -632,12 +638,3 @@ class JointCommits:
             waiting.settle(None if task.cancelled() else task.exception())
         self._group, self._task = [], None
         self._begin()
-
-    async def _leave(self, waiting: _Waiting) -> None:
-        """Leave the queue, or wait for the commit under way, which ends soon if no other task waits for it."""
-        if waiting in self._waiting:
-            self._waiting.remove(waiting)
-        elif waiting in self._group and self._task is not None:
-            if all(other.outcome.cancelled() for other in self._group):
-                self._task.cancel()
-            await asyncio.wait([self._task])

@@ -34,7 +34,8 @@ from heliograph.models import (
 )
 from heliograph.settings import IngestSettings
 from heliograph.stores.base import Fold
-from heliograph.stores.changeset import TextEntry, VectorBatch, entity_terms
+from heliograph.stores.changeset import TextEntry, VectorBatch
+from heliograph.text.analysis import entity_index_terms
 from heliograph.text.tokens import count_tokens, cut_to_tokens, entity_row, relation_row
 
 
@@ -162,7 +163,7 @@ class EvidenceFold(Fold):
         return fold_relation(evidence, self.join(self.fragments(evidence)), self)
 
     def name_terms(self, entity: Entity) -> Sequence[str]:
-        return entity_terms(entity).terms
+        return entity_index_terms(entity)
 
     def fragments(self, evidence: EntityEvidence | RelationEvidence) -> tuple[str, ...]:
         """Return the distinct descriptions of the first mentions, in canonical order, without empty ones."""
@@ -737,7 +738,8 @@ class Folder:
         new = fold_entity(touched.evidence, description, self.limits, old, touched.overrides)
         entry = partial(entity_entry, indexing=self._indexing, is_described=touched.overrides.is_described)
         is_named_anew = old is None or (old.name, old.aliases) != (new.name, new.aliases)
-        return _folded(touched, new, entry, renewed, entity_terms(new) if is_named_anew else None)
+        terms = TextEntry(new.id, tuple(entity_index_terms(new))) if is_named_anew else None
+        return _folded(touched, new, entry, renewed, terms)
 
     def fold_relation(
         self, touched: TouchedRelation, description: str, renewed: AbstractSet[str] = frozenset()

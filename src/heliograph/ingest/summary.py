@@ -173,7 +173,19 @@ class _Run:
     async def _summarize(self, group: list[str]) -> str:
         if len(group) == 1:
             return group[0]
-        request = self._request(group)
+        lines = "\n".join(json.dumps(fragment, ensure_ascii=False) for fragment in group)
+        text = Template(load_prompt("summarize")).substitute(
+            name=json.dumps(self._name, ensure_ascii=False),
+            marker=data_marker(lines),
+            fragments=lines,
+            language=self._settings.language or "the language of the statements",
+            words=round(self._settings.summary_length_tokens * _WORDS_PER_TOKEN),
+        )
+        request = ChatRequest(
+            *((ChatMessage("user", text),), Purpose.SUMMARY),
+            needed_tokens=max(self._settings.summary_tokens, 2 * self._settings.summary_length_tokens),
+            subject_id=self._subject_id,
+        )
         reply = await (self._chat.recall(request) if self._only_kept else self._chat.complete(request))
         if reply is None:
             raise _NotKeptError
@@ -189,21 +201,6 @@ class _Run:
         if not text:
             raise BadModelReply(f"{self._chat.name!r} summarised {len(group)} fragments to nothing; use another model")
         return await asyncio.to_thread(cut_to_tokens, text, self._settings.summary_tokens)
-
-    def _request(self, group: list[str]) -> ChatRequest:
-        lines = "\n".join(json.dumps(fragment, ensure_ascii=False) for fragment in group)
-        text = Template(load_prompt("summarize")).substitute(
-            name=json.dumps(self._name, ensure_ascii=False),
-            marker=data_marker(lines),
-            fragments=lines,
-            language=self._settings.language or "the language of the statements",
-            words=round(self._settings.summary_length_tokens * _WORDS_PER_TOKEN),
-        )
-        return ChatRequest(
-            *((ChatMessage("user", text),), Purpose.SUMMARY),
-            needed_tokens=max(self._settings.summary_tokens, 2 * self._settings.summary_length_tokens),
-            subject_id=self._subject_id,
-        )
 
 
 def _group(fragments: list[str], limit: int, level: int) -> list[list[str]]:

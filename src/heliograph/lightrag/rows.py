@@ -65,7 +65,10 @@ class Rows:
             self._names.clear()
         unnamed = [id_ for id_ in wanted if id_ not in self._names]
         if unnamed:
-            self.name_chunks(await self.store.records.get_chunks(unnamed), await self._given(unnamed))
+            chunks = await self.store.records.get_chunks(unnamed)
+            documents = await self.store.records.get_documents(list({chunk.document_id for chunk in chunks}))
+            given = frozenset(document.id for document in documents if _has_given_chunks(document))
+            self.name_chunks(chunks, given)
         return {id_: self._names[id_] for id_ in wanted if id_ in self._names}
 
     def name_chunks(self, chunks: Iterable[Chunk], given: frozenset[str]) -> None:
@@ -74,11 +77,6 @@ class Rows:
             is_given = chunk.document_id in given
             made = f"{chunk.document_id}-chunk-{chunk.position:03d}"
             self._names[chunk.id] = compute_mdhash_id(chunk.text, "chunk-") if is_given else made
-
-    async def _given(self, chunk_ids: Sequence[str]) -> frozenset[str]:
-        ids = {chunk.document_id for chunk in await self.store.records.get_chunks(chunk_ids)}
-        documents = await self.store.records.get_documents(list(ids))
-        return frozenset(document.id for document in documents if _has_given_chunks(document))
 
     async def document_chunks(self, document: Document) -> list[tuple[str, Chunk]]:
         """Return a document's chunks in order, each with LightRAG's id of it."""

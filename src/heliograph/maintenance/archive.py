@@ -308,7 +308,22 @@ class WholeDocumentIntake:
             if is_finished or not is_given_finished if has_same_text else is_finished and not is_given_finished:
                 return Taken.UNCHANGED
         document = await self._checked_document(whole)
-        extractions = _checked_extractions(whole)
+        # One canonical extraction per chunk, whose mentions count for what the rules here lead to.
+        given = {item.chunk_id: item for item in whole.extractions}
+        strange = given.keys() - {chunk.id for chunk in whole.chunks}
+        if strange or len(given) != len(whole.extractions):
+            raise InvalidRequestError(
+                f"the document {whole.document.id!r} has readings of chunks that it does not have, or two of one; "
+                "the import is damaged"
+            )
+        extractions = [
+            canonical_extraction(
+                placed_extraction(
+                    given.get(chunk.id) or Extraction(chunk.id, _UNREAD), chunk.id, whole.document.id, chunk.position
+                )
+            )
+            for chunk in whole.chunks
+        ]
         text = None if document.twin_of else whole.text
         await self._pipeline.insert_whole(document, text, whole.chunks, extractions, may_call_chat=False)
         return Taken.UPDATED if found else Taken.ADDED
@@ -331,44 +346,25 @@ class WholeDocumentIntake:
                 raise InvalidRequestError(f"{label} has no text; the import is damaged")
         elif clean_text(whole.text) != whole.text or content_hash(whole.text) != document.content_hash:
             raise InvalidRequestError(f"{label} does not have the text that its hash is of; the import is damaged")
-        _check_chunks(document, whole, label)
-        return document
-
-
-def _check_chunks(document: Document, whole: WholeDocument, label: str) -> None:
-    seen: Counter[str] = Counter()
-    # The chunks of a document that waits are still those of the text before.
-    text = whole.text if is_committed(document) else None
-    for position, chunk in enumerate(whole.chunks):
-        is_own = chunk.id == chunk_id(document.id, chunk.text, seen[chunk.text]) and chunk.document_id == document.id
-        if (
-            not is_own
-            or chunk.position != position
-            or not (text is None or text[chunk.start : chunk.end] == chunk.text)
-        ):
-            raise InvalidRequestError(f"the chunk {chunk.id!r} of {label} does not fit its text; the import is damaged")
-        seen[chunk.text] += 1
-    if is_committed(document) and not whole.chunks:
-        raise InvalidRequestError(f"{label} has no chunks; the import is damaged")
-
-
-def _checked_extractions(whole: WholeDocument) -> Sequence[Extraction]:
-    """Return one canonical extraction per chunk, whose mentions count for what the rules here lead to."""
-    given = {item.chunk_id: item for item in whole.extractions}
-    strange = given.keys() - {chunk.id for chunk in whole.chunks}
-    if strange or len(given) != len(whole.extractions):
-        raise InvalidRequestError(
-            f"the document {whole.document.id!r} has readings of chunks that it does not have, or two of one; "
-            "the import is damaged"
-        )
-    return [
-        canonical_extraction(
-            placed_extraction(
-                given.get(chunk.id) or Extraction(chunk.id, _UNREAD), chunk.id, whole.document.id, chunk.position
+        seen: Counter[str] = Counter()
+        # The chunks of a document that waits are still those of the text before.
+        text = whole.text if is_committed(document) else None
+        for position, chunk in enumerate(whole.chunks):
+            is_own = (
+                chunk.id == chunk_id(document.id, chunk.text, seen[chunk.text]) and chunk.document_id == document.id
             )
-        )
-        for chunk in whole.chunks
-    ]
+            if (
+                not is_own
+                or chunk.position != position
+                or not (text is None or text[chunk.start : chunk.end] == chunk.text)
+            ):
+                raise InvalidRequestError(
+                    f"the chunk {chunk.id!r} of {label} does not fit its text; the import is damaged"
+                )
+            seen[chunk.text] += 1
+        if is_committed(document) and not whole.chunks:
+            raise InvalidRequestError(f"{label} has no chunks; the import is damaged")
+        return document
 
 
 # Taking many whole documents in, several at a time, and counting what became of them.

@@ -637,21 +637,18 @@ class Maintenance:
                 continue
             if repair and findings.repair is not None:
                 try:
-                    await self._repair(findings.repair, findings.vectors)
+                    read_chunks = partial(self._store.vectors.get_vectors, Collection.CHUNKS)
+                    vectors = {
+                        collection: await embed_entries(self._embedding, part, read_chunks)
+                        for collection, part in findings.vectors.items()
+                        if part
+                    }
+                    await self._store.apply(replace(findings.repair, vectors=vectors))
                 except StaleChangesetError:
                     continue
                 tally.repaired += sum(problem.is_repairable for problem in findings.problems)
             break
         tally.add(findings)
-
-    async def _repair(self, changeset: Changeset, entries: Mapping[Collection, Mapping[str, IndexEntry]]) -> None:
-        read_chunks = partial(self._store.vectors.get_vectors, Collection.CHUNKS)
-        vectors = {
-            collection: await embed_entries(self._embedding, part, read_chunks)
-            for collection, part in entries.items()
-            if part
-        }
-        await self._store.apply(replace(changeset, vectors=vectors))
 
 
 class _Digests:

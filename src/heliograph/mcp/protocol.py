@@ -40,7 +40,7 @@ from heliograph.mcp.tools import (
     require_document,
     require_entity,
 )
-from heliograph.service.principal import Principal, Role, as_told, without_folders
+from heliograph.service.access import Principal, Role, as_told, without_folders
 from heliograph.settings import McpSettings
 from heliograph.stores.base import DocumentQuery
 

@@ -19,7 +19,7 @@ from heliograph.ingest.models import DocumentResult
 from heliograph.models import FIELD_SEPARATOR, Stats
 from heliograph.query.answers.models import Answer
 from heliograph.query.models import Retrieval
-from heliograph.service.principal import without_folders
+from heliograph.service.access import without_folders
 from heliograph.wire.base import ChunkDetails, EntityHead, RelationHead, Shape
 
 _MARK_LENGTH = 12

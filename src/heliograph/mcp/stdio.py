@@ -33,8 +33,8 @@ from heliograph.documents.markdown import replace_surrogates
 from heliograph.engine import Given
 from heliograph.mcp.protocol import make_server
 from heliograph.mcp.tools import Host
+from heliograph.service.access import Principal, Role
 from heliograph.service.admission import Admission
-from heliograph.service.principal import Principal, Role
 from heliograph.service.workspaces import Workspaces
 from heliograph.settings import Settings
 

@@ -43,11 +43,10 @@ from heliograph.models import (
 )
 from heliograph.query.linking import near_entities
 from heliograph.query.models import Mode, QueryParam
-from heliograph.service.access import Access
+from heliograph.service.access import Access, Principal, Role
 from heliograph.service.admission import Admission
 from heliograph.service.jobs.jobs import Jobs
 from heliograph.service.jobs.models import JobKind, JobRequest
-from heliograph.service.principal import Principal, Role
 from heliograph.service.workspaces import Workspaces
 from heliograph.stores.base import DocumentQuery, StoreView
 

@@ -339,25 +339,21 @@ async def respell(store: StoreView, question: str, named: Named, near: Sequence[
     if not unknown:
         return Respelt(question)
     chunks = await store.records.get_chunks(near[:_CHUNKS_READ])
-    return _read(question, unknown, [chunk.text for chunk in chunks])
-
-
-def _read(question: str, words: Iterable[re.Match[str]], texts: Iterable[str]) -> Respelt:
-    """Return the question with each of the words read as the nearest one of the texts, if one is near."""
+    # Each of these words is read as the nearest one of these chunks, if one is near.
     spelt: dict[str, str] = {}
-    for text in texts:
-        for found in _WORD.findall(text):
+    for chunk in chunks:
+        for found in _WORD.findall(chunk.text):
             spelt.setdefault(found.lower(), found)
     pieces: list[str] = []
     changes: list[Respelling] = []
     end = 0
-    for word in words:
+    for word in unknown:
         written = word.group()
         # Hardly anybody misses the first letter, and two names that differ in it are two names.
         same_start = [key for key in spelt if key[0] == written[0].lower()]
-        if near := extractOne(written.lower(), same_start, scorer=OSA.distance, score_cutoff=_MOST_SLIPS):
-            pieces += question[end : word.start()], spelt[near[0]]
-            changes.append(Respelling(written, spelt[near[0]]))
+        if nearest := extractOne(written.lower(), same_start, scorer=OSA.distance, score_cutoff=_MOST_SLIPS):
+            pieces += question[end : word.start()], spelt[nearest[0]]
+            changes.append(Respelling(written, spelt[nearest[0]]))
             end = word.end()
     return Respelt("".join((*pieces, question[end:])), tuple(changes))
 

@@ -507,10 +507,6 @@ async def find_keywords(plan: Plan, chat: ChatModel | None) -> FoundKeywords:
         except BadModelReply as error:
             warning = f"the chat model gave no usable keywords ({error}); they were found locally"
             found = FoundKeywords(await asyncio.to_thread(local_keywords, plan.question), (warning,), usage)
-    return _mend_empty(plan, found)
-
-
-def _mend_empty(plan: Plan, found: FoundKeywords) -> FoundKeywords:
     keywords = found.keywords or Keywords()
     warnings = list(found.warnings)
     if not keywords.high_level and not keywords.low_level and len(plan.question) < _SHORT_QUESTION:

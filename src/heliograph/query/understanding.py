@@ -307,14 +307,7 @@ def find_sides(question: str, entities: Sequence[str]) -> tuple[str, ...]:
         sides = _cleaned([*match["a"].split(", "), match["b"]]) if match else ()
         if len(sides) >= 2:
             return sides
-    named = _joined_names(text, entities)
-    if len(named) >= 2:
-        return named
-    return tuple(entities[:_MAX_SIDES]) if 2 <= len(entities) <= _MAX_SIDES else ()
-
-
-def _joined_names(text: str, entities: Sequence[str]) -> tuple[str, ...]:
-    """Return the first run of names with nothing but conjunctions between them."""
+    # The first run of names with nothing but conjunctions between them.
     run: list[str] = []
     end = -1
     for name in entities:
@@ -327,7 +320,10 @@ def _joined_names(text: str, entities: Sequence[str]) -> tuple[str, ...]:
             run = []
         run.append(name)
         end = start + len(name)
-    return _cleaned(run)[:_MAX_SIDES]
+    named = _cleaned(run)[:_MAX_SIDES]
+    if len(named) >= 2:
+        return named
+    return tuple(entities[:_MAX_SIDES]) if 2 <= len(entities) <= _MAX_SIDES else ()
 
 
 def _cleaned(sides: Sequence[str]) -> tuple[str, ...]:

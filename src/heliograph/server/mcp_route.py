@@ -29,7 +29,7 @@ from heliograph.errors import OverloadedError, PermissionDenied
 from heliograph.mcp.protocol import make_server
 from heliograph.mcp.tools import Host
 from heliograph.server.requests import Drain, find_workspace, principal_of
-from heliograph.service.principal import Principal, Role
+from heliograph.service.access import Principal, Role
 from heliograph.service.service import Service
 
 _PATH = "/mcp"
@@ -96,7 +96,26 @@ class McpRoute:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
         if scope["method"] == "GET":
-            await self._stream(scope, receive, send)
+            # A stream lasts until its client leaves or the service stops: then it is ended as a whole body.
+            has_begun = is_complete = False
+
+            async def noting(message: Message) -> None:
+                nonlocal has_begun, is_complete
+                has_begun = True
+                is_complete = message["type"] == "http.response.body" and not message.get("more_body", False)
+                await send(message)
+
+            task = asyncio.create_task(self._serve(scope, receive, noting))
+            self._streams.add(task)
+            try:
+                await asyncio.wait([task])
+            finally:
+                self._streams.discard(task)
+                task.cancel()
+            if not task.cancelled():
+                task.result()
+            elif has_begun and not is_complete:
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
         else:
             await self._serve(scope, receive, send)
 
@@ -108,27 +127,6 @@ class McpRoute:
         places = "*" if principal.workspaces is None else " ".join(sorted(principal.workspaces))
         token = AccessToken(token="", client_id=principal.client, scopes=[], subject=f"{principal.role} {places}")
         await self._manager.handle_request({**scope, "user": AuthenticatedUser(token)}, receive, send)
-
-    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
-        has_begun = is_complete = False
-
-        async def noting(message: Message) -> None:
-            nonlocal has_begun, is_complete
-            has_begun = True
-            is_complete = message["type"] == "http.response.body" and not message.get("more_body", False)
-            await send(message)
-
-        task = asyncio.create_task(self._serve(scope, receive, noting))
-        self._streams.add(task)
-        try:
-            await asyncio.wait([task])
-        finally:
-            self._streams.discard(task)
-            task.cancel()
-        if not task.cancelled():
-            task.result()
-        elif has_begun and not is_complete:
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     def _end_streams(self) -> None:
         for task in self._streams:

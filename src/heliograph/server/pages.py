@@ -76,22 +76,19 @@ class LightragPage(StaticFiles):
         if path.lower().endswith(".html"):
             if path != self._index:
                 raise HTTPException(404, "there is no such page here")
-            return self._configured(scope)
+            root = _root(scope)
+            config = {"apiPrefix": root, "webuiPrefix": f"{root}{self._path}/", "webuiTitle": None}
+            script = f"window.__LIGHTRAG_CONFIG__ = {json.dumps(config)};".replace("</", "<\\/").encode()
+            digest = base64.b64encode(hashlib.sha256(script).digest()).decode()
+            content = (self._folder / self._index).read_bytes()
+            policy = _LIGHTRAG_POLICY.format(script=f"'sha256-{digest}'")
+            headers = {**_NEVER_KEEP, "Content-Security-Policy": policy}
+            content = content.replace(_PLACEHOLDER, b"<script>" + script + b"</script>")
+            return Response(content, headers=headers, media_type="text/html")
         response = await super().get_response(path, scope)
         # Paths are those of this system's files here.
         response.headers.update(_KEEP if path.startswith(f"assets{os.sep}") else _ALWAYS_ASK)
         return response
-
-    def _configured(self, scope: Scope) -> Response:
-        root = _root(scope)
-        config = {"apiPrefix": root, "webuiPrefix": f"{root}{self._path}/", "webuiTitle": None}
-        script = f"window.__LIGHTRAG_CONFIG__ = {json.dumps(config)};".replace("</", "<\\/").encode()
-        digest = base64.b64encode(hashlib.sha256(script).digest()).decode()
-        content = (self._folder / self._index).read_bytes()
-        policy = _LIGHTRAG_POLICY.format(script=f"'sha256-{digest}'")
-        headers = {**_NEVER_KEEP, "Content-Security-Policy": policy}
-        content = content.replace(_PLACEHOLDER, b"<script>" + script + b"</script>")
-        return Response(content, headers=headers, media_type="text/html")
 
 
 def add_pages(app: FastAPI, settings: ServerSettings) -> None:

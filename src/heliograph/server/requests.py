@@ -44,11 +44,10 @@ from heliograph.query.answers.answer import AnswerStream
 from heliograph.query.models import QueryParam
 from heliograph.server.openapi import responses
 from heliograph.server.responses import error_response, failure_body, internal_error_response, until_disconnect
-from heliograph.service.access import Credentials, has_credentials
+from heliograph.service.access import Credentials, Principal, Role, has_credentials
 from heliograph.service.admission import Admission
 from heliograph.service.jobs.jobs import Jobs
 from heliograph.service.jobs.models import Job, JobKind, JobRequest
-from heliograph.service.principal import Principal, Role
 from heliograph.service.service import Service
 from heliograph.settings import ServerSettings, Settings
 
@@ -207,25 +206,25 @@ class _Response:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            self._add_headers(MutableHeaders(scope=message))
+            headers = MutableHeaders(scope=message)
+            headers[_ID_HEADER] = self._request_id
+            if self.new_token is not None:
+                headers["X-New-Token"] = self.new_token
+            for name, value in _ALWAYS.items():
+                headers.setdefault(name, value)
+            self.kind = kind = headers.get("content-type", "")
+            headers.setdefault(
+                "Content-Security-Policy", _PAGE_POLICY if kind.startswith("text/html") else _DATA_POLICY
+            )
+            # What is no page is never kept by caches.
+            if kind.startswith(("application/json", "application/problem+json", "application/x-ndjson")):
+                headers.setdefault("Cache-Control", "no-store")
         elif message["type"] == "http.response.body":
             self.bytes += len(message.get("body", b""))
             self.is_complete = not message.get("more_body", False)
             if self.is_head:
                 message = {**message, "body": b""}
         await self._send(message)
-
-    def _add_headers(self, headers: MutableHeaders) -> None:
-        headers[_ID_HEADER] = self._request_id
-        if self.new_token is not None:
-            headers["X-New-Token"] = self.new_token
-        for name, value in _ALWAYS.items():
-            headers.setdefault(name, value)
-        self.kind = kind = headers.get("content-type", "")
-        headers.setdefault("Content-Security-Policy", _PAGE_POLICY if kind.startswith("text/html") else _DATA_POLICY)
-        # What is no page is never kept by caches.
-        if kind.startswith(("application/json", "application/problem+json", "application/x-ndjson")):
-            headers.setdefault("Cache-Control", "no-store")
 
 
 def _write_line(scope: Scope, response: _Response, seconds: float) -> None:

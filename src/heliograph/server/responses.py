@@ -23,7 +23,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 import heliograph.errors as errors
-from heliograph.service.principal import as_told
+from heliograph.service.access import as_told
 
 # JSON out, written by pydantic's encoder: four times as fast as the standard library's on the bodies of queries.
 
@@ -112,16 +112,13 @@ class LineResponse(Response):
                 line, is_last = _all_ready(line, lines)
                 await send({"type": "http.response.body", "body": line, "more_body": True})
                 line = None if is_last else await lines.get()
-            await self._end(task, send)
-
-    async def _end(self, task: asyncio.Task[None], send: Send) -> None:
-        error = None if task.cancelled() else task.exception()
-        last = b""
-        if isinstance(error, Exception):
-            defect = None if isinstance(error, errors.HeliographError) else error
-            _LOG.warning("a response failed after it began: %s: %s", type(error).__name__, error, exc_info=defect)
-            last = self._on_failure(error)
-        await send({"type": "http.response.body", "body": last, "more_body": False})
+            error = None if task.cancelled() else task.exception()
+            last = b""
+            if isinstance(error, Exception):
+                defect = None if isinstance(error, errors.HeliographError) else error
+                _LOG.warning("a response failed after it began: %s: %s", type(error).__name__, error, exc_info=defect)
+                last = self._on_failure(error)
+            await send({"type": "http.response.body", "body": last, "more_body": False})
 
 
 def _raise_failure(task: asyncio.Task[Any]) -> None:

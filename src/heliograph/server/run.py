@@ -491,7 +491,20 @@ def _run_alone(settings: Settings, listener: socket.socket, on_started: Callable
     errors: list[HeliographError] = []
     config = _config(settings, lambda error: errors.extend([error] if error else []))
     server = _Server(config, settings.server, on_started)
-    _run_until_told(server, listener)
+
+    # Until a signal, also one before uvicorn listens to them; raised again at the end, it has nothing to end.
+    def stop(received: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        server.should_exit = True
+
+    before = {number: signal.signal(number, stop) for number in _SIGNALS}
+    try:
+        server.run([listener])
+    except SystemExit:
+        # It could not start: why has been reported, or is in the log.
+        pass
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
     if errors:
         raise errors[0]
     return 0 if server.started else 1
@@ -515,23 +528,6 @@ class _Server(uvicorn.Server):
                 raise
         if not self.should_exit:
             self._on_started()
-
-
-def _run_until_told(server: uvicorn.Server, listener: socket.socket) -> None:
-    """Serve until a signal, also one before uvicorn listens to them; raised again at the end, it has nothing to end."""
-
-    def stop(received: int, frame: FrameType | None) -> None:  # noqa: ARG001
-        server.should_exit = True
-
-    before = {number: signal.signal(number, stop) for number in _SIGNALS}
-    try:
-        server.run([listener])
-    except SystemExit:
-        # It could not start: why has been reported, or is in the log.
-        pass
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def check_exposure(settings: Settings) -> None:

@@ -1,4 +1,7 @@
-"""Who asks: keys, accounts and their tokens, and how often they may try."""
+"""Who asks, and what that allows: roles and workspaces; keys, accounts and their tokens, and how often they may try.
+
+Roles include one another: `admin` may do what `write` may, and `write` what `read` may.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import contextlib
 import hashlib
 import hmac
 import os
+import re
 import secrets
 import tempfile
 import threading
@@ -14,8 +18,9 @@ import time
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Self, TypeVar
 
 import apsw
@@ -25,9 +30,108 @@ from pwdlib.hashers.argon2 import Argon2Hasher
 from pwdlib.hashers.bcrypt import BcryptHasher
 
 import heliograph.errors as errors
-from heliograph.service.principal import ANYONE, Principal, Role
 from heliograph.settings import AccountSettings, KeySettings, ServerSettings, Settings
 from heliograph.stores.sql import DAMAGE, transaction, use_wal
+
+# Who asks, what that allows, and which paths messages may show.
+
+# In quotes, where anything may stand in it, or as far as a word goes.
+_PATH = re.compile(
+    r"""(?P<quote>['"])(?P<quoted>/(?:(?!(?P=quote)).)*)(?P=quote)|(?<![\w.:/~-])/[^\s'"`,;()<>\[\]{}]+"""
+)
+
+
+class Role(StrEnum):
+    """What credentials allow: to ask, to change documents and graph, to manage workspaces and caches."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+    def includes(self, other: Role) -> bool:
+        """Whether who has this role may do what the other one allows."""
+        order = list(Role)
+        return order.index(self) >= order.index(other)
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who asks.
+
+    Attributes:
+        name: Of the key or account, for logs and as the author of curations.
+        role: What it allows.
+        workspaces: Where; None means everywhere.
+        address: Where the request comes from, if nobody is asked who he is; empty elsewhere.
+    """
+
+    name: str
+    role: Role
+    workspaces: frozenset[str] | None = None
+    address: str = ""
+
+    @property
+    def client(self) -> str:
+        """Whose share is used of what clients share: the key's or account's, or the address's where all are one."""
+        return f"{self.name} {self.address}".rstrip()
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether this is an admin of all workspaces, as everybody is where no credentials are configured."""
+        return self.role is Role.ADMIN and self.workspaces is None
+
+    def may_enter(self, workspace: str) -> bool:
+        """Whether anything is allowed in this workspace."""
+        return self.workspaces is None or workspace in self.workspaces
+
+    def may_create(self, workspace: str) -> bool:
+        """Whether a workspace may be made by writing into it: by an admin, or by who is bound to it by name."""
+        return self.may_enter(workspace) and (self.role is Role.ADMIN or self.workspaces is not None)
+
+    def require(self, role: Role, workspace: str | None = None) -> None:
+        """Check that this role is held, in this workspace if one is given.
+
+        Raises:
+            PermissionDenied: It is not.
+        """
+        if workspace is not None and not self.may_enter(workspace):
+            raise errors.PermissionDenied(
+                f"{self.name!r} may not enter the workspace {workspace!r}; use other credentials"
+            )
+        if not self.role.includes(role):
+            raise errors.PermissionDenied(f"{self.name!r} has the role {self.role}, and this needs {role}")
+
+
+# Who asks a service that has no credentials configured.
+ANYONE = Principal("anyone", Role.ADMIN)
+
+
+def as_told(message: str, principal: Principal | None) -> str:
+    """Return a message as somebody may read it; where things lie on the machine is for its operator alone.
+
+    Args:
+        message: Any message.
+        principal: Who reads it; None is not known.
+    """
+    return message if principal is not None and principal.is_operator else without_folders(message)
+
+
+def without_folders(message: str) -> str:
+    """Return a message with the name alone of every file and folder whose absolute path it gives."""
+
+    def shorten(found: re.Match[str]) -> str:
+        path, quote = found["quoted"] or found[0], found["quote"] or ""
+        # Others, such as those of requests, are no paths of this machine.
+        is_here = path.split("/")[1] in _top_folders()
+        return f"{quote}{PurePath(path).name}{quote}" if is_here else found[0]
+
+    return _PATH.sub(shorten, message)
+
+
+@cache
+def _top_folders() -> frozenset[str]:
+    return frozenset(os.listdir("/"))  # noqa: PTH208 (names are what is wanted)
+
 
 # The secret that signs tokens, made once and kept where all processes of the service find it.
 
@@ -57,7 +161,17 @@ def signing_key(given: str, folder: Path) -> bytes:
 def _kept_secret(path: Path) -> bytes:
     try:
         if not path.exists():
-            _make(path)
+            # Written under another name and linked whole: of several processes one wins, and none reads half.
+            descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".secret-")
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(secrets.token_bytes(_BYTES))
+                    file.flush()
+                    os.fsync(file.fileno())
+                with contextlib.suppress(FileExistsError):
+                    os.link(name, path)
+            finally:
+                Path(name).unlink()
         secret = path.read_bytes()
     except OSError as error:
         raise errors.StoreUnavailable(
@@ -66,20 +180,6 @@ def _kept_secret(path: Path) -> bytes:
     if len(secret) < _BYTES:
         raise errors.StoreUnavailable(f"the secret in {str(path)!r} is damaged; delete it, and everybody logs in again")
     return secret
-
-
-def _make(path: Path) -> None:
-    """Write a whole secret under another name and link it: of several processes, one wins, and none reads half."""
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".secret-")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(secrets.token_bytes(_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
-        with contextlib.suppress(FileExistsError):
-            os.link(name, path)
-    finally:
-        Path(name).unlink()
 
 
 # Hashes of passwords: argon2id for new ones, bcrypt read as well.

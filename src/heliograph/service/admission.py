@@ -78,7 +78,11 @@ class Admission:
             await turn
         except asyncio.CancelledError:
             if not turn.done() or turn.cancelled():
-                self._leave(client, turn)
+                queue = self._queues.get(client)
+                if queue is not None and turn in queue:
+                    queue.remove(turn)
+                    if not queue:
+                        del self._queues[client]
             elif turn.exception() is None:
                 self._pass_on()
             raise
@@ -109,10 +113,3 @@ class Admission:
                 turn.set_result(None)
                 return
         self.running -= 1
-
-    def _leave(self, client: str, turn: asyncio.Future[None]) -> None:
-        queue = self._queues.get(client)
-        if queue is not None and turn in queue:
-            queue.remove(turn)
-            if not queue:
-                del self._queues[client]

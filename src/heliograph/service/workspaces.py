@@ -117,7 +117,21 @@ class Workspaces:
             ModelError: A model cannot be made ready.
         """
         async with AsyncExitStack() as stack:
-            self._models = await self._open_models(stack)
+            models = self._given
+            if models.embedding is None:
+                embedding = await build_embedding_model(self.settings.embedding)
+                stack.push_async_callback(embedding.close)
+                if self.settings.embedding.provider == "e5":
+                    warming = asyncio.create_task(_warm(embedding))
+                    stack.push_async_callback(_end, warming)
+                models = replace(models, embedding=embedding)
+            if models.chat is None and (chat := connect_chat_model(self.settings.chat)):
+                stack.push_async_callback(chat.close)
+                models = replace(models, chat=chat)
+            if models.reranker is None and (reranker := await build_reranker(self.settings.rerank)):
+                stack.push_async_callback(reranker.close)
+                models = replace(models, reranker=reranker)
+            self._models = models
             self._stack = stack.pop_all()
         self._is_open = True
         try:
@@ -281,23 +295,6 @@ class Workspaces:
         for other in await self.names():
             if len({unicodedata.normalize("NFKC", item).casefold() for item in (name, other)}) == 1:
                 raise ConflictError(f"there is a workspace {other!r}, too like {name!r}; choose another name")
-
-    async def _open_models(self, stack: AsyncExitStack) -> Given:
-        models = self._given
-        if models.embedding is None:
-            embedding = await build_embedding_model(self.settings.embedding)
-            stack.push_async_callback(embedding.close)
-            if self.settings.embedding.provider == "e5":
-                warming = asyncio.create_task(_warm(embedding))
-                stack.push_async_callback(_end, warming)
-            models = replace(models, embedding=embedding)
-        if models.chat is None and (chat := connect_chat_model(self.settings.chat)):
-            stack.push_async_callback(chat.close)
-            models = replace(models, chat=chat)
-        if models.reranker is None and (reranker := await build_reranker(self.settings.rerank)):
-            stack.push_async_callback(reranker.close)
-            models = replace(models, reranker=reranker)
-        return models
 
 
 async def _is_gone(entry: _Open) -> bool:

@@ -35,7 +35,7 @@ from heliograph.models import (
     Relation,
     RelationEvidence,
 )
-from heliograph.text.analysis import chunk_index_text, terms
+from heliograph.text.analysis import chunk_index_text, entity_index_terms, terms
 
 __all__ = [
     "Changeset",
@@ -96,8 +96,7 @@ def chunk_terms(title: str, chunk: Chunk) -> TextEntry:
 
 def entity_terms(entity: Entity) -> TextEntry:
     """Return the terms by which an entity is found: those of its name and of its aliases."""
-    found = [term for name in (entity.name, *entity.aliases) for term in terms(name)]
-    return TextEntry(entity.id, tuple(found))
+    return TextEntry(entity.id, tuple(entity_index_terms(entity)))
 
 
 def digest_terms(terms: Iterable[str]) -> int:

@@ -444,7 +444,19 @@ class ProjectionFollower(Follower):
         async with self._outbox.lock(self.name) as is_held:
             if not is_held:
                 return False
-            cursor = await self._settled_cursor()
+            cursor = await self.projection.get_cursor()
+            acknowledged = (await self._outbox.get_readers()).get(self.name, 0)
+            if cursor > 0 and not await self._home.get_data_version():
+                _LOGGER.warning(
+                    "%r stands at commit %d of this workspace, and the store with the truth is empty: if its database "
+                    "or tables were removed, put them back or restore a backup; what follows from them is now made "
+                    "anew",
+                    *(self.name, cursor),
+                )
+            # What never acknowledged anything may hold the data of another store that had its name.
+            if acknowledged < 0 or cursor < acknowledged or cursor > await self._home.get_data_version():
+                cursor = await self._make_anew()
+                await self._move(cursor)
             while entries := await self._outbox.read(cursor, _PAGE):
                 cursor = reached = entries[-1].version
                 if any(entry.kind is OutboxKind.RESET for entry in entries):
@@ -459,22 +471,6 @@ class ProjectionFollower(Follower):
                 await self._move(version)
         self._unfinished = ""
         return True
-
-    async def _settled_cursor(self) -> int:
-        """Return where to go on from; a projection that is behind the outbox is rebuilt."""
-        cursor = await self.projection.get_cursor()
-        acknowledged = (await self._outbox.get_readers()).get(self.name, 0)
-        if cursor > 0 and not await self._home.get_data_version():
-            _LOGGER.warning(
-                "%r stands at commit %d of this workspace, and the store with the truth is empty: if its database or "
-                "tables were removed, put them back or restore a backup; what follows from them is now made anew",
-                *(self.name, cursor),
-            )
-        # What never acknowledged anything may hold the data of another store that had its name.
-        if acknowledged < 0 or cursor < acknowledged or cursor > await self._home.get_data_version():
-            cursor = await self._make_anew()
-            await self._move(cursor)
-        return cursor
 
     async def _move(self, version: int) -> None:
         await self.projection.set_cursor(version)

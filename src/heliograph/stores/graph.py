@@ -215,23 +215,16 @@ async def _read_paths(
         on_path = list(dict.fromkeys(id_ for path in paths for id_ in path))
         entities = {entity.id: entity for entity in await graph.get_entities(on_path)}
         relations = await graph.find_relations_among(on_path) if on_path else []
-        whole = _join_paths(paths, entities, relations)
+        # Those that are still whole: entities that follow one another, each there and related to the next.
+        between = {frozenset((relation.source_id, relation.target_id)): relation for relation in relations}
+        whole = []
+        for path in paths:
+            steps = [between.get(frozenset(step)) for step in pairwise(path)]
+            if all(id_ in entities for id_ in path) and None not in steps:
+                whole.append(GraphPath(tuple(entities[id_] for id_ in path), tuple(filter(None, steps))))
         if len(whole) == len(paths):
             break
     return whole
-
-
-def _join_paths(
-    paths: Iterable[Sequence[str]], entities: Mapping[str, Entity], relations: Iterable[Relation]
-) -> list[GraphPath]:
-    """Return the paths that are still whole: entity ids that follow one another, each there and related to the next."""
-    between = {frozenset((relation.source_id, relation.target_id)): relation for relation in relations}
-    joined = []
-    for path in paths:
-        steps = [between.get(frozenset(step)) for step in pairwise(path)]
-        if all(id_ in entities for id_ in path) and None not in steps:
-            joined.append(GraphPath(tuple(entities[id_] for id_ in path), tuple(filter(None, steps))))
-    return joined
 
 
 class PathSearch(Generic[K]):

@@ -371,16 +371,12 @@ def _read(values: Sequence[str], names: Iterable[str], kinds: Mapping[str, Any])
         if kind is bool:
             found[name] = value == str(True)
         else:
-            found[name] = kind(value) if isinstance(kind, type) else _load(value)
+            found[name] = kind(value) if isinstance(kind, type) else tuple(json.loads(value))
     return found
 
 
 def _dump(values: Iterable[str]) -> str:
     return json.dumps(list(values), ensure_ascii=False)
-
-
-def _load(text: str) -> tuple[str, ...]:
-    return tuple(json.loads(text))
 
 
 # Many small values in one answer: scripts that make one JSON text of what hashes and sets hold.

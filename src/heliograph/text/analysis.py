@@ -18,7 +18,7 @@ from threading import local
 
 from Stemmer import Stemmer
 
-from heliograph.models import Chunk
+from heliograph.models import Chunk, Entity
 from heliograph.text.patterns import words_in_both_scripts
 
 # The file imports nothing heavy, as the child process that parses documents loads it.
@@ -157,6 +157,11 @@ def chunk_index_text(title: str, chunk: Chunk) -> str:
     path = dict.fromkeys(part for part in (title, *chunk.headings) if part and not _has_words_of(text, part))
     prefix = " > ".join(path)[:_MAX_PREFIX_LENGTH].rstrip()
     return f"{prefix}\n{text}" if prefix else text
+
+
+def entity_index_terms(entity: Entity) -> list[str]:
+    """Return the terms by which an entity is found: those of its name and of its aliases."""
+    return [term for name in (entity.name, *entity.aliases) for term in terms(name)]
 
 
 def _has_words_of(text: str, title: str) -> bool:

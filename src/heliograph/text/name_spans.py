@@ -671,7 +671,14 @@ def latin_names(text: str, start: int, end: int, evidence: CaseEvidence) -> list
         if not tokens[index].is_name:
             index += 1
             continue
-        last = _grow(text, tokens, index)
+        last = index
+        while last - index < _MOST_TOKENS and (following := _next_part(tokens, index, last)) > last:
+            line_end = text.find("\n", tokens[last].end, tokens[following].start)
+            if line_end >= 0 and is_own_line(text, line_end):
+                break
+            if line_end < 0 and _COLUMN_GAP in text[tokens[last].end : tokens[following].start]:
+                break
+            last = following
         is_german = evidence.language == "de"
         last = _german_end(tokens, index, last, evidence) if is_german else last
         is_noun = is_german and is_german_noun(
@@ -705,19 +712,6 @@ def _is_label(tokens: list[NameToken], first: int, last: int, evidence: CaseEvid
 
 def _continues(tokens: list[NameToken], index: int) -> bool:
     return index < len(tokens) and tokens[index].is_name
-
-
-def _grow(text: str, tokens: list[NameToken], first: int) -> int:
-    """Return the index of the last token of the name that begins at `first`."""
-    last = first
-    while last - first < _MOST_TOKENS and (following := _next_part(tokens, first, last)) > last:
-        line_end = text.find("\n", tokens[last].end, tokens[following].start)
-        if line_end >= 0 and is_own_line(text, line_end):
-            break
-        if line_end < 0 and _COLUMN_GAP in text[tokens[last].end : tokens[following].start]:
-            break
-        last = following
-    return last
 
 
 def _next_part(tokens: list[NameToken], first: int, last: int) -> int:

@@ -239,6 +239,8 @@ def _tag_chinese(texts: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]
         has_both = bool(_HAN.search(sentence)) and not _OTHER_SCRIPT.search(sentence)
         if is_whole or (has_both and not has_latin_grammar(sentence)):
             chinese.append((number, start, sentence, is_whole))
+    if not chinese:
+        return {}
     words = tag_words([sentence for _, _, sentence, _ in chinese])
     tagged: dict[tuple[int, int], _Tagged] = {}
     for (number, start, sentence, is_whole), found in zip(chinese, words, strict=True):

@@ -11,8 +11,8 @@ from pydantic import AfterValidator, AliasChoices, AliasPath, BaseModel, BeforeV
 from heliograph.errors import InvalidRequestError
 from heliograph.ingest.models import NewDocument
 from heliograph.models import COMMITTED_STATUSES, Document, DocumentStatus, document_details
+from heliograph.service.access import without_folders
 from heliograph.service.jobs.models import NAMES, Job, JobKind, JobState, Lane, PipelineState
-from heliograph.service.principal import without_folders
 from heliograph.wire.base import ChunkDetails, Moment, Shape
 
 # Background work on the wire: LightRAG's pipeline status and scan status, and jobs as they are.

@@ -146,7 +146,7 @@ def read(text: str, **chosen: object) -> None:
     document = Document("doc-1", "notes/any.md", find_title(text) or "any", content_hash(text))
     extractor = LocalExtractor()
     contexts = extractor.contexts(document, chunks)
-    found = extractor._read_window(document.title, chunks, contexts)
+    found = extractor._read_window(document, chunks, contexts)
     canonical = [canonical_extraction(item) for item in found]
     whole = [with_introduced_aliases(item, chunk) for item, chunk in zip(canonical, chunks, strict=True)]
     assert [item.chunk_id for item in whole] == [chunk.id for chunk in chunks]

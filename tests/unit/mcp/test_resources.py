@@ -9,7 +9,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from mcp.types import ReadResourceResult, TextResourceContents
 
-from heliograph.service.principal import Role
+from heliograph.service.access import Role
 from mcp import Client
 
 from .world import checked, offered

@@ -10,7 +10,7 @@ from mcp.shared.exceptions import MCPError
 
 from heliograph.mcp.tools import TOOLS, find_tool
 from heliograph.query.models import Mode
-from heliograph.service.principal import Role
+from heliograph.service.access import Role
 
 from .world import checked, failure, offered
 

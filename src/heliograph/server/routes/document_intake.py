@@ -29,9 +29,9 @@ from heliograph.ingest.models import IngestReport, Outcome
 from heliograph.models import COMMITTED_STATUSES
 from heliograph.server.openapi import responses
 from heliograph.server.requests import Admin, ReadEngine, ReadWork, WriteWork, check_json
+from heliograph.service.access import without_folders
 from heliograph.service.jobs.input_folder import InputFolder, checked_name
 from heliograph.service.jobs.models import JobKind, JobState
-from heliograph.service.principal import without_folders
 from heliograph.settings import ServerSettings
 
 router = APIRouter(prefix="/documents", tags=["documents"])

@@ -31,9 +31,8 @@ from heliograph.server.requests import (
     credentials_of,
     find_workspace,
 )
-from heliograph.service.access import looks_like_token
+from heliograph.service.access import Principal, Role, looks_like_token
 from heliograph.service.jobs.models import JobState
-from heliograph.service.principal import Principal, Role
 from heliograph.service.service import Service
 from heliograph.settings import Settings
 from heliograph.wire.documents import pipeline_response

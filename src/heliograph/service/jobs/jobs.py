@@ -111,7 +111,13 @@ async def _scan(job: Job, bench: Bench) -> JobProgress:
     files = await asyncio.to_thread(bench.folder.files)
     known = await asyncio.to_thread(bench.store.read_files)
     same = [name for name, (_, stamp) in files.items() if known.get(name) == stamp]
-    kept = await _well_stored(bench.kb, same)
+    # Those whose documents are stored and did not fail stay as they are.
+    kept: set[str] = set()
+    for start in range(0, len(same), _PAGE):
+        some = same[start : start + _PAGE]
+        by_id = dict(zip(await identify_files(bench.kb.store.records, some), some, strict=True))
+        documents = await bench.kb.store.records.get_documents(list(by_id))
+        kept |= {by_id[item.id] for item in documents if item.status is not DocumentStatus.FAILED}
     changed = {name: path for name, (path, _) in files.items() if name not in kept}
     bench.report(JobProgress(0, len(changed)))
     progress = await _read(job, bench, changed)
@@ -188,17 +194,6 @@ async def _note_versions(kb: AsyncHeliograph, store: JobStore, report: IngestRep
         for item in await kb.store.records.get_documents(ids)
     ]
     await asyncio.to_thread(store.note_versions, versions)
-
-
-async def _well_stored(kb: AsyncHeliograph, sources: Sequence[str]) -> set[str]:
-    """Return the sources whose documents are stored and did not fail."""
-    found: set[str] = set()
-    for start in range(0, len(sources), _PAGE):
-        some = sources[start : start + _PAGE]
-        by_id = dict(zip(await identify_files(kb.store.records, some), some, strict=True))
-        documents = await kb.store.records.get_documents(list(by_id))
-        found |= {by_id[item.id] for item in documents if item.status is not DocumentStatus.FAILED}
-    return found
 
 
 def _watching(bench: Bench) -> Callable[[Progress], None]:
@@ -405,7 +400,15 @@ class WorkspaceRunner:
             await self._tell(begun(job))
             bench = Bench(kb, self._folder, self._store, partial(self._progress.__setitem__, job.id))
             progress = await work_on(job, bench)
-            await self._finish(job, progress)
+            await asyncio.to_thread(self._store.report, job.id, progress)
+            if progress.counts.get(Outcome.PENDING.value) or job.kind is JobKind.RETRY:
+                # What was read is on its way before the job that read it is done.
+                request = JobRequest(
+                    JobKind.PROCESS, new_track_id("process"), job.request.author, origin=job.request.origin
+                )
+                await asyncio.to_thread(self._store.add, request)
+            await self._end(job, JobState.DONE)
+            await self._tell(ended(job, progress))
         except (asyncio.CancelledError, errors.CancelledIngestError):
             now = await asyncio.to_thread(self._store.get, job.id)
             if now.cancelled_by:
@@ -425,17 +428,6 @@ class WorkspaceRunner:
         except Exception as error:  # noqa: BLE001 (the edge of the process: the job must not vanish)
             _LOG.exception("the job %s (%s) failed unexpectedly", job.id, job.kind)
             await self._end(job, JobState.FAILED, f"failed unexpectedly ({type(error).__name__}); the log has more")
-
-    async def _finish(self, job: Job, progress: JobProgress) -> None:
-        await asyncio.to_thread(self._store.report, job.id, progress)
-        if progress.counts.get(Outcome.PENDING.value) or job.kind is JobKind.RETRY:
-            # What was read is on its way before the job that read it is done.
-            request = JobRequest(
-                JobKind.PROCESS, new_track_id("process"), job.request.author, origin=job.request.origin
-            )
-            await asyncio.to_thread(self._store.add, request)
-        await self._end(job, JobState.DONE)
-        await self._tell(ended(job, progress))
 
     async def _end_cancelled(self, kb: AsyncHeliograph, job: Job) -> None:
         reason = f"cancelled by {job.cancelled_by!r}"

@@ -20,6 +20,7 @@ import apsw
 from pydantic import TypeAdapter
 
 import heliograph.errors as errors
+from heliograph.service.access import without_folders
 from heliograph.service.jobs.models import (
     UNFINISHED,
     DocumentVersion,
@@ -30,7 +31,6 @@ from heliograph.service.jobs.models import (
     JobState,
     PipelineState,
 )
-from heliograph.service.principal import without_folders
 from heliograph.stores.sql import DAMAGE, transaction, use_wal
 
 # Which process runs the jobs of a workspace: the one that holds a lock on a file, which dies with its holder.
@@ -187,7 +187,17 @@ class JobFile:
         if self._connection is not None and self._find_identity() != self._identity:
             self._disconnect()
         if self._connection is None:
-            self._connection = self._connect()
+            connection = apsw.Connection(str(self.path))
+            try:
+                connection.set_busy_timeout(_TIMEOUT_MILLISECONDS)
+                # What was dropped is not to stay readable in the file.
+                connection.pragma("secure_delete", 1)
+                use_wal(connection)
+                _prepare(connection, str(self.path))
+            except BaseException:
+                connection.close()
+                raise
+            self._connection = connection
             self._identity = self._find_identity()
         yield self._connection
 
@@ -197,19 +207,6 @@ class JobFile:
         except FileNotFoundError:
             return (0, 0)
         return found.st_dev, found.st_ino
-
-    def _connect(self) -> apsw.Connection:
-        connection = apsw.Connection(str(self.path))
-        try:
-            connection.set_busy_timeout(_TIMEOUT_MILLISECONDS)
-            # What was dropped is not to stay readable in the file.
-            connection.pragma("secure_delete", 1)
-            use_wal(connection)
-            _prepare(connection, str(self.path))
-        except BaseException:
-            connection.close()
-            raise
-        return connection
 
     def _disconnect(self) -> None:
         if self._connection is not None:
@@ -272,7 +269,14 @@ class JobStore(JobFile):
                     if same.request.document_ids in ((), request.document_ids):
                         return same
             if max_waiting is not None:
-                _check_room(connection, max_waiting)
+                if JobKind.CLEAR in _count_unfinished(connection):
+                    raise errors.ConflictError("all documents are being deleted; try again when that is done")
+                waiting: Any = connection.execute("SELECT count(*) FROM job WHERE state = 'waiting'").get
+                if waiting >= max_waiting:
+                    raise errors.OverloadedError(
+                        f"{waiting:,} jobs wait already; try again later, or raise server.max_waiting_jobs",
+                        _RETRY_AFTER_SECONDS,
+                    )
             id_, now = f"job-{secrets.token_hex(12)}", time.time()
             query = """INSERT INTO job (id, kind, track_id, request, state, due_at, created_at)
                        VALUES (?, ?, ?, ?, 'waiting', ?, ?)"""
@@ -469,14 +473,3 @@ def _get(connection: apsw.Connection, id_: str) -> Job:
     if not found:
         raise errors.NotFoundError(f"there is no job {id_!r} in this workspace; it may be long finished")
     return found[0]
-
-
-def _check_room(connection: apsw.Connection, max_waiting: int) -> None:
-    if JobKind.CLEAR in _count_unfinished(connection):
-        raise errors.ConflictError("all documents are being deleted; try again when that is done")
-    waiting: Any = connection.execute("SELECT count(*) FROM job WHERE state = 'waiting'").get
-    if waiting >= max_waiting:
-        raise errors.OverloadedError(
-            f"{waiting:,} jobs wait already; try again later, or raise server.max_waiting_jobs",
-            _RETRY_AFTER_SECONDS,
-        )

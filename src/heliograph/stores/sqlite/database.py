@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from heliograph.calls.tasks import run_at_once
 from heliograph.errors import HeliographError, SchemaMismatch, StoreDamaged, StoreError, StoreUnavailable
 from heliograph.ids import is_storable
+from heliograph.settings import StoreSettings
 from heliograph.stores.changeset import OutboxKind
 from heliograph.stores.sql import transaction, use_wal
 from heliograph.stores.sqlite.page_checks import RESERVED_BYTES, VFS, has_checksums, is_broken_page, protect, register
@@ -570,6 +571,11 @@ def file_identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
+
+
+def workspace_identity(settings: StoreSettings) -> tuple[int, int] | None:
+    """Return which file the workspace is now: another one if it was removed and made again, None if it is not there."""
+    return file_identity(settings.data_dir / settings.workspace / FILE_NAME)
 
 
 def find_companions(path: Path) -> list[Path]:

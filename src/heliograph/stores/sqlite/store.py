@@ -114,7 +114,8 @@ class SqliteStore(Store):
         self.curations = SqliteCurationStore(database)
         self.replies = SqliteReplyCache(database)
         self.inspection = SqliteInspection(database, self._accelerators, self._texts)
-        self._scopes: ScopeMemory[SqliteScope] = ScopeMemory(ThreadLock)
+        # Made with the first view: without one there is nothing to bring up to date at a commit.
+        self._scopes: ScopeMemory[SqliteScope] | None = None
         self.reembedding = SqliteReembedding(database)
         self.outbox = SqliteOutbox(database, folder)
 
@@ -144,7 +145,8 @@ class SqliteStore(Store):
         write = self._database.write
         version, keys = await write(lambda connection: _apply(connection, changeset, self._embedding))
         self._evidence.note(changeset, version)
-        self._scopes.note(version, changeset, keys)
+        if self._scopes is not None:
+            self._scopes.note(version, changeset, keys)
         return version
 
     async def read_written(self, work: Callable[[RecordsStore, GraphStore], Coroutine[Any, Any, T]]) -> T:
@@ -156,6 +158,7 @@ class SqliteStore(Store):
 
     def view(self, filter_: Filter, fold: Fold) -> StoreView:
         """What a filter leaves is computed once per data version and kept for the filters used last."""
+        self._scopes = self._scopes or ScopeMemory(ThreadLock)
         return FilteredView(SqliteReader(*self._read_in_views, self._scopes, filter_, fold))
 
     async def get_data_version(self) -> int:

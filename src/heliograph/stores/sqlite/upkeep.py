@@ -36,7 +36,6 @@ from heliograph.stores.sqlite.database import (
     data_version,
     fetch,
     fetch_value,
-    file_identity,
     find_companions,
     find_keys,
     find_known_ids,
@@ -44,6 +43,9 @@ from heliograph.stores.sqlite.database import (
     open_to_read,
     singles,
     translate_errors,
+)
+from heliograph.stores.sqlite.database import (
+    workspace_identity as workspace_identity,  # the registry looks for it here
 )
 from heliograph.stores.sqlite.graph import rebuild_names
 from heliograph.stores.sqlite.page_checks import (
@@ -100,11 +102,6 @@ def may_have_waiting(settings: StoreSettings) -> bool:
     except (apsw.Error, OSError):
         # Whoever opens it is told, or gets a file of an earlier schema migrated.
         return True
-
-
-def workspace_identity(settings: StoreSettings) -> tuple[int, int] | None:
-    """Return which file the workspace is now: another one if it was removed and made again, None if it is not there."""
-    return file_identity(settings.data_dir / settings.workspace / FILE_NAME)
 
 
 def drop_workspace(settings: StoreSettings) -> None:

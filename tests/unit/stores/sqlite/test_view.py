@@ -100,6 +100,8 @@ async def test_scope_brought_up_to_a_commit_equals_one_made_anew(
         where = StoreSettings(data_dir=Path(folder), durability="normal")  # pyright: ignore[reportCallIssue]
         store = await open_store(where, EmbeddingInfo("fake", DIMENSION, 512))
         assert isinstance(store, SqliteStore)
+        store.view(filter_, FOLD)  # from the first view on, commits are noted
+        assert store._scopes is not None
         pipeline = make_pipeline(store, embedding=FakeEmbeddingModel(DIMENSION))
         await pipeline.insert([NewDocument(text, f"first {team}", metadata={"team": team}) for team, text in FIRST])
         for source, team, text in steps:
