@@ -22,6 +22,8 @@ export interface Schemas {
     webui_title: string;
     /** Below the title. */
     webui_description: string;
+    /** Whether the page warns of models' text: never. */
+    ai_content_notice_enabled: boolean;
     /** Whether there are accounts. */
     auth_configured: boolean;
     /** A guest's token where there are none. */
@@ -686,6 +688,8 @@ export interface Schemas {
     webui_title: string;
     /** Below the title. */
     webui_description: string;
+    /** Whether the page warns of models' text: never. */
+    ai_content_notice_enabled: boolean;
     /** Goes into `Authorization: Bearer`. */
     access_token: string;
     /** Its type. */
@@ -768,6 +772,8 @@ export interface Schemas {
   };
   "OllamaFailure": {
     error: string;
+    /** The same, where LightRAG's clients read it. */
+    detail: string;
     type: string;
     status: number;
     request_id: string;
@@ -787,6 +793,8 @@ export interface Schemas {
     eval_count?: number | null;
     eval_duration?: number | null;
     response: string;
+    /** On the last line: no tokens, since nothing goes on from them. */
+    context?: (number)[] | null;
   };
   "OllamaGenerateRequest": {
     model: string;
@@ -870,6 +878,10 @@ export interface Schemas {
     /** Whether further jobs wait. */
     request_pending: boolean;
     cancellation_requested: boolean;
+    /** Always null: only people cancel. */
+    cancellation_reason?: string | null;
+    /** Likewise; the messages say who it was. */
+    cancellation_detail?: string | null;
     latest_message: string;
     /** The last thousand, oldest first. */
     history_messages?: (string)[];

@@ -59,6 +59,8 @@ KeptVectors = Mapping[Collection, Mapping[str, NDArray[np.float32]]]
 
 # Folding fewer things than this takes about a millisecond and is not worth a thread.
 _THREAD_FROM = 100
+# Texts that are embedded between two words of progress: as many as an embedding service is asked for at once.
+_TOLD_TEXTS = 512
 # What two joint commits embed, about; 6 MB of the offline embedding's.
 _REMEMBERED_VECTORS = 4_000
 _MAX_TRIES = 6
@@ -131,6 +133,7 @@ class Committer:
         self._folder = folder
         self._last_vectors: dict[str, NDArray[np.float32]] = {}
         self._kept: KeptVectors = {}
+        self._tell: Callable[[int], None] | None = None
         self._applying = asyncio.Lock()
 
     async def commit(self, change: Change) -> Commit:
@@ -178,6 +181,15 @@ class Committer:
             yield
         finally:
             self._kept = {}
+
+    @contextmanager
+    def telling(self, tell: Callable[[int], None]) -> Generator[None]:
+        """Tell how many texts were embedded, part by part, where a document has many; for an import."""
+        self._tell = tell
+        try:
+            yield
+        finally:
+            self._tell = None
 
     async def with_vectors(self, change: DocumentChange) -> DocumentChange:
         """Return a change with vectors of all its passages.
@@ -412,14 +424,14 @@ class Committer:
         return {item: make_vectors(part, vectors, chunks) for item, part in entries.items() if part}
 
     async def _embed(self, texts: Iterable[str], vectors: dict[str, NDArray[np.float32]]) -> None:
-        """Add the vectors of all texts; those that are not known are embedded in one call."""
+        """Add the vectors of all texts; those that are not known are embedded together."""
         wanted = {text: None for text in texts if text not in vectors}
         vectors.update({text: self._last_vectors[text] for text in wanted if text in self._last_vectors})
         unknown = [text for text in wanted if text not in vectors]
         if not unknown:
             return
         with stage("ingest.embed", texts=len(unknown)):
-            made = await embed_texts(self.embedding, unknown)
+            made = await self._made(unknown)
         vectors.update(zip(unknown, made, strict=True))
         # Copied, or each would keep all that came with it in memory.
         last = slice(-_REMEMBERED_VECTORS, None)
@@ -427,6 +439,16 @@ class Committer:
         too_many = len(self._last_vectors) - _REMEMBERED_VECTORS
         for text in list(islice(self._last_vectors, max(too_many, 0))):
             del self._last_vectors[text]
+
+    async def _made(self, texts: list[str]) -> NDArray[np.float32]:
+        tell = self._tell
+        if tell is None or len(texts) <= _TOLD_TEXTS:
+            return await embed_texts(self.embedding, texts)
+        parts: list[NDArray[np.float32]] = []
+        for part in (texts[start : start + _TOLD_TEXTS] for start in range(0, len(texts), _TOLD_TEXTS)):
+            parts.append(await embed_texts(self.embedding, part))
+            tell(len(part))
+        return np.concatenate(parts)
 
 
 async def embed_texts(embedding: EmbeddingModel, texts: Sequence[str]) -> NDArray[np.float32]:

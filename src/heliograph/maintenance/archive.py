@@ -382,7 +382,7 @@ class DocumentImport:
     Args:
         intake: Takes each in.
         notes: Gets what could not be taken in, and why.
-        progress: Told how many are done.
+        progress: Told how many are done, and of large ones how many texts were embedded.
     """
 
     def __init__(self, intake: WholeDocumentIntake, notes: NoteList, progress: ImportProgress) -> None:
@@ -391,6 +391,7 @@ class DocumentImport:
         self._progress = progress
         self._counts: Counter[Taken | None] = Counter()
         self._chunks = 0
+        self._embedded = 0
         self._waiting: list[WholeDocument] = []
 
     async def add(self, whole: WholeDocument) -> None:
@@ -407,7 +408,13 @@ class DocumentImport:
     async def finish(self) -> None:
         """Import the documents added so far; raises as `add`."""
         waiting, self._waiting = self._waiting, []
-        await gather_or_cancel(self._take(whole) for whole in waiting)
+        with self._intake.committer.telling(self._tell_embedded):
+            await gather_or_cancel(self._take(whole) for whole in waiting)
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether any document was added or updated."""
+        return bool(self._counts[Taken.ADDED] or self._counts[Taken.UPDATED])
 
     def report(
         self, kind: ImportKind, path: Path | str, *, curations: int = 0, graph: SourceGraph | None = None
@@ -419,6 +426,10 @@ class DocumentImport:
             notes=self._notes.notes(),
         )
         return report if graph is None else replace(report, graph=graph)
+
+    def _tell_embedded(self, count: int) -> None:
+        self._embedded += count
+        self._progress("texts embedded", self._embedded)
 
     async def _take(self, whole: WholeDocument) -> None:
         document = whole.document

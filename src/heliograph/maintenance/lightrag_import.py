@@ -313,13 +313,21 @@ async def import_lightrag(
     here = await intake.find([id_ for id_ in map(clean_text, contents.documents) if id_])
     taken = frozenset(document.id for document in here if "lightrag_id" not in document.metadata)
     assembled = await asyncio.to_thread(_assemble, rows, contents, taken, notes, progress)
-    kept = await _kept_vectors(intake, contents.vectors, assembled, notes)
+    reason = await _why_made_anew(intake, contents.vectors) if contents.vectors.rows else "there are none"
+    kept = {} if reason else _kept_vectors(contents.vectors, assembled)
     documents = DocumentImport(intake, notes, progress)
     with intake.committer.keeping(kept):
         # A text that others share comes before them.
         for placed in sorted(assembled.documents, key=lambda item: bool(item.document.twin_of)):
             await documents.add(assembled.whole(placed))
         await documents.finish()
+    # Where everything was here already, no vector is made and none is kept.
+    if contents.vectors.rows and documents.has_changes:
+        if reason:
+            notes.add(NoteKind.LEFT_OUT, f"vectors; all are made anew, as {reason}", "", len(contents.vectors.rows))
+        else:
+            told = "vectors are kept: the embedding gives the same for a sample of them"
+            notes.add(NoteKind.REMARK, told, "", len(contents.vectors.rows))
     return documents.report(kind, rows.label, graph=assembled.graph)
 
 
@@ -353,21 +361,8 @@ class _Graph:
     names: dict[str, str] = field(default_factory=dict[str, str])
 
 
-async def _kept_vectors(
-    intake: WholeDocumentIntake, vectors: LightragVectors, assembled: _Assembled, notes: NoteList
-) -> KeptVectors:
-    """Return the vectors that may stay, by our ids; none unless the embedding is the one that made them.
-
-    Raises:
-        ModelError: The embedding failed.
-    """
-    if not vectors.rows:
-        return {}
-    if reason := await _why_made_anew(intake, vectors):
-        notes.add(NoteKind.LEFT_OUT, f"vectors; all are made anew, as {reason}", "", len(vectors.rows))
-        return {}
-    told = "vectors are kept: the embedding gives the same for a sample of them"
-    notes.add(NoteKind.REMARK, told, "", len(vectors.rows))
+def _kept_vectors(vectors: LightragVectors, assembled: _Assembled) -> KeptVectors:
+    """Return the vectors by our ids."""
     chunk_ids = {
         origin: chunk.id
         for placed in assembled.documents
@@ -387,7 +382,11 @@ async def _kept_vectors(
 
 
 async def _why_made_anew(intake: WholeDocumentIntake, vectors: LightragVectors) -> str:
-    """Return why vectors cannot stay; empty if they can."""
+    """Return why vectors cannot stay; empty if they can, the embedding being the one that made them.
+
+    Raises:
+        ModelError: The embedding failed.
+    """
     embedding = intake.committer.embedding
     dimension = len(vectors.rows[0].vector)
     if dimension != embedding.info.dimension:

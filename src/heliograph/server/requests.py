@@ -33,6 +33,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
+from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import heliograph.errors as errors
@@ -101,7 +102,7 @@ class Requests:
             self._enter = CORSMiddleware(
                 self._admit,
                 allow_origins=list(settings.allowed_origins),
-                allow_methods=["GET", "POST", "PUT", "DELETE"],
+                allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
                 allow_headers=["*"],
                 expose_headers=_EXPOSED,
             )
@@ -111,6 +112,7 @@ class Requests:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
+            _take_prefix_once(scope)
             await self._observe(scope, receive, send)
         else:
             await send({"type": "websocket.close", "code": 1008})
@@ -408,6 +410,21 @@ def address_of(request: Request) -> str:
     if address.version == 4 or address.ipv4_mapped:
         return str(getattr(address, "ipv4_mapped", None) or address)
     return str(ipaddress.ip_network((address, 64), strict=False))
+
+
+def _take_prefix_once(scope: Scope) -> None:
+    """Drop the prefix of a proxy that has left it in the path, where the server has put it before the path as well.
+
+    So both kinds of proxies are served, as by LightRAG. A path that a route has as it stands is that route's.
+    """
+    root = scope.get("root_path", "")
+    if not root or not f"{scope['path']}/".startswith(f"{root}{root}/"):
+        return
+    if any(route.matches(scope)[0] is not Match.NONE for route in scope["app"].routes):
+        return
+    scope["path"] = scope["path"][len(root) :]
+    if (raw := scope.get("raw_path")) is not None:
+        scope["raw_path"] = raw.removeprefix(root.encode())
 
 
 def route_path(scope: Scope) -> str:

@@ -157,6 +157,7 @@ async def _watched(receive: Callable[[], Awaitable[Any]], task: asyncio.Task[Any
         await asyncio.gather(watcher, task, return_exceptions=True)
 
 
+_INVALID = "The request is not valid"
 _UNEXPECTED = "something failed that should not have; the log has it under the request id"
 
 # The first class in the method resolution order of an error that is listed here decides.
@@ -255,15 +256,20 @@ async def _on_error(request: Request, error: Exception) -> JSONResponse:
     return error_response(request, error) if is_known else internal_error_response(request, error)
 
 
-async def _on_invalid(request: Request, error: Exception) -> JSONResponse:
-    problems = error.errors() if isinstance(error, RequestValidationError) else []
-    shown = [{key: value for key, value in item.items() if key in ("loc", "msg", "type")} for item in problems]
+def invalid_body(request: Request, error: RequestValidationError, kind: str = "about:blank") -> dict[str, Any]:
+    """Return the problem of a request whose fields are not valid; its `detail` is a list of what is wrong."""
+    shown = [{key: value for key, value in item.items() if key in ("loc", "msg", "type")} for item in error.errors()]
     given = request.headers.get("content-type", "")
     for item in shown:
         # What is sent as something else is one long string, of which nothing else can be said.
         if item["loc"] == ("body",) and item["type"] != "missing" and "json" not in given:
             item["msg"] = f"The body is to be JSON; set Content-Type to application/json (it is {given!r})"
-    return problem(request, 422, "The request is not valid", jsonable_encoder(shown))
+    return _body(request, 422, _INVALID, jsonable_encoder(shown), kind)
+
+
+async def _on_invalid(request: Request, error: Exception) -> JSONResponse:
+    detail = invalid_body(request, error)["detail"] if isinstance(error, RequestValidationError) else []
+    return problem(request, 422, _INVALID, detail)
 
 
 async def _on_http_error(request: Request, error: Exception) -> JSONResponse:

@@ -70,12 +70,14 @@ class OllamaGenerateReply(_Reply):
     """A completion, or a line of one."""
 
     response: str
+    context: list[int] | None = Field(None, description="On the last line: no tokens, since nothing goes on from them.")
 
 
 class OllamaFailure(BaseModel):
     """A failure in Ollama's shape, with the fields of a problem beside it."""
 
     error: str
+    detail: str = Field(description="The same, where LightRAG's clients read it.")
     type: str
     status: int
     request_id: str

@@ -78,6 +78,8 @@ class PipelineResponse(BaseModel):
     cur_batch: int = Field(default=0, description="How many of them are done.")
     request_pending: bool = Field(default=False, description="Whether further jobs wait.")
     cancellation_requested: bool = False
+    cancellation_reason: str | None = Field(default=None, description="Always null: only people cancel.")
+    cancellation_detail: str | None = Field(default=None, description="Likewise; the messages say who it was.")
     latest_message: str = ""
     history_messages: list[str] = Field(default_factory=list, description="The last thousand, oldest first.")
     update_status: dict[str, Any] = Field(default_factory=dict[str, Any], description="Nothing has to be told others.")

@@ -46,6 +46,7 @@ class _About(BaseModel):
     api_version: str = Field(description="Version of the interface, as LightRAG counts it.")
     webui_title: str = Field(default="Heliograph", description="Title of the page.")
     webui_description: str = Field(default="", description="Below the title.")
+    ai_content_notice_enabled: bool = Field(default=False, description="Whether the page warns of models' text: never.")
 
 
 class AuthStatus(_About):

@@ -174,6 +174,26 @@ async def test_report_says_what_was_repaired_and_left_out(kb: AsyncHeliograph, d
     assert noted(report, NoteKind.REPAIRED, "only ends of relations") == 1
 
 
+async def test_progress_of_a_large_document_tells_of_its_embedding(kb: AsyncHeliograph, directory: Directory) -> None:
+    told: list[tuple[str, int]] = []
+    await kb.import_from(directory.path, progress=lambda label, count: told.append((label, count)))
+    assert "texts embedded" not in dict(told)
+    texts = [f"Spirit {number} visits Scrooge." for number in range(600)]
+    directory.store("full_docs", {"doc-2": {"content": "\n\n".join(texts), "file_path": "spirits.txt"}})
+    directory.store("doc_status", {"doc-2": {"status": "processed"}})
+    rows = enumerate(texts)
+    directory.store(
+        "text_chunks",
+        {f"chunk-{n}": {"content": text, "chunk_order_index": n, "full_doc_id": "doc-2"} for n, text in rows},
+    )
+    await kb.import_from(directory.path, progress=lambda label, count: told.append((label, count)))
+    counts = [count for label, count in told if label == "texts embedded"]
+    assert len(counts) > 1
+    assert counts == sorted(counts)
+    assert counts[-1] >= len(texts)
+    assert (await kb.check()).is_clean
+
+
 async def test_importing_again_leaves_all_alone(kb: AsyncHeliograph, directory: Directory) -> None:
     await kb.import_from(directory.path)
     version = await kb.store.get_data_version()
@@ -438,6 +458,8 @@ async def test_vectors_stay_if_the_embedding_made_them(directory: Directory, tmp
         assert np.allclose(vector, made[0]) is is_same
         assert noted(report, NoteKind.REMARK, "vectors are kept") == 2 * is_same
         assert noted(report, NoteKind.LEFT_OUT, "gives others") == 2 * (not is_same)
+        again = await kb.import_from(directory.path)
+        assert (again.unchanged, [note.text for note in again.notes if "vectors" in note.text]) == (report.added, [])
         assert (await kb.check()).problem_count == 0
 
 

@@ -32,6 +32,7 @@ async def test_token_of_a_login_opens_the_service(client: httpx.AsyncClient) -> 
     reply = await log_in(client)
     assert reply.status_code == 200
     assert reply.json()["token_type"] == "bearer"
+    assert reply.json()["ai_content_notice_enabled"] is False
     found = await client.get("/auth/verify", headers=bearer(reply.json()["access_token"]))
     assert found.json()["username"] == "hester"
     assert "X-New-Token" not in found.headers

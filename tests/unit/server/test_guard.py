@@ -223,6 +223,7 @@ async def test_health_tells_strangers_nothing(client: httpx.AsyncClient) -> None
     assert not {"configuration", "queues", "working_directory"} & set(stranger)
     known = await client.get("/health", headers=READER)
     assert known.json()["configuration"]["workspace"] == "default"
+    assert known.json()["configuration"]["storage_workspaces"]["kv_storage"] == "default"
     assert "working_directory" not in known.json()
     assert "working_directory" in (await client.get("/health", headers=ADMIN)).json()
     assert all(key["X-API-Key"] not in known.text for key in (ADMIN, READER, WRITER, BOUND))

@@ -120,6 +120,19 @@ async def test_built_page_behind_a_prefix_is_told_the_prefix(tmp_path: Path, bui
         assert '"apiPrefix": "/kb", "webuiPrefix": "/kb/webui/"' in (await client.get("/kb/webui/")).text
 
 
+async def test_prefix_is_served_whether_or_not_the_proxy_leaves_it_in_the_path(tmp_path: Path, built: Path) -> None:
+    # The server puts the prefix before every path it is sent.
+    async with served(tmp_path, web_page_dir=built, root_path="/kb") as client:
+        assert (await client.get("/kb/kb/health")).json()["status"] == "healthy"
+        assert (await client.get("/kb/kb/")).headers["Location"] == "/kb/webui/"
+        assert (await client.get("/kb/kb/webui/")).text == (await client.get("/kb/webui/")).text
+        assert (await client.get("/kb/kb/api/tags", headers={"X-API-Key": "key"})).status_code == 200
+        assert (await client.get("/kb/kb/graph/label/list")).status_code in (401, 403)
+        assert (await client.get("/kb/kbx/health", headers={"X-API-Key": "key"})).status_code == 404
+    async with served(tmp_path, root_path="/api") as client:
+        assert (await client.get("/api/api/tags", headers={"X-API-Key": "key"})).status_code == 200
+
+
 def test_folder_without_a_page_is_refused(tmp_path: Path) -> None:
     settings = Settings.load(store={"data_dir": tmp_path}, server={"web_page_dir": tmp_path})
     with pytest.raises(SettingsError, match=r"index\.html"):

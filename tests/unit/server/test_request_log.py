@@ -83,6 +83,8 @@ async def test_only_allowed_origins_may_ask(client: httpx.AsyncClient, tmp_path:
     ask = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "X-API-Key"}
     allowed = await client.options("/query", headers=ask | {"Origin": "https://a.example"})
     assert allowed.headers["Access-Control-Allow-Origin"] == "https://a.example"
+    change = ask | {"Origin": "https://a.example", "Access-Control-Request-Method": "PATCH"}
+    assert (await client.options("/documents/doc-1", headers=change)).status_code == 200
     other = await client.options("/query", headers=ask | {"Origin": "https://b.example"})
     assert "Access-Control-Allow-Origin" not in other.headers
     async with served(Settings.load(store={"data_dir": tmp_path / "open"})) as (_, closed):

@@ -150,8 +150,9 @@ _MODIFIED = "2025-01-01T00:00:00Z"
 
 
 def render_ollama_problem(problem: dict[str, Any]) -> dict[str, Any]:
-    """Return a problem in Ollama's shape, with our own fields beside it."""
-    return {"error": problem_text(problem), **{key: problem[key] for key in ("type", "status", "request_id")}}
+    """Return a problem in Ollama's shape, with LightRAG's `detail` and our own fields beside it."""
+    text = problem_text(problem)
+    return {"error": text, "detail": text, **{key: problem[key] for key in ("type", "status", "request_id")}}
 
 
 _OLLAMA_FAILURES: dict[int | str, dict[str, Any]] = {
@@ -226,7 +227,7 @@ async def chat(body: wire.OllamaChatRequest, asker: CurrentAsker, request: Reque
     def content(text: str) -> dict[str, Any]:
         return {"message": {"role": "assistant", "content": text, "images": None}}
 
-    return await _respond(body.model, turn, content, asker, request if body.stream else None)
+    return await _respond(body.model, turn, content, asker, request if body.stream else None, {})
 
 
 @ollama_router.post(
@@ -236,12 +237,16 @@ async def chat(body: wire.OllamaChatRequest, asker: CurrentAsker, request: Reque
     responses=_OLLAMA_STREAMED | _OLLAMA_FAILURES,
 )
 async def generate(body: wire.OllamaGenerateRequest, asker: CurrentAsker, request: Request) -> Response:
-    """Give a prompt to the chat model itself; nothing is searched."""
+    """Give a prompt to the chat model itself; nothing is searched. The last line's `context` is always empty."""
     turn = Turn(body.prompt, QueryParam(mode=Mode.BYPASS, system_prompt=body.system))
-    return await _respond(body.model, turn, lambda text: {"response": text}, asker, request if body.stream else None)
+    streamed = request if body.stream else None
+    return await _respond(body.model, turn, lambda text: {"response": text}, asker, streamed, {"context": []})
 
 
-async def _respond(model: str, turn: Turn, content: _Content, asker: Asker, streamed: Request | None) -> Response:
+async def _respond(
+    model: str, turn: Turn, content: _Content, asker: Asker, streamed: Request | None, last: dict[str, Any]
+) -> Response:
+    """Answer whole, or by lines to a request that is `streamed`; `last` is told with the end of the answer."""
     length, most = len(turn.question.strip()), asker.engine.settings.query.max_question_characters
     if length > most:
         raise RequestTooLargeError(
@@ -250,7 +255,7 @@ async def _respond(model: str, turn: Turn, content: _Content, asker: Asker, stre
     start = time.monotonic_ns()
     if streamed is None:
         answer = await asker.ask(lambda kb: kb.query(turn.question, turn.param))
-        return JsonBody(_line(model) | content(answer_text(answer)) | _ending(answer, turn, start))
+        return JsonBody(_line(model) | content(answer_text(answer)) | _ending(answer, turn, start) | last)
     request = streamed
 
     async def write_lines(write: Write) -> None:
@@ -260,7 +265,7 @@ async def _respond(model: str, turn: Turn, content: _Content, asker: Asker, stre
         if (answer := stream.answer) is not None:
             if not answer.text:
                 write(json_line(_line(model) | content(answer_text(answer)) | {"done": False}))
-            write(json_line(_line(model) | content("") | _ending(answer, turn, start)))
+            write(json_line(_line(model) | content("") | _ending(answer, turn, start) | last))
 
     def fail(error: Exception) -> bytes:
         return json_line(render_ollama_problem(failure_body(request, error)))

@@ -7,14 +7,27 @@ fails at once is told by the status. With it lines leave as they come, and a lat
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
 
 from heliograph.query.payloads import reference_data
+from heliograph.server.openapi import never
 from heliograph.server.requests import FAILURES, Asker, CurrentAsker
-from heliograph.server.responses import STREAM_HEADERS, JsonBody, LineResponse, Write, failure_body, json_line
+from heliograph.server.responses import (
+    STREAM_HEADERS,
+    JsonBody,
+    LineResponse,
+    Write,
+    failure_body,
+    invalid_body,
+    json_line,
+)
 from heliograph.wire.answers import DataResponse, QueryResponse, RetrieveResponse
 from heliograph.wire.query import (
     QueryRequest,
@@ -73,13 +86,42 @@ async def query_stream(body: QueryRequest, asker: CurrentAsker, request: Request
     return LineResponse(partial(_stream_answer, body, asker), fail, _NDJSON)
 
 
-@router.post(
-    "/query/data", summary="Return what is found for a question", response_model=DataResponse, responses=FAILURES
+class _DataRoute(APIRoute):
+    """Tells a question that is not valid as LightRAG does on this route alone: 400, in the shape of what is found."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handle_data(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except RequestValidationError as error:
+                # Our client goes by the error's name, since `status` is LightRAG's word here.
+                problem = invalid_body(request, error, "urn:heliograph:error:InvalidRequestError")
+                faults = [f"{' -> '.join(map(str, item['loc']))}: {item['msg']}" for item in problem["detail"]]
+                message = f"Validation error: {'; '.join(faults)}"
+                found = DataResponse(status="failure", message=message, data={}, metadata={})
+                return JSONResponse(problem | found.model_dump(), 400)
+
+        return handle_data
+
+
+_data_router = APIRouter(route_class=_DataRoute)
+
+
+@_data_router.post(
+    "/query/data",
+    summary="Return what is found for a question",
+    response_model=DataResponse,
+    responses=FAILURES | never(422),
 )
 async def query_for_data(body: QueryRequest, asker: CurrentAsker) -> Response:
     """Return entities, relations, chunks and references; no chat model writes an answer."""
     param = body.to_param()
     return JsonBody(await asker.ask(lambda kb: kb.query_data(body.query, param)))
+
+
+router.include_router(_data_router)
 
 
 @router.post(

@@ -182,7 +182,10 @@ def _configuration(settings: Settings, workspace: str) -> wire.Configuration:
         embedding_timeout=embedding.timeout_seconds,
         rerank_max_async=rerank.max_concurrency,
         rerank_timeout=rerank.timeout_seconds,
-        storage_workspaces=dict.fromkeys(("kv", "doc_status", "graph", "vector"), workspace),
+        # By LightRAG's names, and by the short ones that this service has had.
+        storage_workspaces={
+            role + ending: workspace for role in ("kv", "doc_status", "graph", "vector") for ending in ("", "_storage")
+        },
     )
 
 

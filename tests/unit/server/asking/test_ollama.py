@@ -158,7 +158,8 @@ async def test_requests_that_cannot_be_served_are_refused_in_ollamas_shape(world
     for path, body, status in bad:
         response = await world.client.post(path, json=body)
         assert response.status_code == status, response.text
-        assert OllamaFailure.model_validate(response.json()).error
+        failure = OllamaFailure.model_validate(response.json())
+        assert failure.error == failure.detail != ""
 
 
 @pytest.mark.parametrize("path", ["/api/chat", "/api/generate"])
@@ -192,4 +193,5 @@ async def test_what_tools_said_is_left_out_of_the_conversation(world: World) -> 
 
 async def test_generate_answers_whole_by_default(world: World) -> None:
     response = await world.client.post("/api/generate", json={"model": "m", "prompt": "Write a haiku."})
-    assert OllamaGenerateReply.model_validate(response.json()).response == ANSWER
+    reply = OllamaGenerateReply.model_validate(response.json())
+    assert (reply.response, reply.context) == (ANSWER, [])

@@ -5,10 +5,14 @@ from typing import Any
 
 import pytest
 
+from heliograph.client.reading import response_error
+from heliograph.errors import InvalidRequestError
 from heliograph.query.models import Mode
 
 from .conftest import QUESTION, World
 
+# As in LightRAG one route alone says 400.
+_REFUSED = {"/query/data": 400}
 ROUTES = ("/query", "/query/stream", "/query/data", "/api/v1/retrieve")
 
 
@@ -119,7 +123,7 @@ async def test_values_within_the_limits_are_served(world: World) -> None:
 async def test_values_beyond_the_limits_are_refused_by_name(world: World, route: str) -> None:
     for body, field in OUTSIDE:
         response = await world.post(route, **body)
-        assert response.status_code == 422, f"{body!r:.100}: {response.text}"
+        assert response.status_code == _REFUSED.get(route, 422), f"{body!r:.100}: {response.text}"
         assert field in response.text
         assert response.json()["detail"][0]["msg"]
 
@@ -128,8 +132,19 @@ async def test_values_beyond_the_limits_are_refused_by_name(world: World, route:
 async def test_conversations_beyond_the_limits_are_refused_by_name(world: World, route: str) -> None:
     for body, field in OUTSIDE_OF_CONVERSATIONS:
         response = await world.post(route, **body)
-        assert response.status_code == 422, f"{body!r:.100}: {response.text}"
+        assert response.status_code == _REFUSED.get(route, 422), f"{body!r:.100}: {response.text}"
         assert field in response.text
+
+
+async def test_data_of_a_question_that_is_not_valid_is_a_failure_as_in_lightrag(world: World) -> None:
+    response = await world.post("/query/data", query="ab", mode="naive", top_k=0)
+    body = response.json()
+    assert (response.status_code, response.headers["content-type"]) == (400, "application/json")
+    assert (body["status"], body["data"], body["metadata"]) == ("failure", {}, {})
+    assert body["message"].startswith("Validation error: body -> top_k: ")
+    assert "; body -> query: " in body["message"]
+    assert [item["loc"] for item in body["detail"]] == [["body", "top_k"], ["body", "query"]]
+    assert isinstance(response_error(400, response.content, response.headers), InvalidRequestError)
 
 
 async def test_an_unknown_mode_is_told_which_there_are(world: World) -> None:

@@ -13,6 +13,7 @@ FIELDS = {
     *("busy", "job_name", "job_start", "docs", "batchs", "cur_batch", "latest_message", "history_messages"),
     *("update_status", "recovery_required", "recovery_kind", "recovery_message", "scanning", "destructive_busy"),
     *("pending_enqueues", "autoscanned", "request_pending", "cancellation_requested", "scanning_exclusive"),
+    *("cancellation_reason", "cancellation_detail"),
 }
 
 
