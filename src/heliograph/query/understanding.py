@@ -416,10 +416,10 @@ _WITHOUT_NOUN = late_pattern(
     r"(which|what)\s+(?=(?!is\b|does\b|has\b|was\b)[a-z]+s\s+(?:an?|the|its|all|every|each|no|it|them|to|in|on|from|up|down|off|out)\b)"
 )
 # "From which device does it read a DVD, and from which a video CD?": what both ask is said once.
-_ASKS = rf"^(?P<asks>(?:\w+\s+)?(?:{_ASKING}|{_ASKING_DE}))\s+"
+_ASKED_FIRST = rf"^(?P<asks>(?:\w+\s+)?(?:{_ASKING}|{_ASKING_DE}))\s+"
 _OBJECT = r"(?P<object>\b(?:an?|the|eine?[nmrs]?|de[rmn]|die|das)\s[^,;?]*)"
-_WITHOUT_VERB = late_pattern(rf"{_ASKS}{_OBJECT}", re.IGNORECASE)
-_WITH_OBJECT = late_pattern(rf"{_ASKS}(?P<verb>[^,;?]{{2,80}}\s){_OBJECT}", re.IGNORECASE)
+_WITHOUT_VERB = late_pattern(rf"{_ASKED_FIRST}{_OBJECT}", re.IGNORECASE)
+_WITH_OBJECT = late_pattern(rf"{_ASKED_FIRST}(?P<verb>[^,;?]{{2,80}}\s){_OBJECT}", re.IGNORECASE)
 _PART_LEAD = late_pattern(
     r"^(?:and|but|or|also|then|und|oder|aber)\s+|^(?:并且|而且|以及|还有|同时|另外|此外|又|并)", re.IGNORECASE
 )
