@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, S
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, chain, islice
+from itertools import chain, islice
 from typing import TypeVar
 
 import numpy as np
@@ -439,12 +439,13 @@ class Committer:
             return {}
         # Made together, since computing with few rows costs as much as with many.
         made = make_vectors({id_: item for part in entries.values() for id_, item in part.items()}, vectors, chunks)
-        ends = accumulate(map(len, entries.values()))
-        return {
-            collection: VectorBatch(*(column[end - len(part) : end] for column in (made.ids, made.vectors, made.texts)))
-            for (collection, part), end in zip(entries.items(), ends, strict=True)
-            if part
-        }
+        batches: dict[Collection, VectorBatch] = {}
+        start = 0
+        for collection, part in entries.items():
+            own = slice(start, start := start + len(part))
+            if part:
+                batches[collection] = VectorBatch(made.ids[own], made.vectors[own], made.texts[own])
+        return batches
 
     async def _embed(self, texts: Iterable[str], vectors: dict[str, NDArray[np.float32]]) -> None:
         """Add the vectors of all texts; those that are not known are embedded in one call."""
