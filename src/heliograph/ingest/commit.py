@@ -22,7 +22,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.calls.tasks import gather_or_cancel
+from heliograph.calls.tasks import gather_or_cancel, in_thread
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import BadModelReply, ConflictError, StaleChangesetError, StoreError
 from heliograph.ids import end_ids
@@ -48,9 +48,8 @@ from heliograph.ingest.resolution import (
 from heliograph.ingest.summary import DescriptionSummarizer, Summary
 from heliograph.models import Entity, EntityEvidence, Relation, RelationEvidence, Usage
 from heliograph.observing import stage
-from heliograph.stores.base import RecordsStore, Store
+from heliograph.stores.base import Store
 from heliograph.stores.changeset import Changeset, Collection, VectorBatch
-from heliograph.stores.graph import GraphStore
 
 T = TypeVar("T")
 
@@ -95,6 +94,16 @@ class Draft:
     vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict[str, NDArray[np.float32]])
     reply_keys: set[str] = field(default_factory=set[str])
     usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """What is stored of the entities and relations that a change touches, by id: evidence, and folds."""
+
+    entity_evidence: Mapping[str, EntityEvidence] = field(default_factory=dict[str, EntityEvidence])
+    relation_evidence: Mapping[str, RelationEvidence] = field(default_factory=dict[str, RelationEvidence])
+    entities: Mapping[str, Entity] = field(default_factory=dict[str, Entity])
+    relations: Mapping[str, Relation] = field(default_factory=dict[str, Relation])
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,10 +250,9 @@ class Committer:
         Raises:
             StaleChangesetError: What was read is of different moments; draft again.
         """
-        resolution = await self._resolve(draft)
-        entity_ids, relation_ids = await self._find_stale(draft, resolution)
+        resolution, entity_ids, relation_ids, stored = await self._store.read_written(lambda: self._read(draft))
         try:
-            await self._touch(draft, resolution, entity_ids, relation_ids)
+            await self._touch(draft, resolution, entity_ids, relation_ids, stored)
         except StaleChangesetError:
             raise
         except StoreError as error:
@@ -256,6 +264,38 @@ class Committer:
         await self._summarize(draft, [*entity_ids, *relation_ids])
         await _compute(lambda: self._fold(draft, entity_ids, relation_ids), len(entity_ids) + len(relation_ids))
         return changeset(draft, resolution, await self._make_vectors(draft))
+
+    async def _read(self, draft: Draft) -> tuple[Resolution, list[str], list[str], _Stored]:
+        """Return the change as the rules of its names have it, the ids that it touches, and what is stored of these.
+
+        Of a second draft only those ids whose version is no longer what it was. In the embedded store all of this is
+        of one moment, and one turn of its thread.
+        """
+        resolution = await self._resolve(draft)
+        entity_ids, relation_ids = await self._find_stale(draft, resolution)
+        if not entity_ids and not relation_ids:
+            return resolution, [], [], _Stored()
+        is_curated = any(rules.curations for rules in resolution.book)
+        leading = self._folder.limits.leading + draft.delta.most_removed
+        evidence, relation_evidence = await self._store.records.get_evidence(entity_ids, relation_ids, leading)
+        # Folds are read after their evidence: if they are newer, the versions no longer hold and the draft is
+        # refused. Without evidence there is none, unless people keep it.
+        graph = self._store.graph
+        stored = _Stored(
+            entity_evidence={item.id: item for item in evidence},
+            relation_evidence={item.id: item for item in relation_evidence},
+            entities={
+                item.id: item
+                for item in await graph.get_entities(entity_ids if is_curated else [item.id for item in evidence])
+            },
+            relations={
+                item.id: item
+                for item in await graph.get_relations(
+                    relation_ids if is_curated else [item.id for item in relation_evidence]
+                )
+            },
+        )
+        return resolution, entity_ids, relation_ids, stored
 
     async def _resolve(self, draft: Draft) -> Resolution:
         """Resolve the change, unless that was done and no rule plays a part in it."""
@@ -307,41 +347,29 @@ class Committer:
         )
 
     async def _touch(
-        self, draft: Draft, resolution: Resolution, entity_ids: Sequence[str], relation_ids: Sequence[str]
+        self,
+        draft: Draft,
+        resolution: Resolution,
+        entity_ids: Sequence[str],
+        relation_ids: Sequence[str],
+        stored: _Stored,
     ) -> None:
-        if not entity_ids and not relation_ids:
-            return
         is_curated = any(rules.curations for rules in resolution.book)
-        leading = self._folder.limits.leading + draft.delta.most_removed
         delta, folder = draft.delta, self._folder
 
-        async def read(
-            records: RecordsStore, graph: GraphStore
-        ) -> tuple[Sequence[EntityEvidence], Sequence[RelationEvidence], Sequence[Entity], Sequence[Relation]]:
-            of_entities, of_relations = await records.get_evidence(entity_ids, relation_ids, leading)
-            # Folds are read after their evidence: if they are newer, the versions no longer hold and the draft is
-            # refused. Without evidence there is none, unless people keep it.
-            folds = await graph.get_entities(entity_ids if is_curated else [item.id for item in of_entities])
-            joins = await graph.get_relations(relation_ids if is_curated else [item.id for item in of_relations])
-            return of_entities, of_relations, folds, joins
-
-        of_entities, of_relations, folds, joins = await self._store.read_written(read)
-
         def touch() -> None:
-            counted, entities = {item.id: item for item in of_entities}, {item.id: item for item in folds}
             for id_ in entity_ids:
                 change = delta.removed_entities.get(id_, []), delta.added_entities.get(id_, [])
                 draft.entities[id_] = folder.touch_entity(
-                    *(id_, change, counted.get(id_), entities.get(id_)),
+                    *(id_, change, stored.entity_evidence.get(id_), stored.entities.get(id_)),
                     entity_overrides(resolution.book, id_) if is_curated else NO_ENTITY_OVERRIDES,
                     is_reshaped=id_ in resolution.entities,
                 )
-            related, relations = {item.id: item for item in of_relations}, {item.id: item for item in joins}
             for id_ in relation_ids:
                 change = delta.removed_relations.get(id_, []), delta.added_relations.get(id_, [])
                 ends = resolution.relations.get(id_)
                 draft.relations[id_] = folder.touch_relation(
-                    *(id_, change, related.get(id_), relations.get(id_)),
+                    *(id_, change, stored.relation_evidence.get(id_), stored.relations.get(id_)),
                     relation_overrides(resolution.book, *(ends or end_ids((*change[0], *change[1])[0])))
                     if is_curated
                     else NO_RELATION_OVERRIDES,
@@ -364,10 +392,7 @@ class Committer:
             if may_call and summarizer.is_stand_in(item.description, item.fragments):
                 # A deletion left it, and called no model.
                 is_wanted = True
-                if id_ in draft.entities:
-                    draft.entities[id_] = replace(draft.entities[id_], description=None)
-                else:
-                    draft.relations[id_] = replace(draft.relations[id_], description=None)
+                item.description = None
             key = (item.label, item.fragments)
             if is_wanted and key not in draft.descriptions:
                 wanted[key] = item
@@ -420,8 +445,19 @@ class Committer:
         chunks = {id_: vectors[text] for id_, text in passages.items()}
         missing = {id_: None for item in every for id_ in item.chunk_ids if id_ not in chunks}
         if missing:
-            chunks |= await self._store.vectors.get_vectors(Collection.CHUNKS, list(missing))
-        return {item: make_vectors(part, vectors, chunks) for item, part in entries.items() if part}
+            read = self._store.vectors.get_vectors
+            chunks |= await self._store.read_written(lambda: read(Collection.CHUNKS, list(missing)))
+        if not every:
+            return {}
+        # Made together, since computing with few rows costs as much as with many.
+        made = make_vectors({id_: item for part in entries.values() for id_, item in part.items()}, vectors, chunks)
+        batches: dict[Collection, VectorBatch] = {}
+        start = 0
+        for collection, part in entries.items():
+            own = slice(start, start := start + len(part))
+            if part:
+                batches[collection] = VectorBatch(made.ids[own], made.vectors[own], made.texts[own])
+        return batches
 
     async def _embed(self, texts: Iterable[str], vectors: dict[str, NDArray[np.float32]]) -> None:
         """Add the vectors of all texts; those that are not known are embedded together."""
@@ -488,7 +524,7 @@ async def embed_entries(
 
 
 async def _compute(work: Callable[[], T], size: int) -> T:
-    return work() if size < _THREAD_FROM else await asyncio.to_thread(work)
+    return work() if size < _THREAD_FROM else await in_thread(work)
 
 
 def changeset(draft: Draft, resolution: Resolution, vectors: Mapping[Collection, VectorBatch]) -> Changeset:

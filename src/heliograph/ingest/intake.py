@@ -50,7 +50,7 @@ from heliograph.models import (
     document_details,
     utc_now,
 )
-from heliograph.stores.base import DocumentQuery, RecordsStore
+from heliograph.stores.base import DocumentQuery, RecordsStore, Store
 from heliograph.stores.changeset import Changeset, TextEntry
 from heliograph.text.analysis import chunk_index_text, terms
 
@@ -447,12 +447,25 @@ def prepare(documents: Sequence[NewDocument], max_characters: int, track_id: str
     return candidates
 
 
+@dataclass(frozen=True, slots=True)
+class _StoredAlready:
+    """What is stored when a batch is taken in.
+
+    Attributes:
+        known: The documents of the batch that are stored, by id.
+        originals: Per content hash of its new and changed texts the stored document with the same text.
+    """
+
+    known: Mapping[str, Document]
+    originals: dict[str, Document]
+
+
 class Intake:
     """Writes candidates as pending documents."""
 
     def __init__(
         self,
-        records: RecordsStore,
+        store: Store,
         committer: Committer,
         duplicates: Literal["cite", "report", "separate"],
         texts: WorkLocks,
@@ -460,12 +473,13 @@ class Intake:
         """Keep the parts.
 
         Args:
-            records: Read only.
+            store: Read only.
             committer: Writes.
             duplicates: What becomes of a text that another document has already.
             texts: Who works on documents with a text, by its hash.
         """
-        self._records = records
+        self._store = store
+        self._records = store.records
         self._committer = committer
         self._duplicates = duplicates
         self._texts = texts
@@ -502,18 +516,18 @@ class Intake:
         """
         entries: list[ReadingTask | DocumentResult] = []
         for batch in _batches(candidates):
-            known = await self._find_known(batch)
-            async with self._texts.claim({item.content_hash for item in known.values()}):
+            stored = await self._find_stored(batch)
+            async with self._texts.claim({item.content_hash for item in stored.known.values()}):
                 # Where nothing was stored, nobody was waited for either.
-                entries += await self._enqueue_apart(batch, None if known else {})
+                entries += await self._enqueue_apart(batch, None if stored.known else stored)
         return entries
 
     async def _enqueue_apart(
-        self, batch: Sequence[Candidate], known: dict[str, Document] | None = None
+        self, batch: Sequence[Candidate], stored: _StoredAlready | None = None
     ) -> list[ReadingTask | DocumentResult]:
         """Store a batch in one transaction; if one of it cannot be stored, each in its own, so that it fails alone."""
         try:
-            return await self._enqueue(batch, await self._find_known(batch) if known is None else known)
+            return await self._enqueue(batch, await self._find_stored(batch) if stored is None else stored)
         except OUTAGES:
             raise
         except Exception as error:
@@ -525,19 +539,25 @@ class Intake:
             failure = as_failure(f"the document {document.source!r}", error)
             return [DocumentResult(document.id, document.source, Outcome.FAILED, failure)]
 
-    async def _enqueue(
-        self, batch: Sequence[Candidate], known: Mapping[str, Document]
-    ) -> list[ReadingTask | DocumentResult]:
-        # Per content hash of new and changed texts, the stored document with the same text.
-        originals: dict[str, Document] = {}
-        if self._duplicates != "separate":
+    async def _find_stored(self, batch: Sequence[Candidate]) -> _StoredAlready:
+        """Find which documents of a batch are stored, and who has the texts of the new and the changed ones."""
+
+        async def find() -> _StoredAlready:
+            known = await self._find_known(batch)
+            if self._duplicates == "separate":
+                return _StoredAlready(known, {})
             changed = [
                 document.content_hash
                 for candidate in batch
                 if (document := candidate.document).content_hash
                 and ((stored := known.get(document.id)) is None or stored.content_hash != document.content_hash)
             ]
-            originals = await find_originals(self._records, changed)
+            return _StoredAlready(known, await find_originals(self._records, changed))
+
+        return await self._store.read_written(find)
+
+    async def _enqueue(self, batch: Sequence[Candidate], already: _StoredAlready) -> list[ReadingTask | DocumentResult]:
+        known, originals = already.known, already.originals
         entries: list[ReadingTask | DocumentResult] = []
         rows: dict[str, Document] = {}
         texts: dict[str, str] = {}

@@ -12,8 +12,9 @@ import re
 from bisect import insort
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from functools import lru_cache, partial
+from operator import attrgetter
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -119,6 +120,8 @@ _MAX_KEYWORDS = 50
 _FEW_ADDED = 4
 
 M = TypeVar("M", EntityMention, RelationMention)
+# Of a hub's hundreds of mentions these are asked for with every document.
+_DESCRIPTION, _CHUNK_ID = attrgetter("description"), attrgetter("chunk_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +170,9 @@ class EvidenceFold(Fold):
 
     def fragments(self, evidence: EntityEvidence | RelationEvidence) -> tuple[str, ...]:
         """Return the distinct descriptions of the first mentions, in canonical order, without empty ones."""
-        leading = evidence.leading[: self.max_fragments]
-        return tuple(dict.fromkeys(mention.description for mention in leading if mention.description))
+        descriptions = dict.fromkeys(map(_DESCRIPTION, evidence.leading[: self.max_fragments]))
+        descriptions.pop("", None)
+        return tuple(descriptions)
 
     def join(self, fragments: Sequence[str]) -> str:
         """Return the description that fragments give without a chat model; see `join_fragments`."""
@@ -207,7 +211,7 @@ def byte_count(text: str) -> int:
 
 def distinct_fragments(fragments: Sequence[str]) -> list[str]:
     """Return the fragments that say something, each once."""
-    return list(dict.fromkeys(fragment for fragment in fragments if fragment.strip()))
+    return list(dict.fromkeys(filter(str.strip, fragments)))
 
 
 def empty_entity_evidence(id_: str) -> EntityEvidence:
@@ -431,7 +435,7 @@ def _spelling(counts: Mapping[str, int], id_: str, other_name: str) -> str:
 
 
 def _chunk_ids(leading: Sequence[EntityMention] | Sequence[RelationMention], max_sources: int) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(mention.chunk_id for mention in leading))[:max_sources]
+    return tuple(dict.fromkeys(map(_CHUNK_ID, leading)))[:max_sources]
 
 
 # What vectors of entities and relations are made of; of what those of chunks are, `heliograph.text.analysis` says.
@@ -469,7 +473,9 @@ def find_indexing(settings: IngestSettings, embedding: EmbeddingInfo, *, has_cha
     return Indexing(embedding.max_input_tokens, not (has_chat and settings.extractor in ("auto", "chat")))
 
 
-@dataclass(frozen=True, slots=True)
+# Some hundred entries are made for a document, as many as other records of a draft: objects of a frozen class take four
+# times as long to make.
+@dataclass(slots=True)
 class IndexEntry:
     """What one vector is made of: the mean of what is embedded, with a share of the mean of some chunks' vectors.
 
@@ -584,7 +590,7 @@ F = TypeVar("F", Entity, Relation)
 S = TypeVar("S", EntityOverrides, RelationOverrides)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Touched(Generic[E, F, S]):
     """An entity or relation whose evidence changes, or what people say of it.
 
@@ -621,7 +627,7 @@ TouchedEntity = Touched[EntityEvidence, Entity, EntityOverrides]
 TouchedRelation = Touched[RelationEvidence, Relation, RelationOverrides]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Folded(Generic[F]):
     """What a touched thing changes in the projections.
 
@@ -670,12 +676,13 @@ class Folder:
             is_reshaped: Whether they said something else when it was stored.
         """
         before = known or empty_entity_evidence(id_)
-        touched = Touched(apply_entity_delta(before, *change, self.limits.leading), stored, overrides)
-        if touched.is_gone:
-            return touched
-        name = entity_name(touched.evidence, overrides)
-        is_same = stored is not None and stored.name == name and not is_reshaped
-        return self._described(touched, name, before, touched.evidence, is_same=is_same, is_reshaped=is_reshaped)
+        evidence = apply_entity_delta(before, *change, self.limits.leading)
+        touched = Touched(evidence, stored, overrides, is_reshaped=is_reshaped)
+        if not touched.is_gone:
+            touched.label = entity_name(evidence, overrides)
+            is_same = stored is not None and stored.name == touched.label and not is_reshaped
+            self._describe(touched, before, evidence, is_same=is_same)
+        return touched
 
     def touch_relation(
         self,
@@ -700,27 +707,22 @@ class Folder:
             ends: Its two entity ids, where it may have neither evidence nor mentions.
         """
         before = known or empty_relation_evidence(id_, ends or end_ids((*change[0], *change[1])[0]))
-        touched = Touched(apply_relation_delta(before, *change, self.limits.leading), stored, overrides)
-        if touched.is_gone:
-            return touched
-        before, after = shown_evidence(before, overrides), shown_evidence(touched.evidence, overrides)
-        (source, _), (target, _) = end_names(after, overrides)
-        is_same = stored is not None and (stored.source, stored.target) == (source, target) and not is_reshaped
-        label = f"{source} - {target}"
-        return self._described(touched, label, before, after, is_same=is_same, is_reshaped=is_reshaped)
+        evidence = apply_relation_delta(before, *change, self.limits.leading)
+        touched = Touched(evidence, stored, overrides, is_reshaped=is_reshaped)
+        if not touched.is_gone:
+            before, after = shown_evidence(before, overrides), shown_evidence(evidence, overrides)
+            (source, _), (target, _) = end_names(after, overrides)
+            touched.label = f"{source} - {target}"
+            is_same = stored is not None and (stored.source, stored.target) == (source, target) and not is_reshaped
+            self._describe(touched, before, after, is_same=is_same)
+        return touched
 
-    def _described(
-        self, touched: Touched[E, F, S], label: str, before: E, after: E, *, is_same: bool, is_reshaped: bool
-    ) -> Touched[E, F, S]:
-        """Return it with what its description is made from, and the stored one if that is still made from the same."""
+    def _describe(self, touched: Touched[E, F, S], before: E, after: E, *, is_same: bool) -> None:
+        """Set what its description is made from, and the stored description if that is still made from the same."""
         found, said = self.limits.fragments(after), touched.overrides
         is_kept = is_same and self.limits.fragments(before) == found
-        return Touched(
-            *(touched.evidence, touched.stored, said, label),
-            fragments=tuple(dict.fromkeys((*said.statements, *found))) if said.statements else found,
-            description=touched.stored.description if touched.stored and is_kept else said.description,
-            is_reshaped=is_reshaped,
-        )
+        touched.fragments = tuple(dict.fromkeys((*said.statements, *found))) if said.statements else found
+        touched.description = touched.stored.description if touched.stored and is_kept else said.description
 
     def fold_entity(
         self, touched: TouchedEntity, description: str, renewed: AbstractSet[str] = frozenset()
@@ -769,5 +771,11 @@ def _folded(
 
 def is_same_fold(left: F, right: F) -> bool:
     """Whether two folds are the same but for token counts, and what the graph store keeps itself."""
-    kept = ("token_count", "created_at") if isinstance(left, Relation) else ("token_count", "created_at", "degree")
-    return left == replace(right, **{name: getattr(left, name) for name in kept})
+    said_of = _SAID_OF_RELATION if isinstance(left, Relation) else _SAID_OF_ENTITY
+    return said_of(left) == said_of(right)
+
+
+_SAID_OF_ENTITY, _SAID_OF_RELATION = (
+    attrgetter(*(item.name for item in fields(kind) if item.name not in ("token_count", "created_at", "degree")))
+    for kind in (Entity, Relation)
+)

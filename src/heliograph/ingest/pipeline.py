@@ -181,7 +181,7 @@ class IngestPipeline:
         # Who asks for one document at a time gets no commit of several.
         self._most_waiting = 1 if parallel == 1 else _WAITING_PER_READ * parallel
         self._text_locks = WorkLocks()
-        self._intake = Intake(store.records, self._committer, settings.duplicates, self._text_locks)
+        self._intake = Intake(store, self._committer, settings.duplicates, self._text_locks)
         self._processor = DocumentProcessor(
             store.records,
             reader or InProcessReader(chunker, extractor),

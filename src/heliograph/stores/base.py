@@ -817,12 +817,13 @@ class Store(StoreView):
             StoreUnavailable: It cannot be written; nothing changed.
         """
 
-    async def read_written(self, work: Callable[[RecordsStore, GraphStore], Coroutine[Any, Any, T]]) -> T:
-        """Run `work`, which only reads, on records and graph, at one moment and near where they are written if it can.
+    async def read_written(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run `work`, which only reads this store, at one moment and near where it is written if the store can.
 
-        For what a commit is computed from: most of it was written lately. `work` awaits nothing but these two.
+        For what a commit is computed from: most of it was written lately. `work` awaits nothing but reads of this
+        store.
         """
-        return await work(self.records, self.graph)
+        return await work()
 
     @abstractmethod
     def view(self, filter_: Filter, fold: Fold) -> StoreView:

@@ -33,6 +33,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 class _Tokenizer(Protocol):
     def encode(self, text: str) -> list[int]: ...
+    def count(self, text: str) -> int: ...
     def decode(self, tokens: list[int]) -> str | None: ...
 
 
@@ -56,7 +57,10 @@ def decode(tokens: list[int]) -> str:
 
 def count_tokens(text: str) -> int:
     """Return how many tokens a text has."""
-    return len(encode(text))
+    try:
+        return _tokenizer().count(text)
+    except UnicodeEncodeError:
+        return _tokenizer().count(_SURROGATES.sub("\ufffd", text))
 
 
 def cut_to_tokens(text: str, max_tokens: int) -> str:

@@ -28,7 +28,6 @@ from heliograph.stores.base import (
     ANSWERS,
     CachedReply,
     Fold,
-    RecordsStore,
     Reembedding,
     ReplyCache,
     Store,
@@ -36,7 +35,6 @@ from heliograph.stores.base import (
     check_begun,
 )
 from heliograph.stores.changeset import Changeset, Collection, Outbox, OutboxEntry, OutboxKind, VectorBatch, changed_ids
-from heliograph.stores.graph import GraphStore
 from heliograph.stores.sql import REPLIES, check_embedding, from_seconds
 from heliograph.stores.sqlite.database import (
     FILE_NAME,
@@ -149,9 +147,9 @@ class SqliteStore(Store):
             self._scopes.note(version, changeset, keys)
         return version
 
-    async def read_written(self, work: Callable[[RecordsStore, GraphStore], Coroutine[Any, Any, T]]) -> T:
+    async def read_written(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """On the writer's connection, whose cache holds the pages of the last commits; readers drop theirs at each."""
-        return await self._database.read_at_once(lambda _: work(self.records, self.graph), by_writer=True)
+        return await self._database.read_at_once(lambda _: work(), by_writer=True)
 
     async def at_one_moment(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return await self._database.read_at_once(lambda _: work())
