@@ -220,8 +220,8 @@ def test_mark_of_a_menu_behind_a_heading_is_no_part_of_it() -> None:
 
 
 def test_german_heading_that_says_how_is_no_name() -> None:
-    assert subjects_of("Bild mit Rahmen geöffnet", is_german=True) == ()
-    assert [name for name, _ in subjects_of("Bild mit Rahmen", is_german=True)] == ["Bild mit Rahmen"]
+    assert subjects_of("Bild mit Rahmen geöffnet", language="de") == ()
+    assert [name for name, _ in subjects_of("Bild mit Rahmen", language="de")] == ["Bild mit Rahmen"]
 
 
 def test_explained_german_words_are_no_speakers() -> None:
