@@ -122,6 +122,7 @@ _FINITE = {
     "it": frozenset({"che", "come", "non", "perché", "quando", "si", "sono", "è"}),
     "pt": frozenset({"como", "está", "estão", "não", "que", "quando", "se", "são", "é"}),
 }
+_VERBS_TOO = frozenset({"get", "make", "use"})
 _BEFORE_VERB = "to|can|could|may|might|must|should|will|would|you|not|or|and|then|please"
 _GERMAN_ARTICLE = re.compile(r"^(?:Der|Die|Das) (?=[A-ZÄÖÜ])")
 _BRACKETED_END = re.compile(r"\s*[(（][^()（）]{1,60}[)）]\s*$")
@@ -183,7 +184,9 @@ def _read_heading(text: str, is_german: bool, begins_with_verb: bool) -> tuple[t
     name = clean_name(_BRACKETED_END.sub("", text)) or text
     if not name or name.casefold() in _GENERIC or _FILE_NAME.fullmatch(name):
         return ()
-    found = find_names(name.partition(" ")[2] if begins_with_verb else name, is_german=is_german)
+    # A verb, though with a capital, is no part of the names behind it: "Installare Apache".
+    verb = name.partition(" ")[0] if begins_with_verb else ""
+    found = find_names(" " * len(verb) + name[len(verb) :], is_german=is_german)
     says_what_to_do = begins_with_verb or _says_what_to_do(name) or (is_german and _says_more(name))
     if _is_name(name) and not says_what_to_do:
         kinds = {clean_name(span.text): span.type for span in found}
@@ -236,19 +239,19 @@ def _begins_with_verb(heading: str, language: str, below: str) -> bool:
     lower = first.lower()
     if not _FINITE.get(language, frozenset()).isdisjoint(heading.lower().split()):
         return True
-    if not first[1:].islower() or lower in GIVEN_NAMES or lower in function_words():
+    if not first[1:].islower() or lower in GIVEN_NAMES or lower in function_words() - _VERBS_TOO:
         return False
     second = re.split("[ '’]", rest, maxsplit=1)[0]
-    if (second in _ARTICLES or second in _OWN_ARTICLES.get(language, ())) and any(
-        word.islower() and word not in function_words() for word in rest.split()
-    ):
+    # In English the title of a work may go on so, with capitals: "Winnie the Pooh".
+    is_sentence = language != "en" or any(word.islower() and word not in function_words() for word in rest.split())
+    if is_sentence and (second in _ARTICLES or second in _OWN_ARTICLES.get(language, ())):
         return True
     if language == "de":
         is_verb = lower.endswith("n") and (is_usually_lower(first) or re.search(rf"(?<!\w){lower}(?!\w)", below))
         return bool(rest and is_verb)
     word = re.escape(lower)
     if language == "en":
-        if not rest or not re.search(rf"\b(?:{_BEFORE_VERB}) {word} ", below):
+        if not rest or not re.search(rf"\b(?:{_BEFORE_VERB}) {word} |\b(?i:{word}) (?:a|an|the|your) ", below):
             return False
     elif language not in INFINITIVES or not INFINITIVES[language].fullmatch(lower):
         return False
