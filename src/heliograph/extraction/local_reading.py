@@ -29,7 +29,7 @@ from heliograph.extraction.local_subjects import (
 )
 from heliograph.ids import clean_name, entity_key, prevailing_type
 from heliograph.models import Chunk
-from heliograph.text.analysis import HAN, detect_language, stop_words, word_list
+from heliograph.text.analysis import HAN, LATIN_LANGUAGES, detect_language, stop_words, word_list
 from heliograph.text.german import GermanWords, german_words, is_german_noun
 from heliograph.text.name_spans import (
     COMMON_WORDS,
@@ -145,6 +145,7 @@ _CAPITALISED_NAME = re.compile(
 _CAPITALISED_WORD = re.compile(rf"(?<!\w){_CAPITAL}")
 _FIRST = "first"
 _GERMAN = "de:"
+_IN = "in:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +156,13 @@ class ChunkContext:
         opens_document: Whether the chunk is the first of its document.
         full_names: Full names of persons by their surnames in lower case.
         german: What a German document says of words in the chunk; None in other languages.
+        language: What the document is in as a whole, if headings are read otherwise in it than in English.
     """
 
     opens_document: bool
     full_names: dict[str, str]
     german: GermanWords | None = None
+    language: str = ""
 
     @classmethod
     def of(cls, context: str) -> ChunkContext:
@@ -170,6 +173,7 @@ class ChunkContext:
             _FIRST in lines,
             dict(line.split("\t") for line in lines if "\t" in line),
             next((GermanWords(*(frozenset(words.split()) for words in parts)) for parts in german), None),
+            next((line.removeprefix(_IN) for line in lines if line.startswith(_IN)), ""),
         )
 
 
@@ -181,7 +185,9 @@ def chunk_contexts(chunks: Sequence[Chunk], language: str = "") -> list[str]:
         language: The language that the document states, as an ISO 639-1 code; empty where it states none.
     """
     text = "\n".join(chunk.text for chunk in chunks)
-    is_german = language[:2].lower() == "de" or detect_language(text) == "de"
+    language = language[:2].lower()
+    language = language if language in LATIN_LANGUAGES and language != "en" else detect_language(text)
+    is_german = language == "de"
     german = german_words(text) if is_german else None
     # Per chunk, the persons that it names in full, by surname.
     introduced: list[dict[str, str]] = []
@@ -205,6 +211,8 @@ def chunk_contexts(chunks: Sequence[Chunk], language: str = "") -> list[str]:
         if german:
             said = german.among(_CAPITALISED_WORD.findall(chunk.text))
             told.append(_GERMAN + "|".join(" ".join(sorted(words)) for words in said))
+        elif language in LATIN_LANGUAGES and language != "en":
+            told.append(_IN + language)
         contexts.append("\n".join([_FIRST, *told] if chunk.position == 0 else told))
     return contexts
 
@@ -460,6 +468,7 @@ _BEFORE_NOUNS = word_list("before_nouns")
 _POINTING = word_list("pointing_adjectives")
 _STAND_BEFORE_NOUNS = _BEFORE_NOUNS | _POINTING
 _LONGEST_PHRASE = 80
+_POSSESSIVE = re.compile(r"['’]s$")
 # "柳江的主要支流是寨蒿河。": what is said to be the attribute of something.
 _STATED = compiled(
     rf"的[{HAN}A-Za-z]{{1,12}}?(?:是|叫做?|名为)(?P<value>[^，。；：！？、的是了在与和及或\s\d][^，。；：！？、的是了在与和及或]{{1,11}})(?=[。；，]|$)"
@@ -533,7 +542,7 @@ def _terms(text: str, phrase: Phrase) -> Iterator[Term]:
     for length in (3, 2):
         for first in range(len(words) - length + 1):
             start, end = words[first][0], words[first + length - 1][1]
-            name = singular(clean_name(phrase.text[start:end]).lower())
+            name = singular(_POSSESSIVE.sub("", clean_name(phrase.text[start:end]).lower()))
             before = _WORD_BEFORE.search(
                 text[max(0, phrase.start + start - _LONGEST_WORD_BEFORE) : phrase.start + start]
             )
@@ -546,6 +555,9 @@ _NO_HEADINGS = COMMON_WORDS | STRUCTURE_WORDS | SHOUTED_WORDS | word_list("gener
 _SMALL = word_list("small_words")
 _LONGEST_ACRONYM = 6
 _BEFORE_HEADING = re.compile(r"^[\W\d_]+")
+_BEFORE_SMALL = re.compile(
+    r"(?:(?:[EI]l|L[aeo]s?|Gli|De|Het|Een|Une?|Una|Uno|O|Os|As?|Uma?|I) |L['’])(?=[^\W\dA-ZÀ-Þ]{2})"
+)
 _OPENING_QUOTES = frozenset('"“„«‚»‹')
 _IN_TITLE_CASE = re.compile(
     rf"(?:(?:[^\W\d_a-zß-öø-ÿ]\S*|[\d({HAN}]\S*|{'|'.join(sorted(word_list('small_words')))})(?: |$))+"
@@ -575,14 +587,12 @@ def _read_chunk(
     title: str, chunk: Chunk, text: str, context: ChunkContext, sentences: list[SentenceReading]
 ) -> ReadChunk:
     opens_document = context.opens_document
-    said = _Said(text, sentences, chunk.headings, context.german)
+    said = _Said(text, sentences, chunk.headings, context.german, context.language)
     line = title_line(text, sentences)
     subjects = _subjects(title, chunk, line, said, opens_document=opens_document)
     parts = [
         replace(part, titles=tuple(name for title in part.titles if (name := said.as_said(*title))))
-        for part in read_parts(
-            text, sentences, may_define_term=opens_document and not subjects, is_german=said.is_german
-        )
+        for part in read_parts(text, sentences, said.subjects_of, may_define_term=opens_document and not subjects)
     ]
     titles = list(dict.fromkeys((*subjects, *(name for part in parts[1:] for name in part.titles))))
     abbreviations = find_abbreviations(text, sentences)
@@ -678,10 +688,7 @@ def _subjects(title: str, chunk: Chunk, line: str, said: _Said, *, opens_documen
 
     A heading names something if the text below it does, too; what a title names needs no such proof.
     """
-
-    def read(heading: str) -> tuple[tuple[str, str], ...]:
-        return subjects_of(heading, is_german=said.is_german)
-
+    read = said.subjects_of
     given = (*read(title), *(read(line) if opens_document and line and line[0] != "#" else ()))
     headings = (read(heading) for heading in (line, *reversed(chunk.headings)) if heading)
     told = (tuple(name for one in names if (name := one if one in given else said.as_said(*one))) for names in headings)
@@ -700,7 +707,9 @@ class _Said:
         sentences: Sequence[SentenceReading],
         headings: Sequence[str] = (),
         german: GermanWords | None = None,
+        language: str = "",
     ) -> None:
+        self._stated_language = language
         self.says = [says_something(text[sentence.start : sentence.end]) for sentence in sentences]
         self._sentences = sentences
         stated = [s for s, says in zip(sentences, self.says, strict=True) if says]
@@ -713,8 +722,15 @@ class _Said:
         lines = (*headings, *(line for line in text.split("\n") if line[:1] == "#"))
         self._headings = {_BEFORE_HEADING.sub("", line).rstrip() for line in lines}
 
+    def subjects_of(self, heading: str) -> tuple[tuple[str, str], ...]:
+        """Return names and types in a heading, as what the chunk says tells verbs from nouns."""
+        return subjects_of(heading, language=self._language, below=self._text)
+
     def as_said(self, name: str, kind: str) -> tuple[str, str] | None:
         """Return a heading's name as sentences write it, with its type; None if none has it and it may be no name."""
+        if self._language != "en" and (article := _BEFORE_SMALL.match(name)) and not self._is_inside(name):
+            # "L'archivio Debian", but not "La dolce vita" where the text says so.
+            name = name[article.end() :]
         start = _find_word(self._lower, name.lower()) if len(self._lower) == len(self._text) else -1
         if start < 0:
             if self._is_german_noun(name):
@@ -739,6 +755,10 @@ class _Said:
                 return None
         return said, kind
 
+    def _is_inside(self, name: str) -> bool:
+        """Return whether a sentence has this, as it is written, behind another word."""
+        return re.search(rf"\w,? {re.escape(name)}", self._text) is not None
+
     def _behind(self, heading: str) -> int:
         """Return where the text below a heading begins."""
         start = self._whole.find(heading)
@@ -748,6 +768,10 @@ class _Said:
     @cached_property
     def _languages(self) -> list[str]:
         return languages_of(self._text or self._whole, is_german=self.is_german)
+
+    @property
+    def _language(self) -> str:
+        return "de" if self.is_german else self._stated_language or self._languages[0]
 
     @property
     def is_english(self) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -24,6 +24,7 @@ from heliograph.text.name_spans import (
     CALENDAR,
     COMMON_WORDS,
     GIVEN_NAMES,
+    INFINITIVES,
     LOCATION_WORDS,
     ORGANIZATION_WORDS,
     SHOUTED_WORDS,
@@ -104,11 +105,30 @@ _NUMBERING = compiled(
     r"|[A-Z](?:\.\d{1,3})+\.?\s+|第\s?[一二三四五六七八九十百\d]{1,4}\s?[章节部篇回讲]\s*[:：、]?\s*|[（(]?[一二三四五六七八九十]{1,3}[)）、]\s*)",
     re.IGNORECASE,
 )
+# "A. Appendix", but not "T. S. Eliot".
+_APPENDIX = re.compile(r"[A-H]\. ([^\W\d_]{2,})")
+_ARTICLES = word_list("articles")
+# In other languages these are prepositions and the like: "Acceso a Internet".
+_OWN_ARTICLES = {"en": {"a", "an"}, "it": {"i"}, "nl": {"de"}, "pt": {"a", "as", "o", "os"}}
+# An article, or a preposition with one, that is no pronoun before a verb ("pour la modifier").
+_BEFORE_NOUN = (
+    r"(?<!pour )(?<!de )(?<!à )(?<!peut )(?<!vez )"
+    rf"(?:{'|'.join(sorted(_ARTICLES))}|a|an|any|each|every|this|that|de[il]|del[al]|delle|degli|dell|da[sl]?|des|dos?|du|nella?)"
+)
+# What stands beside verbs with a subject: "La pantalla se bloquea".
+_FINITE = {
+    "es": frozenset({"cómo", "cuándo", "está", "están", "no", "por_qué", "qué", "se", "son"}),
+    "fr": frozenset({"comment", "est", "ne", "pas", "pourquoi", "quand", "que", "se", "sont"}),
+    "it": frozenset({"che", "come", "non", "perché", "quando", "si", "sono", "è"}),
+    "pt": frozenset({"como", "está", "estão", "não", "que", "quando", "se", "são", "é"}),
+}
+_VERBS_TOO = frozenset({"get", "make", "use"})
+_BEFORE_VERB = "to|can|could|may|might|must|should|will|would|you|not|or|and|then|please"
 _GERMAN_ARTICLE = re.compile(r"^(?:Der|Die|Das) (?=[A-ZÄÖÜ])")
 _BRACKETED_END = re.compile(r"\s*[(（][^()（）]{1,60}[)）]\s*$")
 _FILE_NAME = re.compile(r"[\w.-]*[/\\][^ ]*|[^ ]*\.[A-Za-z]\w{0,4}")
 _LONG_NUMBER = compiled(r"\d{5,}|\d{1,4}[-/.年]\d{1,2}[-/.月]\d{1,4}")
-_SENTENCE_MARK = re.compile(r"[。！？?!;；|=…]|\.\.\.|: |：")
+_SENTENCE_MARK = re.compile(r"[。！？?!;；|=…]| > |\.\.\.|: |：")
 _CAPITAL = r"(?:[A-Z\d][^\s:]*|a|an|and|at|by|for|from|in|of|on|the|to|with)"
 _OPENS_PART = re.compile(r"(?:^|[:?!–—])\s*$")
 _TITLE_CASE = re.compile(rf"{_CAPITAL}(?: {_CAPITAL})*")
@@ -135,29 +155,39 @@ _SAYING_HOW = word_list("headings_saying_how")
 _GENERIC = word_list("generic_headings")
 
 
-def subjects_of(heading: str, *, is_german: bool = False) -> tuple[tuple[str, str], ...]:
+def subjects_of(heading: str, *, language: str = "en", below: str = "") -> tuple[tuple[str, str], ...]:
     """Return the `(name, type)`s that a title or heading stands for, the main one first; often one, maybe none.
 
     Args:
         heading: The title or heading, or a line above a paragraph.
-        is_german: Whether its document is German, where a capital proves nothing.
+        language: The language of what it stands above. In a German document a capital proves nothing.
+        below: What it stands above, which shows whether its first word is a verb.
     """
-    return _read_heading(heading[:_LONGEST_HEADING], is_german)
+    text = _heading_text(heading[:_LONGEST_HEADING])
+    return _read_heading(text, language == "de", _begins_with_verb(text, language, below)) if text else ()
 
 
 @lru_cache(maxsize=4096)
-def _read_heading(heading: str, is_german: bool) -> tuple[tuple[str, str], ...]:
+def _heading_text(heading: str) -> str:
+    """Return a heading without marks and numbering; empty if it is the first line of a table without marks."""
     if "   " in heading.strip():
-        # The first line of a table without marks.
-        return ()
+        return ""
     text = clean_name(_GERMAN_ARTICLE.sub("", _NUMBERING.sub("", plain(_HASHES.sub("", heading))))).rstrip(" .…")
+    label = _APPENDIX.match(text)
+    return text if label is None or label[1].lower() in GIVEN_NAMES else text[3:]
+
+
+@lru_cache(maxsize=4096)
+def _read_heading(text: str, is_german: bool, begins_with_verb: bool) -> tuple[tuple[str, str], ...]:
     if page := _MANUAL_PAGE.match(text) or _ABOUT_CODE.match(text):
         text = page["name"]
     name = clean_name(_BRACKETED_END.sub("", text)) or text
     if not name or name.casefold() in _GENERIC or _FILE_NAME.fullmatch(name):
         return ()
-    found = find_names(name, is_german=is_german)
-    says_what_to_do = _says_what_to_do(name) or (is_german and _says_more(name))
+    # A verb, though with a capital, is no part of the names behind it: "Installare Apache".
+    verb = name.partition(" ")[0] if begins_with_verb else ""
+    found = find_names(" " * len(verb) + name[len(verb) :], is_german=is_german)
+    says_what_to_do = begins_with_verb or _says_what_to_do(name) or (is_german and _says_more(name))
     if _is_name(name) and not says_what_to_do:
         kinds = {clean_name(span.text): span.type for span in found}
         has_capitals = not _HAN.search(name) and any(word[0].isupper() for word in name.split()[1:])
@@ -197,6 +227,38 @@ def _says_what_to_do(name: str) -> bool:
     # "Assigning" is too rare to tell, but "assign" is not.
     base = first.removesuffix("ing")
     return is_usually_lower(first) or (len(base) > _SHORTEST_VERB and is_usually_lower(base))
+
+
+def _begins_with_verb(heading: str, language: str, below: str) -> bool:
+    """Return whether a heading tells to do something: "Installare Apache", "Set the clock", "Ändern der Uhr".
+
+    Its first word is one that stands before an article, or is made as infinitives are and nowhere below used as nouns
+    and names are. In English what stands below must use it as verbs are used.
+    """
+    first, _, rest = heading.partition(" ")
+    lower = first.lower()
+    if not _FINITE.get(language, frozenset()).isdisjoint(heading.lower().split()):
+        return True
+    if not first[1:].islower() or lower in GIVEN_NAMES or lower in function_words() - _VERBS_TOO:
+        return False
+    second = re.split("[ '’]", rest, maxsplit=1)[0]
+    # In English the title of a work may go on so, with capitals: "Winnie the Pooh".
+    is_sentence = language != "en" or any(word.islower() and word not in function_words() for word in rest.split())
+    if is_sentence and (second in _ARTICLES or second in _OWN_ARTICLES.get(language, ())):
+        return True
+    if language == "de":
+        is_verb = lower.endswith("n") and (is_usually_lower(first) or re.search(rf"(?<!\w){lower}(?!\w)", below))
+        return bool(rest and is_verb)
+    word = re.escape(lower)
+    if language == "en":
+        if not rest or not re.search(rf"\b(?:{_BEFORE_VERB}) {word} |\b(?i:{word}) (?:a|an|the|your) ", below):
+            return False
+    elif language not in INFINITIVES or not INFINITIVES[language].fullmatch(lower):
+        return False
+    # A menu may be called "Editar", so a capital says something only of a word that is not known.
+    is_known = language != "en" and is_usually_lower(first)
+    as_name = "" if is_known else rf"|[\w,] {re.escape(first)}(?!\w)"
+    return not re.search(rf"(?i:(?<!\w){_BEFORE_NOUN}[ '’]{word}(?!\w)){as_name}", below)
 
 
 def _says_more(name: str) -> bool:
@@ -413,15 +475,19 @@ class Part:
 
 
 def read_parts(
-    text: str, sentences: Sequence[SentenceReading], *, may_define_term: bool, is_german: bool
+    text: str,
+    sentences: Sequence[SentenceReading],
+    read_heading: Callable[[str], tuple[tuple[str, str], ...]],
+    *,
+    may_define_term: bool,
 ) -> list[Part]:
     """Return the parts in order; every sentence is in one.
 
     Args:
         text: The chunk's text.
         sentences: Its sentences.
+        read_heading: Gives names and types in a heading or title line.
         may_define_term: Whether the first part may define a common term.
-        is_german: Whether the document is German.
     """
     starts = paragraph_starts(text)
     parts: list[Part] = []
@@ -429,7 +495,7 @@ def read_parts(
         inside, first = list(group), parts[-1].last if parts else 0
         headings = [text[item.start : item.end] for item in inside if text[item.start] == "#"]
         lines = (title_line(text, inside[len(headings) :]), *reversed(headings))
-        titles = next((names for names in (subjects_of(line, is_german=is_german) for line in lines) if names), ())
+        titles = next((names for line in lines if (names := read_heading(line))), ())
         opening = read_opening(text, inside, opens_document=may_define_term and not parts)
         parts.append(Part(first, first + len(inside), titles, opening))
     return parts

@@ -154,6 +154,7 @@ _AFTER_PERSON = re.compile(r"\W*(?:\((?:born|b\.|\d{4}\s?[-–])|,? who\b|(?:was
 _NO_SURNAMES = COMMON_WORDS | function_words()
 _NEXT_WORD = re.compile(r"\s*(\w+)")
 _INITIAL = re.compile(r"\b[A-Z]\.")
+_NUMBERED = re.compile(r"[A-Z]\.| [IVX]+$")
 # "Li Hua", whose given name is a frequent piece of other words, too.
 _LONGEST_SYLLABLE = 4
 
@@ -172,7 +173,8 @@ def type_of_name(name: str, before: str, after: str, *, is_titled: bool = False)
         return "unknown"
     if is_titled:
         return "person"
-    if words[0] in KEPT_TITLES and (len(words) > 1 or not name.isupper()):
+    is_title = words[0] in KEPT_TITLES and (len(words) > 1 or not name.isupper())
+    if is_title and not all(map(is_usually_lower, words)):
         return _by_head(words, name.split()) or "person"
     # Small words that join no names are those of a heading: "Laufende Dienste auf Port 443".
     is_heading = any(word.islower() and word not in _IN_NAMES for word in name.split())
@@ -182,7 +184,7 @@ def type_of_name(name: str, before: str, after: str, *, is_titled: bool = False)
         return by_words or "unknown"
     kind = _by_surroundings(before, after, len(words))
     # "Contributors who", "moved to Unstable".
-    is_common = kind in {"person", "location"} and is_usually_lower(words[-1])
+    is_common = kind in {"person", "location"} and (is_usually_lower(words[-1]) or words[-1][0].isdigit())
     return kind if kind and not is_common else "unknown"
 
 
@@ -226,7 +228,14 @@ def _place_or_person(words: Sequence[str], name: str) -> str:
     is_given = words[0] in GIVEN_NAMES and written[0][1:].islower()
     # "Robin Database" is a thing, and "Debian Jr." a project.
     is_given = is_given and not (len(words) > 1 and words[-1] in TECHNOLOGY_WORDS)
-    if is_given or (words[-1] in {"jr", "sr"} and len(words) > 2) or not _NAME_PARTICLES.isdisjoint(words):
+    if (
+        not name.isupper()
+        and any(word[:2].isalpha() and word[:2].isupper() and len(word) > 1 for word in written[1:])
+        and not _NUMBERED.search(name)
+    ):
+        # "Sun RPC" and "Mention MR", but not "John Paul II".
+        return ""
+    if is_given or (words[-1] in {"jr", "sr"} and len(words) > 2) or not _NAME_PARTICLES.isdisjoint(words[1:-1]):
         return "person"
     # "Long Shadow" and "L. Overrides" are made as names are, but of common words.
     last = words[-1].rpartition("-")[2]
@@ -247,13 +256,27 @@ def is_place(name: str) -> bool:
 
 def _by_surroundings(before: str, after: str, word_count: int) -> str:
     following = _NEXT_WORD.match(after)
-    if word_count <= 4 and (_AFTER_PERSON.match(after) or (following and following.group(1) in PERSON_VERBS)):
+    is_thing = before.rstrip().lower().endswith(" the")
+    if (
+        word_count <= 4
+        and not is_thing
+        and (_AFTER_PERSON.match(after) or (following and following.group(1) in PERSON_VERBS))
+    ):
         return "person"
     before = before[-40:].rstrip(" \"'“‘*_`").lower()
     if _PLACE_BEFORE.search(before):
         return "location"
     noun = before.rpartition(" ")[2]
     return next((kind for kind, nouns in _BY_NOUN_BEFORE if noun in nouns), "")
+
+
+# How the verbs of a language end as dictionaries have them, and where something is being done.
+INFINITIVES = {
+    "es": re.compile(r"\w{2,}(?:[aeií]r(?:[lmst]e|l[ao]s?|nos)?|ndo(?:[lmst]e|l[ao]s?)?)"),
+    "pt": re.compile(r"\w{2,}(?:[aei]r(?:-\w+)?|ndo(?:-\w+)?)"),
+    "it": re.compile(r"\w{2,}(?:[aei]r(?:e|[lmstcv]i|l[aeo]|ne)|rre|ndo(?:[lmstcv]i|l[aeo])?)"),
+    "fr": re.compile(r"\w{2,}(?:er|ir|[dt]re|[aiu]ire|oir|ivre)"),
+}
 
 
 # Which words of a sentence may be part of a name, in scripts with capitals.
@@ -272,7 +295,7 @@ _TOKEN = re.compile(
 _WORDS = re.compile(rf"{_WORD}(?:[^\W{_UNCASED}]|['’-](?={_WORD}))*")
 _INSIDE_SENTENCE = re.compile(rf"(?<=[^\W\d_,;] )({_WORD}+)")
 _NOUN = re.compile(
-    r"\b(?i:an?|the|this|that|these|those|each|every|any|no|el|los?|las?|un[aeo]?|cada|est[ea]|les?|des|chaque|cette|gli|um|uma)"
+    r"\b(?i:an?|the|this|that|these|those|each|every|any|no|el|los?|las?|un[aeo]?|cada|est[ea]|les?|des|chaque|cette|gli|um|uma|een|het|elke?|dit)"
     r" ([^\W\d_A-Z]{3,})\b",
 )
 _MIXED = re.compile(r"(?=[^\s]*[A-Za-z])(?=[^\s]*\d)[\w.+-]+")
@@ -286,6 +309,8 @@ _SMALL_ABBREVIATION = re.compile(r"[A-ZÀ-Þ](?:\.[a-zß-öø-ÿ])+\.?")
 _UNIT = re.compile(r"[kMGTPmµn]?(?:i?B|bit|Hz|Wh?|V|Ah?|Pa)|[kMGTmµ]?dB[mA]?")
 _CAMEL = re.compile(r"[a-z][a-z0-9]*[A-Z]\w*|[A-Z][a-z]+(?:[A-Z][a-z0-9]+)+")
 _AFTER_ENTRIES = frozenset(",;])")
+_CODE_LITERALS = word_list("code_literals")
+_INSTRUCTIONS = word_list("instructions")
 _BEFORE_DATE = word_list("before_dates")
 _FIRST_IN_NAMES = word_list("first_in_names")
 _PERSONS = GIVEN_NAMES | CHINESE_FAMILY_NAMES
@@ -322,6 +347,8 @@ class CaseEvidence:
         language: The text's main language.
         others: Other languages in Latin letters of which the text has whole sentences, as half translated manuals do.
         german: What the text, or the whole document, says of German words with a capital.
+        labels: Common words that the text has with a capital inside sentences, and as often without: what a button or
+            a menu is called.
     """
 
     lower: frozenset[str]
@@ -331,6 +358,7 @@ class CaseEvidence:
     others: tuple[str, ...] = ()
     german: GermanWords = NO_GERMAN_WORDS
     nouns: frozenset[str] = frozenset()
+    labels: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, text: str, german: GermanWords | None = None) -> CaseEvidence:
@@ -340,13 +368,18 @@ class CaseEvidence:
             text: The text.
             german: Of a part of a German document, what the whole of it says.
         """
-        lower = frozenset(word for word in _WORDS.findall(text) if word.islower())
-        capitalised = frozenset(word for word in _INSIDE_SENTENCE.findall(text) if word[0].isupper())
+        words = Counter(_WORDS.findall(text))
+        lower = frozenset(word for word in words if word.islower())
+        inside = Counter(word for word in _INSIDE_SENTENCE.findall(text) if word[0].isupper())
+        capitalised = frozenset(inside)
+        labels = frozenset(
+            word for word, count in inside.items() if words[word.lower()] >= count and is_usually_lower(word)
+        )
         nouns = frozenset(_NOUN.findall(text))
         language, *others = languages_of(text, lower, is_german=german is not None)
         if german is None:
             german = german_words(text) if "de" in (language, *others) else NO_GERMAN_WORDS
-        return cls(lower, capitalised, _grammar(language), language, tuple(others), german, nouns)
+        return cls(lower, capitalised, _grammar(language), language, tuple(others), german, nouns, labels)
 
     def of_sentence(self, sentence: str) -> CaseEvidence:
         """Return the evidence for one sentence of the text, which may be in another of its languages.
@@ -431,8 +464,11 @@ def is_identifier(word: str) -> bool:
 
 def _is_initial(tokens: list[NameToken], index: int) -> bool:
     """Return whether a capital here may only mark the start of a sentence, a list item, a quotation or a cell."""
-    if index == 0 or tokens[index - 1].text in OPENERS:
+    if index == 0:
         return True
+    if tokens[index - 1].text in OPENERS:
+        # "GNU/Linux" goes on.
+        return tokens[index - 1].text != "/" or index < 2 or not _is_tight(tokens, index - 2)
     return index == 2 and tokens[1].text in {".", ")"} and len(tokens[0].text) <= 2
 
 
@@ -501,6 +537,8 @@ def _is_name_at_start(tokens: list[NameToken], index: int, evidence: CaseEvidenc
     """Judge a capital at the start of a sentence, where it proves nothing by itself."""
     word, lower = tokens[index].text, tokens[index].lower
     base = word.removesuffix("'s").removesuffix("’s")
+    if lower in _INSTRUCTIONS:
+        return False
     if lower in STRIPPED_TITLES or lower in KEPT_TITLES or is_place(base):
         return True
     if base.lower() in GIVEN_NAMES:
@@ -546,6 +584,9 @@ def _is_title_case(tokens: list[NameToken], index: int) -> bool:
     if index + 1 >= len(tokens) or tokens[index].end == tokens[index + 1].start:
         return False
     word = tokens[index + 1].text
+    if tokens[index].lower in _INSTRUCTIONS or word.lower() in _CODE_LITERALS:
+        # "Choose Insert", "Returns True", "Holding Shift".
+        return False
     if not word[0].isupper() or not word.isalpha() or word.isupper() or len(word) < 3 or word.lower() in _PERSONS:
         return False
     return is_usually_lower(word) or word.lower() in _PLACE_AND_ORGANIZATION_WORDS
@@ -706,7 +747,8 @@ def _is_label(tokens: list[NameToken], first: int, last: int, evidence: CaseEvid
     if is_in_path and evidence.language == "de":
         return not any(is_known_name(word.text, evidence.german) for word in words)
     return (is_in_path or opens_line) and all(
-        is_usually_lower(word.text) or word.lower in COMMON_WORDS for word in words
+        is_usually_lower(word.text) or word.lower in COMMON_WORDS or (is_in_path and word.lower in evidence.lower)
+        for word in words
     )
 
 
@@ -850,6 +892,8 @@ def _after_titles(tokens: list[NameToken], first: int, last: int) -> int:
         )
         # "MX Linux" and "MS Access" are no "Mx" and "Ms".
         is_thing = is_thing or (tokens[index].text.isupper() and word in {"ms", "mx"})
+        # "Author Abstract Year Fulltext": the labels of fields.
+        is_thing = is_thing or 2 * sum(is_usually_lower(token.text) for token in rest) > max(len(rest), 2)
         if word in STRIPPED_TITLES and not is_thing and (following.is_name or following.text == "."):
             start = min(index + (1 if following.is_name else 2), last)
     return start
@@ -886,4 +930,11 @@ def _is_acceptable(name: str, evidence: CaseEvidence) -> bool:
         return False
     if words[0] in _NEVER_ALONE or words[0] in evidence.function_words:
         return name in _ACRONYMS
-    return words[0] not in COMMON_WORDS or name.isupper() or is_identifier(name)
+    if name.isupper() or is_identifier(name):
+        return True
+    if words[0] in COMMON_WORDS or name in evidence.labels:
+        return False
+    # "Haga clic en Guardar": a button.
+    verb = INFINITIVES.get(evidence.language)
+    is_known = words[0] in evidence.lower or (is_usually_lower(name) and not name.endswith("er"))
+    return not (verb and is_known and verb.fullmatch(words[0]))

@@ -103,7 +103,7 @@ _NUMBERED = re.compile(
 _WORD_BEFORE = re.compile(r"([^\W\d_]{1,12})\s?\Z")
 _MARKED = re.compile(
     r"《(?P<work>[^《》\n]{1,60})》|“(?P<quote>[^“”\n]{2,60})”|\"(?P<plain>[^\"\n]{2,60})\"|「(?P<corner>[^「」\n]{2,40})」"
-    r"|『(?P<double>[^『』\n]{2,40})』|«(?P<angle>[^«»\n]{2,60})»|(?<![\w*])\*\*(?P<bold>[^*\s][^*\n]{0,58}[^*\s])\*\*(?![\w*])|`(?P<code>[^`\n]{2,60})`"
+    r"|『(?P<double>[^『』\n]{2,40})』|(?<!\w)«(?P<angle>[^«»\n]{2,60})»|(?<![\w*])\*\*(?P<bold>[^*\s][^*\n]{0,58}[^*\s])\*\*(?![\w*])|`(?P<code>[^`\n]{2,60})`"
 )
 _MARKED_WORDS = re.compile(r"[\w][\w'’.+#-]*")
 _ENDS_SENTENCE = re.compile(r"[.!?,;:。！？，；：…]")

@@ -220,8 +220,8 @@ def test_mark_of_a_menu_behind_a_heading_is_no_part_of_it() -> None:
 
 
 def test_german_heading_that_says_how_is_no_name() -> None:
-    assert subjects_of("Bild mit Rahmen geöffnet", is_german=True) == ()
-    assert [name for name, _ in subjects_of("Bild mit Rahmen", is_german=True)] == ["Bild mit Rahmen"]
+    assert subjects_of("Bild mit Rahmen geöffnet", language="de") == ()
+    assert [name for name, _ in subjects_of("Bild mit Rahmen", language="de")] == ["Bild mit Rahmen"]
 
 
 def test_explained_german_words_are_no_speakers() -> None:
@@ -236,3 +236,26 @@ def test_notes_of_other_languages_are_no_speakers() -> None:
         f"{word}: Это не всегда так, если окно закрыто." for word in ("Примечание", "Пример", "Примечание")
     )
     assert not [mention.name for mention in extract(text).entities if mention.type == "person"]
+
+
+@pytest.mark.parametrize(
+    ("heading", "language", "below", "names"),
+    [
+        ("Installare Zorblatt", "it", "Il server parte da solo.", ["Zorblatt"]),
+        ("Consultez la Charte Zorblatt", "fr", "Elle dit tout.", ["Charte Zorblatt"]),
+        ("Activar las teclas lentas", "es", "Active las teclas lentas si quiere.", []),
+        ("La pantalla se bloquea", "es", "Puede cambiar el tiempo.", []),
+        ("Conectar a una red oculta", "es", "Pulse Conectar para conectar el equipo.", []),
+        ("Fichier partagé", "fr", "Un fichier partagé est lu par tous.", ["Fichier partagé"]),
+        ("Überprüfen Ihrer Festplatte", "de", "Sie können die Festplatte überprüfen.", []),
+        ("Use an on-screen keyboard", "en", "Type by clicking.", []),
+        ("Set keyboard shortcuts", "en", "To set the shortcut, press a key.", []),
+        ("Keyboard shortcuts", "en", "Press a key of the keyboard.", ["Keyboard shortcuts"]),
+        ("Winnie the Pooh", "en", "He likes honey.", ["Winnie the Pooh"]),
+        ("A. Appendice", "it", "Il labirinto.", ["Appendice"]),
+    ],
+)
+def test_headings_that_begin_with_a_verb_name_only_what_stands_in_them(
+    heading: str, language: str, below: str, names: list[str]
+) -> None:
+    assert [name for name, _ in subjects_of(heading, language=language, below=below)] == names
