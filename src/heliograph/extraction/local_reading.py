@@ -29,7 +29,7 @@ from heliograph.extraction.local_subjects import (
 )
 from heliograph.ids import clean_name, entity_key, prevailing_type
 from heliograph.models import Chunk
-from heliograph.text.analysis import HAN, LATIN_LANGUAGES, detect_language, stop_words, word_list
+from heliograph.text.analysis import HAN, LATIN_LANGUAGES, detect_language, languages_of, stop_words, word_list
 from heliograph.text.german import GermanWords, german_words, is_german_noun
 from heliograph.text.name_spans import (
     COMMON_WORDS,
@@ -42,13 +42,10 @@ from heliograph.text.name_spans import (
     PLACES,
     SHOUTED_WORDS,
     STRUCTURE_WORDS,
-    NameSpan,
     is_identifier,
-    languages_of,
-    spans_within,
     type_of_name,
-    without_overlaps,
 )
+from heliograph.text.named_spans import NameSpan, spans_within, without_overlaps
 from heliograph.text.patterns import compiled
 from heliograph.text.phrases import (
     Abbreviation,

@@ -19,22 +19,21 @@ from pathlib import PurePath
 from heliograph.documents.markdown import name_title
 from heliograph.ids import clean_name, entity_key
 from heliograph.models import Chunk, Document
-from heliograph.text.analysis import HAN, function_words, stop_words, word_list
+from heliograph.text.analysis import HAN, INFINITIVES, function_words, stop_words, word_list
 from heliograph.text.name_spans import (
     CALENDAR,
     COMMON_WORDS,
     GIVEN_NAMES,
-    INFINITIVES,
     LOCATION_WORDS,
     ORGANIZATION_WORDS,
     SHOUTED_WORDS,
     STRUCTURE_WORDS,
     TECHNOLOGY_WORDS,
     WORK_WORDS,
-    NameSpan,
     is_identifier,
     type_of_name,
 )
+from heliograph.text.named_spans import NameSpan
 from heliograph.text.patterns import compiled
 from heliograph.text.phrases import SentenceReading, find_names, read_texts
 from heliograph.text.sentences import is_own_line, paragraph_starts

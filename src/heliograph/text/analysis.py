@@ -138,6 +138,55 @@ def _latin_language(sample: str) -> str:
     return best if is_clear else "en"
 
 
+# Words of scripts with capitals.
+_UNCASED = HAN + r"\u0e00-\u0eff\u3041-\u30ff\uac00-\ud7af"
+_CASED = rf"[^\W_{_UNCASED}]"
+WORDS = re.compile(rf"{_CASED}(?:[^\W{_UNCASED}]|['’-](?={_CASED}))*")
+NOUN_AFTER_ARTICLE = re.compile(
+    r"\b(?i:an?|the|this|that|these|those|each|every|any|no|el|los?|las?|un[aeo]?|cada|est[ea]|les?|des|chaque|cette|gli|um|uma|een|het|elke?|dit)"
+    r" ([^\W\d_A-Z]{3,})\b",
+)
+_SHORT_SAMPLE_LENGTH = 1000
+_LEAST_OWN_WORDS = 5
+# How the verbs of a language end as dictionaries have them, and where something is being done.
+INFINITIVES = {
+    "es": re.compile(r"\w{2,}(?:[aeií]r(?:[lmst]e|l[ao]s?|nos)?|ndo(?:[lmst]e|l[ao]s?)?)"),
+    "pt": re.compile(r"\w{2,}(?:[aei]r(?:-\w+)?|ndo(?:-\w+)?)"),
+    "it": re.compile(r"\w{2,}(?:[aei]r(?:e|[lmstcv]i|l[aeo]|ne)|rre|ndo(?:[lmstcv]i|l[aeo])?)"),
+    "fr": re.compile(r"\w{2,}(?:er|ir|[dt]re|[aiu]ire|oir|ivre)"),
+}
+
+
+@cache
+def grammar_words(language: str) -> frozenset[str]:
+    """Return the stop words of English and of another language."""
+    return stop_words("en") | stop_words(language)
+
+
+def languages_of(text: str, lower: frozenset[str] | None = None, *, is_german: bool = False) -> list[str]:
+    """Return the main language of a text, and others in Latin letters of which it has whole sentences.
+
+    Args:
+        text: The text.
+        lower: Its words in lower case, where they are known.
+        is_german: Whether it is a part of a German document, in which German stands for sure.
+    """
+    words = frozenset(word for word in WORDS.findall(text) if word.islower()) if lower is None else lower
+    main = detect_language(text[:_SHORT_SAMPLE_LENGTH])
+    others = (other for other in LATIN_LANGUAGES if other != main)
+    present = (
+        other
+        for other in others
+        if (is_german and other == "de") or len(words & _own_words(other, main)) >= _LEAST_OWN_WORDS
+    )
+    return [main, *present]
+
+
+@cache
+def _own_words(language: str, beside: str) -> frozenset[str]:
+    return stop_words(language) - stop_words(beside) - stop_words("en")
+
+
 # The text that stands for a chunk wherever it is found: by its vector, and by its terms.
 #
 # A chunk is indexed under its document's title and its section's headings, so that a passage that never names its

@@ -10,11 +10,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 
-from heliograph.text.analysis import HAN, LATIN_LANGUAGES, detect_language, function_words, stop_words, word_list
+from heliograph.text.analysis import (
+    HAN,
+    INFINITIVES,
+    NOUN_AFTER_ARTICLE,
+    WORDS,
+    function_words,
+    grammar_words,
+    languages_of,
+    stop_words,
+    word_list,
+)
 from heliograph.text.german import (
     KNOWN_NAMES,
     NO_GERMAN_WORDS,
@@ -24,57 +33,9 @@ from heliograph.text.german import (
     is_german_noun,
     is_known_name,
 )
+from heliograph.text.named_spans import NameSpan
 from heliograph.text.sentences import OPENERS, is_own_line
 from heliograph.text.tokens import is_usually_lower
-
-
-@dataclass(frozen=True, slots=True)
-class NameSpan:
-    """A name and where it stands.
-
-    Attributes:
-        text: The name as it is written there, inner white space included.
-        start: First character.
-        end: One past the last character.
-        type: `person`, `organization`, `location`, `event`, `content` (titles of works), `artifact` (products,
-            technology, identifiers), `concept` (quoted and stressed terms), or `unknown`.
-    """
-
-    text: str
-    start: int
-    end: int
-    type: str
-
-
-def without_overlaps(spans: Iterable[NameSpan]) -> list[NameSpan]:
-    """Return the spans in order of the text; of two that overlap, the one given first stays."""
-    kept: list[NameSpan] = []
-    taken: set[int] = set()
-    for span in spans:
-        places = range(span.start, span.end)
-        if taken.isdisjoint(places):
-            taken.update(places)
-            kept.append(span)
-    return sorted(kept, key=lambda span: span.start)
-
-
-def spans_within(spans: Iterable[NameSpan], bounds: Sequence[tuple[int, int]]) -> Iterator[list[NameSpan]]:
-    """Yield, for each `(start, end)`, the spans that lie within it; a span across an end is in none.
-
-    Args:
-        spans: Spans in any order.
-        bounds: Stretches of text in order, without overlap.
-    """
-    ordered = sorted(spans, key=lambda span: span.start)
-    index = 0
-    for start, end in bounds:
-        while index < len(ordered) and ordered[index].start < start:
-            index += 1
-        first = index
-        while index < len(ordered) and ordered[index].start < end:
-            index += 1
-        yield [span for span in ordered[first:index] if span.end <= end]
-
 
 # Words that tell a name from a common word, and one type of name from another, all in lower case.
 #
@@ -270,15 +231,6 @@ def _by_surroundings(before: str, after: str, word_count: int) -> str:
     return next((kind for kind, nouns in _BY_NOUN_BEFORE if noun in nouns), "")
 
 
-# How the verbs of a language end as dictionaries have them, and where something is being done.
-INFINITIVES = {
-    "es": re.compile(r"\w{2,}(?:[aeií]r(?:[lmst]e|l[ao]s?|nos)?|ndo(?:[lmst]e|l[ao]s?)?)"),
-    "pt": re.compile(r"\w{2,}(?:[aei]r(?:-\w+)?|ndo(?:-\w+)?)"),
-    "it": re.compile(r"\w{2,}(?:[aei]r(?:e|[lmstcv]i|l[aeo]|ne)|rre|ndo(?:[lmstcv]i|l[aeo])?)"),
-    "fr": re.compile(r"\w{2,}(?:er|ir|[dt]re|[aiu]ire|oir|ivre)"),
-}
-
-
 # Which words of a sentence may be part of a name, in scripts with capitals.
 #
 # A sentence in, `NameToken`s out: its words and marks in order, each judged by itself and its neighbours. A capital
@@ -292,12 +244,7 @@ _TOKEN = re.compile(
     rf"[A-Z]{{1,5}}[/&][A-Z]{{1,5}}(?!\w)|_{{0,2}}{_WORD}(?:[^\W{_UNCASED}]|[-'’.+@](?={_WORD}))*(?:\+\+|#(?!\w))?"
     rf"|[{_UNCASED}]+|[^\w\s]"
 )
-_WORDS = re.compile(rf"{_WORD}(?:[^\W{_UNCASED}]|['’-](?={_WORD}))*")
 _INSIDE_SENTENCE = re.compile(rf"(?<=[^\W\d_,;] )({_WORD}+)")
-_NOUN = re.compile(
-    r"\b(?i:an?|the|this|that|these|those|each|every|any|no|el|los?|las?|un[aeo]?|cada|est[ea]|les?|des|chaque|cette|gli|um|uma|een|het|elke?|dit)"
-    r" ([^\W\d_A-Z]{3,})\b",
-)
 _MIXED = re.compile(r"(?=[^\s]*[A-Za-z])(?=[^\s]*\d)[\w.+-]+")
 _ID_PART = re.compile(r"\w*\d:[A-Z]+:\d\w*")
 _PART_NUMBER = re.compile(r"[A-Z]{1,2}\d{1,3}[a-z]?")
@@ -325,8 +272,6 @@ _SURNAMES_TOO = frozenset({"down", "little", "long", "may", "will"})
 _NEVER_BESIDE_NAMES = CALENDAR | stop_words("en")
 _LONGEST_ACRONYM = 6
 _SHOUTED_AT_LEAST = 4
-_SAMPLE_LENGTH = 1000
-_LEAST_OWN_WORDS = 5
 # The tokenizer knows the words of other languages less well: a capital that opens a sentence proves nothing in them.
 _WELL_KNOWN = frozenset({"en", "de", "zh", "ja"})
 # "Usa" is a word of Spanish.
@@ -368,18 +313,18 @@ class CaseEvidence:
             text: The text.
             german: Of a part of a German document, what the whole of it says.
         """
-        words = Counter(_WORDS.findall(text))
+        words = Counter(WORDS.findall(text))
         lower = frozenset(word for word in words if word.islower())
         inside = Counter(word for word in _INSIDE_SENTENCE.findall(text) if word[0].isupper())
         capitalised = frozenset(inside)
         labels = frozenset(
             word for word, count in inside.items() if words[word.lower()] >= count and is_usually_lower(word)
         )
-        nouns = frozenset(_NOUN.findall(text))
+        nouns = frozenset(NOUN_AFTER_ARTICLE.findall(text))
         language, *others = languages_of(text, lower, is_german=german is not None)
         if german is None:
             german = german_words(text) if "de" in (language, *others) else NO_GERMAN_WORDS
-        return cls(lower, capitalised, _grammar(language), language, tuple(others), german, nouns, labels)
+        return cls(lower, capitalised, grammar_words(language), language, tuple(others), german, nouns, labels)
 
     def of_sentence(self, sentence: str) -> CaseEvidence:
         """Return the evidence for one sentence of the text, which may be in another of its languages.
@@ -389,41 +334,12 @@ class CaseEvidence:
         """
         if not self.others:
             return self
-        words = Counter(word for word in _WORDS.findall(sentence) if word.islower())
+        words = Counter(word for word in WORDS.findall(sentence) if word.islower())
         languages = (self.language, *self.others)
         counts = {language: sum(words[word] for word in words.keys() & stop_words(language)) for language in languages}
         best = max(languages, key=lambda language: counts[language])
         best = "de" if not counts[best] and "de" in languages else best
-        return self if best == self.language else replace(self, language=best, function_words=_grammar(best))
-
-
-def languages_of(text: str, lower: frozenset[str] | None = None, *, is_german: bool = False) -> list[str]:
-    """Return the main language of a text, and others in Latin letters of which it has whole sentences.
-
-    Args:
-        text: The text.
-        lower: Its words in lower case, where they are known.
-        is_german: Whether it is a part of a German document, in which German stands for sure.
-    """
-    words = frozenset(word for word in _WORDS.findall(text) if word.islower()) if lower is None else lower
-    main = detect_language(text[:_SAMPLE_LENGTH])
-    others = (other for other in LATIN_LANGUAGES if other != main)
-    present = (
-        other
-        for other in others
-        if (is_german and other == "de") or len(words & _own_words(other, main)) >= _LEAST_OWN_WORDS
-    )
-    return [main, *present]
-
-
-@cache
-def _grammar(language: str) -> frozenset[str]:
-    return stop_words("en") | stop_words(language)
-
-
-@cache
-def _own_words(language: str, beside: str) -> frozenset[str]:
-    return stop_words(language) - stop_words(beside) - stop_words("en")
+        return self if best == self.language else replace(self, language=best, function_words=grammar_words(best))
 
 
 @dataclass(slots=True)

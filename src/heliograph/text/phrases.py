@@ -28,13 +28,11 @@ from heliograph.text.name_spans import (
     FILE_SUFFIXES,
     STRUCTURE_WORDS,
     CaseEvidence,
-    NameSpan,
     is_era_or_degree,
     is_identifier,
     latin_names,
-    spans_within,
-    without_overlaps,
 )
+from heliograph.text.named_spans import NameSpan, spans_within, without_overlaps
 from heliograph.text.sentences import is_own_line, sentence_spans
 
 __all__ = [

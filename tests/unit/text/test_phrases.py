@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from heliograph.text.name_spans import NameSpan, spans_within, without_overlaps
+from heliograph.text.named_spans import NameSpan, spans_within, without_overlaps
 from heliograph.text.phrases import find_names, read_texts
 
 

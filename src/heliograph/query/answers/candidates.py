@@ -20,8 +20,8 @@ from heliograph.text.name_spans import (
     ORGANIZATION_WORDS,
     STRIPPED_TITLES,
     WORK_WORDS,
-    NameSpan,
 )
+from heliograph.text.named_spans import NameSpan
 from heliograph.text.patterns import late_pattern
 
 # Where a question asks: its question word, and how near to it the other words stand.
