@@ -32,10 +32,18 @@ A message says what failed, which (as a repr) and what to do. Back ends and prov
 exceptions in one place each.
 """
 
+import os
+import re
+from functools import cache
 from importlib import import_module
+from pathlib import PurePath
 from typing import Any, Self
 
 _LONGEST_RAISED = 300
+# A path in quotes, where anything may stand in it, or as far as a word goes.
+_PATH = re.compile(
+    r"""(?P<quote>['"])(?P<quoted>/(?:(?!(?P=quote)).)*)(?P=quote)|(?<![\w.:/~-])/[^\s'"`,;()<>\[\]{}]+"""
+)
 
 
 class HeliographError(Exception):
@@ -54,6 +62,23 @@ def shown(value: object, most_characters: int) -> str:
         return repr(value)[:most_characters]
     except (RecursionError, ValueError):
         return f"a {type(value).__name__} that is too large or nested too deep"
+
+
+def without_folders(message: str) -> str:
+    """Return a message with the name alone of every file and folder whose absolute path it gives."""
+
+    def shorten(found: re.Match[str]) -> str:
+        path, quote = found["quoted"] or found[0], found["quote"] or ""
+        # Others, such as those of requests, are no paths of this machine.
+        is_here = path.split("/")[1] in _top_folders()
+        return f"{quote}{PurePath(path).name}{quote}" if is_here else found[0]
+
+    return _PATH.sub(shorten, message)
+
+
+@cache
+def _top_folders() -> frozenset[str]:
+    return frozenset(os.listdir("/"))  # noqa: PTH208 (names are what is wanted)
 
 
 def _restore(kind: type[HeliographError], args: tuple[object, ...], state: dict[str, object]) -> HeliographError:

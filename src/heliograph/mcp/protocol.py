@@ -28,7 +28,7 @@ from pydantic import ValidationError
 
 from heliograph._version import __version__
 from heliograph.engine import AsyncHeliograph
-from heliograph.errors import HeliographError, InvalidRequestError, NotFoundError, PermissionDenied
+from heliograph.errors import HeliographError, InvalidRequestError, NotFoundError, PermissionDenied, without_folders
 from heliograph.mcp.results import EntityResource, RelationItem, WholeEntity
 from heliograph.mcp.tools import (
     TOOLS,
@@ -40,7 +40,7 @@ from heliograph.mcp.tools import (
     require_document,
     require_entity,
 )
-from heliograph.service.access import Principal, Role, as_told, without_folders
+from heliograph.service.access import Principal, Role, as_told
 from heliograph.settings import McpSettings
 from heliograph.stores.base import DocumentQuery
 

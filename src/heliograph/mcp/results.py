@@ -15,11 +15,11 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
+from heliograph.errors import without_folders
 from heliograph.ingest.models import DocumentResult
 from heliograph.models import FIELD_SEPARATOR, Stats
 from heliograph.query.answers.models import Answer
 from heliograph.query.models import Retrieval
-from heliograph.service.access import without_folders
 from heliograph.wire.base import ChunkDetails, EntityHead, RelationHead, Shape
 
 _MARK_LENGTH = 12

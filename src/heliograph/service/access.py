@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import hmac
 import os
-import re
 import secrets
 import tempfile
 import threading
@@ -20,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import apsw
@@ -33,12 +32,7 @@ import heliograph.errors as errors
 from heliograph.settings import AccountSettings, KeySettings, ServerSettings, Settings
 from heliograph.stores.sql import DAMAGE, transaction, use_wal
 
-# Who asks, what that allows, and which paths messages may show.
-
-# In quotes, where anything may stand in it, or as far as a word goes.
-_PATH = re.compile(
-    r"""(?P<quote>['"])(?P<quoted>/(?:(?!(?P=quote)).)*)(?P=quote)|(?<![\w.:/~-])/[^\s'"`,;()<>\[\]{}]+"""
-)
+# Who asks, and what that allows.
 
 
 class Role(StrEnum):
@@ -113,24 +107,7 @@ def as_told(message: str, principal: Principal | None) -> str:
         message: Any message.
         principal: Who reads it; None is not known.
     """
-    return message if principal is not None and principal.is_operator else without_folders(message)
-
-
-def without_folders(message: str) -> str:
-    """Return a message with the name alone of every file and folder whose absolute path it gives."""
-
-    def shorten(found: re.Match[str]) -> str:
-        path, quote = found["quoted"] or found[0], found["quote"] or ""
-        # Others, such as those of requests, are no paths of this machine.
-        is_here = path.split("/")[1] in _top_folders()
-        return f"{quote}{PurePath(path).name}{quote}" if is_here else found[0]
-
-    return _PATH.sub(shorten, message)
-
-
-@cache
-def _top_folders() -> frozenset[str]:
-    return frozenset(os.listdir("/"))  # noqa: PTH208 (names are what is wanted)
+    return message if principal is not None and principal.is_operator else errors.without_folders(message)
 
 
 # The secret that signs tokens, made once and kept where all processes of the service find it.

@@ -8,10 +8,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, AliasChoices, AliasPath, BaseModel, BeforeValidator, Field, StringConstraints
 
-from heliograph.errors import InvalidRequestError
+from heliograph.errors import InvalidRequestError, without_folders
 from heliograph.ingest.models import NewDocument
 from heliograph.models import COMMITTED_STATUSES, Document, DocumentStatus, document_details
-from heliograph.service.access import without_folders
 from heliograph.service.jobs.models import NAMES, Job, JobKind, JobState, Lane, PipelineState
 from heliograph.wire.base import ChunkDetails, Moment, Shape
 

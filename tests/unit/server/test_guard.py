@@ -9,10 +9,10 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from heliograph.errors import StoreUnavailable
+from heliograph.errors import StoreUnavailable, without_folders
 from heliograph.server.app import create_app
 from heliograph.server.requests import is_public
-from heliograph.service.access import ANYONE, Principal, Role, as_told, without_folders
+from heliograph.service.access import ANYONE, Principal, Role, as_told
 from heliograph.service.workspaces import Workspaces
 from heliograph.settings import Settings
 

@@ -22,14 +22,20 @@ import heliograph.wire.documents as wire
 from heliograph.documents.fetching import check_url
 from heliograph.documents.registry import known_suffixes
 from heliograph.engine import AsyncHeliograph
-from heliograph.errors import ConflictError, IngestError, InvalidRequestError, NotFoundError, RequestTooLargeError
+from heliograph.errors import (
+    ConflictError,
+    IngestError,
+    InvalidRequestError,
+    NotFoundError,
+    RequestTooLargeError,
+    without_folders,
+)
 from heliograph.ingest.files import find_samples
 from heliograph.ingest.intake import clean_metadata, identify_files
 from heliograph.ingest.models import IngestReport, Outcome
 from heliograph.models import COMMITTED_STATUSES
 from heliograph.server.openapi import responses
 from heliograph.server.requests import Admin, ReadEngine, ReadWork, WriteWork, check_json
-from heliograph.service.access import without_folders
 from heliograph.service.jobs.input_folder import InputFolder, checked_name
 from heliograph.service.jobs.models import JobKind, JobState
 from heliograph.settings import ServerSettings

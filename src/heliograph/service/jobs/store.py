@@ -20,7 +20,7 @@ import apsw
 from pydantic import TypeAdapter
 
 import heliograph.errors as errors
-from heliograph.service.access import without_folders
+from heliograph.errors import without_folders
 from heliograph.service.jobs.models import (
     UNFINISHED,
     DocumentVersion,
