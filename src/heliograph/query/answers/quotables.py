@@ -280,7 +280,12 @@ def in_passages(
                 if _is_beside(near, quote, _LONGEST_PASSAGE):
                     quote, is_longer = _together(quote, near), True
         found[place] = quote
-    return [quote for place, quote in enumerate(found) if not any(_holds(other, quote) for other in found[:place])]
+    told: list[Quotable] = []
+    for quote in found:
+        same = (other for other in told if other.item.chunk.id == quote.item.chunk.id)
+        if not any(other.start <= quote.start and quote.end <= other.end for other in same):
+            told.append(quote)
+    return told
 
 
 def _together(quote: Quotable, other: Quotable) -> Quotable:
@@ -308,11 +313,6 @@ def _is_beside(sentence: Quotable, other: Quotable, longest: int) -> bool:
     # A message of a conversation ends with its line.
     is_near = not between.strip() and "\n\n" not in between and ("\n" not in between or first.lead == last.lead)
     return is_near and max(first.end, last.end) - first.start <= longest
-
-
-def _holds(quote: Quotable, other: Quotable) -> bool:
-    is_there = quote.item.chunk.id == other.item.chunk.id
-    return is_there and quote.start <= other.start and other.end <= quote.end
 
 
 @dataclass
