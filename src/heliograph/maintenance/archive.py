@@ -408,7 +408,12 @@ class DocumentImport:
     async def finish(self) -> None:
         """Import the documents added so far; raises as `add`."""
         waiting, self._waiting = self._waiting, []
-        with self._intake.committer.telling(self._tell_embedded):
+
+        def tell(count: int) -> None:
+            self._embedded += count
+            self._progress("texts embedded", self._embedded)
+
+        with self._intake.committer.telling(tell):
             await gather_or_cancel(self._take(whole) for whole in waiting)
 
     @property
@@ -426,10 +431,6 @@ class DocumentImport:
             notes=self._notes.notes(),
         )
         return report if graph is None else replace(report, graph=graph)
-
-    def _tell_embedded(self, count: int) -> None:
-        self._embedded += count
-        self._progress("texts embedded", self._embedded)
 
     async def _take(self, whole: WholeDocument) -> None:
         document = whole.document
