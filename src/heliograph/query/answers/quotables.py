@@ -97,9 +97,16 @@ _ITS_VALUE = compiled(
 # A title in plain words has a capital.
 _SETTING = re.compile(r"`?(?:[A-Za-z][A-Za-z\d]*(?:[_.][A-Za-z\d]+)+|[a-z][a-z\d]+(?:-[a-z\d]+)*)`?")
 _DEFAULT_VALUE = compiled(r"[*`_]{0,2}(?:default|standard|vorgabe|默认|缺省|预设)[^:：]{0,20}[:：]\s*\S", re.IGNORECASE)
+_SAME_AS_ABOVE = compiled(
+    r"\bthe same (?:rules?|way|applies|goes|holds|procedure|limits?)\b|\blikewise\b|\bas above\b"
+    r"|同样|同上|相同的规则|如上",
+    re.IGNORECASE,
+)
 _LONGEST_PAIR = 500
 # Up to this length a quote takes in what stands beside it.
 _LONGEST_PASSAGE = 400
+# Sentences and items taken in by one that says the same of something else.
+_TAKEN_IN = 3
 # What only says where to read on.
 _REFERS = compiled(
     r"[(（]?(?:see|cf\.|siehe|vgl\.|see also|参见|参阅|请参见|请参阅|详见)\b.{0,160}$"
@@ -473,8 +480,8 @@ class _Reading:
         words = self._terms(shown)
         # What it takes in is near it: its words make it no more than the sentence that says them.
         before = frozenset[str]()
-        if previous := self._pointed_at(shown, form, start, end):
-            start, shown, before = previous.start, f"{previous.shown} {shown}", previous.words
+        for previous in self._pointed_at(shown, form, start, end):
+            start, shown, before = previous.start, f"{previous.shown} {shown}", before | previous.words
         is_cut = (start == 0 and self.item.chunk.start > 0) or end == len(text)
         is_new_default = self.is_term_new and form in (Form.PROSE, Form.ITEM) and self._is_default(shown)
         lead = self._lead(shown, form)
@@ -503,18 +510,24 @@ class _Reading:
         self._note(words, shown)
         self.is_term_new = is_new_default
 
-    def _pointed_at(self, shown: str, form: Form, start: int, end: int) -> Quotable | None:
-        """Return what stands right before a sentence, where it is needed to understand it."""
+    def _pointed_at(self, shown: str, form: Form, start: int, end: int) -> list[Quotable]:
+        """Return what stands right before a sentence and is needed to understand it, the nearest first."""
+        text, found = self.text, list[Quotable]()
+        is_same = _SAME_AS_ABOVE.search(shown) is not None
         points = _POINTS_BACK.match(shown) or (not self.term and _POINTS_BACK_WITHIN.match(shown))
         # A value may be told in a paragraph of its own, but not of another value.
         is_value = not self.term and _ITS_VALUE.match(shown) is not None
-        if not self.found or form is not Form.PROSE or not (points or is_value):
-            return None
-        previous = self.found[-1]
-        between = self.text[previous.end : start]
-        is_near = not _LIST_MARK.sub("", between.strip() + " ").strip() and (is_value or "\n\n" not in between)
-        is_text = previous.form in (Form.PROSE, Form.ITEM) and not (is_value and _ITS_VALUE.match(previous.shown))
-        return previous if is_text and is_near and end - previous.start <= _LONGEST_PAIR else None
+        if form in (Form.ROW, Form.CODE) or not (is_same or (form is Form.PROSE and (points or is_value))):
+            return found
+        for previous in self.found[: -1 - (_TAKEN_IN if is_same else 1) : -1]:
+            between = text[previous.end : start]
+            is_near = not _LIST_MARK.sub("", between.strip() + " ").strip() and (is_value or "\n\n" not in between)
+            is_text = previous.form in (Form.PROSE, Form.ITEM) and not (is_value and _ITS_VALUE.match(previous.shown))
+            if not is_text or not is_near or end - previous.start > _LONGEST_PAIR:
+                break
+            found.append(previous)
+            start = previous.start
+        return found
 
     def _is_default(self, shown: str) -> bool:
         """Return whether a line tells the default of the term above, beside what explains it."""

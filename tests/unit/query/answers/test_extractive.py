@@ -191,6 +191,15 @@ async def test_sentence_that_points_back_takes_in_the_one_before_it() -> None:
     assert "- Retention applies to all messages. It ends after 14 days of storage. [1]" in text
 
 
+async def test_same_rule_is_quoted_with_the_rule() -> None:
+    context = _context(
+        "## Certificates\n\n- A batch of up to 50 devices is approved by the duty engineer.\n"
+        "- Gateway renewals follow the same rule, counted separately.\n"
+    )
+    text = (await _quoted("Who approves gateway renewals?", context)).text
+    assert "approved by the duty engineer. Gateway renewals follow the same rule" in text.replace(" - ", " ")
+
+
 async def test_code_is_quoted_as_code_with_what_leads_in_to_it() -> None:
     context = _context("Hard links are made by this command:\n\n```\nln target link\n```\n\nThe sea is wide.")
     text = (await _quoted("Which command makes hard links to a target?", context)).text
