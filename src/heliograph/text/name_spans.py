@@ -808,8 +808,9 @@ def _after_titles(tokens: list[NameToken], first: int, last: int) -> int:
         )
         # "MX Linux" and "MS Access" are no "Mx" and "Ms".
         is_thing = is_thing or (tokens[index].text.isupper() and word in {"ms", "mx"})
-        # "Author Abstract Year Fulltext": the labels of fields.
-        is_thing = is_thing or 2 * sum(is_usually_lower(token.text) for token in rest) > max(len(rest), 2)
+        # "Author Abstract Year Fulltext": the labels of fields; not "Dr. Li Wei", though both may be common words.
+        common = sum(is_usually_lower(token.text) for token in rest)
+        is_thing = is_thing or (following.text != "." and 2 * common > max(len(rest), 2))
         if word in STRIPPED_TITLES and not is_thing and (following.is_name or following.text == "."):
             start = min(index + (1 if following.is_name else 2), last)
     return start

@@ -49,6 +49,7 @@ def types(text: str) -> dict[str, str]:
         ("asked GitLab of the FOIA", ["GitLab", "FOIA"]),
         ("Average snowfall is high in Kiel.", ["Kiel"]),
         ("Li Wei tested it.", ["Li Wei"]),
+        ("Dr. Li Wei tested it.", ["Li Wei"]),
         ("Sun Yang swam in Rome.", ["Sun Yang", "Rome"]),
         ("Lu Xun wrote it.", ["Lu Xun"]),
         ("Ada Lovelace worked in London.", ["Ada Lovelace", "London"]),
