@@ -36,7 +36,6 @@ import os
 import re
 from functools import cache
 from importlib import import_module
-from pathlib import PurePath
 from typing import Any, Self
 
 _LONGEST_RAISED = 300
@@ -71,7 +70,8 @@ def without_folders(message: str) -> str:
         path, quote = found["quoted"] or found[0], found["quote"] or ""
         # Others, such as those of requests, are no paths of this machine.
         is_here = path.split("/")[1] in _top_folders()
-        return f"{quote}{PurePath(path).name}{quote}" if is_here else found[0]
+        name = path.rstrip("/").rpartition("/")[2]
+        return f"{quote}{name}{quote}" if is_here else found[0]
 
     return _PATH.sub(shorten, message)
 

@@ -107,13 +107,30 @@ class _DataRoute(APIRoute):
 
 
 _data_router = APIRouter(route_class=_DataRoute)
+_INVALID_DATA_QUESTION: dict[int | str, dict[str, Any]] = {
+    400: {
+        "description": "The request cannot be served as given; a question that is not valid is told as LightRAG does.",
+        "content": {
+            "application/json": {
+                "schema": {"$ref": "#/components/schemas/DataResponse"},
+                "example": {
+                    "status": "failure",
+                    "message": "Validation error: body -> query: Field required",
+                    "data": {},
+                    "metadata": {},
+                },
+            },
+            "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}},
+        },
+    }
+}
 
 
 @_data_router.post(
     "/query/data",
     summary="Return what is found for a question",
     response_model=DataResponse,
-    responses=FAILURES | never(422),
+    responses=FAILURES | never(422) | _INVALID_DATA_QUESTION,
 )
 async def query_for_data(body: QueryRequest, asker: CurrentAsker) -> Response:
     """Return entities, relations, chunks and references; no chat model writes an answer."""
