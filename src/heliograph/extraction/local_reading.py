@@ -45,7 +45,6 @@ from heliograph.text.name_spans import (
     is_identifier,
     type_of_name,
 )
-from heliograph.text.named_spans import NameSpan, spans_within, without_overlaps
 from heliograph.text.patterns import compiled
 from heliograph.text.phrases import (
     Abbreviation,
@@ -55,6 +54,7 @@ from heliograph.text.phrases import (
     phrases_outside,
     read_texts,
 )
+from heliograph.text.sentences import NameSpan, spans_within, without_overlaps
 from heliograph.text.tokens import encode, is_everyday, is_usually_lower
 
 

@@ -33,10 +33,9 @@ from heliograph.text.name_spans import (
     is_identifier,
     type_of_name,
 )
-from heliograph.text.named_spans import NameSpan
 from heliograph.text.patterns import compiled
 from heliograph.text.phrases import SentenceReading, find_names, read_texts
-from heliograph.text.sentences import is_own_line, paragraph_starts
+from heliograph.text.sentences import NameSpan, is_own_line, paragraph_starts
 from heliograph.text.tokens import encode, is_usually_lower
 
 _SPACE = re.compile(r"\s+")

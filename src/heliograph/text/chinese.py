@@ -25,7 +25,7 @@ from onnxruntime.capi.onnxruntime_pybind11_state import InvalidGraph, InvalidPro
 from heliograph.errors import ModelUnavailable
 from heliograph.text.analysis import HAN, function_words, stop_words, word_list
 from heliograph.text.name_spans import COMMON_WORDS, SHOUTED_WORDS
-from heliograph.text.named_spans import NameSpan
+from heliograph.text.sentences import NameSpan
 
 # A piece is what the network sees at once; longer texts are cut where a clause ends.
 _LONGEST_PIECE = 200

@@ -33,8 +33,7 @@ from heliograph.text.german import (
     is_german_noun,
     is_known_name,
 )
-from heliograph.text.named_spans import NameSpan
-from heliograph.text.sentences import OPENERS, is_own_line
+from heliograph.text.sentences import OPENERS, NameSpan, is_own_line
 from heliograph.text.tokens import is_usually_lower
 
 # Words that tell a name from a common word, and one type of name from another, all in lower case.

@@ -32,8 +32,7 @@ from heliograph.text.name_spans import (
     is_identifier,
     latin_names,
 )
-from heliograph.text.named_spans import NameSpan, spans_within, without_overlaps
-from heliograph.text.sentences import is_own_line, sentence_spans
+from heliograph.text.sentences import NameSpan, is_own_line, sentence_spans, spans_within, without_overlaps
 
 __all__ = [
     "Abbreviation",

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from heliograph.text.named_spans import NameSpan, spans_within, without_overlaps
 from heliograph.text.phrases import find_names, read_texts
+from heliograph.text.sentences import NameSpan, spans_within, without_overlaps
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ from heliograph.text.name_spans import (
     STRIPPED_TITLES,
     WORK_WORDS,
 )
-from heliograph.text.named_spans import NameSpan
 from heliograph.text.patterns import late_pattern
+from heliograph.text.sentences import NameSpan
 
 # Where a question asks: its question word, and how near to it the other words stand.
 #

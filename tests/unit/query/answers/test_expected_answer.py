@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from heliograph.query.answers.candidates import AnswerType, expected_forms, expected_type, find_focus, type_match
-from heliograph.text.named_spans import NameSpan
+from heliograph.text.sentences import NameSpan
 
 
 @pytest.mark.parametrize(
