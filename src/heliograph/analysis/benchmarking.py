@@ -31,13 +31,10 @@ from heliograph.sync import Heliograph
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """A question of a file.
+    """A question of a file, with entities and sources that its result must show.
 
     Attributes:
-        question: The question.
         mode: How to ask it; empty where the file does not say.
-        entities: Names of entities that its result must show.
-        sources: Sources of documents that its result must quote.
         min_recall: Least share of these that passes, 0 to 1; None where the file does not say.
     """
 
@@ -118,18 +115,7 @@ def _names(where: str, field: str, value: Any) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkRow:
-    """One question in one mode; counts are of its last repetition.
-
-    Attributes:
-        question: The question.
-        mode: The mode.
-        seconds: Wall time of each repetition.
-        status: `success` or `failure` (nothing found).
-        entities: Entities shown.
-        relations: Relations shown.
-        chunks: Chunks shown.
-        documents: Documents shown.
-    """
+    """One question in one mode, with the wall time of each repetition; counts are of its last one."""
 
     question: str
     mode: Mode
@@ -143,21 +129,7 @@ class BenchmarkRow:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkedMode:
-    """All questions in one mode.
-
-    Attributes:
-        mode: The mode.
-        samples: Times measured.
-        p50_seconds: Median.
-        p99_seconds: 99th percentile.
-        mean_seconds: Mean.
-        failures: Questions that found nothing.
-        entities: Mean per question, and so on.
-        relations: Mean per question.
-        chunks: Mean per question.
-        documents: Mean per question.
-        stages: Median seconds per stage.
-    """
+    """All questions in one mode: counts are means per question, stages are median seconds."""
 
     mode: Mode
     samples: int
@@ -177,12 +149,7 @@ class BenchmarkReport:
     """A benchmark.
 
     Attributes:
-        questions: How many questions.
-        repeats: Times each was asked in each mode.
-        concurrency: Questions under way at once.
         answers: Whether answers were written, or only what they would be made from.
-        modes: A row a mode.
-        rows: A row a question and mode.
     """
 
     questions: int
@@ -208,17 +175,9 @@ def run_benchmark(
     answers: bool = False,
     on_done: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> BenchmarkReport:
-    """Ask every question in every mode and measure.
+    """Ask every question in every mode and measure, after one question in each mode that is not.
 
-    Args:
-        kb: The workspace, open.
-        questions: The questions.
-        modes: The modes.
-        param: What else they ask for.
-        repeats: Times each is asked, from 1.
-        concurrency: Questions under way at once, from 1.
-        answers: Have answers written too; a cached one is as fast as the cache.
-        on_done: Told how many are done, of how many.
+    Of written answers a cached one is as fast as the cache. `on_done` is told how many are done, of how many.
 
     Raises:
         InvalidRequestError: There is no question or no mode, or a number is out of range.
@@ -306,14 +265,8 @@ class CheckedQuestion:
     """What became of one expectation.
 
     Attributes:
-        question: The question.
-        mode: The mode it was asked in.
         found: Expected entities and sources that are there, as they were written.
-        missed: Those that are not.
         unknown: Those of `missed` that name no entity of the workspace at all.
-        recall: Found over expected, 0 to 1.
-        min_recall: What passes.
-        passed: Whether `recall` reaches it.
     """
 
     question: str
@@ -341,13 +294,7 @@ def check_expectations(
     param: QueryParam | None = None,
     min_recall: float = DEFAULT_RECALL,
 ) -> AssertionReport:
-    """Ask each question and compare its result with the expected one.
-
-    Args:
-        kb: The workspace, open.
-        questions: The questions with what is expected of them; their own mode and threshold win.
-        param: How to ask; None means the defaults.
-        min_recall: Least share that passes, 0 to 1.
+    """Ask each question and compare its result with the expected one; its own mode and threshold win.
 
     Raises:
         InvalidRequestError: There is no question, one expects nothing, or one cannot be served.

@@ -36,11 +36,7 @@ class DrawnGraph:
     """The nodes and edges of a drawing.
 
     Attributes:
-        title: The question, or the name of the entity.
-        summary: Counts, and what was left out, in words.
         entities: Nodes, best first; `is_start` marks the entity at the centre.
-        relations: Edges; both ends are among `entities`.
-        chunks: Passages, best first; none around an entity.
     """
 
     title: str
@@ -51,13 +47,9 @@ class DrawnGraph:
 
 
 def draw_retrieval(retrieval: Retrieval, max_entities: int = 300) -> DrawnGraph:
-    """Return the graph of a question's result.
+    """Return the graph of a question's result, of its best entities; the summary says whether more was left out.
 
     An end of a relation that is no entity of the result is drawn without type and description.
-
-    Args:
-        retrieval: The result.
-        max_entities: Nodes at the most, the best ones; relations of others are left out, and the summary says so.
     """
     context = retrieval.context
     drawn = {

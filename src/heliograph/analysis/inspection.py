@@ -53,13 +53,7 @@ def checked_modes(modes: Iterable[Mode | str]) -> tuple[Mode, ...]:
 def retrieve_in_modes(
     kb: Heliograph, question: str, modes: Iterable[Mode | str] = SEARCHING_MODES, param: QueryParam | None = None
 ) -> Sequence[Retrieval]:
-    """Return what each mode finds for a question, in the order of the modes.
-
-    Args:
-        kb: The workspace, open.
-        question: The question.
-        modes: The modes; each is asked once.
-        param: What else the question asks for; its own mode is not looked at.
+    """Return what each mode finds for a question, each asked once, in order; the mode of `param` is not looked at.
 
     Raises:
         InvalidRequestError: A mode, the question or a parameter cannot be served.
@@ -75,18 +69,8 @@ class ComparedMode:
     """One mode's result in figures.
 
     Attributes:
-        mode: The mode.
-        status: `success`, or `failure` where nothing was found.
-        entities: Entities shown.
-        relations: Relations shown.
-        chunks: Chunks shown.
-        documents: Documents shown.
         context_tokens: o200k_base tokens of the text that a chat model would read.
         seconds: Wall time; the first mode asked may also pay for loading models.
-        timings: Seconds of the stages.
-        usage: Tokens that a chat model spent on keywords.
-        only_here: Chunks that no other mode shows.
-        warnings: What did not go as one would expect.
     """
 
     mode: Mode
@@ -129,9 +113,6 @@ class Comparison:
     """Modes side by side.
 
     Attributes:
-        question: The question.
-        modes: A row a mode.
-        overlaps: A row a pair of modes.
         chunks: Every chunk that a mode shows; those that most modes show first, then by their best place.
     """
 
@@ -222,8 +203,6 @@ class Coverage:
     """How many of one kind of thing a mode found and shows.
 
     Attributes:
-        found: Found, before any cut.
-        shown: Left in the result.
         kept: `shown / found`, 0 to 1; 1 where nothing was found.
         share: `shown` over all of the kind that any of the modes shows, 0 to 1; 1 where none shows any.
     """
@@ -236,21 +215,7 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class ModeCoverage:
-    """What the result of one mode covers.
-
-    Attributes:
-        mode: The mode.
-        status: `success`, or `failure` where nothing was found.
-        message: The status in words.
-        entities: Counts of entities.
-        relations: Counts of relations.
-        chunks: Counts of chunks.
-        documents: Counts of documents; those of the chunks.
-        entity_names: Entities shown, best first.
-        relation_names: Pairs of entities whose relation is shown, best first.
-        covered_chunks: Chunks shown, best first.
-        sources: Documents shown, most quoted first.
-    """
+    """What the result of one mode covers; names and sources are those shown, best or most quoted first."""
 
     mode: Mode
     status: str
@@ -267,16 +232,7 @@ class ModeCoverage:
 
 @dataclass(frozen=True, slots=True)
 class CoverageReport:
-    """What a question covers in several modes.
-
-    Attributes:
-        question: The question.
-        entities: Distinct entities that any mode shows.
-        relations: Distinct relations that any mode shows.
-        chunks: Distinct chunks that any mode shows.
-        documents: Distinct documents that any mode shows.
-        modes: One row a mode.
-    """
+    """What a question covers in several modes; counts are of distinct things that any mode shows."""
 
     question: str
     entities: int
@@ -342,11 +298,6 @@ class KeywordFinding:
     """What one keyword finds alone.
 
     Attributes:
-        keyword: The keyword.
-        level: `high_level` or `low_level`.
-        entities: Entities found, best first.
-        relations: Pairs of entities whose relation is found, best first.
-        chunks: Chunks that these lead to.
         in_result: Share, 0 to 1, of its entities (low) or relations (high) that the whole question shows too; 0 if
             it finds none.
     """
@@ -364,11 +315,7 @@ class KeywordReport:
     """The keywords of a question, with warnings about them.
 
     Attributes:
-        question: The question.
         mode: The mode whose result `in_result` speaks of.
-        keywords: What was searched for.
-        findings: One a keyword, high-level ones first.
-        warnings: Too many, none, or some that find nothing; in words.
     """
 
     question: str
@@ -379,12 +326,7 @@ class KeywordReport:
 
 
 def inspect_keywords(kb: Heliograph, question: str, param: QueryParam | None = None) -> KeywordReport:
-    """Return the keywords of a question and what each finds.
-
-    Args:
-        kb: The workspace, open.
-        question: The question.
-        param: How it is asked; in a mode without keywords there are none. None means mode `hybrid`.
+    """Return the keywords of a question and what each finds, by default in mode `hybrid`; some modes have none.
 
     Raises:
         InvalidRequestError: The question or a parameter cannot be served.
@@ -453,10 +395,7 @@ class Section:
     """One kind of rows in a context.
 
     Attributes:
-        name: `entities`, `relations` or `chunks`.
         found: Found before any cut.
-        shown: Left.
-        cut_by_count: Chunks cut by `chunk_top_k`; 0 for the others.
         cut_by_budget: Cut by tokens (chunks: or by a reranker's threshold).
         cut_share: `cut_by_budget` over what there was to fit, 0 to 1.
         tokens: o200k_base tokens of the rows shown.
@@ -481,15 +420,9 @@ class TokenReport:
     """Where tokens go.
 
     Attributes:
-        question: The question.
-        mode: The mode.
         prompt_tokens: The system prompt without its context.
-        question_tokens: The question.
         frame_tokens: Headings, fences and paths of the context.
-        buffer_tokens: Held back, as the settings say.
-        max_total_tokens: Budget of all of it.
         total_tokens: What it comes to, the buffer left out and references left out.
-        sections: Entities, relations and chunks; chunks only in a mode that uses no graph.
         advice: What to change, in words; empty where nothing much was cut.
     """
 
@@ -506,12 +439,7 @@ class TokenReport:
 
 
 def inspect_tokens(kb: Heliograph, question: str, param: QueryParam | None = None) -> TokenReport:
-    """Return the tokens of each part of a question's context, and the items cut.
-
-    Args:
-        kb: The workspace, open.
-        question: The question; it is asked up to three times.
-        param: How it is asked; None means mode `mix` and the budgets of the settings.
+    """Return the tokens of each part of a question's context, and the items cut; it is asked up to three times.
 
     Raises:
         InvalidRequestError: The question or a parameter cannot be served.

@@ -18,11 +18,8 @@ from heliograph.errors import ModelError, ModelTimeout, RateLimited
 class PriorityLimiter:
     """Lets at most so many callers through at once; lower priority numbers first, then in order of arrival.
 
-    A steady stream of callers with a low number holds the others back for as long as it lasts. For use within one
-    event loop.
-
-    Args:
-        max_concurrency: Slots; at least 1.
+    A steady stream of callers with a low number holds the others back for as long as it lasts. For use within one event
+    loop.
 
     Raises:
         ValueError: `max_concurrency` is less than 1.
@@ -37,11 +34,7 @@ class PriorityLimiter:
 
     @asynccontextmanager
     async def slot(self, priority: int) -> AsyncGenerator[None]:
-        """Wait for a slot and hold it until the block is left.
-
-        Args:
-            priority: Lower goes first.
-        """
+        """Wait for a slot and hold it until the block is left."""
         # A free slot means that nobody waits: slots are only freed when no waiter is left to take them.
         if self._free:
             self._free -= 1
@@ -87,7 +80,6 @@ class RetryPolicy:
     Attributes:
         max_retries: Further tries after the first; 0 means none.
         first_delay_seconds: Longest wait before the second try; it doubles with every further one.
-        max_delay_seconds: Longest wait of our own choosing.
         max_retry_after_seconds: Longest wait that a service may ask for; a longer wish is cut to this.
     """
 
@@ -104,11 +96,6 @@ async def call_with_retry(
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> T:
     """Call until it succeeds, fails for good, or the tries are used up.
-
-    Args:
-        call: Starts the call afresh each time.
-        policy: How often and how long.
-        sleep: Waits that many seconds.
 
     Returns:
         What the first successful call returned.

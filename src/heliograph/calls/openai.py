@@ -54,12 +54,7 @@ def translate_openai_errors(service: str) -> Generator[None]:
 def translate_openai_error(
     error: openai.OpenAIError | httpx.TransportError | json.JSONDecodeError | UnicodeDecodeError, service: str
 ) -> ModelError:
-    """Return an exception of the SDK as ours, or one of the libraries under it that it lets through.
-
-    Args:
-        error: What was raised.
-        service: Who was called.
-    """
+    """Return an exception of the SDK as ours, or one of the libraries under it that it lets through."""
     # Subclasses first: APITimeoutError is an APIConnectionError, and both are APIErrors.
     if isinstance(error, openai.APIStatusError):
         response = error.response
@@ -87,12 +82,7 @@ def translate_openai_error(
 
 
 def error_from_body(body: object, service: str) -> ModelError:
-    """Return the error that an error object stands for which came in place of a reply, under status 200.
-
-    Args:
-        body: The error object, or its text.
-        service: Who was called.
-    """
+    """Return the error that an error object stands for which came in place of a reply, under status 200."""
     code = error_fields(body).get("code")
     status = code if isinstance(code, int) and 400 <= code < 600 else 500
     if error_codes(body) & RATE_CODES:

@@ -228,12 +228,7 @@ def translate_httpx_errors(service: str) -> Generator[None]:
 
 
 def translate_httpx_error(error: Exception, service: str) -> ModelError:
-    """Return an exception of httpx as ours.
-
-    Args:
-        error: What was raised.
-        service: Who was called.
-    """
+    """Return an exception of httpx as ours."""
     reason = clean_detail(str(error) or type(error).__name__)
     # Subclasses first: a proxy or a protocol that fails is a transport that fails.
     if isinstance(error, httpx.HTTPStatusError):

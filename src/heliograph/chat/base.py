@@ -37,7 +37,6 @@ class ChatRequest:
 
     Attributes:
         messages: The conversation, oldest first.
-        purpose: What it is for.
         json_mode: Ask for one JSON object where the provider offers that.
         max_output_tokens: Longest reply; None leaves it to the model.
         needed_tokens: How long a sound reply can be, generously, without thoughts; a model that goes on, or repeats
@@ -66,7 +65,6 @@ class ChatReply:
 
     Attributes:
         text: What the model said, without its reasoning.
-        model: Name of the model that said it.
         usage: Tokens read and written, estimated where the provider does not tell; those of a reply from the cache
             were spent when it was made.
         is_complete: False when the reply was cut, at a length limit or because it repeated itself.

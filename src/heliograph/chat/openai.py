@@ -226,8 +226,6 @@ class _StreamedReply:
     """Puts a streamed reply together.
 
     Attributes:
-        usage: What the service said it cost.
-        has_begun: Whether anything of a reply has come.
         is_stopped: Whether it passes its bounds, so that no more of it is wanted.
     """
 

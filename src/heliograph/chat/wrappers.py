@@ -24,11 +24,7 @@ from heliograph.stores.base import CachedReply, ReplyCache
 
 
 class WrapperChatModel(ChatModel):
-    """Passes everything to the model inside; subclasses change what they are about and nothing else.
-
-    Args:
-        inner: The model inside; it is closed with its wrapper.
-    """
+    """Passes everything to the model inside, which is closed with it; subclasses change what they are about only."""
 
     def __init__(self, inner: ChatModel) -> None:
         self.inner = inner
@@ -359,12 +355,8 @@ class CachedChatModel(WrapperChatModel):
     """Looks among the kept replies first.
 
     Callers that ask the same at the same moment share one call. It goes on while any of them waits and is cancelled
-    with the last; one of them gets the reply as its own, the others get it marked `from_cache`, so that what it cost
-    is counted once.
-
-    Args:
-        inner: The model to ask for what is not kept.
-        replies: Where replies are kept.
+    with the last; one of them gets the reply as its own, the others get it marked `from_cache`, so that what it cost is
+    counted once.
     """
 
     def __init__(self, inner: ChatModel, replies: ReplyCache) -> None:

@@ -86,12 +86,7 @@ def response_error(status: int, body: bytes, headers: Mapping[str, str]) -> Heli
 
 
 def problem_error(problem: Mapping[str, Any], wait_seconds: float | None = None) -> HeliographError:
-    """Return the error of a problem body.
-
-    Args:
-        problem: Its fields; `detail` or `error` is the message.
-        wait_seconds: When to try again, for errors that carry it.
-    """
+    """Return the error of a problem body."""
     status = problem.get("status")
     kind = _BY_STATUS.get(status, HeliographError) if isinstance(status, int) else HeliographError
     name = str(problem.get("type", "")).removeprefix(_PREFIX)
@@ -142,7 +137,6 @@ class StreamReader:
 
     Attributes:
         references: Documents that the answer draws on, once they are known.
-        text: The text so far.
         answer: The whole, once the stream has ended.
     """
 

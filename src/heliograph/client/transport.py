@@ -35,12 +35,8 @@ class Call(Generic[T]):
     """One request and how to read its reply.
 
     Attributes:
-        method: HTTP method.
         path: Path below the service's address.
         read: Makes a result of the reply's JSON.
-        query: Parameters in the URL.
-        json: Body, None for none.
-        form: Fields of a form.
         file: A file to upload: name and content.
         is_safe: Whether sending it twice does what sending it once does.
         is_login: Whether it needs no credentials, as it brings them.
@@ -139,12 +135,7 @@ class Connection:
 
 
 class Attempts:
-    """The tries of one call.
-
-    Args:
-        connection: Where it goes.
-        call: The call.
-    """
+    """The tries of one call."""
 
     def __init__(self, connection: Connection, call: Call[Any]) -> None:
         self._connection = connection

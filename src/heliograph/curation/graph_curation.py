@@ -37,14 +37,9 @@ class Statement:
     """What one chunk says of an entity or a relation.
 
     Attributes:
-        chunk_id: The chunk.
-        document_id: Its document.
-        source: Source of the document.
         position: Order index of the chunk in it.
         names: The name as written; of a relation both.
         type: Type of the entity; empty for a relation.
-        description: What is said.
-        keywords: Of a relation.
         weight: Of a relation; 0 for an entity.
     """
 
@@ -147,8 +142,6 @@ class DuplicatePair:
     """Two entities that may be one.
 
     Attributes:
-        name: The better connected one.
-        other: The other.
         score: Mean of the two likenesses below, in [0, 1].
         cosine: Of their vectors.
         similarity: Of the spellings of their names that are most alike, in [0, 1].

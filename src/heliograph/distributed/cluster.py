@@ -34,12 +34,7 @@ _BATCH_TEXTS = 256
 
 
 class ClusterReader(Reader):
-    """Reads documents on workers.
-
-    Args:
-        pool: The workers.
-        coordinator: Told how far they are.
-    """
+    """Reads documents on workers."""
 
     def __init__(self, pool: WorkerPool, coordinator: Coordinator) -> None:
         self._pool = pool
@@ -61,9 +56,7 @@ class ClusterReader(Reader):
 class ClusterEmbeddingModel(EmbeddingModel):
     """Embeds documents on the workers while there are any, and everything else here.
 
-    Args:
-        local: The model of this process, the same as that of the workers; it is closed by whoever made it.
-        pool: The workers.
+    The local model is the same as that of the workers; it is closed by whoever made it.
     """
 
     def __init__(self, local: EmbeddingModel, pool: WorkerPool) -> None:
@@ -104,13 +97,7 @@ class ClusterSourceReader(SourceReader):
     """
 
     def __init__(self, settings: DocumentSettings, max_characters: int, pool: WorkerPool) -> None:
-        """Keep the parts.
-
-        Args:
-            settings: Limits, and which addresses may be reached.
-            max_characters: A longer text is refused.
-            pool: The workers.
-        """
+        """Keep the parts."""
         super().__init__(settings, max_characters)
         self._pool = pool
         self._loop = asyncio.get_running_loop()
@@ -127,15 +114,7 @@ _MOST_SOURCES_AT_ONCE = 64
 
 @dataclass(frozen=True, slots=True)
 class ClusterParts:
-    """What reads on a cluster.
-
-    Attributes:
-        reader: Reads documents.
-        embedding: Embeds what a commit needs.
-        sources: Loads files and addresses.
-        ingest: Settings of a pipeline that keeps the workers busy.
-        sources_at_once: Sources to load at once.
-    """
+    """What reads on a cluster: its parts, and settings of a pipeline that keep the workers busy."""
 
     reader: Reader
     embedding: EmbeddingModel
@@ -155,14 +134,8 @@ def open_cluster(
 ) -> ClusterParts:
     """Return what reads on a cluster; the cluster itself is reached when the first document comes.
 
-    Args:
-        settings: All of them; only what workers need is sent.
-        given: What to use in place of it.
-        embedding: The model of this process.
-        replies: Where replies of chat models are kept; None keeps none.
-        meter: Counts what chat models cost.
-        stack: Closes what was opened.
-        launcher: Starts the workers; None takes Ray.
+    Only what workers need of the settings is sent. `replies` None keeps none, `launcher` None takes Ray; `stack` closes
+    what was opened.
 
     Raises:
         MissingDependencyError: Ray is not installed.

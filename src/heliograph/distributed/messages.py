@@ -33,14 +33,10 @@ class GivenModels:
 
 @dataclass(frozen=True, slots=True)
 class WorkerSetup:
-    """What a worker is made of.
+    """What a worker is made of: settings, their keys too, with calls to services shared out among the workers.
 
     Attributes:
         version: Of the package that sends it; a worker of another one refuses.
-        documents: Limits of loading.
-        ingest: How texts are cut and read.
-        chat: The chat model, its calls shared out among the workers; keys travel with it.
-        embedding: The embedding model, likewise.
         keeps_replies: Whether there is somebody to keep replies of chat models.
         given: The caller's own models in place of those of the settings.
     """
@@ -110,8 +106,6 @@ class WorkEnd:
     """How a piece of work ended.
 
     Attributes:
-        value: What came of it.
-        error: Why nothing did.
         notices: What there was to tell until then and needs no answer.
     """
 

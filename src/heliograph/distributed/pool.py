@@ -28,11 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class WatchedDocument:
-    """Passes the progress of one document on, each chunk once, however often the document is begun again.
-
-    Args:
-        progress: Is told.
-    """
+    """Passes the progress of one document on, each chunk once, however often the document is begun again."""
 
     def __init__(self, progress: ChunkProgress) -> None:
         self._progress = progress
@@ -64,12 +60,7 @@ class WatchedDocument:
 
 
 class Coordinator:
-    """Takes notices; used from one event loop.
-
-    Args:
-        replies: Where replies are kept; None keeps none.
-        meter: Counts what chat models cost.
-    """
+    """Takes notices; used from one event loop."""
 
     def __init__(self, replies: ReplyCache | None, meter: ChatMeter) -> None:
         self._replies = replies
@@ -167,14 +158,7 @@ class WorkerPool:
     def __init__(
         self, launcher: messages.Launcher, setup: messages.WorkerSetup, settings: RaySettings, coordinator: Coordinator
     ) -> None:
-        """Start nothing yet.
-
-        Args:
-            launcher: Starts workers.
-            setup: What each is made of.
-            settings: Tasks per worker, tries and timeouts.
-            coordinator: Takes what they have to tell.
-        """
+        """Start nothing yet."""
         self._launcher = launcher
         self._setup = setup
         self._settings = settings
@@ -196,14 +180,10 @@ class WorkerPool:
         return bool(self._members)
 
     async def run(self, what: str, kind: TaskKind, method: str, *arguments: object, number: int | None = None) -> Any:
-        """Return what a method of a worker gives.
+        """Return what a method of a worker comes to, by its `WorkEnd`.
 
-        Args:
-            what: What the task is about, for messages.
-            kind: Kind of the task.
-            method: A method that gives a `WorkEnd`.
-            *arguments: Its arguments.
-            number: What the worker knows the task by; it is given up there when the caller is cancelled.
+        `what` the task is about is for messages. The worker knows it by `number`; it is given up there when the caller
+        is cancelled.
 
         Raises:
             IngestError: The task's worker was lost, more often than is tried.

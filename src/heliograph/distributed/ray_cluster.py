@@ -129,11 +129,7 @@ def _said(error: Exception) -> str:
 
 
 class RayLauncher(Launcher):
-    """Starts workers as actors, spread over the machines of a cluster, one core each.
-
-    Args:
-        settings: Which cluster and how many.
-    """
+    """Starts workers as actors, spread over the machines of a cluster, one core each."""
 
     def __init__(self, settings: RaySettings) -> None:
         self._settings = settings
@@ -328,10 +324,6 @@ def _runtime_env(folder: str, path: Sequence[str]) -> dict[str, Any]:
 
     Left alone, Ray has them look for modules in this process's working folder first, even if this process does not. An
     empty folder stands in its place.
-
-    Args:
-        folder: Of this run; the empty one is made in it.
-        path: Where to look for modules.
     """
     empty = Path(folder) / "empty"
     empty.mkdir()

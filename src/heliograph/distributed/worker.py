@@ -48,10 +48,7 @@ class Outbox:
         self._has_news.set()
 
     async def ask(self, question: Callable[[int], messages.Notice]) -> CachedReply | None:
-        """Send a request at once, and return its answer.
-
-        Args:
-            question: Makes the question, given its ticket.
+        """Send the request that is made of a ticket at once, and return its answer.
 
         Raises:
             HeliographError: As the answer says.
@@ -92,11 +89,7 @@ class Outbox:
 
 
 class RelayedReplies(ReplyCache):
-    """Looks up and stores cached replies through the outbox.
-
-    Args:
-        outbox: Where to ask.
-    """
+    """Looks up and stores cached replies through the outbox."""
 
     def __init__(self, outbox: Outbox) -> None:
         self._outbox = outbox
@@ -117,11 +110,7 @@ class RelayedReplies(ReplyCache):
 
 
 class RelayedMeter(ChatMeter):
-    """Sends counts of chat calls through the outbox.
-
-    Args:
-        outbox: Where to tell.
-    """
+    """Sends counts of chat calls through the outbox."""
 
     def __init__(self, outbox: Outbox) -> None:
         super().__init__()
@@ -163,11 +152,7 @@ class _RelayedProgress:
 
 
 class ReadingWorker:
-    """Loads, reads and embeds; its methods may be called many at once, on one event loop.
-
-    Args:
-        setup: What it is made of.
-    """
+    """Loads, reads and embeds; its methods may be called many at once, on one event loop."""
 
     def __init__(self, setup: messages.WorkerSetup) -> None:
         self._setup = setup
@@ -190,10 +175,7 @@ class ReadingWorker:
     async def read(self, number: int, task: ReadingTask, stored: StoredChunks) -> messages.WorkEnd:
         """Return a `DocumentReading` with the vectors of its passages; errors are those of `Reader.read`.
 
-        Args:
-            number: Names the document in notices, and in `give_up`.
-            task: The document.
-            stored: What is stored of it.
+        The number names the document in notices, and in `give_up`.
         """
         current = asyncio.current_task()
         if current is not None:

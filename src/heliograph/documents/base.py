@@ -82,7 +82,6 @@ class RawDocument:
 
     Attributes:
         name: Path or URL; named in errors, and its ending tells the format where the bytes do not.
-        data: All of its bytes.
         mime_type: As a server declared it, in lower case and without parameters; empty if nobody did.
         charset: As a server declared it; empty if nobody did.
     """

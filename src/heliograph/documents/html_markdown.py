@@ -49,12 +49,7 @@ def layout_cells(table: Node) -> list[Node] | None:
 
 
 def read_table(table: Node, read_cell: Callable[[Node], str]) -> list[list[str]]:
-    """Return the rows of a table as texts; a cell that spans rows is repeated in each, one that spans columns is not.
-
-    Args:
-        table: The table.
-        read_cell: Gives the text of a cell.
-    """
+    """Return the rows of a table as texts; a cell that spans rows is repeated in each, one that spans columns not."""
     rows: list[list[str]] = []
     # By column, of a cell that reaches into rows below: into how many, and its text.
     from_above: dict[int, tuple[int, str]] = {}

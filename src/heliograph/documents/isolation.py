@@ -78,12 +78,7 @@ _LAST_WORDS_SECONDS = 0.05
 
 
 def limits_of(settings: DocumentSettings, max_characters: int) -> Limits:
-    """Return the limits that settings ask for.
-
-    Args:
-        settings: Those of the documents.
-        max_characters: Longest text, which `ingest.max_document_characters` sets.
-    """
+    """Return the limits that settings ask for; the longest text is that of `ingest.max_document_characters`."""
     return Limits(
         max_bytes=settings.max_file_bytes,
         max_characters=max_characters,
@@ -139,11 +134,7 @@ class DocumentReader:
     def draw_page(self, path: str | os.PathLike[str], name: str, number: int, width: int) -> bytes:
         """Return a page of a PDF file as PNG, drawn in the process of its own whatever the settings are.
 
-        Args:
-            path: The file.
-            name: What it is called in messages.
-            number: The page, from 1.
-            width: Of the picture, in pixels.
+        Pages count from 1; `width` is in pixels.
 
         Raises:
             IngestError: It cannot be read, is no PDF, or has no such page.

@@ -123,10 +123,6 @@ _ENTITY = re.compile(rb"<\0?!\0?E\0?N\0?T\0?I\0?T\0?Y")
 def parse_xml(data: bytes, name: str) -> ET.Element:
     """Return the root of an XML document.
 
-    Args:
-        data: The document; in the encoding that it declares.
-        name: Named in errors.
-
     Raises:
         IngestError: It defines entities, which documents have no need of and bombs are made of, or is broken.
     """

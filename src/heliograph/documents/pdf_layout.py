@@ -59,12 +59,9 @@ class Span:
     """Characters beside each other.
 
     Attributes:
-        left: Where it starts.
         top: Upper edge of its line, which lies above the letters.
-        right: Where it ends.
         bottom: Lower edge of its line.
         text: Its characters, without white space at the ends.
-        is_bold: Whether its first letter is bold.
     """
 
     left: float
@@ -104,12 +101,7 @@ class _Frame:
 
 
 def read_spans(page: Any, max_characters: int) -> list[Span]:
-    """Return the spans of a page in the order in which the file draws them; text that stands tilted is left out.
-
-    Args:
-        page: A `pypdfium2.PdfPage`.
-        max_characters: Characters read at the most.
-    """
+    """Return the spans of a page in the order in which the file draws them; text that stands tilted is left out."""
     c = import_optional("pypdfium2.raw", "")
     text_page = page.get_textpage()
     try:
@@ -592,11 +584,7 @@ class _Run:
 
 
 def read_flow(spans: Sequence[Span]) -> list[list[Line] | Grid]:
-    """Return a page's lines in reading order, in groups of one column each, and its tables of several lines a cell.
-
-    Args:
-        spans: As the file draws them.
-    """
+    """Return a page's lines in reading order, in groups of one column each, and its tables of several lines a cell."""
     runs = list(_runs(spans))
     # How often the drawing order goes back up other than to the right.
     jumps = sum(

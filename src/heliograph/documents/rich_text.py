@@ -117,9 +117,7 @@ class _Group:
     Attributes:
         role: What its text is: `text`, `note`, `mark` (of an item of a list), `field`, `fonts`, `styles`, `info`, one
             of `_INFO`, or empty where it is nothing.
-        codec: Encoding of its bytes.
         skips: Characters after `\u` that stand for the same, for older readers.
-        is_hidden: Whether it is not shown, or was deleted.
     """
 
     role: str = "text"
@@ -133,10 +131,8 @@ class _Paragraph:
     """A paragraph or a row of a table.
 
     Attributes:
-        text: Its words.
         tag: What it is in HTML: `p`, `h1` to `h6`, `pre`.
         mark: What stands before it as an item of a list; empty if it is none.
-        depth: How deep in lists it is.
         cells: Cells of a row; None if it is no row.
     """
 
@@ -149,12 +145,7 @@ class _Paragraph:
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads the tokens of a file into paragraphs.
-
-    Attributes:
-        paragraphs: What was read, in order; notes last.
-        info: What the file says of itself.
-    """
+    """Reads the tokens of a file into paragraphs."""
 
     name: str
     limits: Limits

@@ -74,11 +74,9 @@ def picture_scale(across: float, down: float) -> float:
 
 
 def read_picture(picture: Any, scale: float) -> tuple[Span, ...]:
-    """Return the lines of text in a picture, the upper ones first; none where it cannot be read.
+    """Return the lines of text in an RGB picture, the upper ones first; none where it cannot be read.
 
-    Args:
-        picture: A `PIL.Image.Image` in red, green and blue.
-        scale: Pixels of a point.
+    `scale` is the pixels of a point.
 
     Raises:
         MissingDependencyError: The extra `ocr` is not installed.

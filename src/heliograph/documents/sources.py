@@ -163,12 +163,7 @@ class SourceReader:
     """Reads files and URLs; its methods block and may be called from any thread but that of an event loop."""
 
     def __init__(self, settings: DocumentSettings, max_characters: int) -> None:
-        """Start nothing yet.
-
-        Args:
-            settings: Limits, and which addresses may be reached.
-            max_characters: A longer text is refused.
-        """
+        """Start nothing yet."""
         self._settings = settings
         self._reader = DocumentReader(limits_of(settings, max_characters), isolate=settings.isolate)
 
@@ -211,10 +206,6 @@ def find_sources(sources: Iterable[str | os.PathLike[str]], files: FileFilter | 
     """Return the files and URLs that these lead to, in order and without repeats; folders are walked.
 
     One of several that does not exist is returned as it is: its reader says so, and the others go on.
-
-    Args:
-        sources: Files, folders and URLs.
-        files: Which files are taken from folders.
 
     Raises:
         IngestError: None of them exists, or a path is empty.

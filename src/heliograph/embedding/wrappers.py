@@ -21,11 +21,7 @@ from heliograph.settings import EmbeddingSettings, user_cache_dir
 
 
 class WrapperEmbeddingModel(EmbeddingModel):
-    """Passes everything to the model inside; subclasses change what they are about and nothing else.
-
-    Args:
-        inner: The model inside; it is closed with its wrapper.
-    """
+    """Passes everything to the model inside, closed with it; subclasses change what they are about and nothing else."""
 
     def __init__(self, inner: EmbeddingModel) -> None:
         self.inner = inner
@@ -104,12 +100,7 @@ _PRIORITIES: dict[EmbeddingKind, int] = {"query": 0, "document": 10}
 
 
 class GuardedEmbeddingModel(WrapperEmbeddingModel):
-    """Sends requests within bounds.
-
-    Args:
-        inner: The model to call.
-        guard: The bounds.
-    """
+    """Sends requests within bounds."""
 
     def __init__(self, inner: EmbeddingModel, guard: CallGuard) -> None:
         super().__init__(inner)
@@ -219,9 +210,6 @@ async def build_embedding_model(settings: EmbeddingSettings) -> EmbeddingMeter:
 
     The local model is loaded when the first text comes. A service is only called here if its dimension is not set.
 
-    Args:
-        settings: What to call and how.
-
     Raises:
         SettingsError: A setting that the provider needs is missing or wrong.
         ModelError: The service was asked for its dimension and failed.
@@ -245,12 +233,7 @@ async def build_embedding_model(settings: EmbeddingSettings) -> EmbeddingMeter:
 
 
 def wrap_embedding_model(model: EmbeddingModel, settings: EmbeddingSettings) -> EmbeddingMeter:
-    """Return a model that calls a service (a caller's own, for example) within all wrappers.
-
-    Args:
-        model: The model to wrap.
-        settings: Batches, concurrency, retries and timeout.
-    """
+    """Return a model that calls a service (a caller's own, for example) within all wrappers."""
     guard = CallGuard(settings.max_concurrency, settings.timeout_seconds, RetryPolicy(settings.max_retries))
     guarded = GuardedEmbeddingModel(model, guard)
     return _shared_wrappers(BatchingEmbeddingModel(guarded, settings.max_batch_tokens, settings.max_batch_texts))

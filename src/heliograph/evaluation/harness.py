@@ -76,8 +76,6 @@ class IndexPlan:
     """Where an index belongs and what it must have been made from.
 
     Attributes:
-        settings: Settings with the index's own folder and workspace.
-        fingerprint: Of texts, settings and models.
         code: Of the code, word lists and prompts that documents are read with.
     """
 
@@ -94,15 +92,10 @@ class IndexPlan:
 def plan_index(
     name: str, corpus: CorpusMap, settings: Settings, embedding: EmbeddingInfo, folder: Path, extractor: str = ""
 ) -> IndexPlan:
-    """Return where the index of a corpus belongs.
+    """Return where the index of a corpus belongs: in a workspace of its own, so several settings stand side by side.
 
-    Args:
-        name: Name of the set, for the workspace's name.
-        corpus: What it shall hold.
-        settings: How to make it; the store's place in it is not used.
-        embedding: The embedding model.
-        folder: Folder of all indexes; each gets a workspace in it, so several settings stand side by side.
-        extractor: Name of an extractor that is used in place of that of the settings.
+    The store's place in the settings is not used. `extractor` is the name of one that stands in for that of the
+    settings.
 
     Raises:
         InvalidRequestError: The store of the settings is not the embedded one, which alone can be made on the side.
@@ -148,14 +141,7 @@ async def ensure_index(
     keeps_stale: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> results.IndexInfo:
-    """Make the index, unless it is there and nothing changed since.
-
-    Args:
-        plan: Where it belongs.
-        corpus: What it shall hold.
-        open_engine: Returns an engine for settings, to be entered.
-        keeps_stale: Reuse an index that was made by other code of ours.
-        progress: Called now and then with how far indexing is.
+    """Make the index, unless it is there and nothing changed since; a stale one is of other code of ours.
 
     Raises:
         IngestError: No document could be taken in.
@@ -259,16 +245,7 @@ async def run_questions(
     with_answers: bool = True,
     on_question: Callable[[int], None] | None = None,
 ) -> results.RunReport:
-    """Ask every question in one configuration.
-
-    Args:
-        engine: Open, with the index of the corpus.
-        corpus: The way from chunks to passages.
-        questions: What to ask.
-        configuration: How to ask.
-        embedding: The engine's embedding model, to count what it does.
-        with_answers: Ask for answers too.
-        on_question: Called with the number of questions done.
+    """Ask every question in one configuration; the embedding model is the engine's, to count what it does.
 
     Raises:
         InvalidRequestError: The configuration names a field that `QueryParam` does not have, or a value out of range.
@@ -374,11 +351,7 @@ class EvaluationPlan:
 
     Attributes:
         configurations: Ways to ask, at least one, names differing; the first is what the others are compared with.
-        folder: Folder of the indexes.
-        join: Passages in one document.
         most_questions: Ask only so many of each set, the first; None asks all.
-        with_answers: Ask for answers too.
-        keeps_stale: Reuse indexes that were made by other code.
     """
 
     configurations: tuple[results.Configuration, ...]
@@ -405,8 +378,6 @@ class Watcher:
 
     Attributes:
         on_set: A set begins: its name, passages and questions.
-        on_index: Its index is there.
-        on_progress: How far indexing is.
         on_question: A configuration, and how many of its questions are done.
     """
 
@@ -427,13 +398,8 @@ async def evaluate(
 ) -> results.EvaluationRun:
     """Index each set, unless that is done, and ask its questions in every configuration.
 
-    Args:
-        sets: What to ask, and about what.
-        settings: How to index and to ask; the store's place in them is not used.
-        plan: Which configurations, and where the indexes stand.
-        embedding: In place of that of the settings; stays the caller's to close.
-        open_engine: How an engine is made; None makes one of the settings.
-        watcher: Told how far it is.
+    The store's place in the settings is not used. An embedding in place of that of the settings stays the caller's to
+    close; `open_engine` None makes an engine of the settings.
 
     Raises:
         InvalidRequestError: A question cannot be asked in a configuration; told before anything is indexed.

@@ -188,15 +188,10 @@ _MOST_SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class QuestionDiff:
-    """One question that scored otherwise.
+    """One question that scored otherwise; ranks are first places of each gold passage, from 1, None if not found.
 
     Attributes:
-        id: Its id.
-        question: Its text.
-        type: As the set names it.
         gain: Difference in recall@5; where that is none, 0.
-        ranks_before: First place of each gold passage, from 1; None where it was not found.
-        ranks_after: The same, now.
     """
 
     id: str
@@ -212,8 +207,6 @@ class RunDiff:
     """One set and configuration in two evaluations.
 
     Attributes:
-        name: Name of the set.
-        comparison: Means and intervals.
         questions: Those whose gold moved, most gained first.
         unmatched: Questions that only one of the two asked.
     """

@@ -40,12 +40,7 @@ METRICS = (*(f"recall@{cut}" for cut in CUTS), "recall_flat@5", "ndcg@10", "mrr"
 
 
 def score_ranking(places: Places, gold: Mapping[str, float]) -> RankingScores:
-    """Return every score of `METRICS`, each in [0, 1].
-
-    Args:
-        places: The ranking; an id counts where it first appears.
-        gold: Grade per wanted id; at least one.
-    """
+    """Return every score of `METRICS`, each in [0, 1]; `gold` is the grade per wanted id, at least one."""
     ranks = _first_ranks(places)
     found = {id_: ranks[id_] for id_ in gold if id_ in ranks}
     flat = _first_ranks([[id_] for id_ in chain.from_iterable(places)])
@@ -91,8 +86,6 @@ class Faithfulness:
     """The citations of one answer.
 
     Attributes:
-        sentences: Sentences of the answer.
-        cited_sentences: Those that cite something.
         citations: Citations, each number of each sentence once.
         existing: Those whose number is among the references.
         supported: Those whose source shares a content word with the sentence.
@@ -155,12 +148,10 @@ def leading_quotes(answer: str) -> list[str]:
 def check_citations(answer: str, sources: Mapping[str, str]) -> Faithfulness:
     """Return how sound the citations of an answer are; its list of references at the end is left out.
 
-    A citation belongs to the sentence that it stands in, or right after. It is supported if the cited source and
-    the sentence share a content word (stop words dropped, words stemmed); a sentence without content words needs none.
+    A citation belongs to the sentence that it stands in, or right after. It is supported if the cited source and the
+    sentence share a content word (stop words dropped, words stemmed); a sentence without content words needs none.
 
-    Args:
-        answer: The text.
-        sources: Text per reference number, such as the retrieved chunks of that document.
+    `sources` are texts per reference number, such as the retrieved chunks of that document.
     """
     wanted = {number: set(terms(text)) for number, text in sources.items()}
     total = Counter[str]()
@@ -213,14 +204,7 @@ _MOST_DRAWN = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What a configuration gains over another.
-
-    Attributes:
-        mean: Mean of the paired differences.
-        low: Lower end of the 95% interval.
-        high: Upper end.
-        questions: Pairs.
-    """
+    """What a configuration gains over another: the mean of paired differences, and its 95% interval."""
 
     mean: float
     low: float
@@ -234,12 +218,7 @@ class Difference:
 
 
 def paired_difference(base: Sequence[float], other: Sequence[float], resamples: int = RESAMPLES) -> Difference:
-    """Return the mean of `other - base` with its 95% percentile interval.
-
-    Args:
-        base: One score per question.
-        other: Scores of the same questions in the same order; none at all gives zeros.
-        resamples: Bootstrap samples.
+    """Return the mean of `other - base` with its 95% percentile interval; no scores at all give zeros.
 
     Raises:
         ValueError: The lists differ in length.
@@ -302,7 +281,6 @@ class AnswerOutcome:
     """What became of the answer to one question.
 
     Attributes:
-        text: The answer.
         kind: A value of `AnswerKind`.
         is_hit: Whether an accepted answer occurs in it: in the first three quoted sentences of an extractive one.
             None where the set gives no answer that a text could hold.
@@ -310,8 +288,6 @@ class AnswerOutcome:
         in_graph: Whether one occurs in the names and descriptions of entities and relations beside them; None
             likewise, and where the mode shows none.
         f1: Best F1 with an accepted answer; None unless a chat model wrote it.
-        exact: Whether it is one; None likewise.
-        citations: How sound its citations are; None likewise.
     """
 
     text: str
@@ -329,16 +305,10 @@ class QuestionOutcome:
     """What became of one question in one configuration.
 
     Attributes:
-        id: The question's id.
-        question: The question.
-        type: As the set names it.
         gold: Ids of the passages wanted; empty for a question that has none.
         found: Places of the ranking, as in `heliograph.evaluation.results`.
-        scores: Value per metric; empty without gold.
         wall_seconds: From question to context.
         cpu_seconds: Of this process, all threads, in that time.
-        answers: The accepted answers.
-        answer: None if no answer was asked for.
         contexts: Texts of the retrieved chunks; kept out of the written report.
     """
 
@@ -357,12 +327,7 @@ class QuestionOutcome:
 
 @dataclass(frozen=True, slots=True)
 class GroupSummary:
-    """Means over some questions; a metric that none of them has is absent.
-
-    Attributes:
-        questions: How many have gold.
-        scores: Mean per metric.
-    """
+    """Means per metric over the questions with gold; a metric that none of them has is absent."""
 
     questions: int
     scores: dict[str, float]
@@ -373,8 +338,6 @@ class Unanswerable:
     """The questions without gold.
 
     Attributes:
-        questions: How many there are.
-        without_context: Those for which nothing was retrieved.
         declined: Those for which it was said that nothing was found, or which a chat model answered without citing;
             None if no answers were asked for.
     """
@@ -430,19 +393,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class IndexInfo:
-    """The index that a run searched.
-
-    Attributes:
-        folder: Where it stands.
-        fingerprint: Hash of everything it depends on.
-        was_reused: Whether it stood there already.
-        seconds: How long indexing took when it was made.
-        documents: Documents in it.
-        chunks: Chunks in it.
-        entities: Entities in it.
-        relations: Relations in it.
-        failures: Documents that could not be taken in.
-    """
+    """The index that a run searched, what is in it, and how many documents could not be taken in."""
 
     folder: str
     fingerprint: str
@@ -469,16 +420,7 @@ class SetReport:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationRun:
-    """Everything one call of the harness found.
-
-    Attributes:
-        created_at: When, UTC.
-        heliograph: Version of Heliograph.
-        embedding: Name of the embedding model.
-        chat: Name of the chat model; empty without one.
-        sets: One report a set.
-        format: Version of this form.
-    """
+    """Everything one call of the harness found."""
 
     created_at: datetime
     heliograph: str

@@ -50,8 +50,6 @@ class Question:
     """One question.
 
     Attributes:
-        id: Unique within the set.
-        text: The question.
         gold: Grade per id of a passage that answers it, all above 0; empty if none does.
         answers: Accepted answers; empty if the set gives none.
         type: Kind of question, as the set names it; may be empty.
@@ -66,12 +64,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class GivenExtraction:
-    """The entities and relations extracted from one passage.
-
-    Attributes:
-        entities: Names.
-        triples: Source, predicate and target of each relation.
-    """
+    """The entities and relations extracted from one passage."""
 
     entities: tuple[str, ...] = ()
     triples: tuple[tuple[str, str, str], ...] = ()
@@ -89,7 +82,6 @@ class EvaluationSet:
     """A corpus and questions about it.
 
     Attributes:
-        name: Name of its folder.
         passages: At least one; ids are unique.
         questions: At least one; ids are unique, and every gold id is that of a passage.
         extractions: Per id of a passage what was read in it, to be used in place of an extractor; None if there is no
@@ -122,13 +114,11 @@ def find_sets(folder: Path) -> list[Path]:
 
 
 def read_set(folder: Path, split: str = "", extractions: str = "") -> EvaluationSet:
-    """Read a set.
+    """Read a set from the folder of `corpus.jsonl` and `queries.jsonl`.
 
-    Args:
-        folder: Holds `corpus.jsonl` and `queries.jsonl`.
-        split: Which judgements of a BEIR set to use; empty means test, else dev, else train, else the only ones. Of
-            a plain set, only questions whose `split` is this, if given.
-        extractions: Name of a file in the folder with what was read in each passage; empty if an extractor shall read.
+    `split` says which judgements of a BEIR set to use; empty means test, else dev, else train, else the only ones. Of a
+    plain set it leaves the questions whose `split` it is. `extractions` names a file with what was read in each
+    passage; empty if an extractor shall read.
 
     Raises:
         InvalidRequestError: A file is missing or says something that cannot be used; names it and the line.
@@ -340,7 +330,6 @@ class CorpusMap:
 
     Attributes:
         documents: In the order of the corpus; each has a source, by which its chunks are known.
-        spans: Passages per source.
     """
 
     documents: tuple[NewDocument, ...]
@@ -367,12 +356,9 @@ class CorpusMap:
 
 
 def map_corpus(evaluation_set: EvaluationSet, join: int = 1) -> CorpusMap:
-    """Return the documents that stand for a set's passages.
+    """Return the documents that stand for a set's passages, in order, `join` passages each.
 
-    Args:
-        evaluation_set: Its passages, in order.
-        join: Passages in one document; 1 keeps each alone, with its own title. Joined documents have no title but
-            their name.
+    1 keeps each alone, with its own title; joined documents have no title but their name.
     """
     passages = evaluation_set.passages
     if join == 1:
@@ -405,11 +391,9 @@ def _text(passage: Passage) -> str:
 
 
 class GivenExtractor(Extractor):
-    """Replays given extractions. The documents must be those of the corpus; they are taken in once and not updated.
+    """Replays given extractions, per id of a passage; one without any says nothing.
 
-    Args:
-        corpus: The documents, and which passages each of them holds.
-        given: Per id of a passage what was read in it; a passage without any says nothing.
+    The documents must be those of the corpus; they are taken in once and not updated.
     """
 
     def __init__(self, corpus: CorpusMap, given: Mapping[str, GivenExtraction]) -> None:

@@ -32,11 +32,7 @@ from heliograph.text.tokens import count_tokens, token_ends
 
 
 class HeadingPaths:
-    """Titles and level of the section around each character.
-
-    Attributes:
-        headings: All headings of the text, in order.
-    """
+    """Which headings stand above each place of a text; made of all headings of the text, in order."""
 
     def __init__(self, text: str) -> None:
         self.headings = find_headings(text)

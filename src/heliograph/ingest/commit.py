@@ -70,17 +70,12 @@ class Draft:
     """A change while its changeset is computed. A second draft takes over what the first has read and paid for.
 
     Attributes:
-        change: The change.
         resolution: The same, its mentions counting for what the rules lead to; None before the first draft.
         delta: Mentions that go and come.
         entities: Entities that it touches, as they were when last read.
-        relations: Relations likewise.
         folded_entities: What their folds change.
-        folded_relations: Likewise.
         descriptions: Summaries per label and fragments.
-        vectors: Vector per embedded text.
         reply_keys: Keys of the kept replies behind the descriptions.
-        usage: Tokens that chat models spent on summaries.
     """
 
     change: Change
@@ -108,13 +103,7 @@ class _Stored:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What a commit did.
-
-    Attributes:
-        added_entities: How many more entities there are.
-        added_relations: How many more relations there are.
-        usage: Tokens that chat models spent on descriptions.
-    """
+    """What a commit did: how many more entities and relations there are, and tokens spent on descriptions."""
 
     added_entities: int
     added_relations: int
@@ -125,12 +114,7 @@ class Committer:
     """Applies the changes of one pipeline to one store.
 
     Of earlier changes it remembers the last vectors, since a joint commit that is taken apart asks for them again.
-
-    Args:
-        store: The workspace.
-        embedding: Embeds chunks, entities and relations.
-        summarizer: Writes descriptions of many fragments; None has them joined.
-        folder: Folds.
+    Without a summarizer descriptions are joined.
     """
 
     def __init__(
@@ -508,11 +492,6 @@ async def embed_entries(
     read_chunks: Callable[[Sequence[str]], Awaitable[Mapping[str, NDArray[np.float32]]]],
 ) -> VectorBatch:
     """Return the vectors of entries, at least one, with all that they are made of embedded or read.
-
-    Args:
-        embedding: Embeds texts.
-        entries: What is wanted, by id.
-        read_chunks: Returns those vectors of chunks that there are.
 
     Raises:
         ModelError: The model failed.

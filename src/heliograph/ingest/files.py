@@ -351,7 +351,6 @@ class FolderChange:
     Attributes:
         ingest: What became of new and changed files; None if there were none.
         deletion: What went with files that are gone; None if there were none.
-        removed_sources: The paths of these files.
     """
 
     ingest: IngestReport | None = None

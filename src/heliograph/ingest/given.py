@@ -64,13 +64,8 @@ class GivenGraph:
     """A graph to take in as one document.
 
     Attributes:
-        chunks: At least one.
-        entities: Entities.
-        relations: Relations.
         source: Path or URI that citations show; may be empty.
         id: Id of the document; empty means one that follows from source or text.
-        title: Title of the document.
-        metadata: Free JSON.
     """
 
     chunks: tuple[GivenChunk, ...]

@@ -127,10 +127,6 @@ _NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 def clean_metadata(metadata: Mapping[str, Any], label: str) -> dict[str, Any]:
     """Return metadata as JSON reads it back, without NUL, so that it compares equal with stored metadata.
 
-    Args:
-        metadata: As given.
-        label: What the document is called in an error.
-
     Raises:
         InvalidRequestError: It is not JSON.
     """
@@ -412,9 +408,7 @@ class Candidate:
         is_known_by_source: Whether its id is yet to be found by its source.
         text: Its clean text; empty if it is not to be taken in.
         kept: Fields that were not given, in which a known document stays as it is.
-        error: Why it cannot be taken in.
         is_twin: Whether the same document was handed over before it in this call.
-        is_recorded: Whether a failure is kept in the store.
     """
 
     document: Document
@@ -427,13 +421,7 @@ class Candidate:
 
 
 def prepare(documents: Sequence[NewDocument], max_characters: int, track_id: str) -> list[Candidate]:
-    """Check and clean documents. Takes CPU time in proportion to their text.
-
-    Args:
-        documents: As handed over.
-        max_characters: A longer one is refused.
-        track_id: The batch.
-    """
+    """Check and clean documents. Takes CPU time in proportion to their text."""
     candidates: list[Candidate] = []
     for new in documents:
         error = new.error

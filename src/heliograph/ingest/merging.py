@@ -45,14 +45,9 @@ class EntityOverrides:
     """What people say of an entity.
 
     Attributes:
-        name: Its name; empty leaves it to the mentions.
         merged_name: Its name where no mention spells the name that its id stands for.
-        type: Its type; empty leaves it to the mentions.
         description: In place of what mentions say; None leaves it to them.
         statements: Descriptions given when it was made by hand; they stand before those of mentions.
-        aliases: Names under which it was made by hand.
-        is_kept: Whether it stays without any mention.
-        is_hidden: Whether it was deleted by hand.
     """
 
     name: str = ""
@@ -82,9 +77,7 @@ class RelationOverrides:
         keywords: In place of those of mentions; None leaves it to them.
         weight: In place of the sum over mentions; None leaves it to them.
         statements: Descriptions given when it was made by hand; they stand before those of mentions.
-        more_keywords: Keywords given then.
         more_weight: Weight given then, added to that of the mentions.
-        is_kept: Whether it stays without any mention.
         is_hidden: Whether it, or one of its ends, was deleted by hand.
         is_anew: Whether it was made by hand after it was deleted, so that what documents say stays deleted.
     """
@@ -482,7 +475,6 @@ class IndexEntry:
     Attributes:
         text: What it stands for, to be shown beside the vector; it does not count when entries are compared.
         embedded: Texts that are embedded: the text itself, or names.
-        chunk_ids: Chunks whose vectors are mixed in.
         share: Their weight, from 0 to 1.
     """
 
@@ -498,13 +490,7 @@ class IndexEntry:
 
 
 def entity_entry(entity: Entity, indexing: Indexing, *, is_described: bool = False) -> IndexEntry:
-    """Return what the vector of an entity is made of; its text is name, line feed and description.
-
-    Args:
-        entity: The entity.
-        indexing: How vectors are made.
-        is_described: Whether people describe it.
-    """
+    """Return what the vector of an entity is made of; its text is name, line feed and description."""
     text = f"{entity.name}\n{entity.description}"
     # Its line in a context holds all of it and more.
     text = text if entity.token_count <= indexing.max_tokens else _cut(text, indexing.max_tokens)
@@ -597,9 +583,6 @@ class Touched(Generic[E, F, S]):
     Attributes:
         evidence: As it will be; its `version` is that of the evidence before.
         stored: The fold that is stored; None if there is none.
-        overrides: What people say of it.
-        label: How a summary calls it.
-        fragments: What its description is made from.
         description: What people say, or the stored one, if what it was made from is the same; None if it must be made.
         is_reshaped: Whether people said something else when it was stored.
     """
@@ -643,13 +626,7 @@ class Folded(Generic[F]):
 
 
 class Folder:
-    """Says what a change makes of the entities and relations that it touches; may be used from any thread.
-
-    Args:
-        settings: Those of the ingest.
-        embedding: What embeds.
-        has_chat: Whether there is a chat model.
-    """
+    """Says what a change makes of the entities and relations that it touches; may be used from any thread."""
 
     def __init__(self, settings: IngestSettings, embedding: EmbeddingInfo, *, has_chat: bool) -> None:
         self.limits = EvidenceFold.of(settings)
@@ -727,13 +704,7 @@ class Folder:
     def fold_entity(
         self, touched: TouchedEntity, description: str, renewed: AbstractSet[str] = frozenset()
     ) -> Folded[Entity]:
-        """Fold an entity of which the description is known.
-
-        Args:
-            touched: The entity.
-            description: Its description.
-            renewed: Chunks whose vectors are made anew.
-        """
+        """Fold an entity of which the description is known."""
         if touched.is_gone:
             return Folded()
         old = touched.stored

@@ -56,8 +56,6 @@ class DocumentResult:
 
     Attributes:
         id: The document's id; empty when it never had one.
-        source: As given.
-        outcome: What became of it.
         error: Why it failed; None otherwise.
         detail: Which chunks failed, if it is partial; which document has the same text, if one has.
         chunk_count: Chunks it has now.
@@ -82,7 +80,6 @@ class IngestReport:
 
     Attributes:
         track_id: The batch; `DocumentQuery.track_id` finds its documents.
-        results: One per document.
     """
 
     track_id: str
@@ -128,14 +125,10 @@ class Progress:
 
     Attributes:
         track_id: The batch.
-        documents_done: Documents finished, failed ones included.
         documents_total: Documents of the run.
-        chunks_done: Chunks read.
         chunks_total: Chunks of the documents begun so far.
         entities: How many more entities there are than before.
         relations: How many more relations there are than before.
-        failures: Documents that failed.
-        usage: Tokens that chat models spent.
         elapsed_seconds: Since the run began.
         eta_seconds: Expected until its end, by the characters still to be read; None while too little is done to tell.
         is_finished: Whether this is the last report.

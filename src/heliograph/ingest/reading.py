@@ -176,11 +176,6 @@ def mention_delta(
 
     A mention that is in both changes nothing and is left out, unless its chunk has a new vector, of which vectors of
     what it mentions are made.
-
-    Args:
-        removed: Those that go.
-        added: Those that come.
-        renewed: Chunks whose vectors are made anew.
     """
     old_entities, new_entities = ({m for e in side for m in e.entities} for side in (removed, added))
     old_relations, new_relations = ({m for e in side for m in e.relations} for side in (removed, added))
@@ -265,7 +260,6 @@ class StoredChunks:
     """A document's stored chunks and their extractions.
 
     Attributes:
-        chunks: All of them, by id.
         extractions: What was read, by chunk id: of all chunks, or of those in `replaced_chunks`.
         all_read: Whether every chunk is known to have been read without an error.
     """
@@ -295,11 +289,9 @@ class ChunkPlan:
         chunk_count: Chunks it will have.
         unread: Chunks to read, in order.
         written: Chunks to write: those that are new or differ in any field from what is stored.
-        removed: Ids of chunks that go.
         replaced: What was read in chunks that go, move, or are read again.
         moved: What was read in chunks that only move, at their new place.
         passages: Text to embed per id of a chunk that is new or under other headings.
-        terms: Full text of the same.
     """
 
     chunk_count: int
@@ -361,12 +353,9 @@ class DocumentChange:
     Attributes:
         basis: The document as it is stored, and as the rest was computed from.
         document: As it shall be stored; None if it goes.
-        chunks: Chunks to write.
-        removed_chunks: Ids of chunks that go.
         replaced: What was read in chunks that go, that were read again, or that moved.
         extractions: What takes its place, canonical.
         passages: Text to embed per id of a new chunk.
-        terms: Full text of the new chunks.
         vectors: Vector per text of `passages` that was embedded before.
         text: The document's text, if it is to be stored with the rest; None leaves it as it is.
         dropped_texts: Ids of documents that keep no text of their own from now on.
@@ -555,7 +544,6 @@ class DocumentReading:
     """What a document says.
 
     Attributes:
-        plan: What to do with its chunks.
         extractions: One per chunk of `plan.unread`, in order, canonical.
         vectors: Vector per text of `plan.passages`, or of some of them; what is missing is embedded at commit.
     """

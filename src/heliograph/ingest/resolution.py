@@ -34,8 +34,6 @@ class Place:
     """Where a mention stands.
 
     Attributes:
-        document_id: Its document.
-        chunk_id: Its chunk.
         aliases: Ids of names per id of an alias that the document gives.
     """
 
@@ -114,9 +112,7 @@ class RuleBook:
     def has_lost(self, id_: str, without: str = "") -> bool:
         """Return whether people took its name from the entity with an id: deleted, merged or renamed it.
 
-        Args:
-            id_: The id.
-            without: Id of a curation that is not to count.
+        The curation `without` does not count.
         """
         found = [item for item in self[id_].curations if item.id != without]
         if any(item.kind in _MOVES and id_ in item.entity_ids[:-1] and item.entity_ids[-1] != id_ for item in found):
@@ -233,8 +229,6 @@ class Resolution:
     """A change whose mentions count for what the rules lead to.
 
     Attributes:
-        replaced: Extractions that go, as they are stored.
-        extractions: Those that come.
         book: The rules as the change leaves them, for all that it touches.
         rules: Those of them that it changes.
         versions: Version per id of all rules that were read; 0 where there are none.
@@ -395,13 +389,7 @@ def entity_overrides(book: RuleBook, entity_id: str) -> EntityOverrides:
 
 
 def relation_overrides(book: RuleBook, source_id: str, target_id: str) -> RelationOverrides:
-    """Return what people say of the relation between two entities, its ends in ascending order of their ids.
-
-    Args:
-        book: As for `entity_overrides`, of both ends.
-        source_id: One end.
-        target_id: The other.
-    """
+    """Return what people say of the relation between two entities, its ends in ascending order of their ids."""
     first, second = sorted((source_id, target_id))
     if first not in book and second not in book:
         return NO_RELATION_OVERRIDES
@@ -575,12 +563,7 @@ async def find_entity_ids(store: Store, names: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class CurationChange:
-    """What people say of the graph, or no longer say; no document is read or written.
-
-    Attributes:
-        curations: As they shall be stored: new, or undone.
-        versions: Version of the rules per entity id that the curations were checked against.
-    """
+    """What people say of the graph, or no longer say; no document is read or written."""
 
     curations: tuple[Curation, ...]
     versions: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -809,11 +792,6 @@ async def resolve_again(store: Store, document_id: str, extractions: Sequence[Ex
     """Return what a document's chunks say, every mention counting for the entity that the stored rules lead to now.
 
     For checks and rebuilding; of an intact store, what comes out is what is stored.
-
-    Args:
-        store: Read only.
-        document_id: The document.
-        extractions: Of any of its chunks, canonical.
     """
     ids = {name_to_entity_id(mention.name) for item in extractions for mention in item.entities}
     loader = RuleLoader(store)

@@ -73,12 +73,7 @@ def needs_summary(fragments: Sequence[str], settings: IngestSettings) -> bool:
 
 
 class DescriptionSummarizer:
-    """Makes descriptions with a chat model; safe to call from many tasks at once.
-
-    Args:
-        chat: Summarises.
-        settings: Its `summary_*` settings and `language` are read.
-    """
+    """Makes descriptions with a chat model; safe to call from many tasks at once."""
 
     def __init__(self, chat: ChatModel, settings: IngestSettings) -> None:
         self._chat = chat
@@ -92,10 +87,6 @@ class DescriptionSummarizer:
         """Return a substitute for a summary without a model: the first whole fragments that fit.
 
         It is about as long as what it replaces, so that as many entities as before fit into the budgets of a question.
-
-        Args:
-            fragments: In canonical order.
-            replaced: The description so far.
         """
         most = min(self._settings.summary_tokens, max(_STAND_IN_TOKENS, count_tokens(replaced)))
         return Summary(join_fragments(fragments, most))

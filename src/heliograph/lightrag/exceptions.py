@@ -8,13 +8,7 @@ __all__ = ["ChunkTokenLimitExceededError", "EmptyQueryError", "QueryValidationEr
 
 
 class ChunkTokenLimitExceededError(ValueError):
-    """A piece between two separators that is longer than a chunk may be, where only they may part it.
-
-    Args:
-        chunk_tokens: Its tokens.
-        chunk_token_limit: How many it may have.
-        chunk_preview: How it begins.
-    """
+    """A piece between two separators that is longer than a chunk may be, where only they may part it."""
 
     def __init__(self, chunk_tokens: int, chunk_token_limit: int, chunk_preview: str | None = None) -> None:
         begins = f" (it begins {chunk_preview[:80]!r})" if chunk_preview else ""

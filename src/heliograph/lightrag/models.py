@@ -40,13 +40,7 @@ _ROLES = {
 
 
 class LightragChatModel(ChatModel):
-    """A chat model that is `llm_model_func`, or another function for some of its roles.
-
-    Args:
-        roles: The function of each role.
-        name: Under which replies are kept.
-        config: What functions find as `hashing_kv.global_config`, such as `llm_model_name`.
-    """
+    """A chat model that is `llm_model_func`, or another function for some of its roles."""
 
     def __init__(self, roles: ChatRoles, name: str, config: Mapping[str, Any]) -> None:
         self._roles, self._name = roles, name
@@ -119,12 +113,7 @@ def _taken(function: Callable[..., Any], keywords: dict[str, Any]) -> dict[str, 
 
 
 class LightragEmbeddingModel(EmbeddingModel):
-    """An `EmbeddingFunc` as an embedding model; vectors are brought to length 1.
-
-    Args:
-        function: The function.
-        min_score: Least cosine of a hit.
-    """
+    """An `EmbeddingFunc` as an embedding model; vectors are brought to length 1."""
 
     def __init__(self, function: EmbeddingFunc, min_score: float) -> None:
         # As in LightRAG a model without a name may be exchanged for another with vectors of the same length.
@@ -198,12 +187,6 @@ class LightragChunker(Chunker):
     """Cuts texts by `chunking_func`, by default into windows of tokens as LightRAG does.
 
     What a call of `insert` asks for, and pieces that are given ready, are noted by document until it is cut.
-
-    Attributes:
-        tokenizer: What the function counts tokens with.
-        function: The function, of LightRAG's six arguments.
-        max_tokens: Of a chunk.
-        overlap_tokens: Of two neighbours.
     """
 
     tokenizer: TokenizerInterface

@@ -41,11 +41,7 @@ def is_duplicate(document: Document) -> bool:
 
 
 class Rows:
-    """Makes rows of what one workspace holds.
-
-    Attributes:
-        store: The workspace.
-    """
+    """Makes rows of what one workspace holds."""
 
     def __init__(self, store: Store, tokenizer: TokenizerInterface) -> None:
         self._tokenizer = tokenizer

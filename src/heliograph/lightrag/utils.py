@@ -78,10 +78,8 @@ class EmbeddingFunc:
     """An embedding function with its properties.
 
     Attributes:
-        embedding_dim: Length of its vectors.
         func: From a list of texts to an array, `(n, embedding_dim)`; async.
         max_token_size: Longest text, given to `func` if it takes `max_token_size`.
-        send_dimensions: Whether `func` is given `embedding_dim`.
         model_name: By which a workspace knows who embedded it.
         supports_asymmetric: Whether `func` takes `context`, which is `query` or `document`.
     """
@@ -146,12 +144,7 @@ class TokenizerInterface(Protocol):
 
 
 class Tokenizer:
-    """A tokenizer by name.
-
-    Args:
-        model_name: What it is called.
-        tokenizer: What encodes and decodes.
-    """
+    """A tokenizer by name."""
 
     def __init__(self, model_name: str, tokenizer: TokenizerInterface) -> None:
         self.model_name = model_name
@@ -265,12 +258,7 @@ def setup_logger(
 ) -> None:
     """Have a logger write to standard error and, where a path is given, to that file.
 
-    Args:
-        logger_name: The logger; `lightrag` is that of this package.
-        level: The least grave of what is told.
-        add_filter: Ignored.
-        log_file_path: The file; None writes none.
-        enable_file_logging: Whether to write it.
+    `add_filter` is ignored.
     """
     told = logging.getLogger(logger_name)
     told.setLevel(level)

@@ -163,14 +163,7 @@ class NoteKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ImportNote:
-    """One thing that is not here as it was there, and how often.
-
-    Attributes:
-        kind: What became of it.
-        text: What it is, and why.
-        count: How often.
-        examples: The first few, by name or id.
-    """
+    """One thing that is not here as it was there, and how often."""
 
     kind: NoteKind
     text: str
@@ -180,13 +173,7 @@ class ImportNote:
 
 @dataclass(frozen=True, slots=True)
 class SourceGraph:
-    """What the imported graph holds, after repair.
-
-    Attributes:
-        entities: Distinct entities.
-        relations: Distinct relations.
-        weight: Sum of the relations' weights.
-    """
+    """Distinct entities and relations of an imported graph after repair, and the sum of the relations' weights."""
 
     entities: int = 0
     relations: int = 0
@@ -198,17 +185,12 @@ class ImportReport:
     """What an import did.
 
     Attributes:
-        kind: What was imported.
         path: From where; several places have a space between.
-        added: Documents that are new here.
         updated: Documents that took the place of others of the same id.
         unchanged: Documents that were here already with the same text, and were left alone.
         failed: Documents that could not be taken in; the notes say why.
         chunks: Chunks of the documents that were added or updated.
-        curations: Curations that were added.
         graph: Entities and relations of an imported graph; zeros for an archive, which holds none of its own.
-        notes: What is not here as it was there.
-        replies: Kept replies of chat models that were added.
     """
 
     kind: ImportKind
@@ -267,12 +249,7 @@ class Taken(StrEnum):
 
 
 class WholeDocumentIntake:
-    """Takes whole documents into one workspace; may be called from many tasks at once.
-
-    Args:
-        store: Read only.
-        pipeline: Writes.
-    """
+    """Takes whole documents into one workspace; may be called from many tasks at once."""
 
     def __init__(self, store: Store, pipeline: IngestPipeline) -> None:
         self._records = store.records
@@ -379,10 +356,8 @@ _REMARKS = {
 class DocumentImport:
     """One import's documents; memory holds those under way.
 
-    Args:
-        intake: Takes each in.
-        notes: Gets what could not be taken in, and why.
-        progress: Told how many are done, and of large ones how many texts were embedded.
+    Notes get what could not be taken in, and why; progress is told how many are done, and of large ones how many texts
+    were embedded.
     """
 
     def __init__(self, intake: WholeDocumentIntake, notes: NoteList, progress: ImportProgress) -> None:

@@ -57,12 +57,9 @@ Subject = Literal["document", "chunk", "entity", "relation", "store"]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that does not agree with what the documents say.
+    """One thing that does not agree with what the documents say; the store as a whole has no id.
 
     Attributes:
-        subject: What it is about.
-        id: Its id; empty for the store as a whole.
-        message: What is wrong, in words.
         is_repairable: Whether it follows from the truth how it should be.
     """
 
@@ -74,17 +71,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What a check looked at and found.
-
-    Attributes:
-        problems: The first ones found, at most as many as were asked for.
-        problem_count: All that were found.
-        repaired: How many were put right.
-        documents: Documents looked at.
-        chunks: Chunks looked at.
-        entities: Entities looked at.
-        relations: Relations looked at.
-    """
+    """What a check looked at and found: the first problems, at most as many as were asked for, and the count of all."""
 
     problems: tuple[Problem, ...]
     problem_count: int
@@ -105,10 +92,8 @@ class CheckFindings:
     """Problems of one window.
 
     Attributes:
-        problems: What is wrong.
         repair: What puts it right but for vectors; None if nothing does.
         vectors: What the vectors to be made again are made of, per id.
-        looked_at: How many of what were looked at.
     """
 
     problems: tuple[Problem, ...] = ()
@@ -136,14 +121,7 @@ _WINDOW = 500
 
 @dataclass(frozen=True, slots=True)
 class Refolded(Generic[E, F]):
-    """What the mentions of one thing, and what people say of it, add up to.
-
-    Attributes:
-        evidence: Counted anew; empty if nothing mentions it.
-        fold: Folded anew; None if it is deleted by hand.
-        entry: What its vector is made of; None without a fold.
-        terms: Its full text; None where none is kept.
-    """
+    """What the mentions of one thing, and what people say of it, add up to; no fold if it is deleted by hand."""
 
     evidence: E
     fold: F | None
@@ -154,11 +132,7 @@ class Refolded(Generic[E, F]):
 class Recounter:
     """Recomputes; reads truth only, but for descriptions that a chat model wrote.
 
-    Args:
-        store: Read only.
-        folder: Folds as the ingest does.
-        chat: Summarises as in the ingest; without one, fragments are joined.
-        settings: Those of the ingest.
+    It folds and summarises as the ingest does; without a chat model, fragments are joined.
     """
 
     def __init__(self, store: Store, folder: Folder, chat: ChatModel | None, settings: IngestSettings) -> None:
@@ -284,11 +258,8 @@ def _document_faults(document: Document, chunks: Sequence[Chunk], text: str | No
 async def check_chunks(store: Store, window: Window, texts: Mapping[str, int], *, every: bool) -> CheckFindings:
     """Compare the chunks of a window with their documents, readings, vectors and full text.
 
-    Args:
-        store: Read only.
-        window: Ids per kind of `CHUNK_KINDS`.
-        texts: Digest of the stored full text per id of the whole workspace.
-        every: Whether vectors and full text are made anew even where nothing is wrong.
+    `texts` are digests of the stored full text per id of the whole workspace. With `every`, vectors and full text are
+    made anew even where nothing is wrong.
     """
     ids = sorted(set(chain.from_iterable(window.values())))
     chunks = {chunk.id: chunk for chunk in await store.records.get_chunks(ids)}
@@ -338,15 +309,7 @@ RELATION_KINDS = (
 async def check_entities(
     store: Store, recounter: Recounter, window: Window, texts: Mapping[str, int], *, every: bool
 ) -> CheckFindings:
-    """Compare the entities of a window.
-
-    Args:
-        store: Read only.
-        recounter: Says what they should be.
-        window: Ids per kind of `ENTITY_KINDS`.
-        texts: Digest of the stored full text per id of the whole workspace.
-        every: Whether vectors and full text are made anew even where nothing is wrong.
-    """
+    """Compare the entities of a window with what they should be; `texts` and `every` as in `check_chunks`."""
     ids = sorted(set(chain.from_iterable(window.values())))
     wanted = await recounter.entities(ids)
     evidence, _ = await store.records.get_evidence(ids, [], 0)
@@ -497,11 +460,9 @@ async def find_leftovers(store: Store) -> Mapping[str, int]:
 
 
 async def forget_follower(settings: StoreSettings, name: str) -> None:
-    """Stop the replication to another engine; it is rebuilt if a setting names it again.
+    """Stop the replication to another engine, by its name in `heliograph doctor`.
 
-    Args:
-        settings: The workspace.
-        name: The engine, as `heliograph doctor` calls it.
+    It is rebuilt if a setting names it again.
 
     Raises:
         NotFoundError: None of that name follows the workspace.
@@ -528,14 +489,7 @@ _Look = Callable[[Window, Mapping[str, int]], Awaitable[CheckFindings]]
 
 
 class Maintenance:
-    """Looks after one open workspace.
-
-    Args:
-        store: The workspace.
-        embedding: The model that fills it.
-        chat: The model that summarises, if there is one.
-        settings: Those of the ingest: what projections are depends on them.
-    """
+    """Looks after one open workspace; the models and settings are those that fill it."""
 
     def __init__(
         self, store: Store, embedding: EmbeddingModel, chat: ChatModel | None, settings: IngestSettings

@@ -102,10 +102,7 @@ async def export_graphml(
 ) -> int:
     """Write the graph into a new file; return how many entities and relations there are.
 
-    Args:
-        contents: The workspace.
-        path: The file.
-        origin: Gives `source_id` and `file_path` of each; None gives ids of chunks, and sources.
+    `origin` gives `source_id` and `file_path` of each; None gives ids of chunks, and sources.
     """
 
     async def told(item: Entity | Relation) -> tuple[str, str]:
@@ -371,16 +368,7 @@ async def export_lightrag(contents: Contents, folder: Path) -> int:
 
 @dataclass(slots=True)
 class _Files:
-    """The documents read so far.
-
-    Attributes:
-        rows: Rows of the JSON files that tell of documents, by file.
-        chunks: LightRAG's id and row of each chunk, by our id.
-        entities: LightRAG's ids of the chunks that mention an entity, by its id.
-        relations: Likewise of a relation.
-        entities_of: Ids of the entities that a document mentions, by LightRAG's id of the document.
-        relations_of: Likewise of relations.
-    """
+    """The documents read so far; ids of chunks and documents are LightRAG's, those of entities and relations ours."""
 
     rows: dict[str, dict[str, dict[str, Any]]] = field(
         default_factory=lambda: {name: {} for name in ("full_docs", "doc_status", "text_chunks", "llm_response_cache")}

@@ -236,11 +236,7 @@ _MILLION = 1_000_000
 
 
 class MentionTable:
-    """What chunks say, gathered thing by thing; memory holds all of it.
-
-    Args:
-        chunks: All chunks.
-    """
+    """What chunks say, gathered thing by thing; memory holds all of it."""
 
     def __init__(self, chunks: Iterable[Chunk]) -> None:
         self._ranks = {chunk.id: mention_rank(chunk.document_id, chunk.position, is_subject=False) for chunk in chunks}

@@ -96,9 +96,7 @@ class LightragRows:
 
     Attributes:
         name: What a document is named after that holds what no chunk says.
-        label: Where it is, for the report; no secrets.
         tables: Rows by id, per table of `TABLES` that it keeps.
-        vectors: What was embedded, and the vectors.
         graph: Nodes and edges, read as they are asked for; None where it keeps no graph.
     """
 
@@ -137,11 +135,8 @@ class LightragContents:
     """The documents and chunks of a LightRAG workspace, and what belongs to them.
 
     Attributes:
-        documents: By id.
-        chunks: By id, none of them empty.
         entity_chunks: Ids of chunks per entity name, where these are kept apart from the graph.
         relation_chunks: Likewise per pair of names, in ascending order.
-        vectors: What was embedded, and the vectors.
     """
 
     documents: Mapping[str, LightragDocument]
@@ -185,12 +180,7 @@ def read_rows(rows: LightragRows, notes: NoteList) -> LightragContents:
 def embedded_rows(
     found: Sequence[tuple[str, Mapping[str, Any]]], matrix: NDArray[np.float32]
 ) -> tuple[EmbeddedRow, ...]:
-    """Return rows with their vectors made of length 1; those without a direction are left out.
-
-    Args:
-        found: Ids and fields.
-        matrix: Of shape `(rows, dimension)`.
-    """
+    """Return rows with their vectors, `(rows, dimension)`, made of length 1; those without a direction are left out."""
     norms = np.linalg.norm(matrix, axis=1, keepdims=True)
     whole = np.where(norms > 0, matrix / np.where(norms > 0, norms, 1), 0)
     return tuple(
@@ -299,13 +289,10 @@ class GraphNode:
     """An entity.
 
     Attributes:
-        name: Its name, clean; empty if it has none.
-        label: Its name as it is written there.
         type: Its type as it is written there, without quotes.
         descriptions: What is said of it, each once, in order.
         chunk_ids: Ids of the chunks that say it, each once, in order.
         is_shouted: Whether an old version has put its name into capitals.
-        extra: Attributes that LightRAG itself does not write.
     """
 
     name: str

@@ -40,13 +40,7 @@ MigrationProgress = Callable[[str, int], None]
 
 @dataclass(frozen=True, slots=True)
 class MigratedKind:
-    """One kind of things that both stores now have alike.
-
-    Attributes:
-        kind: Of what.
-        count: How many there are.
-        checksum: Over all of them, 16 hexadecimal digits; the same in both stores.
-    """
+    """One kind of things that both stores now have alike; the checksum over all is 16 hexadecimal digits."""
 
     kind: str
     count: int
@@ -58,10 +52,8 @@ class MigrationReport:
     """The counts of a migration.
 
     Attributes:
-        kinds: Everything that was compared.
         copied: Things written by this run; fewer than there are where an earlier run had been broken off.
         remade_texts: Chunks and entities whose full text was stale in the source and is right in the target.
-        data_version: Of the target.
         lags: Commits that each projection of the target is behind, by its name.
     """
 
@@ -271,13 +263,9 @@ _REPLY_PAGE = 200
 
 
 class WorkspaceCopy:
-    """One workspace, and the store that it is copied into.
+    """Copies one workspace, only read, into a store that is empty or holds part of it.
 
-    Args:
-        source: Only read.
-        replies: Where replies of the source's models are kept.
-        target: Empty, or holding part of the source.
-        progress: Gets the section that is copied or compared, and how many of its things have been.
+    Replies of models come from a cache of their own; progress gets the section and how many of its things are done.
     """
 
     def __init__(self, source: Store, replies: ReplyCache, target: Store, progress: MigrationProgress) -> None:
@@ -422,12 +410,8 @@ async def migrate_workspace(
 ) -> MigrationReport:
     """Copy a workspace into another store, everything with the ids and moments it has; no model is called.
 
-    A run that was broken off is run again and goes on. The source stays as it is; nobody may write to it meanwhile.
-
-    Args:
-        source: The workspace.
-        target: Where it is copied to: nothing, an empty workspace, or what an earlier run has copied of it.
-        progress: Told what is copied or compared, and how much of it is.
+    A run that was broken off is run again and goes on: the target may hold what an earlier run has copied. The source
+    stays as it is; nobody may write to it meanwhile.
 
     Raises:
         ConflictError: The target holds something else, or somebody wrote to the source meanwhile.

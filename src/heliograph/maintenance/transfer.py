@@ -155,13 +155,6 @@ async def import_places(
 
     Each document is one commit. What is here already is left alone, so that an interrupted import can be run again.
 
-    Args:
-        store: The workspace, empty or not.
-        pipeline: Writes documents.
-        curator: Writes curations.
-        places: Paths, or URLs.
-        progress: Told what is taken in and how many.
-
     Raises:
         InvalidRequestError: Nothing that can be imported, or it is broken; documents before the break are in.
         MissingDependencyError: A package is missing that reads it.

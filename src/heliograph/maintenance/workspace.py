@@ -46,12 +46,7 @@ class ReembedReport:
 
 
 class Reembedder:
-    """Computes the vectors of one workspace again.
-
-    Args:
-        store: The workspace, opened whatever embedding fills it.
-        embedding: The model that shall fill it.
-        indexing: How vectors of entities and relations are made, as the ingest has it.
+    """Computes the vectors of one workspace again, opened whatever embedding fills it.
 
     Raises:
         InvalidRequestError: The store cannot change its embedding in place.
@@ -67,10 +62,7 @@ class Reembedder:
         self._indexing = indexing
 
     async def run(self, progress: ReembedProgress | None = None) -> ReembedReport:
-        """Embed everything and switch.
-
-        Args:
-            progress: Told the collection and how many of it are done in this run.
+        """Embed everything and switch; progress is told the collection and how many of it are done in this run.
 
         Raises:
             ConflictError: Others kept writing, or began another embedding.
@@ -152,13 +144,6 @@ async def reembed_workspace(
     progress: ReembedProgress | None = None,
 ) -> ReembedReport:
     """Embed a workspace again, whatever embedding fills it; open engines answer from the old one meanwhile.
-
-    Args:
-        store: Where it is.
-        ingest: How it is filled.
-        embedding: The model that shall fill it.
-        has_chat: Whether a chat model extracts.
-        progress: Told the collection and how many are done.
 
     Raises:
         ConflictError: Others kept writing; run it again.

@@ -72,11 +72,7 @@ def shared_folder() -> Generator[Path]:
 
 
 class SharedMetrics:
-    """What all workers of a folder have counted.
-
-    Args:
-        folder: The folder that they share.
-    """
+    """What all workers of a folder have counted."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -125,11 +121,7 @@ class SharedMetrics:
 
 
 class OwnProcess:
-    """Memory, processor time, open files and garbage collection of this process, as metrics that can be shared.
-
-    Args:
-        registry: Gets them.
-    """
+    """Memory, processor time, open files and garbage collection of this process, as metrics that can be shared."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
@@ -178,11 +170,6 @@ class Metrics:
 
     Args:
         shared: Where all workers count; None for a process that serves alone.
-
-    Attributes:
-        queries_running: Questions being answered.
-        queries_waiting: Questions that wait for their turn.
-        open_workspaces: Workspaces that are open.
     """
 
     def __init__(self, shared: SharedMetrics | None = None) -> None:
@@ -318,8 +305,6 @@ class WorkspaceState:
     """What one workspace looked like.
 
     Attributes:
-        name: Of the workspace.
-        stats: Its counts.
         waiting_since: When the oldest document that is accepted and not processed yet was accepted, in seconds since
             1970; None when none waits.
         jobs: Unfinished jobs per kind and state.
@@ -338,12 +323,7 @@ class WorkspaceState:
 
 
 def workspace_metrics(states: Sequence[WorkspaceState], now: float) -> list[Metric]:
-    """Return the metrics of some workspaces.
-
-    Args:
-        states: The workspaces.
-        now: Seconds since 1970.
-    """
+    """Return the metrics of some workspaces at the moment `now`, in seconds since 1970."""
     read: dict[str, tuple[str, Callable[[WorkspaceState], float]]] = {
         "doc_count": ("Documents, in any status.", lambda state: sum(state.stats.documents.values())),
         "chunk_count": ("Chunks.", lambda state: state.stats.chunks),
@@ -498,7 +478,6 @@ class Alert:
         name: `query_latency`, `rerank_latency` or `index_freshness`.
         state: `firing` above the threshold; `unknown` if it could not be measured.
         seconds: What was measured; None if nothing was, lately, or it could not be.
-        threshold_seconds: Where it begins to fire.
         median_seconds: The p50 beside a p99; None for what is no quantile, or without measurements.
     """
 
@@ -528,10 +507,6 @@ class Monitoring(Observer):
     Args:
         settings: Thresholds, and where spans go.
         shared: Where all workers count; None for a process that serves alone.
-
-    Attributes:
-        metrics: The counts.
-        tracer: Makes spans.
 
     Raises:
         MissingDependencyError: Spans are to be sent, and the extra `otel` is not installed.
@@ -595,10 +570,6 @@ class Monitoring(Observer):
         """Make the span of a request and count it among those that run.
 
         Gives what counts it once it is done: called with the template of its route and its status.
-
-        Args:
-            traceparent: The header of that name; empty begins a trace.
-            method: Of the request.
         """
         started = time.perf_counter()
         attributes = {"http__request__method": method}

@@ -37,11 +37,7 @@ class _OtelSpan(Span):
 
 
 class OtelTracer(Tracer):
-    """Makes spans of one provider.
-
-    Args:
-        provider: Where they go; closed with this.
-    """
+    """Makes spans of one provider, which is closed with this."""
 
     def __init__(self, provider: TracerProvider) -> None:
         self._provider = provider

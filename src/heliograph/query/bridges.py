@@ -34,13 +34,7 @@ from heliograph.text.analysis import terms
 
 @dataclass(frozen=True, slots=True)
 class Bridge:
-    """A step from one chunk to others over an entity that both hold.
-
-    Attributes:
-        chunk_id: Where it starts.
-        entity_id: What it goes over.
-        name: That entity's name.
-    """
+    """A way over an entity that starts in a chunk."""
 
     chunk_id: str
     entity_id: str
@@ -64,9 +58,7 @@ class Start:
     """A chunk from which bridges are looked for.
 
     Attributes:
-        chunk_id: The chunk.
         weight: How good it is, 1 for the best.
-        mentions: Entities that it mentions.
         worth: Share of the weight that bridges over an entity have, by its id; all of it for any other.
     """
 
@@ -121,14 +113,7 @@ class Nearness:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A question as bridges are judged by it.
-
-    Attributes:
-        folded: Its text, case folded.
-        terms: Its terms.
-        named: Ids of entities that it names.
-        near: The chunks nearest to it.
-    """
+    """What a question wants, its text case folded; `near` are the chunks nearest to it."""
 
     folded: str
     terms: frozenset[str]
@@ -265,11 +250,6 @@ def promising(
     """Return the places of the bridges whose residual questions are worth embedding, at most `residual_limit`.
 
     A bridge is worth it that may bring a chunk among the first hits; where these are far ahead, none is.
-
-    Args:
-        estimated: Per bridge what chunks may gain over it.
-        scores: Per chunk its score so far.
-        parameters: Weights and bounds.
     """
     first = nlargest(_FIRST_HITS, scores.values())
     least = _NEARLY * first[-1] if len(first) == _FIRST_HITS else 0.0
@@ -393,12 +373,7 @@ _NAMED_RESTART = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """Where the walk spends its time.
-
-    Attributes:
-        chunks: Share per chunk.
-        entities: Share per entity.
-    """
+    """Where the walk spends its time."""
 
     chunks: Mapping[str, float] = field(default_factory=dict[str, float])
     entities: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -411,15 +386,7 @@ def walk(
     linked: Iterable[LinkedEntity],
     parameters: FusionParameters,
 ) -> Reached:
-    """Return the shares of chunks and entities around the best chunks and the named entities.
-
-    Args:
-        totals: Score per chunk, at least one.
-        mentions: Per chunk that was read, what it mentions.
-        places: Where entities are mentioned; others are left out.
-        linked: Entities that the question names.
-        parameters: How far and how widely.
-    """
+    """Return the shares of chunks and entities around the best chunks and the named entities."""
     starts = best(totals, parameters.walk_starts)
     named = list(linked)
     ids = {mention_entity_id(mention) for id_ in starts for mention in mentions.get(id_, ())}

@@ -23,7 +23,6 @@ class Findings:
     """Lists of one channel, each best first and without repeats.
 
     Attributes:
-        entities: Entities, read.
         relations: Relations, ranked; there may be very many, so few are read.
         relations_read: Those that were read anyway, by id.
         chunks: Ids of chunks with their cosines.
@@ -137,7 +136,6 @@ class MergedChunks:
             their reciprocal ranks; for an `auto` question searched part by part, where the parts took turns, 1 / place.
             In mode `naive` it is the cosine, in the other modes of LightRAG, which merge round robin, 1 / place, and
             with channels added to one of these the reciprocal ranks in both lists.
-        picks: The lists that they were merged from.
         scores: Of fused ones, per chunk what each channel adds.
         leaders: Ids that must outlive every cut.
         paths: Per chunk that was reached over others, over which.

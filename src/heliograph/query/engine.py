@@ -81,13 +81,7 @@ def _answers() -> TypeAdapter[Answer]:
 
 
 def answer_key(plan: Plan, models: Mapping[str, str], data_version: int) -> str:
-    """Return the key of an answer.
-
-    Args:
-        plan: The question and everything that was asked of it.
-        models: Names of the models that take part.
-        data_version: The workspace's.
-    """
+    """Return the key of an answer."""
     parts = {field.name: _plain(getattr(plan, field.name)) for field in fields(plan) if field.name != "param"}
     parts |= {f"param.{field.name}": _plain(getattr(plan.param, field.name)) for field in fields(plan.param)}
     prompts = [builtin_prompt(plan), load_prompt("keywords"), load_prompt("understanding")]
@@ -597,12 +591,7 @@ def adapt_plan(plan: Plan, understanding: Understanding) -> Plan:
 
 
 class AutoSearch:
-    """Searches as the kind of question asks for.
-
-    Args:
-        embedding: The model that filled the store.
-        search: The fused search of it.
-    """
+    """Searches as the kind of question asks for."""
 
     def __init__(self, embedding: EmbeddingModel, search: FusedSearch) -> None:
         self._embedding = embedding
@@ -612,12 +601,6 @@ class AutoSearch:
         self, question: str, vector: Vector, limits: SearchLimits, understanding: Understanding
     ) -> FusedHits:
         """Return the best chunks; for a plain question exactly what the fused search returns.
-
-        Args:
-            question: The question.
-            vector: Its embedding as a query.
-            limits: As for the fused search.
-            understanding: What the question asks for.
 
         Raises:
             ModelError: The embedding failed.

@@ -31,8 +31,6 @@ class LinkedEntity:
     """An entity that the question names.
 
     Attributes:
-        id: The entity.
-        name: Its name as the question writes it.
         start: First character of it in the question.
         end: One past the last.
         chunk_ids: Chunks that are about it, in canonical order, at most as many as were read.
@@ -250,14 +248,7 @@ def link_entities(spans: Sequence[QuestionSpan], places: Mapping[str, EntityPlac
 def named_in_passage(
     chunk_id: str, text: str, runs: Mapping[str, tuple[int, int]], places: Mapping[str, EntityPlaces]
 ) -> list[EntityMention]:
-    """Return mentions of the entities that a passage names and that other passages are about, in order.
-
-    Args:
-        chunk_id: The passage.
-        text: Its text.
-        runs: What `passage_runs` gave for it.
-        places: Where those that exist are mentioned.
-    """
+    """Return mentions of the entities that a passage names and that other passages are about, in order."""
     known = [
         QuestionSpan(text[start:end], start, end, id_)
         for id_, (start, end) in runs.items()
@@ -443,10 +434,7 @@ _LONG = 12
 async def near_entities(store: Store, name: str, view: StoreView | None = None) -> list[Entity]:
     """Return entities with a name or alias that is nearly a name, the nearest first; none for short names.
 
-    Args:
-        store: Where names are looked up.
-        name: As somebody wrote it.
-        view: Which entities there are; None for all.
+    All entities count without a view.
     """
     key = entity_key(name)
     slips = min(_MOST_SLIPS_OF_NAMES, len(key) // _CHARACTERS_PER_SLIP)

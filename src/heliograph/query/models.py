@@ -74,9 +74,7 @@ class RetrievedEntity:
     """An entity within the budget.
 
     Attributes:
-        entity: The entity.
         sources: Sources of its first 75 chunks, each once.
-        reference_id: The first reference among them, or empty.
     """
 
     entity: Entity
@@ -89,10 +87,8 @@ class RetrievedRelation:
     """A relation within the budget.
 
     Attributes:
-        relation: The relation.
         degree: The sum of two degrees, that of one end and that of the other.
         sources: Sources of its first 75 chunks, each once.
-        reference_id: The first reference among them, or empty.
     """
 
     relation: Relation
@@ -106,8 +102,6 @@ class RetrievedChunk:
     """A chunk within the budget.
 
     Attributes:
-        chunk: The chunk.
-        source: Source of its document.
         reference_id: Number of that source in the list of references.
         marks: How it was found: `C`, `E`, `R`, those that apply.
         rerank_score: What the reranker gave it; None without one.
@@ -138,7 +132,6 @@ class Reference:
 
     Attributes:
         reference_id: `"1"`, `"2"`, ...: most quoted first.
-        source: The document's source.
         count: Chunks of it in the context.
         other_sources: Sources of documents with the same text.
     """
@@ -155,9 +148,6 @@ class Context:
 
     Attributes:
         text: All of it as a chat model reads it; empty when there is nothing, or nobody asked for it.
-        entities: Entities, best first.
-        relations: Relations, best first.
-        chunks: Chunks, best first.
         references: Sources of the chunks.
         paths: Shortest paths between entities that the question names; None where they are not looked for.
     """
@@ -205,9 +195,6 @@ class TracedChunk:
     """A chunk that was found, and what became of it.
 
     Attributes:
-        chunk_id: The chunk.
-        document_id: Its document.
-        source: Of that document.
         page: Where known, from 1.
         headings: Those above it, outermost first.
         start: Place of its first character in the document's text.
@@ -271,10 +258,8 @@ class Retrieval:
 
     Attributes:
         question: The question, stripped.
-        mode: The mode of the question.
         keywords: What was searched for; empty in modes without keywords.
         context: What was found and fits.
-        info: Counts.
         failure: Why there is no context; None when there is one, and in mode bypass.
         warnings: What did not go as one would expect, in words.
         usage: Tokens that a chat model spent on understanding and keywords.

@@ -115,10 +115,6 @@ def query_data(retrieval: Retrieval, *, include_chunk_content: bool = False) -> 
 
     When nothing was found, `data` is an empty dict, as in LightRAG, and the metadata gives `failure_reason` and `mode`;
     when something was found and nothing of it is kept, and in mode bypass, `data` holds four empty lists.
-
-    Args:
-        retrieval: What was found.
-        include_chunk_content: Whether references list the texts of their chunks.
     """
     is_empty = retrieval.failure in (Failure.NO_KEYWORDS, Failure.NO_RESULTS)
     return {

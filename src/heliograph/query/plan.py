@@ -212,26 +212,16 @@ class Plan:
 
     Attributes:
         question: Stripped; lone surrogates replaced by U+FFFD.
-        mode: The mode.
         channels: What is searched, in the order of merging.
         added_channels: Those of them that were asked for beyond the mode's own.
         param: The parameters as given.
-        keywords: Given keywords, or None to find them.
         history: Messages that come before the question.
-        response_type: Form of the answer.
         user_prompt: Further instructions, those of the settings first; may be empty.
         system_prompt: In place of the built-in prompt, if not empty.
         chat_model: In place of the configured chat model, if not None.
-        top_k: Entities and relations searched.
-        chunk_top_k: Chunks searched and kept.
-        max_entity_tokens: Budget of the entities.
-        max_relation_tokens: Budget of the relations.
         max_total_tokens: Budget of everything; less than was asked for where the chat model can read less.
         buffer_tokens: Held back from it.
         related_chunks: Chunks picked per entity or relation.
-        chunk_picking: `vector`, `weight` or `shared_relations`.
-        context_format: `json` or `csv`.
-        fusion: `score` or `rank`.
         enable_rerank: Whether a reranker is used if there is one.
         min_cosine: Least cosine of a hit, the setting `query.min_score`; None for the embedding model's own.
         keyword_language: Language of keywords; empty for the question's.

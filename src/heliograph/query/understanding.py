@@ -71,13 +71,7 @@ class Understanding:
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """A kind and the pattern that tells it, searched in the question in lower case.
-
-    Attributes:
-        kind: What is asked for.
-        pattern: What tells it.
-        is_weak: Whether it counts only where nothing is named.
-    """
+    """What tells what is asked for; a weak one counts only where nothing is named."""
 
     kind: QuestionKind
     pattern: re.Pattern[str]
@@ -295,12 +289,7 @@ _AFTER_SIDE = r"(?:\s*,?\s*\b(?:and|or|und|oder|vs|versus)\b|\s*(?:和|与|跟|�
 
 
 def find_sides(question: str, entities: Sequence[str]) -> tuple[str, ...]:
-    """Return two to four sides, or none where the question does not name them.
-
-    Args:
-        question: A question that compares.
-        entities: The names in it, in order.
-    """
+    """Return two to four sides, or none where the question does not name them."""
     text = " ".join(question.split())
     for form in _FORMS:
         match = form.search(text)
@@ -461,12 +450,7 @@ _SUBJECT_ZH = late_pattern(r"^(.{1,16}?)(?:的|是|在|由|用|于|默认|叫|�
 
 
 def find_parts(question: str, entities: Sequence[str]) -> tuple[str, ...]:
-    """Return two to four questions, or none for a single one.
-
-    Args:
-        question: The question.
-        entities: The names in it, in order.
-    """
+    """Return two to four questions, or none for a single one."""
     text = " ".join(question.split())
     chinese = is_chinese(text)
     if each := _of_each(text, chinese):
@@ -766,12 +750,9 @@ class FoundUnderstanding:
 
 
 async def find_understanding(question: str, chat: ChatModel | None, language: str = "") -> FoundUnderstanding:
-    """Return what a question asks for.
+    """Return what a question asks for, as the chat model says, or rules without one.
 
-    Args:
-        question: The question, stripped.
-        chat: Says so; None leaves it to rules.
-        language: Language of expansions; empty for the question's.
+    Expansions are in `language`; empty for the question's.
 
     Raises:
         ModelError: The chat model failed; an unusable reply is not a failure but a warning.

@@ -106,8 +106,7 @@ class Form:
     def url(self, base_url: str) -> str:
         """Return where to post: the address itself if its path ends in `rerank`, or `reranks`, else the path below it.
 
-        Args:
-            base_url: As in the settings; empty means the service's own.
+        An empty address means the service's own.
         """
         parts = urlsplit(base_url or self.address)
         path = parts.path.rstrip("/")
@@ -176,9 +175,6 @@ _EMPTY = "."
 
 class HttpReranker(Reranker):
     """A rerank service.
-
-    Args:
-        settings: Provider, model, address and key.
 
     Raises:
         SettingsError: The address is missing, or it or the key cannot be used.

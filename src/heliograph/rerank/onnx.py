@@ -36,10 +36,7 @@ class CrossEncoderFiles:
     """What a cross-encoder is loaded from.
 
     Attributes:
-        tokenizer: The `tokenizer.json`.
-        graph: The ONNX file.
         max_tokens: The longest input, question and passage and what separates them.
-        pad_id: The token that fills up a batch.
     """
 
     tokenizer: Path
@@ -139,11 +136,7 @@ class TokenRow:
 
 
 class CrossEncoder:
-    """A loaded tokenizer and graph. Safe to use from several threads.
-
-    Args:
-        files: What they are loaded from.
-        threads: Threads of one run; 0 means one a core.
+    """A loaded tokenizer and graph. Safe to use from several threads. 0 threads mean one a core.
 
     Raises:
         MissingDependencyError: The package `tokenizers` is not installed.
@@ -247,9 +240,6 @@ _MAX_BATCH_TOKENS = 2048
 
 class OnnxReranker(Reranker):
     """A cross-encoder from a folder.
-
-    Args:
-        settings: Folder, file and threads.
 
     Raises:
         SettingsError: The folder does not hold what is needed.

@@ -18,11 +18,7 @@ from heliograph.text.tokens import token_ends
 
 
 class WrapperReranker(Reranker):
-    """Stands before the reranker inside; subclasses change how it is asked.
-
-    Args:
-        inner: The reranker inside; it is closed with its wrapper.
-    """
+    """Stands before the reranker inside, which is closed with it; subclasses change how it is asked."""
 
     def __init__(self, inner: Reranker) -> None:
         self.inner = inner
@@ -38,12 +34,8 @@ class WrapperReranker(Reranker):
 class GuardedReranker(WrapperReranker):
     """Calls a reranker within bounds.
 
-    Someone waits for the answer, and the search has an order of its own, so a service that asks to wait longer than
-    the guard allows is not waited for at all. Only queries rerank, so all calls are equal and wait in order of arrival.
-
-    Args:
-        inner: The reranker to call.
-        guard: The bounds.
+    Someone waits for the answer, and the search has an order of its own, so a service that asks to wait longer than the
+    guard allows is not waited for at all. Only queries rerank, so all calls are equal and wait in order of arrival.
     """
 
     def __init__(self, inner: Reranker, guard: CallGuard) -> None:
@@ -226,9 +218,6 @@ async def build_reranker(settings: RerankSettings) -> Reranker | None:
     """Return the reranker of the settings, or None when they name neither a provider nor an address, or the chat model.
 
     Nothing is called or loaded yet.
-
-    Args:
-        settings: What to call and how.
 
     Raises:
         SettingsError: A setting that the provider needs is missing or wrong.

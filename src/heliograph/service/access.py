@@ -54,7 +54,6 @@ class Principal:
 
     Attributes:
         name: Of the key or account, for logs and as the author of curations.
-        role: What it allows.
         workspaces: Where; None means everywhere.
         address: Where the request comes from, if nobody is asked who he is; empty elsewhere.
     """
@@ -101,12 +100,7 @@ ANYONE = Principal("anyone", Role.ADMIN)
 
 
 def as_told(message: str, principal: Principal | None) -> str:
-    """Return a message as somebody may read it; where things lie on the machine is for its operator alone.
-
-    Args:
-        message: Any message.
-        principal: Who reads it; None is not known.
-    """
+    """Return a message as somebody may read it; where things lie on the machine is for its operator alone."""
     return message if principal is not None and principal.is_operator else errors.without_folders(message)
 
 
@@ -182,11 +176,7 @@ def hash_password(password: str) -> str:
 
 
 class PasswordChecker:
-    """Compares passwords with hashes, for use within one event loop.
-
-    Args:
-        hashes: Those of all accounts.
-    """
+    """Compares passwords with hashes, for use within one event loop."""
 
     def __init__(self, hashes: Iterable[str]) -> None:
         self._one_of_each_cost = {_cost(password_hash): password_hash for password_hash in hashes}
@@ -241,15 +231,7 @@ _REFUSED = "the token is not valid, has expired or was revoked; log in again"
 
 @dataclass(frozen=True, slots=True)
 class TokenContent:
-    """The content of a token.
-
-    Attributes:
-        name: Of the account.
-        session: The login that it goes back to.
-        password_mark: Of the password it was got with.
-        issued_at: Seconds since the epoch.
-        expires_at: Seconds since the epoch.
-    """
+    """What a token says; moments are seconds since the epoch, `session` is the login that it goes back to."""
 
     name: str
     session: str
@@ -445,10 +427,6 @@ CREATE TABLE IF NOT EXISTS ended_session (id TEXT PRIMARY KEY, until REAL NOT NU
 class Ledger:
     """The file at `path`, made if it is not there; its folder must be.
 
-    Args:
-        path: Of the file.
-        clock: Tells seconds since the epoch.
-
     Raises:
         StoreUnavailable: It cannot be opened.
     """
@@ -605,12 +583,7 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who a request comes from.
-
-    Attributes:
-        principal: Who, and what that allows.
-        new_token: A token to go on with, when the one used is past half its life.
-    """
+    """Who a request comes from."""
 
     principal: Principal
     new_token: str | None = field(default=None, repr=False)
@@ -624,10 +597,6 @@ def has_credentials(settings: Settings) -> bool:
 
 class Access:
     """What faces ask before they do anything.
-
-    Args:
-        settings: Keys, accounts and limits are those of `settings.server`.
-        clock: Tells seconds since the epoch.
 
     Raises:
         SettingsError: A key or an account is not valid.
@@ -690,11 +659,6 @@ class Access:
 
     async def log_in(self, name: str, password: str, address: str) -> str:
         """Return a token for who knows a password.
-
-        Args:
-            name: Of the account.
-            password: Its password.
-            address: Where the attempt comes from.
 
         Raises:
             AuthenticationError: Name or password is wrong.

@@ -26,11 +26,7 @@ class Admission:
     """Lets questions through, for use within one event loop.
 
         async with admission.turn(principal.client):
-            await kb.query("...")
-
-    Args:
-        max_concurrent: Turns at once; at least 1.
-        max_waiting: Callers that wait for one; more are refused.
+            await kb.query("...") More callers that wait than `max_waiting` are refused.
 
     Attributes:
         running: Turns under way.

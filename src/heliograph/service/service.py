@@ -34,12 +34,7 @@ _REFRESH_SECONDS = 1.0
 
 
 class States:
-    """Looks at workspaces; used from the event loop's thread only.
-
-    Args:
-        workspaces: Lends engines.
-        jobs: Their background work.
-    """
+    """Looks at workspaces; used from the event loop's thread only."""
 
     def __init__(self, workspaces: Workspaces, jobs: Jobs) -> None:
         self._workspaces = workspaces
@@ -137,16 +132,6 @@ class Service:
         settings: Of the service and of every workspace.
         given: Models to use in place of those of the settings.
         shared: Where all workers count; None for a process that serves alone.
-
-    Attributes:
-        settings: As given.
-        access: Knows who asks.
-        workspaces: Lends engines.
-        jobs: Works in the background.
-        admission: Lets questions through, so many at once.
-        monitoring: Counts and traces what is done.
-        states: Looks at open workspaces.
-        page_reader: Draws pages of PDF files.
     """
 
     def __init__(self, settings: Settings, given: Given | None = None, shared: SharedMetrics | None = None) -> None:

@@ -39,17 +39,7 @@ RemovalStep = Callable[[str], Awaitable[None]]
 
 @dataclass(slots=True, eq=False)
 class _Open:
-    """An engine that is open.
-
-    Attributes:
-        engine: The engine.
-        identify: Returns what the store is, by its settings; blocks where `identity_seconds` is not 0.
-        identity_seconds: For how long what it returned may be taken to hold.
-        identity: Of the store, as it was opened.
-        identified_at: When that was last looked at, by a clock that only goes on.
-        users: How many use it.
-        idle: Set while nobody does.
-    """
+    """An engine that is open."""
 
     engine: AsyncHeliograph
     identify: Callable[[StoreSettings], object]

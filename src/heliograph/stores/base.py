@@ -108,16 +108,11 @@ class Hit(NamedTuple):
 class DocumentQuery:
     """Which documents to list; every condition given must hold.
 
+    Sorted by `sort`, ties by id.
+
     Attributes:
-        statuses: Any of these; empty means all.
-        track_id: Of this batch.
-        source_prefix: Whose source starts so.
-        filter: Which match it.
         content_hashes: Whose text has any of these hashes; empty means any text.
-        twin_of: Which are twins of this document.
         sort: Field to sort by; ties by id.
-        descending: Largest first.
-        offset: Documents to skip.
         limit: Documents to return at the most; `sys.maxsize` for all.
 
     Raises:
@@ -169,8 +164,6 @@ class EntityPlaces:
     """Where an entity is mentioned: of its evidence what it takes to go from chunk to chunk.
 
     Attributes:
-        id: The entity's id.
-        mention_count: Number of mentions.
         chunk_ids: The chunks of its mentions in canonical order, one for each; of an entity that is mentioned more
             often than was asked for, the first of those that are about it.
         subjects: How many of these, the first ones, are about it.
@@ -313,11 +306,7 @@ class VectorStore(ABC):
     ) -> list[Hit]:
         """Return the nearest ids by cosine, scores at least `min_score`, best first, ties by id, at the cut too.
 
-        Args:
-            collection: Where to look.
-            vector: `(dimension,)` float32 of length 1.
-            limit: Hits at the most.
-            min_score: The least cosine, in [-1, 1].
+        `vector` is `(dimension,)` float32 of length 1, `min_score` in [-1, 1].
         """
 
     @abstractmethod
@@ -327,15 +316,10 @@ class VectorStore(ABC):
     async def rank(
         self, collection: Collection, vector: NDArray[np.float32], ids: Sequence[str], limit: int
     ) -> list[Hit]:
-        """Return the nearest of these ids by cosine, best first, ties by id; one without a vector is left out.
+        """Return the nearest of these distinct ids by cosine, best first, ties by id; one without a vector is left out.
 
-        A back end that finds them without reading the vectors of all overrides it.
-
-        Args:
-            collection: Where they are.
-            vector: `(dimension,)` float32 of length 1.
-            ids: Distinct ids.
-            limit: Hits at the most.
+        A back end that finds them without reading the vectors of all overrides it. `vector` is `(dimension,)` float32
+        of length 1.
         """
         stored = await self.get_vectors(collection, ids) if limit > 0 else {}
         if not stored:
@@ -376,8 +360,6 @@ class CurationQuery:
         entity_id: That names this entity, alone or as an end of a relation.
         ids: Which have any of these ids; None means all.
         includes_undone: Whether to list those that were taken back, too.
-        descending: Latest first.
-        offset: Curations to skip.
         limit: Curations to return at the most; `sys.maxsize` for all.
 
     Raises:
@@ -444,12 +426,8 @@ class CachedReply:
 
     Attributes:
         key: `{mode}:{cache_type}:{args_hash}`.
-        text: The reply.
-        model: Name of the model that gave it.
-        usage: What it cost.
         subject_id: The chunk, entity or relation it was asked about, if any; a commit that removes that chunk, or
             anything said of that entity or relation, drops it.
-        created_at: When it came, UTC.
     """
 
     key: str
@@ -573,9 +551,8 @@ class Inspection(ABC):
     async def find_damage(self, *, repair: bool, is_certain: bool = False) -> list[Damage]:
         """Return the damage to the back end's files; none where an engine looks after its own files.
 
-        Args:
-            repair: Whether to save what is whole, so that all can be read again; says then also what is lost.
-            is_certain: Whether something was found already that cannot be read.
+        A repair saves what is whole, so that all can be read again, and says then also what is lost. `is_certain` says
+        that something was found already that cannot be read.
         """
         del repair, is_certain
         return []
@@ -703,14 +680,10 @@ class StoreView(ABC):
 
 @dataclass(frozen=True, slots=True)
 class FollowerDifference:
-    """What another engine holds of one kind, against what it should.
+    """What another engine holds of one kind, against what it should: how many ids are missing, stray or changed.
 
     Attributes:
         kind: Of what, such as `entities` or `chunk vectors`.
-        missing: How many ids it has not.
-        stray: How many it should not have.
-        changed: How many it has with other contents than they should have.
-        examples: A few of any of them.
         fault: What is wrong with its own counts and orders, in words; then nothing is counted.
     """
 

@@ -54,14 +54,7 @@ def count_first(limit: int) -> int:
 
 
 def late_candidates(candidates: Candidates, keys: Keys, scores: NDArray[np.float32], limit: int) -> Keys:
-    """Return those after the first that may be among the best `limit`.
-
-    Args:
-        candidates: All.
-        keys: Those of the first that are stored.
-        scores: Their exact cosines.
-        limit: Hits wanted.
-    """
+    """Return those after the first that may be among the best `limit`."""
     first = count_first(limit)
     if len(keys) < limit or len(candidates.keys) <= first:
         return candidates.keys[first:]
@@ -73,10 +66,6 @@ def late_candidates(candidates: Candidates, keys: Keys, scores: NDArray[np.float
 
 class CandidateIndex:
     """Vectors by key. Searches may run beside a change, in other threads; changes follow one another.
-
-    Args:
-        dimension: Of the vectors.
-        index: One that was read from a file.
 
     Attributes:
         is_any_made: Whether this process has made one: of the first, 80 ms go to computing what codes stand for.

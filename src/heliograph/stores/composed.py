@@ -74,12 +74,7 @@ _SCANS = {
 
 
 class Lookup:
-    """Makes changes for a projection.
-
-    Args:
-        home: Holds the truth.
-        projection: For which; says what it needs.
-    """
+    """Makes changes for a projection, which says what it needs, from the store that holds the truth."""
 
     def __init__(self, home: Store, projection: Projection) -> None:
         self._home = home
@@ -171,12 +166,7 @@ Scan = Callable[[str, int], Awaitable[Sequence[str]]]
 
 
 async def compare(inspection: Inspection, lookup: Lookup, projection: Projection) -> list[FollowerDifference]:
-    """Return, per kind that differs, how, and what the engine finds wrong with itself.
-
-    Args:
-        inspection: Of the store with the truth.
-        lookup: Says what the projection should keep.
-        projection: What follows; up to date.
+    """Return, per kind that differs, how, and what the engine finds wrong with itself; it must be up to date.
 
     Raises:
         StoreError: One of them cannot be read.
@@ -235,11 +225,6 @@ class ProjectionFollower(Follower):
     and every few seconds anyway, since other processes commit, too, and engines come back. After a failure it rests
     that long, whoever asks: that bounds how often an engine that is away is tried. A commit waits for the run that
     takes it in, as long as the engine keeps up.
-
-    Args:
-        home: Holds the truth.
-        outbox: Of that store.
-        projection: What follows.
     """
 
     def __init__(self, home: Store, outbox: Outbox, projection: Projection) -> None:
@@ -352,10 +337,9 @@ class ProjectionFollower(Follower):
         return self.is_away or self._is_late
 
     async def start(self, wait_seconds: float) -> None:
-        """Reach the engine and begin; one that is out of reach is tried again from then on.
+        """Reach the engine and begin, waiting up to `wait_seconds` until it is up to date, if it is in reach.
 
-        Args:
-            wait_seconds: How long to wait until it is up to date, if it is in reach.
+        One that is out of reach is tried again from then on.
 
         Raises:
             StoreAccessDenied: The engine refuses who asks.
@@ -495,10 +479,7 @@ class ProjectionFollower(Follower):
 class CircuitBreaker:
     """A role of another engine: calls of its methods go through while the engine is in step.
 
-    Args:
-        follower: Knows whether it is.
-        role: What is called.
-        exempt: Methods that other objects answer, by name; no breaker is before them.
+    Methods in `exempt` are answered by other objects, by name; no breaker is before them.
     """
 
     def __init__(self, follower: ProjectionFollower, role: object, **exempt: Callable[..., Awaitable[Any]]) -> None:
@@ -535,12 +516,7 @@ class CircuitBreaker:
 
 
 class TwofoldReplyCache(ReplyCache):
-    """A cache beside the store with the truth, and that store's own.
-
-    Args:
-        cache: Where replies are kept.
-        home: Where they are kept while it is out of reach.
-    """
+    """A cache beside the store with the truth, and that store's own while the first is out of reach."""
 
     def __init__(self, cache: ReplyCache, home: ReplyCache) -> None:
         self._cache = cache
@@ -579,12 +555,9 @@ _LAG_SECONDS = 30.0
 
 
 class ComposedStore(Store):
-    """A home store with projections beside it; closes all of them.
+    """A home store, which must have an outbox, with projections beside it, one a role at the most; closes all of them.
 
-    Args:
-        home: Holds the truth; must have an outbox.
-        projections: One a role at the most.
-        max_lag: Commits that a projection may be behind before further commits are refused.
+    Further commits are refused when a projection is `max_lag` commits behind.
     """
 
     def __init__(self, home: Store, projections: Sequence[Projection], max_lag: int) -> None:

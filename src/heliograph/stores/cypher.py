@@ -41,12 +41,7 @@ def workspace_label(workspace: str) -> str:
 
 
 class TypeNames:
-    """Names of relationship types, not more than a database bears.
-
-    Args:
-        known: Types that the database has.
-        most: Types at the most, over all workspaces in it.
-    """
+    """Names of relationship types, not more than a database bears over all workspaces in it."""
 
     def __init__(self, known: Iterable[str], most: int) -> None:
         self._known = set(known)
@@ -239,12 +234,7 @@ _DROP_CURSOR = "MATCH (c:HeliographCursor {workspace: $workspace}) DELETE c"
 
 
 class CypherGraphProjection(GraphProjection):
-    """Nodes and relationships that other programs can read.
-
-    Args:
-        database: Where they are.
-        workspace: Whose.
-    """
+    """Nodes and relationships that other programs can read."""
 
     def __init__(self, database: CypherDatabase, workspace: str) -> None:
         self.name = f"graph:{database.engine.lower()}:{database.where}"
@@ -527,13 +517,7 @@ class Dialect:
 
 
 class CypherDatabase(ABC):
-    """Runs statements, and raises `StoreError`s only.
-
-    Attributes:
-        engine: Its name, for messages.
-        where: Host, port and such, for messages; no secrets.
-        dialect: What it says in its own way.
-    """
+    """Runs statements, and raises `StoreError`s only."""
 
     engine: str
     where: str
@@ -541,11 +525,7 @@ class CypherDatabase(ABC):
 
     @abstractmethod
     async def read(self, statement: Statement, *, is_patient: bool = True) -> list[list[Any]]:
-        """Return the rows that a statement finds.
-
-        Args:
-            statement: Changes nothing.
-            is_patient: Whether to try for some seconds if the database is out of reach.
+        """Return the rows that a statement which changes nothing finds; a patient one is tried for some seconds.
 
         Raises:
             StoreUnavailable: It is out of reach.

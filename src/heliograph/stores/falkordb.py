@@ -24,11 +24,7 @@ _IS_THERE = "already indexed"
 
 
 class FalkorDatabase(CypherDatabase):
-    """The graph of one workspace.
-
-    Args:
-        url: Such as `falkordb://[[user]:password@]host[:port]`, or `falkordbs://` by TLS.
-        workspace: Whose.
+    """The graph of one workspace, at `falkordb://[[user]:password@]host[:port]`, or by TLS at `falkordbs://`.
 
     Raises:
         SettingsError: The address is none.

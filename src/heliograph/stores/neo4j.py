@@ -44,15 +44,7 @@ _PORT = 7687
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Neo4jAddress:
-    """Where a Neo4j is, and who asks.
-
-    Attributes:
-        url: As the driver takes it; no secrets.
-        where: Host, port and database, for messages; no secrets.
-        user: Who asks; empty where nobody need say.
-        password: Of the user.
-        database: Name of the database; empty is the server's default.
-    """
+    """Where a Neo4j is, and who asks; `url` and `where` hold no secrets, no `database` is the server's default."""
 
     url: str
     where: str
@@ -134,9 +126,6 @@ CALL dbms.components() YIELD name, versions, edition WHERE name = 'Neo4j Kernel'
 
 class Neo4jDatabase(CypherDatabase):
     """A database of a Neo4j server or cluster, of 5.26 or later.
-
-    Args:
-        address: Which.
 
     Raises:
         SettingsError: The driver cannot make use of the address.

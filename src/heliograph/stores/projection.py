@@ -46,9 +46,6 @@ class ProjectionChange:
     """What a projection has to take in; fields it has no use for are empty.
 
     Attributes:
-        documents: Documents that are there now, upserts.
-        chunks: Likewise.
-        entities: Likewise.
         relations: Likewise. Their ends may come in another change.
         vectors: Vectors per collection and id, `(dimension,)` float32 of length 1.
         texts: Full text of `chunks` and `entities`, an entry for each.
@@ -82,9 +79,6 @@ class Projection(ABC):
     Attributes:
         role: Which it serves, as `store.<role>_url` names it.
         name: Which, for cursors, messages and metrics: the role, and where it is; no secrets.
-        kinds: What it takes in.
-        needs_vectors: Whether it takes vectors in.
-        needs_texts: Whether it takes full text in.
         needs_origins: Whether it wants to know the documents of chunks and entities.
     """
 

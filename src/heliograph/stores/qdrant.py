@@ -46,9 +46,6 @@ class QdrantAddress:
     Attributes:
         url: Of the server; empty in local mode.
         path: Folder of the local mode, or `:memory:`; empty with a server.
-        api_key: Of the server; empty for none.
-        prefix: Goes before the names of collections.
-        on_disk: Whether vectors are kept on disk.
         is_quantized: Whether 8-bit vectors are kept in memory for search.
     """
 

@@ -89,17 +89,8 @@ _SAFE_POLICY = "noeviction"
 class RedisConnection:
     """A Redis, as one workspace sees it.
 
-    Args:
-        url: Such as `redis://[[user]:password@]host[:port][/database]`, `rediss://` by TLS, or `unix:///path`.
-        workspace: Whose keys.
-        setting: Named in errors, such as `store.cache_url`.
-        engine: What is there, for messages; others speak the protocol too.
-        timeout_seconds: How long an answer may take.
-
-    Attributes:
-        client: Speaks to it.
-        where: Host and port, for messages; no secrets.
-        prefix: What all keys of the workspace begin with.
+    `url` is `redis://[[user]:password@]host[:port][/database]`, `rediss://` by TLS, or `unix:///path`. Errors name
+    `setting`, and `engine`, as others speak the protocol too.
     """
 
     def __init__(
@@ -233,11 +224,7 @@ return 1
 
 
 class RedisProjection(Projection):
-    """One role of one workspace in Redis.
-
-    Attributes:
-        suffix: Goes after the name of the workspace in keys, so that roles do not meet.
-    """
+    """One role of one workspace in Redis; `suffix` ends the workspace's name in keys, so that roles do not meet."""
 
     suffix: str = ""
 
@@ -322,13 +309,7 @@ RELATION_FIELDS = tuple(_RELATION_FIELDS.values())
 def entity_hash(
     entity: Entity, owner_ids: Mapping[str, str], vector: NDArray[np.float32] | None = None
 ) -> dict[str, str]:
-    """Return the fields of an entity.
-
-    Args:
-        entity: The entity.
-        owner_ids: Id of its document per chunk id.
-        vector: `(dimension,)` float32; None leaves out the field.
-    """
+    """Return the fields of an entity, given the document's id per chunk id; without a vector that field is left out."""
     owners = filter(None, (owner_ids.get(id_) for id_ in entity.chunk_ids))
     return {
         **_hash(entity, _ENTITY_FIELDS),
@@ -404,14 +385,7 @@ return cjson.encode(rows)
 async def read_hashes(
     connection: RedisConnection, kind: str, ids: Sequence[str], fields: Sequence[str]
 ) -> list[list[str] | None]:
-    """Return the fields of a hash per id, None where there is no first one; of entities the degree comes last.
-
-    Args:
-        connection: Reads.
-        kind: `entity` or `relation`.
-        ids: Of hashes.
-        fields: Of each.
-    """
+    """Return the fields of a hash per id, None where there is no first one; of entities the degree comes last."""
     rows = await ask_packed(connection, _HASHES, ids, f"{kind}:", len(fields), *fields)
     return [row or None for row in rows]
 
@@ -419,11 +393,7 @@ async def read_hashes(
 async def ask_packed(connection: RedisConnection, script: str, ids: Sequence[str], *arguments: str | int) -> list[Any]:
     """Return what a script answers in JSON texts, one after the other, some ids at a time in one round trip.
 
-    Args:
-        connection: Reads.
-        script: Takes the prefix, the arguments, then ids, and answers a list that is not empty.
-        ids: At the end of the arguments; without any nothing is asked.
-        arguments: Further ones.
+    It takes the prefix, the arguments, then ids, and answers a list that is not empty; without ids nothing is asked.
     """
     windows = [ids[start : start + _MOST_IDS] for start in range(0, len(ids), _MOST_IDS)]
     prefix = connection.prefix

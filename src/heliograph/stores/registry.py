@@ -59,11 +59,8 @@ StoreOpener = Callable[[StoreSettings, EmbeddingInfo | None], Awaitable[Store]]
 async def open_store(settings: StoreSettings, embedding: EmbeddingInfo | None) -> Store:
     """Open the workspace that the settings name.
 
-    Engines beside the store with the truth may be out of reach: they join when they are back.
-
-    Args:
-        settings: Which back end, and where.
-        embedding: What fills it; None opens one that is there, whatever fills it, and searches no vectors.
+    Engines beside the store with the truth may be out of reach: they join when they are back. Without an embedding one
+    that is there is opened, whatever fills it, and no vectors are searched.
 
     Raises:
         SettingsError: No back end has the scheme of `settings.url`, or of one of the others.

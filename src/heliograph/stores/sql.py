@@ -181,14 +181,8 @@ class Columns(Generic[R]):
     Lists and objects are texts, `Usage` takes two columns. So of the stores on SQL a new field, which comes last, only
     needs a migration in each `schema.py`: what `added` returns.
 
-    Args:
-        record: A dataclass.
-        without: Fields that stand in tables of their own.
-        are_lines: Whether lists are kept as lines; else they are JSON.
-
     Attributes:
         types: Type per column, which SQLite takes for what it likes.
-        lists: Columns that hold lists.
     """
 
     def __init__(self, record: type[R], *, without: Collection[str] = (), are_lines: bool = False) -> None:
@@ -363,9 +357,6 @@ class Dialect(ABC):
     """How a database writes conditions on its tables `document` and `chunk`.
 
     Attributes:
-        mark: What stands for a parameter.
-        true: What always holds.
-        false: What never does.
         detail: What says a detail of a row of `document`, given its name: its metadata if they have such a field,
             else a JSON object of the detail alone.
         details: The details of a row of `chunk` as a JSON object.

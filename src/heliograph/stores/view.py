@@ -106,15 +106,7 @@ class NotedCommit:
     """What a commit of this process touched, for scopes that are older.
 
     Attributes:
-        version: The data version it made.
-        documents: Documents that it wrote.
-        document_ids: Documents that it wrote or removed.
-        chunk_ids: Chunks that it wrote, read or removed.
         entity_ids: Entities whose mentions it changed, or that it removed.
-        relation_ids: Relations likewise.
-        removed_entities: Entities that it removed.
-        removed_relations: Relations that it removed.
-        is_curated: Whether people changed the graph.
         keys: Keys that its ids have or had, where the back end has any.
     """
 
@@ -153,14 +145,9 @@ class Scope:
     """The part of one data version that a filter leaves.
 
     Attributes:
-        version: The data version.
-        documents: Documents that match.
         owners: Where the chunks of a matching document are stored under a twin that does not match: the twin's id to
             that of the first of the documents which have them here.
         chunks: Chunks of these documents, where the filter has conditions on chunks those that meet them.
-        entities: Entities that they mention, and that there are.
-        degrees: Per entity, the relations here that touch it.
-        relations: Relations that they mention, and that there are.
         ends: Per relation the places of its two entities, `(n, 2)`.
         weights: Per relation the sum of the weights of its mentions here.
         incident: Places of relations, grouped by the entity they touch; those that came later are in no group.
@@ -223,13 +210,9 @@ class Scope:
 
 
 def scoped_relations(entities: KeySet, relations: Keys, ends: Keys, weights: NDArray[np.float64]) -> dict[str, Any]:
-    """Return what a `Scope` says of relations.
+    """Return what a `Scope` says of relations that are mentioned and that there are, ascending by key.
 
-    Args:
-        entities: Those of the scope.
-        relations: Relations that are mentioned and that there are, ascending; left out where an end is not there.
-        ends: The keys of their two entities, `(n, 2)`.
-        weights: The sums of the weights of their mentions.
+    `ends` are the keys of their two entities, `(n, 2)`; those with an end outside the scope are left out.
     """
     whole = entities.holds(ends).all(axis=1) if len(relations) else np.empty(0, np.bool_)
     places = entities.places(ends[whole]).reshape(-1, 2)
@@ -248,8 +231,7 @@ def scoped_relations(entities: KeySet, relations: Keys, ends: Keys, weights: NDA
 def find_owners(documents: Iterable[tuple[str, str | None]]) -> dict[str, str]:
     """Return, per document that stores chunks and does not match, the first of its twins that do, by id.
 
-    Args:
-        documents: Matching documents by ascending id, each with the one that stores its chunks, if any does.
+    Given are matching documents by ascending id, each with the one that stores its chunks, if any does.
     """
     listed = list(documents)
     matching = {id_ for id_, _ in listed}
@@ -266,8 +248,7 @@ S = TypeVar("S", bound=Scope)
 class ScopeMemory(Generic[S]):
     """Scopes by filter and fold, the least recently used forgotten first; may be used from any thread.
 
-    Args:
-        lock: Makes the lock under which a scope is made: one of the event loop, or of threads.
+    A scope is made under a lock of the event loop, or of threads.
     """
 
     def __init__(self, lock: Callable[[], AbstractAsyncContextManager[Any]]) -> None:
@@ -293,14 +274,9 @@ class ScopeMemory(Generic[S]):
         make: Callable[[], Awaitable[S]],
         renew: Callable[[S, Sequence[NotedCommit]], S | None] | None = None,
     ) -> S:
-        """Return what a filter leaves of a data version.
+        """Return what a filter leaves of a data version: remembered, renewed, or made from nothing.
 
-        Args:
-            filter_: The filter.
-            fold: How it is folded.
-            version: The data version.
-            make: Makes it from nothing.
-            renew: Makes it from an earlier one and all commits since; None, or a result of None: it must be made.
+        `renew` makes it from an earlier one and all commits since; None, or a result of None: it must be made.
         """
         name = filter_key(filter_), fold
         with self._guard:
@@ -354,14 +330,7 @@ class ScopedMentions(Generic[M]):
 
 @dataclass(frozen=True, slots=True)
 class ScopedReading(ABC):
-    """One moment of a workspace, what a filter leaves of it, and how that is folded.
-
-    Attributes:
-        scope: What is left.
-        fold: How mentions are folded.
-        records: All documents, as of the moment.
-        vectors: All vectors, likewise.
-    """
+    """One moment of a workspace, what a filter leaves of it, and how that is folded."""
 
     scope: Scope
     fold: Fold

@@ -40,17 +40,7 @@ _PACKED, _FLOAT = 1, 0
 
 @dataclass(frozen=True, slots=True)
 class E5Shape:
-    """Sizes of the model.
-
-    Attributes:
-        hidden: Length of a token's vector.
-        layers: Transformer layers.
-        heads: Attention heads of a layer.
-        inner: Length of the feed-forward's inner vectors.
-        words: Rows of the word table.
-        max_tokens: Positions, so the longest input.
-        epsilon: Added to variances.
-    """
+    """Sizes of the model."""
 
     hidden: int
     layers: int
@@ -210,12 +200,7 @@ _SHORT_CHARACTERS = 8_192
 
 
 class E5Tokenizer:
-    """Turns texts into windows of token ids. Safe to use from several threads.
-
-    Args:
-        weights: Have the pieces.
-        cache: Keeps what is made of them.
-    """
+    """Turns texts into windows of token ids. Safe to use from several threads."""
 
     def __init__(self, weights: E5Weights, cache: ArtefactCache) -> None:
         self._pieces = _PieceSearch(weights, cache.get("pieces", partial(_make_piece_table, weights)))
@@ -272,10 +257,6 @@ class _PieceSearch:
     """Finds the pieces of short texts, with the result of sentencepiece (Kudo 2018) and without loading it.
 
     Scores add up in float32 and an equal one changes nothing, as there, so that the same pieces win.
-
-    Args:
-        weights: Have the pieces.
-        table: What `_make_piece_table` returned.
     """
 
     def __init__(self, weights: E5Weights, table: bytes) -> None:

@@ -145,10 +145,6 @@ def find_weights() -> Path:
 def verify_weights(path: Path, cache: ArtefactCache) -> None:
     """Check that a file holds the right weights.
 
-    Args:
-        path: The file.
-        cache: Where to remember that it does.
-
     Raises:
         ModelUnavailable: It cannot be read, or holds something else.
     """

@@ -85,16 +85,8 @@ async def ollama_embed(
 ) -> NDArray[np.float32]:
     """Return a vector for each text.
 
-    Args:
-        texts: The texts.
-        embed_model: Name of the model.
-        max_token_size: Ignored.
-        context: `query` or `document`, which chooses the prefix.
-        query_prefix: Put before questions.
-        document_prefix: Put before texts.
-        embedding_dim: Length that Ollama is asked for.
-        token_tracker: Told what the call costs.
-        kwargs: `host`, `timeout`, `api_key`, `options`.
+    `context` is `query` or `document`, which chooses the prefix; `max_token_size` is ignored. Further arguments are
+    `host`, `timeout`, `api_key` and `options`.
 
     Raises:
         httpx.HTTPError: Ollama failed.

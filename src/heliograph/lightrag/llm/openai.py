@@ -73,22 +73,9 @@ async def openai_complete_if_cache(
 ) -> str | AsyncIterator[str]:
     """Return a chat model's reply, or with `stream` its pieces.
 
-    Args:
-        model: Its name.
-        prompt: The last message.
-        system_prompt: Comes before all others.
-        history_messages: Earlier ones, `{"role": ..., "content": ...}`.
-        enable_cot: Ignored.
-        base_url: Address of the service.
-        api_key: Its key.
-        token_tracker: Told what the call costs.
-        stream: Whether the reply comes in pieces.
-        timeout: Seconds.
-        use_azure: Whether the service is Azure's.
-        azure_deployment: Name of the deployment there.
-        api_version: Version of its interface.
-        kwargs: What else the service is asked with, such as `temperature` or `response_format`; and
-            `openai_client_configs`, for the client.
+    With Azure, `azure_deployment` and `api_version` name what is called. `enable_cot` is ignored, `timeout` is in
+    seconds. `kwargs` go to the service, such as `temperature` or `response_format`; `openai_client_configs` to the
+    client.
 
     Raises:
         openai.OpenAIError: The service failed.
@@ -171,21 +158,8 @@ async def openai_embed(
 ) -> NDArray[np.float32]:
     """Return a vector for each text.
 
-    Args:
-        texts: The texts; longer ones than `max_token_size` tokens are cut.
-        model: Name of the model.
-        base_url: Address of the service.
-        api_key: Its key.
-        embedding_dim: Length that the service is asked for.
-        max_token_size: Longest text; 0 cuts none.
-        client_configs: For the client.
-        token_tracker: Told what the call costs.
-        use_azure: Whether the service is Azure's.
-        azure_deployment: Name of the deployment there.
-        api_version: Version of its interface.
-        context: `query` or `document`, which chooses the prefix.
-        query_prefix: Put before questions.
-        document_prefix: Put before texts.
+    Texts longer than `max_token_size` tokens are cut, 0 cuts none. `context` is `query` or `document`, which chooses
+    the prefix.
 
     Raises:
         openai.OpenAIError: The service failed.

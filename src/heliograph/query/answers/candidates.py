@@ -61,7 +61,6 @@ class Focus:
         text: The question without what is only courtesy around it.
         start: First character of the question word in `text`; the end of the text where a Chinese question has none.
         end: One past the last; equal to `start` where there is none.
-        is_chinese: Whether the question is Chinese.
     """
 
     text: str
@@ -459,12 +458,9 @@ class AskedQuestion:
     """A question against a context.
 
     Attributes:
-        folded: The question in lower case.
         weights: Weight of each of its terms that the context holds.
         total: Their sum, above 0.
         near: Of each term, how near it stands to the question word, from 0 to 1.
-        language: Its ISO 639-1 code.
-        expected: What it asks for.
         sides: What it lets choose between, in lower case; empty unless it compares.
         forms: What an answer looks like, where the question says more than the kind.
         options: Options of a command line that it names, as they are typed.
@@ -559,7 +555,6 @@ class Candidate:
     """A sentence that may be quoted.
 
     Attributes:
-        sentence: The sentence.
         score: What it is worth by itself.
         told: Of it what it says itself, without how its chunk was found.
         cosine: Of it and the question, in the usual scale; 0 where nobody compared them.

@@ -70,9 +70,6 @@ def cited_numbers(text: str) -> list[str]:
 class CitationFilter:
     """Rewrites the marks of one text that comes in pieces.
 
-    Args:
-        known: Reference ids of the context.
-
     Attributes:
         dropped: Citations that named no document of the context.
         says_no_answer: Whether the mark of no answer has come.
@@ -347,11 +344,6 @@ async def with_headings_of_quotes(
 
     A document's text is read only where a heading may stand between the start of a chunk and what is quoted of it. One
     without a text of its own, or that has changed since, leaves the headings of the chunk.
-
-    Args:
-        citations: With the headings of their chunks.
-        context: What the quotes were found in.
-        records: Where the documents are.
 
     Raises:
         StoreError: A document cannot be read.

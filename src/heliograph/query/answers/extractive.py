@@ -123,14 +123,7 @@ async def quote_answer(
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What may be quoted from.
-
-    Attributes:
-        context: What was found.
-        documents: The documents in it by id.
-        in_code: Ids of chunks that begin inside a block of code.
-        embedding: Compares, if there is one.
-    """
+    """What may be quoted from."""
 
     context: Context
     documents: Mapping[str, Document]

@@ -17,8 +17,6 @@ class Citation:
 
     Attributes:
         reference_id: Number of the document in the list of references.
-        source: The document's source.
-        document_id: The document.
         chunk_id: The chunk that was retrieved.
         start: First character of the quote in the document's text.
         end: One past the last.

@@ -135,16 +135,12 @@ class Quotable:
     Attributes:
         item: The chunk that holds it.
         place: Place of that chunk in the context, from 0.
-        start: First character in the chunk.
-        end: One past the last.
         shown: It on one line, without its list mark; a row with the names of its columns.
         words: Its terms, and those of the term that it explains and of what leads in to its list or table.
         nearby: Terms of the headings above it, of the chunk's first sentence and the sentence before.
         beside: Of these the terms of the heading and of the sentences that it takes in.
         is_cut: Whether the chunk may cut it off, as it touches an end of the chunk.
-        form: What it is.
         lead: What a reader needs before it: the term explained, what leads in to the list, or the heading; often empty.
-        heading: The heading above it, or empty.
     """
 
     item: RetrievedChunk
@@ -327,7 +323,6 @@ class _Reading:
     """The state of reading a chunk: the sentences found, and the context for the lines to come.
 
     Attributes:
-        heading: The heading above.
         term: The term that is explained, from the last line that named one.
         is_term_new: Whether nothing was said of it yet.
         is_term_listed: Whether it stands in a list item, at whose end its explanation ends.
@@ -338,8 +333,6 @@ class _Reading:
         speaker: Who says what is read, with a colon, where the chunk is a conversation.
         open_question: What the speaker asked last, for somebody else to answer.
         columns: Names of the columns of the table that is read.
-        text: The chunk's text as it is read.
-        found: What may be quoted.
         code_above: The last line of the block of code right above; empty behind the first sentence below it.
     """
 

@@ -85,12 +85,7 @@ def compared_sides(question: str, understanding: Understanding | None) -> tuple[
 
 
 def side_sentences(asked: AskedQuestion, ranked: Sequence[Candidate]) -> list[Candidate]:
-    """Return the best sentence about each side of a comparison; empty unless every side has one of its own.
-
-    Args:
-        asked: The question.
-        ranked: Sentences, best first.
-    """
+    """Return the best sentence about each side of a comparison; empty unless every side has one of its own."""
     found: dict[str, Candidate] = {}
     for side in asked.sides:
         about = [item for item in _about(side, ranked) if item not in found.values()]
@@ -179,13 +174,7 @@ _LEAST_BRIDGED = 0.02
 
 
 def answer_first(asked: AskedQuestion, chosen: Sequence[Candidate], candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Return the chosen sentences, the one likeliest to answer first; it may be another of the candidates.
-
-    Args:
-        asked: The question.
-        chosen: Sentences in the order of choice.
-        candidates: All that could be chosen.
-    """
+    """Return the chosen sentences, the one likeliest to answer first; it may be another of the candidates."""
     if not chosen:
         return []
     lead = chosen[0]
@@ -337,8 +326,6 @@ class Shortlist:
     """What may be quoted for a question, before its meaning is compared.
 
     Attributes:
-        asked: The question.
-        sentences: All of the context.
         items: Those that may answer, best first, each with what it is worth by its words and its chunk.
         titles: Titles of documents by id.
         is_comparable: Whether the best chunk is in the question's language, so that shared words tell something.

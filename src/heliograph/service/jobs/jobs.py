@@ -56,14 +56,7 @@ _MOST_PROBLEM_LENGTH = 500
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What a job works with.
-
-    Attributes:
-        kb: The engine of the workspace.
-        folder: Its input folder.
-        store: Its jobs.
-        report: Told how far the job is.
-    """
+    """What a job works with."""
 
     kb: AsyncHeliograph
     folder: InputFolder
@@ -238,14 +231,7 @@ Lend = Callable[[], AbstractAsyncContextManager[AsyncHeliograph]]
 
 
 class WorkspaceRunner:
-    """Runs one workspace's jobs; used from the event loop's thread only.
-
-    Args:
-        store: Its jobs.
-        folder: Its input folder.
-        place: The folder of the workspace, where the lock is.
-        lend: Lends its engine.
-    """
+    """Runs one workspace's jobs; used from the event loop's thread only."""
 
     def __init__(self, store: JobStore, folder: InputFolder, place: Path, lend: Lend) -> None:
         self._store = store
@@ -474,12 +460,7 @@ _RETRY_AFTER_SECONDS = 10.0
 
 
 class Jobs:
-    """Background work of all workspaces; used from the event loop's thread only.
-
-    Args:
-        settings: Where data lies, and how much may wait.
-        workspaces: Lends engines.
-    """
+    """Background work of all workspaces; used from the event loop's thread only."""
 
     def __init__(self, settings: Settings, workspaces: Workspaces) -> None:
         self._settings = settings

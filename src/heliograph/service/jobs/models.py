@@ -66,9 +66,7 @@ class JobRequest:
     """A request for a job.
 
     Attributes:
-        kind: What to do.
         track_id: The batch.
-        author: Who asks.
         sources: For `files`, names in the input folder; for `url`, the address.
         document_ids: For `delete`; for `retry`, none means all that failed.
         metadata: For `files` and `url`: goes over what the sources themselves say.
@@ -92,7 +90,6 @@ class JobProgress:
 
     Attributes:
         done: Documents or files done.
-        total: Of how many, as far as is known.
         counts: What came of them, by outcome. While documents are read: `chunks` read of those `chunks_begun`, how
             many more `entities` and `relations` there are, `failed` documents, and `seconds_left`.
         problems: What went wrong with some, the first few.
@@ -110,16 +107,11 @@ class Job:
 
     Attributes:
         id: `job-<hash>`.
-        request: What was asked for.
-        state: Where it stands.
-        progress: How far it is.
         error: Why it failed, or why it waits to be tried again; empty otherwise.
         attempts: How often in a row it came to nothing.
         due_at: When it may be begun, UTC.
         cancelled_by: Who asked to cancel it; empty if nobody did.
-        created_at: When it was accepted, UTC.
         started_at: When it was last begun; None before.
-        finished_at: When it ended; None before.
     """
 
     id: str
@@ -155,10 +147,6 @@ class DocumentVersion:
     """One of the texts that a document had.
 
     Attributes:
-        document_id: The document.
-        author: Who gave it.
-        track_id: The batch that it came with.
-        length: Its characters.
         content_hash: Of the text.
         created_at: When it was taken in, UTC.
     """

@@ -170,7 +170,7 @@ _KEEPALIVES = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_coun
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An address.
+    """The address of a server; its label, `postgresql://user@host:port/database`, is for messages.
 
     Attributes:
         conninfo: For the driver; may hold a password and is in no repr.
@@ -279,11 +279,9 @@ Connection = AsyncConnection[Row]
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement and its parameters.
+    """One statement, with `%s` per parameter and `%` itself doubled, and its parameters.
 
     Attributes:
-        query: SQL with `%s` per parameter; `%` itself is doubled.
-        values: The parameters.
         is_planned_anew: Whether the best plan depends on the parameters, so that none may be kept.
     """
 
@@ -312,12 +310,8 @@ def upsert(
 ) -> str:
     """Return the statement that puts rows into a table; its parameters are the workspace, a version, the rows as JSON.
 
-    Args:
-        table: Its name.
-        columns: Of the rows: types by name.
-        key: The column by which a row takes the place of another; empty only inserts.
-        is_versioned: Whether rows also get the version, which is a parameter only then.
-        kept: Columns that a row keeps which is there already.
+    The version is a parameter only if rows are versioned. A row takes the place of another by `key`, but for the
+    columns `kept`; an empty key only inserts. `columns` are types by name.
     """
     first, values = ("workspace, version", "%s, %s::bigint") if is_versioned else ("workspace", "%s")
     query = f"""INSERT INTO {table} ({first}, {", ".join(columns)})
@@ -341,7 +335,6 @@ class Session:
     """One connection, for as long as a call has it.
 
     Attributes:
-        workspace: The workspace that statements are about.
         round_trips: How often an answer of the server was waited for.
         has_written: Whether statements were sent that may have been committed.
     """
@@ -524,8 +517,6 @@ class Database:
     """The pool, for one workspace.
 
     Attributes:
-        address: Where it is.
-        workspace: The workspace.
         vector_type: The type id of pgvector's `vector` in this database.
         round_trips: Answers of the server waited for, ever; to be measured.
     """

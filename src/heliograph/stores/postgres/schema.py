@@ -259,10 +259,6 @@ async def migrate(session: Session, label: str) -> None:
 
     Any number of processes may do so at once: they wait for one another.
 
-    Args:
-        session: Outside a transaction.
-        label: Names the server in errors.
-
     Raises:
         SchemaMismatch: A newer version made it, it is not in UTF-8, or pgvector is too old.
     """

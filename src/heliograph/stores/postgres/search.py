@@ -151,10 +151,6 @@ _BUILDING_MEMORY = """SELECT set_config('maintenance_work_mem', '512MB', false)
 class VectorIndexer:
     """Builds the indexes of one workspace.
 
-    Args:
-        database: Where it is.
-        dimension: Of its vectors.
-
     Attributes:
         is_filling: Whether an ingest runs, during which an index may wait.
     """

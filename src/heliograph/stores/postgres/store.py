@@ -339,12 +339,7 @@ _INVALID = """SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisval
 
 
 async def find_faults(database: Database, checks: Mapping[str, str] | None = None) -> list[str]:
-    """Return the faults, one sentence each.
-
-    Args:
-        database: Where to look.
-        checks: Queries that count, by how what they find is said; None makes all, and looks at indexes.
-    """
+    """Return the faults that queries count, by how what they find is said; None makes all, and looks at indexes."""
     made = {**DEGREE_FAULTS, **_FAULTS, **TEXT_FAULTS} if checks is None else checks
     statements = [Statement(query, (database.workspace,) * query.count("%s")) for query in made.values()]
     *counts, invalid = await database.fetch_all(*statements, Statement(_INVALID))
@@ -520,9 +515,7 @@ class PostgresStore(Store):
     async def open(cls, settings: StoreSettings, embedding: EmbeddingInfo | None) -> PostgresStore:
         """Open the workspace that the settings name, making tables and workspace as needed.
 
-        Args:
-            settings: Where it is.
-            embedding: What fills it; None opens one that is there as it is, to be read as a whole.
+        Without an embedding one that is there is opened as it is, to be read as a whole.
 
         Raises:
             SettingsError: `store.url` is no address of PostgreSQL, or leads to what stands beside another store.

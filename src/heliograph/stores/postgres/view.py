@@ -95,12 +95,7 @@ _ALL = 2_000_000_000
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class PostgresScope(Scope):
-    """A scope whose keys are places among the ids of a kind, which ascend.
-
-    Attributes:
-        ids: Per kind.
-        places: Keys by id, per kind.
-    """
+    """A scope whose keys are places among the ids of a kind, which ascend; `places` are keys by id, per kind."""
 
     ids: Mapping[str, Sequence[str]]
     places: Mapping[str, Mapping[str, int]]

@@ -268,7 +268,6 @@ class Database:
     """The connections to one file.
 
     Attributes:
-        is_closed: Whether `close` has been called.
         is_read_only: Whether nothing can be written, and `write` and `run_alone` always fail.
     """
 

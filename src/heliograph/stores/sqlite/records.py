@@ -643,12 +643,7 @@ def mentioned_ids(changeset: Changeset) -> Iterator[str]:
 
 
 def check_expectations(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int]) -> None:
-    """Compare the versions a changeset was computed from with the stored ones.
-
-    Args:
-        connection: Within the writing transaction.
-        changeset: Its `expected`, `expected_rules` and `expected_documents` are read.
-        keys: Keys of the ids that are known so far.
+    """Compare the versions a changeset was computed from with the stored ones, given the keys of ids known so far.
 
     Raises:
         StaleChangesetError: Something differs.

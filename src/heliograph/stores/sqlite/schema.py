@@ -213,10 +213,6 @@ LATEST_VERSION = len(_MIGRATIONS)
 def migrate(connection: apsw.Connection, path: str) -> None:
     """Bring a database to the latest schema; a current one is not written to.
 
-    Args:
-        connection: The writer's connection, outside a transaction.
-        path: Named in errors.
-
     Raises:
         SchemaMismatch: The file belongs to another program or to a newer version.
     """

@@ -121,9 +121,7 @@ class SqliteStore(Store):
     async def open(cls, settings: StoreSettings, embedding: EmbeddingInfo | None) -> SqliteStore:
         """Open the workspace that the settings name, creating it as needed.
 
-        Args:
-            settings: Where it is.
-            embedding: What fills it; None opens one that is there as it is, to be read as a whole.
+        Without an embedding one that is there is opened as it is, to be read as a whole.
 
         Raises:
             StoreUnavailable: Its folder or file cannot be used.

@@ -132,11 +132,7 @@ _FULL_TEXT = ("chunks_terms", "entities_terms", "names_terms")
 
 
 def vacuum(connection: apsw.Connection) -> None:
-    """Rewrite the file without deleted data; takes space for a second copy while it runs.
-
-    Args:
-        connection: The writer's, outside a transaction.
-    """
+    """Rewrite the file without deleted data, outside a transaction; takes space for a second copy while it runs."""
     for table in _FULL_TEXT:
         # Terms of deleted rows stay in the index until its parts are merged into one.
         connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
@@ -497,7 +493,6 @@ class _Table:
     """A table that is copied.
 
     Attributes:
-        name: Its name.
         key: The integer that it is read by; empty for one that is read as a whole.
         keeps_doubtful: Whether rows are kept that are not known to be what was written.
         valid: What every row fulfils, in SQL.
@@ -559,10 +554,7 @@ def salvage_workspace(settings: StoreSettings) -> list[Damage] | None:
 
 
 def salvage(path: Path) -> list[Damage]:
-    """Put a new file in the place of a damaged one; blocks.
-
-    Args:
-        path: The file, which nothing in this process has open.
+    """Put a new file in the place of a damaged one, which nothing in this process has open; blocks.
 
     Returns:
         What of the truth is lost or doubtful.
