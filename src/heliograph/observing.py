@@ -82,12 +82,7 @@ class QuestionReport:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The request that caused some work.
-
-    Attributes:
-        request_id: Of the request; empty if none asked for it.
-        traceparent: Of the stage in which it was asked for, see `Observer.traceparent`.
-    """
+    """The request that caused some work, by its id, empty if none did, and the `traceparent` of its stage."""
 
     request_id: str = ""
     traceparent: str = ""
@@ -218,11 +213,7 @@ class StageClock:
 
 
 class QuestionTimer:
-    """Times a question from start to answer, and reports it once, when its block is left.
-
-    Args:
-        mode: The mode it is asked in.
-    """
+    """Times a question from start to answer, and reports it once, when its block is left."""
 
     def __init__(self, mode: Mode) -> None:
         self._mode = mode

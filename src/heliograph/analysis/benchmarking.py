@@ -31,12 +31,7 @@ from heliograph.sync import Heliograph
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """A question of a file, with entities and sources that its result must show.
-
-    Attributes:
-        mode: How to ask it; empty where the file does not say.
-        min_recall: Least share of these that passes, 0 to 1; None where the file does not say.
-    """
+    """A question of a file, with entities and sources that its result must show, and the least share that passes."""
 
     question: str
     mode: str = ""
@@ -146,11 +141,7 @@ class BenchmarkedMode:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkReport:
-    """A benchmark.
-
-    Attributes:
-        answers: Whether answers were written, or only what they would be made from.
-    """
+    """A benchmark; without answers only what they would be made from was measured."""
 
     questions: int
     repeats: int
@@ -262,12 +253,7 @@ DEFAULT_RECALL = 0.8
 
 @dataclass(frozen=True, slots=True)
 class CheckedQuestion:
-    """What became of one expectation.
-
-    Attributes:
-        found: Expected entities and sources that are there, as they were written.
-        unknown: Those of `missed` that name no entity of the workspace at all.
-    """
+    """What became of one expectation; `unknown` are those of `missed` that name no entity of the workspace."""
 
     question: str
     mode: Mode

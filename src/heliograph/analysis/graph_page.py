@@ -33,11 +33,7 @@ _Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class DrawnGraph:
-    """The nodes and edges of a drawing.
-
-    Attributes:
-        entities: Nodes, best first; `is_start` marks the entity at the centre.
-    """
+    """The nodes and edges of a drawing, best first; `is_start` marks the entity at the centre."""
 
     title: str
     summary: str

@@ -66,12 +66,7 @@ def retrieve_in_modes(
 
 @dataclass(frozen=True, slots=True)
 class ComparedMode:
-    """One mode's result in figures.
-
-    Attributes:
-        context_tokens: o200k_base tokens of the text that a chat model would read.
-        seconds: Wall time; the first mode asked may also pay for loading models.
-    """
+    """One mode's result in figures; tokens are o200k_base, and the first mode asked may also pay for loading models."""
 
     mode: Mode
     status: str
@@ -110,11 +105,7 @@ class ChunkPlaces:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Modes side by side.
-
-    Attributes:
-        chunks: Every chunk that a mode shows; those that most modes show first, then by their best place.
-    """
+    """Modes side by side, and the chunks that any shows: those that most modes show first, then by best place."""
 
     question: str
     modes: tuple[ComparedMode, ...]
@@ -202,9 +193,7 @@ class CoveredChunk:
 class Coverage:
     """How many of one kind of thing a mode found and shows.
 
-    Attributes:
-        kept: `shown / found`, 0 to 1; 1 where nothing was found.
-        share: `shown` over all of the kind that any of the modes shows, 0 to 1; 1 where none shows any.
+    `kept` is `shown / found`, `share` is `shown` over all that any mode shows; 1 where there are none.
     """
 
     found: int
@@ -297,9 +286,7 @@ Level = Literal["high_level", "low_level"]
 class KeywordFinding:
     """What one keyword finds alone.
 
-    Attributes:
-        in_result: Share, 0 to 1, of its entities (low) or relations (high) that the whole question shows too; 0 if
-            it finds none.
+    `in_result` is the share, 0 to 1, of its entities (low) or relations (high) that the whole question shows too.
     """
 
     keyword: str
@@ -312,11 +299,7 @@ class KeywordFinding:
 
 @dataclass(frozen=True, slots=True)
 class KeywordReport:
-    """The keywords of a question, with warnings about them.
-
-    Attributes:
-        mode: The mode whose result `in_result` speaks of.
-    """
+    """The keywords of a question, with warnings; `mode` is the one whose result `in_result` speaks of."""
 
     question: str
     mode: Mode

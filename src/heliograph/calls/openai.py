@@ -123,10 +123,7 @@ def open_openai_client(base_url: str, api_key: SecretStr, timeout_seconds: float
 def describe_service(role: str, model: str, base_url: str) -> str:
     """Return how messages name a service, for example `chat model 'qwen3' at 'http://localhost:8080/v1'`.
 
-    Args:
-        role: What it is, for example `chat model`.
-        model: Name of the model.
-        base_url: As in the settings; a user name, password or query in it is left out.
+    A user name, password or query in its address is left out.
     """
     return f"{role} {model!r} at {shown_address(_checked(base_url))!r}"
 

@@ -245,13 +245,7 @@ def translate_httpx_error(error: Exception, service: str) -> ModelError:
 
 
 def error_from_response(response: httpx.Response, service: str, key: str = "") -> ModelError:
-    """Return the error that a response of status 300 or more stands for.
-
-    Args:
-        response: What came, read.
-        service: Who was called.
-        key: The key that was sent, so that it is not repeated.
-    """
+    """Return the error that a read response of status 300 or more stands for; the key that was sent is not repeated."""
     if response.status_code < 400:
         return ModelUnavailable(
             f"{service} points elsewhere (status {response.status_code}); set `base_url` to the address it names"

@@ -54,9 +54,6 @@ _CUT_REASONS = {"length", "model_length", "max_tokens", "content_filter"}
 class OpenAIChatModel(ChatModel):
     """A chat model of an OpenAI-compatible service.
 
-    Args:
-        settings: Model, address, key and sampling; many services need no key.
-
     Raises:
         SettingsError: The address or the key cannot be used.
     """
@@ -223,11 +220,7 @@ class OpenAIChatModel(ChatModel):
 
 
 class _StreamedReply:
-    """Puts a streamed reply together.
-
-    Attributes:
-        is_stopped: Whether it passes its bounds, so that no more of it is wanted.
-    """
+    """Puts a streamed reply together; it is stopped if it passes its bounds, so that no more of it is wanted."""
 
     def __init__(self, bounds: ReplyBounds) -> None:
         self.usage: Usage | None = None

@@ -79,11 +79,7 @@ _BYTES_PER_TOKEN = 4
 
 
 class ReplyBounds:
-    """Watches one reply.
-
-    Args:
-        most_tokens: Of a sound reply, about; None sets no bound.
-    """
+    """Watches one reply, which may have about `most_tokens`; None sets no bound."""
 
     def __init__(self, most_tokens: int | None) -> None:
         self._bytes_left = None if most_tokens is None else most_tokens * _BYTES_PER_TOKEN
@@ -91,12 +87,7 @@ class ReplyBounds:
         self._unchecked = 0
 
     def passes(self, written: str, shown: str) -> bool:
-        """Return whether with this piece the reply is too long or repeats itself for too long.
-
-        Args:
-            written: What the model wrote, thoughts included.
-            shown: What of that is part of the reply.
-        """
+        """Return whether with this piece the reply, thoughts included, is too long or repeats itself for too long."""
         self._tail += written
         self._unchecked += len(written)
         if self._bytes_left is not None:

@@ -133,12 +133,7 @@ def _text(detail: Any) -> str:
 
 
 class StreamReader:
-    """Reads the lines of a stream, for both the async and the blocking client.
-
-    Attributes:
-        references: Documents that the answer draws on, once they are known.
-        answer: The whole, once the stream has ended.
-    """
+    """Reads the lines of a stream, for both the async and the blocking client."""
 
     def __init__(self, progress: Callable[[str], None] | None = None) -> None:
         self.references: tuple[records.ClientReference, ...] = ()

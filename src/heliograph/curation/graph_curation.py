@@ -175,12 +175,7 @@ class DuplicateFinder:
         self._min_cosine = settings.min_duplicate_cosine or (_LEAST_DESCRIBED if are_described else _LEAST_NAMED)
 
     async def find(self, limit: int, entity_ids: Sequence[str] | None = None) -> list[DuplicatePair]:
-        """Return pairs, the most alike first.
-
-        Args:
-            limit: Pairs at the most.
-            entity_ids: Look at these entities and their neighbours only; None looks at all, a page at a time.
-        """
+        """Return up to `limit` pairs, the most alike first, of these entities and their neighbours, or of all."""
         found: dict[frozenset[str], DuplicatePair] = {}
         if entity_ids is not None:
             await self._find_among(await self._store.graph.get_entities(list(dict.fromkeys(entity_ids))), found)
@@ -315,9 +310,7 @@ class GraphCuration(ABC):
     async def find_duplicates(self, *, limit: int = 100, names: Sequence[str] = ()) -> list[DuplicatePair]:
         """Return pairs of entities that may be one, the most alike first; merging them is left to a person.
 
-        Args:
-            limit: Pairs at the most.
-            names: Look at these entities only; empty means all.
+        Only these entities are looked at, or all if none is named.
         """
         rooms = await self._curation()
         ids = await find_entity_ids(rooms.store, names) if names else None

@@ -35,10 +35,7 @@ class GivenModels:
 class WorkerSetup:
     """What a worker is made of: settings, their keys too, with calls to services shared out among the workers.
 
-    Attributes:
-        version: Of the package that sends it; a worker of another one refuses.
-        keeps_replies: Whether there is somebody to keep replies of chat models.
-        given: The caller's own models in place of those of the settings.
+    A worker of another version refuses. Replies are kept where there is somebody to keep them.
     """
 
     version: str
@@ -103,11 +100,7 @@ class NoticeAnswer:
 
 @dataclass(frozen=True, slots=True)
 class WorkEnd:
-    """How a piece of work ended.
-
-    Attributes:
-        notices: What there was to tell until then and needs no answer.
-    """
+    """How a piece of work ended, with what there was to tell until then that needs no answer."""
 
     value: Any = None
     error: HeliographError | None = None

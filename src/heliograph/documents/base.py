@@ -23,11 +23,8 @@ class Limits:
     """What one document may cost.
 
     Attributes:
-        max_bytes: Longest file or reply.
-        max_characters: Longest text.
         max_pages: Pages, slides, sheets or chapters at the most.
         max_unpacked_bytes: What an archive (DOCX, XLSX, PPTX, EPUB ...) may unpack to, all entries together.
-        max_archive_entries: Entries of an archive at the most.
         max_compression_ratio: Unpacked by packed size of an archive at the most, from a megabyte on.
         max_memory_bytes: Memory that parsing may take where it runs in a process of its own; 0 is no limit.
         timeout_seconds: How long parsing may take where it runs in a process of its own; of a scan, each page.

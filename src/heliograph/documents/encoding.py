@@ -127,12 +127,9 @@ _LATIN_CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
 
 
 def decode_text(data: bytes, name: str, charset: str = "") -> str:
-    """Return the text that bytes stand for; none at all is the empty text.
+    """Return the text that the bytes of a whole file stand for; none at all is the empty text.
 
-    Args:
-        data: The whole content of a file.
-        name: Named in errors.
-        charset: What a server or header says; followed after a byte order mark where the bytes agree with it.
+    The `charset` of a server or header is followed after a byte order mark where the bytes agree with it.
 
     Raises:
         IngestError: The bytes are no text.

@@ -128,12 +128,7 @@ def check_url(url: str) -> httpx.URL:
 
 
 async def fetch(url: str, settings: DocumentSettings, resolver: Resolver = resolve) -> RawDocument:
-    """Return what a URL leads to; named by the URL as given, wherever redirects led.
-
-    Args:
-        url: An http or https address without user name and password.
-        settings: Limits, and whether private addresses may be reached.
-        resolver: Gives the addresses of a host.
+    """Return what an http or https address leads to; named by the URL as given, wherever redirects led.
 
     Raises:
         IngestError: The URL, a redirect, an address, the reply, its size or its time is not acceptable; says which.

@@ -29,12 +29,9 @@ from heliograph.settings import DocumentSettings, isolated_environment
 
 
 def read_file(path: str | os.PathLike[str], max_bytes: int, name: str = "") -> RawDocument:
-    """Return a file's bytes; blocks.
+    """Return a file's bytes; blocks. Links are followed; a longer file is refused unread.
 
-    Args:
-        path: The file; links are followed.
-        max_bytes: A longer file is refused unread.
-        name: What the document is called, here and in messages; empty takes the path.
+    `name` is what the document is called, here and in messages; empty takes the path.
 
     Raises:
         IngestError: It is missing, unreadable, no regular file, or too long.

@@ -228,11 +228,7 @@ def name_title(source: str) -> str:
 def too_long(name: str, max_characters: int, length: int, where: str = "") -> IngestError:
     """Return the error of a text that has too many characters, whatever way it came in.
 
-    Args:
-        name: The document, as its caller knows it.
-        max_characters: What is allowed.
-        length: What it has, or has as far as it was read.
-        where: How far that is, such as `page 7 of 120`; empty for the whole.
+    `length` is as far as it was read, which `where` tells, such as `page 7 of 120`; empty for the whole.
     """
     if where:
         return IngestError(

@@ -138,8 +138,6 @@ class Style:
     """How a document is set.
 
     Attributes:
-        body_size: Line height of most of its letters.
-        heading_sizes: Line heights of its headings, the largest first.
         words: Its words, in lower case; those with a hyphen within a line too.
     """
 
@@ -412,12 +410,7 @@ _MOST_PIXELS = 6_000_000
 
 
 def draw_page(raw: RawDocument, number: int, width: int) -> bytes:
-    """Return a page as PNG.
-
-    Args:
-        raw: The file.
-        number: The page, from 1.
-        width: Of the picture, in pixels.
+    """Return a page, from 1, as PNG of this width in pixels.
 
     Raises:
         IngestError: It is no PDF that can be read, or has no such page.

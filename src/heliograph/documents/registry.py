@@ -164,9 +164,7 @@ def known_suffixes(*, given: bool = False) -> frozenset[str]:
 def is_read(name: str, *, given: bool = False) -> bool:
     """Return whether files of this name are read, by its ending; of a compressed file by that of what it holds.
 
-    Args:
-        name: The file's.
-        given: Whether it is given or uploaded by itself, not found in a folder.
+    Some are, if given or uploaded by themselves, that are not when found in a folder.
     """
     suffix = _suffix(name)
     if any(suffix == ending for _, ending in COMPRESSED.values()):

@@ -180,9 +180,6 @@ class _Reader:
     def read(self, text: str) -> None:
         """Read all tokens of a file.
 
-        Args:
-            text: Its bytes, one a character.
-
         Raises:
             IngestError: It is longer than a document may be.
         """

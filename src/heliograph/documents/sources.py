@@ -64,9 +64,8 @@ _log = logging.getLogger(__name__)
 class FileFilter:
     """Which files are taken from a folder; files that are given themselves are always taken.
 
-    Attributes:
-        include: Patterns of files to take, whatever their ending; empty takes all whose ending is known.
-        exclude: Patterns of files and folders to leave out, over `include`.
+    Patterns to include hold whatever the ending, none takes all whose ending is known; those to exclude go over them,
+    of folders too.
     """
 
     include: Sequence[str] = ()
@@ -88,10 +87,6 @@ def find_files(paths: Iterable[str | os.PathLike[str]], files: FileFilter | None
 
     Hidden files and folders, and files without a byte, are passed over unless they are given; links are followed, each
     folder once. A folder within that may not be read is skipped with a warning, as is a link that leads nowhere.
-
-    Args:
-        paths: Files, taken whatever their ending, and folders.
-        files: Which files are taken from folders; None takes all whose ending is known.
 
     Raises:
         IngestError: A given path does not exist, or cannot be one.
@@ -168,11 +163,7 @@ class SourceReader:
         self._reader = DocumentReader(limits_of(settings, max_characters), isolate=settings.isolate)
 
     def read(self, source: str, name: str = "") -> LoadedDocument:
-        """Return what a file or URL says.
-
-        Args:
-            source: A path or URL.
-            name: What the document is called, here and in messages, if it ends as the path does; else the path.
+        """Return what a file or URL says; it is called `name` if that ends as the path does, else by the path.
 
         Raises:
             IngestError: It cannot be read or fetched; says why and what to do.

@@ -142,11 +142,7 @@ class _Block:
 
 
 def remove_furniture(body: Node, title: str = "") -> int:
-    """Take everything but the content out of a page.
-
-    Args:
-        body: The page's body; changed in place.
-        title: What the page calls itself; a block that says the same stays.
+    """Take everything but the content out of the body of a page; a block that says its title stays.
 
     Returns:
         How many characters that a reader sees were taken out, spaces not counted.

@@ -55,10 +55,7 @@ class DeduplicatingEmbeddingModel(WrapperEmbeddingModel):
 class BatchingEmbeddingModel(WrapperEmbeddingModel):
     """Splits a call into requests, which run at once as far as a limit inside lets them.
 
-    Args:
-        inner: The model to call.
-        max_batch_tokens: Tokens of one request, by estimate; a longer text goes alone.
-        max_batch_texts: Texts of one request; at least 1.
+    Tokens of one are estimated; a longer text goes alone.
     """
 
     def __init__(self, inner: EmbeddingModel, max_batch_tokens: int, max_batch_texts: int) -> None:
@@ -78,10 +75,7 @@ class BatchingEmbeddingModel(WrapperEmbeddingModel):
 def plan_batches(texts: Sequence[str], max_tokens: int, max_texts: int) -> list[list[str]]:
     """Cut a sequence of texts into batches, in order.
 
-    Args:
-        texts: What to share out.
-        max_tokens: Tokens of a batch, estimated by its length in UTF-8; a text with more gets its own batch.
-        max_texts: Texts of a batch.
+    Tokens are estimated by the length in UTF-8; a text with more than `max_tokens` gets its own batch.
     """
     batches: list[list[str]] = []
     tokens = 0
@@ -150,12 +144,7 @@ _MAX_TEXT_CHARACTERS = 2048
 
 
 class QueryCachedEmbeddingModel(WrapperEmbeddingModel):
-    """Caches the vectors of recent query texts; a cached one costs no tokens.
-
-    Args:
-        inner: The model to call.
-        max_entries: Vectors kept; the one unused for the longest time goes first.
-    """
+    """Caches the vectors of query texts, the last used `max_entries`; a cached one costs no tokens."""
 
     def __init__(self, inner: EmbeddingModel, max_entries: int = 512) -> None:
         super().__init__(inner)

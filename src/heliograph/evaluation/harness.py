@@ -73,11 +73,7 @@ _INFO = TypeAdapter(results.IndexInfo)
 
 @dataclass(frozen=True, slots=True)
 class IndexPlan:
-    """Where an index belongs and what it must have been made from.
-
-    Attributes:
-        code: Of the code, word lists and prompts that documents are read with.
-    """
+    """Where an index belongs, and hashes of what it must have been made from, code and word lists included."""
 
     settings: Settings
     fingerprint: str
@@ -347,11 +343,10 @@ EngineOpener = Callable[[Settings, EmbeddingModel, Extractor | None], AbstractAs
 
 @dataclass(frozen=True, slots=True)
 class EvaluationPlan:
-    """What to evaluate and how.
+    """What to evaluate and how; `join` passages make a document.
 
-    Attributes:
-        configurations: Ways to ask, at least one, names differing; the first is what the others are compared with.
-        most_questions: Ask only so many of each set, the first; None asks all.
+    Configurations have different names; the first is what the others are compared with. Of each set the first
+    `most_questions` are asked, all if that is None.
     """
 
     configurations: tuple[results.Configuration, ...]
@@ -374,11 +369,9 @@ class EvaluationPlan:
 
 @dataclass(frozen=True, slots=True)
 class Watcher:
-    """Callbacks for the progress of an evaluation; each is called from the event loop.
+    """Callbacks for the progress of an evaluation, called from the event loop.
 
-    Attributes:
-        on_set: A set begins: its name, passages and questions.
-        on_question: A configuration, and how many of its questions are done.
+    `on_set` is told name, passages and questions, `on_question` a configuration and how many questions are done.
     """
 
     on_set: Callable[[str, int, int], None] = field(default=lambda _name, _passages, _questions: None)

@@ -188,10 +188,9 @@ _MOST_SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class QuestionDiff:
-    """One question that scored otherwise; ranks are first places of each gold passage, from 1, None if not found.
+    """One question that scored otherwise, with what it gained in recall@5, 0 where it has none.
 
-    Attributes:
-        gain: Difference in recall@5; where that is none, 0.
+    Ranks are first places of each gold passage, from 1; None where it was not found.
     """
 
     id: str
@@ -204,11 +203,9 @@ class QuestionDiff:
 
 @dataclass(frozen=True, slots=True)
 class RunDiff:
-    """One set and configuration in two evaluations.
+    """One set and configuration in two evaluations: questions whose gold moved, most gained first.
 
-    Attributes:
-        questions: Those whose gold moved, most gained first.
-        unmatched: Questions that only one of the two asked.
+    Unmatched are questions that only one of the two asked.
     """
 
     name: str

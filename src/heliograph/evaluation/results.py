@@ -83,12 +83,10 @@ _VERDICTS = frozenset({"yes", "no", "true", "false", "是", "否", "不是", "�
 
 @dataclass(frozen=True, slots=True)
 class Faithfulness:
-    """The citations of one answer.
+    """The citations of one answer, each number of each sentence once.
 
-    Attributes:
-        citations: Citations, each number of each sentence once.
-        existing: Those whose number is among the references.
-        supported: Those whose source shares a content word with the sentence.
+    They exist if their number is among the references, and are supported if the source shares a content word with the
+    sentence.
     """
 
     sentences: int = 0
@@ -337,9 +335,8 @@ class GroupSummary:
 class Unanswerable:
     """The questions without gold.
 
-    Attributes:
-        declined: Those for which it was said that nothing was found, or which a chat model answered without citing;
-            None if no answers were asked for.
+    Declined are those for which it was said that nothing was found, or which a chat model answered without citing; None
+    if no answers were asked for.
     """
 
     questions: int

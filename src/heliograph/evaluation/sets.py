@@ -47,13 +47,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question.
-
-    Attributes:
-        gold: Grade per id of a passage that answers it, all above 0; empty if none does.
-        answers: Accepted answers; empty if the set gives none.
-        type: Kind of question, as the set names it; may be empty.
-    """
+    """One question, with the grade, above 0, per id of a passage that answers it; gold and answers may be empty."""
 
     id: str
     text: str
@@ -79,13 +73,9 @@ class GivenExtraction:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationSet:
-    """A corpus and questions about it.
+    """A corpus and questions about it; ids are unique, and every gold id is that of a passage.
 
-    Attributes:
-        passages: At least one; ids are unique.
-        questions: At least one; ids are unique, and every gold id is that of a passage.
-        extractions: Per id of a passage what was read in it, to be used in place of an extractor; None if there is no
-            such file, or it is not asked for.
+    `extractions` say per id of a passage what was read in it, to be used in place of an extractor; None for none.
     """
 
     name: str
@@ -326,11 +316,7 @@ class _Spans:
 
 @dataclass(frozen=True, slots=True)
 class CorpusMap:
-    """The documents to index, and the way back.
-
-    Attributes:
-        documents: In the order of the corpus; each has a source, by which its chunks are known.
-    """
+    """The documents to index, each with a source by which its chunks are known, and the way back."""
 
     documents: tuple[NewDocument, ...]
     spans: Mapping[str, _Spans]

@@ -94,10 +94,9 @@ def heading_strength(level: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What begins at `start`.
+    """What begins at `start`, the first character of its line.
 
     Attributes:
-        start: First character of its line.
         strength: How good the place before it is for a cut.
         is_prose: Whether it is made of sentences: neither heading nor table nor code.
     """
@@ -221,13 +220,7 @@ _SMALL_PART = 5
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """A chunk without its overlap.
-
-    Attributes:
-        start: First character.
-        end: Where the next one starts.
-        strength: How good the place before it was for a cut.
-    """
+    """A chunk without its overlap, up to where the next one starts; `strength` is how good the place before it was."""
 
     start: int
     end: int
@@ -329,10 +322,7 @@ class Chunker(ABC):
     def chunk(self, document_id: str, text: str, page_starts: Sequence[int] = ()) -> list[Chunk]:
         """Return the chunks of a text in order; blank text gives none. Takes CPU time in proportion to the text.
 
-        Args:
-            document_id: The document that holds them.
-            text: Its clean text.
-            page_starts: Offsets in it at which pages 1, 2, ... start; empty where it has none.
+        `page_starts` are offsets at which pages 1, 2, ... start; empty where it has none.
 
         Raises:
             IngestError: The text cannot be cut under the rules of this chunker.
@@ -536,14 +526,10 @@ class MarkdownChunker(SemanticChunker):
 
 
 class _Division:
-    """The division of one text into parts that fit.
+    """The division of one text into parts that fit, overlaps included.
 
-    Args:
-        text: All of it.
-        blocks: Its blocks.
-        paths: Sections; a small part only joins what begins in the same parent, or the beginning of that parent.
-        max_tokens: Tokens of a chunk with its overlap at the most.
-        overlap_tokens: Tokens of the overlap at the most; left free but in chunks that begin with a section.
+    By its sections, a small part only joins what begins in the same parent, or the beginning of that parent. An overlap
+    is left free but in chunks that begin with a section.
     """
 
     def __init__(

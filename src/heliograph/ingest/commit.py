@@ -73,9 +73,6 @@ class Draft:
         resolution: The same, its mentions counting for what the rules lead to; None before the first draft.
         delta: Mentions that go and come.
         entities: Entities that it touches, as they were when last read.
-        folded_entities: What their folds change.
-        descriptions: Summaries per label and fragments.
-        reply_keys: Keys of the kept replies behind the descriptions.
     """
 
     change: Change
@@ -601,9 +598,7 @@ class _Waiting:
 class JointCommits:
     """Commits what becomes of documents, plain changes together, one joint commit at a time.
 
-    Args:
-        committer: Commits one change, which may be joint, and embeds the passages of what waits.
-        most_documents: Documents of one commit; 1 commits each by itself, several at a time.
+    With 1 document a commit each is committed by itself, several at a time.
     """
 
     def __init__(self, committer: Committer, most_documents: int) -> None:

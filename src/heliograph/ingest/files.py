@@ -69,16 +69,10 @@ async def insert_files(
     *,
     track_id: str | None = None,
 ) -> IngestReport:
-    """Read files or URLs and take them in.
+    """Read files or URLs, by `read` in a thread, and take them in; documents have these as sources.
 
-    Args:
-        pipeline: Takes in what was read.
-        records: Where known metadata is.
-        sources: Paths or URLs; the sources of the documents, as given.
-        read: Reads one of them; called in a thread.
-        progress: Told how far the whole is, not only the group under way.
-        metadata: Kept with every document, over what the sources themselves say.
-        track_id: Name of the batch; None makes one.
+    Progress is told how far the whole is, not only the group under way. Metadata goes over what the sources themselves
+    say. Without a `track_id` one is made.
 
     Returns:
         One result per source, in order; raises as `IngestPipeline.insert`.
@@ -306,11 +300,8 @@ async def signals(
 ) -> AsyncGenerator[None]:
     """Yield whenever something in a folder may have changed, from the first `anext` on.
 
-    Args:
-        folder: The folder.
-        watch_by: `system` uses what the system reports, `polling` yields at intervals; `auto` takes the first if
-            `watchfiles` is installed and as long as it can report.
-        poll_seconds: The interval.
+    `system` uses what the system reports, `polling` yields at intervals; `auto` takes the first if `watchfiles` is
+    installed and as long as it can report.
 
     Raises:
         MissingDependencyError: `system` is asked for and `watchfiles` is not installed.
@@ -346,12 +337,7 @@ _MOST_LOOKS = 30
 
 @dataclass(frozen=True, slots=True)
 class FolderChange:
-    """What one look at a folder led to.
-
-    Attributes:
-        ingest: What became of new and changed files; None if there were none.
-        deletion: What went with files that are gone; None if there were none.
-    """
+    """What one look at a folder led to: of new and changed files, and of those that are gone; None of none."""
 
     ingest: IngestReport | None = None
     deletion: DeleteReport | None = None
@@ -368,19 +354,13 @@ async def watch_folder(
     *,
     once: bool = False,
 ) -> AsyncGenerator[FolderChange]:
-    """Synchronise the store with a folder, and keep it synchronised until closed.
+    """Synchronise the store with a folder, and keep it synchronised until closed, or once.
+
+    Sources are the folder's path as given and the path below it. A stored document whose file exists is kept though the
+    file is not among those taken.
 
     Yields:
         What was done, after each change; the first one always, even if nothing had to be done.
-
-    Args:
-        folder: The folder; sources are its path as given and the path below it.
-        files: Which files are taken. A stored document whose file exists is kept though it is not among them.
-        records: Where the stored documents are.
-        settings: How changes are noticed.
-        insert: Takes files in.
-        delete: Deletes documents by id.
-        once: Stop after the first comparison.
 
     Raises:
         InvalidRequestError: The folder is no folder, or has no name that the sources of its documents could begin with.

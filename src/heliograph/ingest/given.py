@@ -61,12 +61,7 @@ class GivenRelation:
 
 @dataclass(frozen=True, slots=True)
 class GivenGraph:
-    """A graph to take in as one document.
-
-    Attributes:
-        source: Path or URI that citations show; may be empty.
-        id: Id of the document; empty means one that follows from source or text.
-    """
+    """A graph to take in as one document; without an id it gets one that follows from source or text."""
 
     chunks: tuple[GivenChunk, ...]
     entities: tuple[GivenEntity, ...] = ()

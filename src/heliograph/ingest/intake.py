@@ -61,11 +61,9 @@ OUTAGES = (StoreError, ModelUnavailable, ModelTimeout, RateLimited, ClusterUnava
 
 
 def as_failure(what: str, error: Exception) -> HeliographError:
-    """Return the error of a document whose work raised; logs a defect with its traceback.
+    """Return the error of a document whose work (`what`, as the start of a sentence) raised; logs a defect's traceback.
 
-    Args:
-        what: What was worked on, as the start of a sentence.
-        error: What was raised; to be asked of no outage.
+    To be asked of no outage.
     """
     failure = error if isinstance(error, HeliographError) else IngestError.of_defect(what, error)
     if isinstance(failure, IngestError) and failure.traceback:
@@ -79,13 +77,9 @@ def new_documents(
     ids: str | Sequence[str] | None = None,
     metadata: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
 ) -> list[NewDocument]:
-    """Return one `NewDocument` per text, in order.
+    """Return one `NewDocument` per text, or ready document, in order; what belongs to one may be given by itself.
 
-    Args:
-        documents: One or many texts or ready documents. What belongs to one may be given by itself, too.
-        sources: Source of each; None leaves them without, and a ready document as it is.
-        ids: Id of each.
-        metadata: Metadata of each.
+    Without sources texts have none, and a ready document keeps its own.
 
     Raises:
         InvalidRequestError: A list has another length than `documents`, or a document is neither text nor ready.
@@ -206,13 +200,6 @@ async def changed_document(
     records: RecordsStore, document: Document, text: str | None, metadata: Mapping[str, Any] | None, details: object
 ) -> NewDocument:
     """Return a stored document as it shall be handed over anew; what is None stays as it is.
-
-    Args:
-        records: Where its text is.
-        document: As it is stored.
-        text: Its text.
-        metadata: Its metadata.
-        details: What gives its details by fields of the same name.
 
     Raises:
         ConflictError: It has no text that could stay.
@@ -406,9 +393,7 @@ class Candidate:
     Attributes:
         document: As it shall be stored while it waits; its id is empty if it has none.
         is_known_by_source: Whether its id is yet to be found by its source.
-        text: Its clean text; empty if it is not to be taken in.
         kept: Fields that were not given, in which a known document stays as it is.
-        is_twin: Whether the same document was handed over before it in this call.
     """
 
     document: Document
@@ -437,12 +422,7 @@ def prepare(documents: Sequence[NewDocument], max_characters: int, track_id: str
 
 @dataclass(frozen=True, slots=True)
 class _StoredAlready:
-    """What is stored when a batch is taken in.
-
-    Attributes:
-        known: The documents of the batch that are stored, by id.
-        originals: Per content hash of its new and changed texts the stored document with the same text.
-    """
+    """What is stored when a batch is taken in: its documents by id, and originals of its new texts by content hash."""
 
     known: Mapping[str, Document]
     originals: dict[str, Document]
@@ -458,14 +438,7 @@ class Intake:
         duplicates: Literal["cite", "report", "separate"],
         texts: WorkLocks,
     ) -> None:
-        """Keep the parts.
-
-        Args:
-            store: Read only.
-            committer: Writes.
-            duplicates: What becomes of a text that another document has already.
-            texts: Who works on documents with a text, by its hash.
-        """
+        """Keep the parts."""
         self._store = store
         self._records = store.records
         self._committer = committer
@@ -726,10 +699,7 @@ def _batches(candidates: Sequence[Candidate]) -> Iterator[list[Candidate]]:
 def clean_pages(text: str, page_starts: Sequence[int], label: str) -> tuple[str, tuple[int, ...]]:
     """Return the clean text, the same as without pages, and where each page starts in it.
 
-    Args:
-        text: As given.
-        page_starts: Offsets into it, never going down, between 0 and its length; may be empty.
-        label: How errors call the document.
+    `page_starts` are offsets into the text as given, never going down; there may be none.
 
     Raises:
         InvalidRequestError: The offsets are not like that.

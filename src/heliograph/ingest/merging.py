@@ -127,8 +127,6 @@ class EvidenceFold(Fold):
 
     Attributes:
         max_fragments: Mentions, first in canonical order, whose descriptions are used.
-        max_sources: Chunks kept.
-        max_description_tokens: o200k_base tokens of a description.
     """
 
     max_fragments: int
@@ -179,11 +177,9 @@ def _token_count(fragment: str) -> int:
 
 
 def join_fragments(fragments: Sequence[str], max_tokens: int = 1200) -> str:
-    """Return the first whole fragments that fit, joined by `<SEP>`.
+    """Return the first whole fragments that fit, joined by `<SEP>`, empty ones and repeats left out.
 
-    Args:
-        fragments: In canonical order; empty ones and repeats are left out, none at all gives an empty text.
-        max_tokens: o200k_base tokens of the result; if the first fragment alone has more, it is cut.
+    If the first alone has more than `max_tokens` (o200k_base), it is cut; none at all gives an empty text.
     """
     distinct = distinct_fragments(fragments)
     joined = FIELD_SEPARATOR.join(distinct)
@@ -221,13 +217,9 @@ def empty_relation_evidence(id_: str, ends: tuple[str, str]) -> RelationEvidence
 def apply_entity_delta(
     evidence: EntityEvidence, removed: Collection[EntityMention], added: Collection[EntityMention], leading: int
 ) -> EntityEvidence:
-    """Return the evidence after some mentions went and others came.
+    """Return the evidence, with `leading` mentions, after some mentions that it counts went and others came.
 
-    Args:
-        evidence: With its first `leading + len(removed)` mentions at least, or all.
-        removed: Mentions that it counts.
-        added: Mentions that it does not count.
-        leading: Mentions to keep.
+    It must have its first `leading + len(removed)` mentions at least, or all.
 
     Raises:
         StoreError: A removed mention was never counted.
@@ -450,11 +442,9 @@ _RELATION_SHARE = 0.7
 
 @dataclass(frozen=True, slots=True)
 class Indexing:
-    """How vectors of entities and relations are made.
+    """How vectors of entities and relations are made: of about so many o200k_base tokens of their descriptions.
 
-    Attributes:
-        max_tokens: About how many o200k_base tokens of a text are embedded.
-        from_chunks: Whether names and chunks make the vector of what no person describes, not the description.
+    With `from_chunks`, names and chunks make the vector of what no person describes.
     """
 
     max_tokens: int
@@ -521,12 +511,9 @@ def make_vectors(
     embedded: Mapping[str, NDArray[np.float32]],
     chunks: Mapping[str, NDArray[np.float32]],
 ) -> VectorBatch:
-    """Return the vectors of entries.
+    """Return the vectors of entries, at least one, from those, of length 1, of embedded texts and of chunks.
 
-    Args:
-        entries: At least one, by id.
-        embedded: Per text to be embedded its vector, `(dimension,)`, of length 1.
-        chunks: Per chunk likewise; one that has none does not count.
+    A chunk that has none does not count.
     """
     vectors = _means([[embedded[text] for text in item.embedded] for item in entries.values()])
     groups = [[chunks[id_] for id_ in item.chunk_ids if id_ in chunks] for item in entries.values()]
@@ -612,13 +599,7 @@ TouchedRelation = Touched[RelationEvidence, Relation, RelationOverrides]
 
 @dataclass(slots=True)
 class Folded(Generic[F]):
-    """What a touched thing changes in the projections.
-
-    Attributes:
-        fold: To be written; None if it is gone or folds to what is stored.
-        entry: What its vector is made of; None if that has not changed.
-        terms: Its full text; None if that has not changed, or is not kept.
-    """
+    """What a touched thing changes in the projections, each None where it does not; full text is not kept of all."""
 
     fold: F | None = None
     entry: IndexEntry | None = None
@@ -674,14 +655,8 @@ class Folder:
     ) -> TouchedRelation:
         """Apply the mentions of a relation that go and those that come; as `touch_entity`.
 
-        Args:
-            id_: The relation.
-            change: Mentions that go, mentions that come.
-            known: Its evidence; None if there is none.
-            stored: Its stored fold; None if there is none.
-            overrides: What people say of it, its ends in ascending order of their ids.
-            is_reshaped: Whether they said something else when it was stored.
-            ends: Its two entity ids, where it may have neither evidence nor mentions.
+        Its ends are told where it may have neither evidence nor mentions; overrides have them in ascending order of
+        their ids.
         """
         before = known or empty_relation_evidence(id_, ends or end_ids((*change[0], *change[1])[0]))
         evidence = apply_relation_delta(before, *change, self.limits.leading)

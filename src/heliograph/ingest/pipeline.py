@@ -218,12 +218,8 @@ class IngestPipeline:
     ) -> IngestReport:
         """Take documents in: new ones are added, changed ones replaced, unchanged ones left alone.
 
-        A document that cannot be taken in is reported as failed and stops no other.
-
-        Args:
-            documents: What to take in; those of one call should have different ids.
-            track_id: Name of the batch; None makes one.
-            progress: Told how far the run has come.
+        A document that cannot be taken in is reported as failed and stops no other. Those of one call should have
+        different ids; without a `track_id` one is made.
 
         Returns:
             One result per document, in order.
@@ -312,12 +308,8 @@ class IngestPipeline:
     ) -> DocumentResult:
         """Store a document of which all is given, in one commit; it is never pending unless it is given so.
 
-        Args:
-            document: As it shall be stored; a stored one of the same id is replaced.
-            text: Its text; None if it has none of its own.
-            chunks: All its chunks, in order.
-            extractions: What they say, one per chunk, canonical.
-            may_call_chat: Whether a chat model may be asked to summarise descriptions that grow long.
+        One of the same id is replaced. The text is None if it has none of its own; chunks are all, in order, with one
+        canonical extraction each.
 
         Raises:
             ConflictError: Another process changed the document meanwhile.
@@ -361,11 +353,8 @@ class IngestPipeline:
     async def retry(self, document_ids: Collection[str] = (), progress: ProgressCallback | None = None) -> IngestReport:
         """Process failed documents again, and read again the chunks of partial ones that could not be read.
 
-        Chunks that were read are not read again; raises as `insert`.
-
-        Args:
-            document_ids: Only these; empty means all. Those that are unknown, or did not fail, are left alone.
-            progress: Told of what is done.
+        Only these, or all if none is named; those that are unknown, or did not fail, are left alone. Raises as
+        `insert`.
         """
         return await self._process_stored(new_track_id("retry"), RETRIED_STATUSES, progress, document_ids)
 
@@ -515,17 +504,7 @@ class DocumentProcessor:
         *,
         shares_texts: bool,
     ) -> None:
-        """Keep the parts.
-
-        Args:
-            records: Read only.
-            reader: Reads documents.
-            committer: Writes.
-            joint: Writes what was read in documents.
-            max_parallel: Documents read at once; more may be waiting to be committed.
-            texts: Who works on documents with a text, by its hash.
-            shares_texts: Whether the chunks of a text that several documents have are stored once.
-        """
+        """Keep the parts."""
         self._records = records
         self._reader = reader
         self._committer = committer
@@ -685,14 +664,7 @@ class Run:
     def __init__(
         self, processor: DocumentProcessor, reporter: ProgressReporter, max_tasks: int, gate: asyncio.Event
     ) -> None:
-        """Keep the parts.
-
-        Args:
-            processor: Does the work.
-            reporter: Is told how far it has come.
-            max_tasks: Documents under way at once.
-            gate: While it is not set, no further document is begun.
-        """
+        """Keep the parts; while the gate is not set, no further document is begun."""
         self._processor = processor
         self._reporter = reporter
         self._max_tasks = max_tasks
@@ -709,11 +681,9 @@ class Run:
             task.cancel()
 
     async def process(self, tasks: Sequence[ReadingTask], on_finished: Callable[[str], None]) -> list[DocumentResult]:
-        """Process documents; return their results in the same order.
+        """Process documents, once per run; return their results in the same order.
 
-        Args:
-            tasks: What to do; called once per run.
-            on_finished: Called with a document's id as soon as nothing more will be done about it.
+        `on_finished` is called with a document's id as soon as nothing more will be done about it.
 
         Raises:
             CancelledIngestError: `cancel` was called before all were done.

@@ -257,11 +257,9 @@ def _spells(short: str, long: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class StoredChunks:
-    """A document's stored chunks and their extractions.
+    """A document's stored chunks and what was read in all of them, or in those in `replaced_chunks`.
 
-    Attributes:
-        extractions: What was read, by chunk id: of all chunks, or of those in `replaced_chunks`.
-        all_read: Whether every chunk is known to have been read without an error.
+    `all_read`: every chunk is known to have been read without an error.
     """
 
     chunks: Mapping[str, Chunk] = field(default_factory=dict[str, Chunk])
@@ -315,13 +313,9 @@ def _reading_basis(chunk: Chunk) -> tuple[int, tuple[str, ...], str]:
 
 
 def plan_chunks(title: str, chunks: Sequence[Chunk], stored: StoredChunks, *, keeps_readings: bool) -> ChunkPlan:
-    """Compare a document's chunks with those that are stored of it. Takes CPU time in proportion to new text.
+    """Compare a document's chunks, in order, with those stored of it. Takes CPU time in proportion to new text.
 
-    Args:
-        title: The document's title as it shall be.
-        chunks: Its chunks as they shall be, in order.
-        stored: What there is of it; empty for a new document.
-        keeps_readings: Whether chunks that stay keep their mentions and vectors; False if the title may be another.
+    Chunks that stay keep their mentions and vectors unless the title may be another (`keeps_readings`).
     """
     current = {chunk.id for chunk in chunks}
     indexed = {chunk.id for chunk in chunks if keeps_readings and stored.headings(chunk.id) == chunk.headings}
@@ -506,13 +500,7 @@ class DocumentProgress:
         self._reporter.add(share, chunks_done=1)
 
     def finish(self, usage: Usage, growth: tuple[int, int] = (0, 0), *, failed: bool = False) -> None:
-        """Count the document as done.
-
-        Args:
-            usage: Tokens that chat models spent on it.
-            growth: How many more entities and relations there are, fewer if negative.
-            failed: Whether it failed.
-        """
+        """Count the document as done."""
         entities, relations = growth
         self._reporter.add(
             self._remaining, documents_done=1, failures=failed, usage=usage, entities=entities, relations=relations
@@ -541,11 +529,9 @@ class ReadingTask:
 
 @dataclass(frozen=True, slots=True)
 class DocumentReading:
-    """What a document says.
+    """What a document says: one canonical extraction per chunk of `plan.unread`, in order.
 
-    Attributes:
-        extractions: One per chunk of `plan.unread`, in order, canonical.
-        vectors: Vector per text of `plan.passages`, or of some of them; what is missing is embedded at commit.
+    Vectors are there per text of `plan.passages`, or of some; what is missing is embedded at commit.
     """
 
     plan: ChunkPlan
@@ -558,12 +544,7 @@ class Reader(ABC):
 
     @abstractmethod
     async def read(self, task: ReadingTask, find_stored: FindStored, progress: ChunkProgress) -> DocumentReading:
-        """Read one document.
-
-        Args:
-            task: The document.
-            find_stored: Called once, for what is stored of it.
-            progress: Told of the chunks to be read, and of each that is.
+        """Read one document; `find_stored` is called once, for what is stored of it.
 
         Raises:
             IngestError: The document holds nothing, or cannot be read.
@@ -574,12 +555,7 @@ class Reader(ABC):
 
 
 class InProcessReader(Reader):
-    """Reads in this process; long texts in threads.
-
-    Args:
-        chunker: Cuts texts.
-        extractor: Reads chunks, or makes what does, when a document is first read.
-    """
+    """Reads in this process, long texts in threads; `extractor` may also make one when a document is first read."""
 
     def __init__(self, chunker: Chunker, extractor: Extractor | Callable[[], Extractor]) -> None:
         self._chunker = chunker

@@ -31,11 +31,7 @@ LocalAliases = Mapping[str, frozenset[str]]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a mention stands.
-
-    Attributes:
-        aliases: Ids of names per id of an alias that the document gives.
-    """
+    """Where a mention stands, and the ids of names per id of an alias that its document gives."""
 
     document_id: str = ""
     chunk_id: str = ""
@@ -345,12 +341,7 @@ class _Said:
 
 
 def entity_overrides(book: RuleBook, entity_id: str) -> EntityOverrides:
-    """Return what people say of an entity.
-
-    Args:
-        book: Holds the rules of all ids from which merges, renames and aliases lead to the entity.
-        entity_id: The entity that those lead to in the end.
-    """
+    """Return what people say of an entity; the book holds the rules of all ids that lead to it in the end."""
     # Rules name both ends of every step, so that nothing leads to an entity which has none.
     if entity_id not in book:
         return NO_ENTITY_OVERRIDES

@@ -48,8 +48,6 @@ class Summary:
     """A description, and what it was made with.
 
     Attributes:
-        text: The description.
-        usage: Tokens that chat models spent on it now.
         reply_keys: Keys of the kept replies that it was made from.
     """
 
@@ -100,15 +98,11 @@ class DescriptionSummarizer:
         )
 
     async def summarize(self, name: str, fragments: Sequence[str], *, subject_id: str = "") -> Summary:
-        """Return one description of `name`.
+        """Return one description of `name` from what is said of it, in canonical order.
 
         Fragments that need no summary are joined. Of those of which the model makes nothing usable some stand in for
-        it, with a warning; that description is made again when somebody mentions its subject.
-
-        Args:
-            name: What the fragments speak of, as the description shall call it.
-            fragments: What is said of it, in canonical order.
-            subject_id: Id of the entity or relation; cached replies are dropped with what was said of it.
+        it, with a warning; that description is made again when somebody mentions its subject. Cached replies are
+        dropped with what was said of `subject_id`.
 
         Raises:
             ModelError: The model could not be asked (it is down, too slow, or refuses for now).

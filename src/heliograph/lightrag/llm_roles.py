@@ -48,14 +48,7 @@ class ChatRole:
 
 
 class ChatRoles:
-    """The function of each role.
-
-    Args:
-        function: Answers for every role that has none of its own.
-        keywords: What it is given.
-        max_async: How many of its calls run at once.
-        timeout_seconds: How long one may take.
-        own: What some roles do otherwise.
+    """The function of each role: one for all, with what it is given and its bounds, but for what some do otherwise.
 
     Raises:
         ValueError: There is no such role.

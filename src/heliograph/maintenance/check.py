@@ -59,8 +59,7 @@ Subject = Literal["document", "chunk", "entity", "relation", "store"]
 class Problem:
     """One thing that does not agree with what the documents say; the store as a whole has no id.
 
-    Attributes:
-        is_repairable: Whether it follows from the truth how it should be.
+    It is repairable if it follows from the truth how it should be.
     """
 
     subject: Subject
@@ -89,12 +88,7 @@ class CheckReport:
 
 @dataclass(frozen=True, slots=True)
 class CheckFindings:
-    """Problems of one window.
-
-    Attributes:
-        repair: What puts it right but for vectors; None if nothing does.
-        vectors: What the vectors to be made again are made of, per id.
-    """
+    """Problems of one window, what puts them right, if anything does, and what vectors to be made again are of."""
 
     problems: tuple[Problem, ...] = ()
     repair: Changeset | None = None

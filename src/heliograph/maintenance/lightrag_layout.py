@@ -92,12 +92,10 @@ class LightragVectors:
 
 @dataclass(frozen=True, slots=True)
 class LightragRows:
-    """What one storage of LightRAG keeps; several may have parts of one workspace.
+    """What one storage of LightRAG keeps, by id, per table of `TABLES`; several may have parts of one workspace.
 
-    Attributes:
-        name: What a document is named after that holds what no chunk says.
-        tables: Rows by id, per table of `TABLES` that it keeps.
-        graph: Nodes and edges, read as they are asked for; None where it keeps no graph.
+    A document that holds what no chunk says is called `name`. The graph is read as it is asked for; None where there is
+    none.
     """
 
     name: str
@@ -134,9 +132,7 @@ def join_rows(found: Sequence[LightragRows], notes: NoteList) -> LightragRows:
 class LightragContents:
     """The documents and chunks of a LightRAG workspace, and what belongs to them.
 
-    Attributes:
-        entity_chunks: Ids of chunks per entity name, where these are kept apart from the graph.
-        relation_chunks: Likewise per pair of names, in ascending order.
+    Ids of chunks per name, or pair of names in ascending order, are there where they are kept apart from the graph.
     """
 
     documents: Mapping[str, LightragDocument]
@@ -286,13 +282,9 @@ _SHOUTED = re.compile(r"[^\W\d_]{2}")
 
 @dataclass(frozen=True, slots=True)
 class GraphNode:
-    """An entity.
+    """An entity: its name clean (empty if it has none) and as written, what is said of it, and by which chunks.
 
-    Attributes:
-        type: Its type as it is written there, without quotes.
-        descriptions: What is said of it, each once, in order.
-        chunk_ids: Ids of the chunks that say it, each once, in order.
-        is_shouted: Whether an old version has put its name into capitals.
+    An old version may have put its name into capitals; `extra` are attributes that LightRAG itself does not write.
     """
 
     name: str

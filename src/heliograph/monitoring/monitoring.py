@@ -166,11 +166,7 @@ _SPEND = (_CALLS, _FAILURES, _TOKENS)
 
 
 class Metrics:
-    """Counts.
-
-    Args:
-        shared: Where all workers count; None for a process that serves alone.
-    """
+    """Counts, where all workers count; a process that serves alone shares none."""
 
     def __init__(self, shared: SharedMetrics | None = None) -> None:
         self._registry = registry = CollectorRegistry()
@@ -276,14 +272,7 @@ class Metrics:
         self._lookups.labels(cache, "hit" if is_hit else "miss").inc()
 
     def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Count a request.
-
-        Args:
-            route: Template of its path, never the path itself; empty if there is none of this path.
-            method: Of HTTP; unknown ones count as one.
-            status: Of the response; 0 if there was none.
-            seconds: How long it took.
-        """
+        """Count a request by the template of its path (empty if it has none), its method, and its status, 0 if none."""
         known = method if method in _METHODS else "other"
         self._requests.labels(route or "none", known, str(status)).inc()
         self._durations.labels(route or "none", known).observe(seconds)
@@ -425,13 +414,7 @@ def build_tracer(settings: MonitoringSettings) -> Tracer:
 
 
 class SlidingWindow:
-    """Keeps measurements for a while; safe to use from several threads.
-
-    Args:
-        seconds: How long one counts.
-        max_count: How many are kept; of more, the latest.
-        clock: Monotonic seconds.
-    """
+    """Keeps measurements for a while, of more than `max_count` the latest; safe to use from several threads."""
 
     def __init__(self, seconds: float, max_count: int = 10_000, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds = seconds

@@ -55,11 +55,9 @@ _LEAST_NEAR = 8
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A chunk from which bridges are looked for.
+    """A chunk from which bridges are looked for, with its weight, 1 for the best.
 
-    Attributes:
-        weight: How good it is, 1 for the best.
-        worth: Share of the weight that bridges over an entity have, by its id; all of it for any other.
+    `worth` is the share of the weight that bridges over an entity have, by its id; all of it for any other.
     """
 
     chunk_id: str

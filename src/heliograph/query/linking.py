@@ -112,12 +112,7 @@ class QuestionSpan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Entities that a question names.
-
-    Attributes:
-        longest: Those whose name is part of no longer one, in the order of the question.
-        all_ids: Ids of all, also of those inside longer names.
-    """
+    """Entities that a question names: those whose name is part of no longer one, in order, and the ids of all."""
 
     longest: tuple[LinkedEntity, ...] = ()
     all_ids: frozenset[str] = frozenset()
@@ -142,9 +137,7 @@ def question_spans(question: str) -> list[QuestionSpan]:
 def passage_runs(text: str, extracted: Iterable[str] = ()) -> dict[str, tuple[int, int]]:
     """Return where in a passage stands what looks like a name: start and end by the id of the entity of that name.
 
-    Args:
-        text: The passage.
-        extracted: Names that an extractor found in it; runs within them are left out.
+    Runs within names that an extractor found in it are left out.
     """
     return _by_id(text, _name_runs(text, _NamedParts(text, extracted))[:_MOST_RUNS])
 

@@ -643,12 +643,7 @@ def sides_by_rules(question: str) -> tuple[str, ...]:
 
 
 def classify(question: str, entities: Sequence[str]) -> QuestionKind:
-    """Return the kind of a question.
-
-    Args:
-        question: The question.
-        entities: The names in it; weak cues count only where there are none.
-    """
+    """Return the kind of a question; weak cues count only where no names are in it."""
     text = " ".join(question.casefold().split())
     for cue in CUES:
         if cue.pattern.search(text) and not (cue.is_weak and entities):

@@ -33,11 +33,7 @@ _OFFSET_POSITIONS = ("roberta", "camembert", "mpnet")
 
 @dataclass(frozen=True, slots=True)
 class CrossEncoderFiles:
-    """What a cross-encoder is loaded from.
-
-    Attributes:
-        max_tokens: The longest input, question and passage and what separates them.
-    """
+    """What a cross-encoder is loaded from; `max_tokens` bounds question, passage and what separates them."""
 
     tokenizer: Path
     graph: Path

@@ -68,12 +68,7 @@ _MOST_BYTES_PER_CHARACTER = 4
 
 
 class SplittingReranker(WrapperReranker):
-    """Lets long documents be scored piece by piece; the best piece's score is the document's.
-
-    Args:
-        inner: The reranker to call.
-        max_tokens: Tokens (o200k_base) of a piece; at least 8.
-    """
+    """Lets long documents be scored in pieces of `max_tokens` (o200k_base); the best piece's score counts."""
 
     def __init__(self, inner: Reranker, max_tokens: int) -> None:
         super().__init__(inner)
@@ -100,12 +95,7 @@ class SplittingReranker(WrapperReranker):
 
 
 class BatchingReranker(WrapperReranker):
-    """Splits a call into several, all under way at once (a limit inside sees to how many).
-
-    Args:
-        inner: The reranker to call.
-        max_documents: Documents of one call; at least 1.
-    """
+    """Splits a call into several, all under way at once (a limit inside sees to how many)."""
 
     def __init__(self, inner: Reranker, max_documents: int) -> None:
         super().__init__(inner)
@@ -160,11 +150,9 @@ _NUMBER = re.compile(r"(?<![\w.])\d{1,2}(?![\w.]*\d)")
 
 
 class ChatReranker(Reranker):
-    """Asks a chat model for the order of the first 20 passages.
+    """Asks a chat model for the order of the first 20 passages, cut to `max_tokens`.
 
-    Args:
-        chat: The model; it stays the caller's to close.
-        max_tokens: Tokens (o200k_base) of a passage that are shown to it.
+    The model stays the caller's to close.
     """
 
     def __init__(self, chat: ChatModel, max_tokens: int) -> None:

@@ -37,12 +37,7 @@ _RETRY_AFTER_SECONDS = 60.0
 
 
 class McpRoute:
-    """Puts the tools into an application.
-
-    Args:
-        service: What the tools work with.
-        drain: Says when the end is near.
-    """
+    """Puts the tools into an application."""
 
     def __init__(self, service: Service, drain: Drain) -> None:
         self._service = service

@@ -80,13 +80,7 @@ _T = TypeVar("_T")
 
 
 class Requests:
-    """Middleware around everything else.
-
-    Args:
-        app: Serves what comes through.
-        service: Knows who asks, counts, and has the settings.
-        drain: Says when requests have to end.
-    """
+    """Middleware around everything else."""
 
     def __init__(self, app: ASGIApp, service: Service, drain: Drain) -> None:
         settings = service.settings.server
@@ -254,11 +248,7 @@ _SHARE_OF_REQUESTS = 0.7
 
 
 class Drain:
-    """Which requests are under way, and until when they may be.
-
-    Args:
-        shutdown_seconds: From being told to stop until everything is closed.
-    """
+    """Which requests are under way, and until when they may be: `shutdown_seconds` from being told to stop."""
 
     def __init__(self, shutdown_seconds: float) -> None:
         self.request_seconds = shutdown_seconds * _SHARE_OF_REQUESTS
@@ -316,11 +306,7 @@ _LOCAL_ZONES = (".localhost", ".internal")
 
 
 class PageCheck:
-    """Looks at the names and pages of requests.
-
-    Args:
-        settings: Name further hosts and origins.
-    """
+    """Looks at the names and pages of requests; the settings name further hosts and origins."""
 
     def __init__(self, settings: Settings) -> None:
         self._hosts = settings.allowed_hosts
@@ -537,12 +523,7 @@ def _check_surrogates(body: bytes) -> None:
 
 
 class Limits:
-    """Reads bodies within their limits.
-
-    Args:
-        app: What gets the bodies.
-        settings: The limits.
-    """
+    """Reads bodies within their limits."""
 
     def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
         self._app = app
@@ -550,15 +531,7 @@ class Limits:
         self._sending: Counter[str] = Counter()
 
     async def serve(self, path: str, client: str, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on with its body, or refuse it with 400 or 413.
-
-        Args:
-            path: Of the request, below the prefix of a proxy.
-            client: Whose share of long bodies it is.
-            scope: Of the request.
-            receive: Brings the body.
-            send: Takes the response.
-        """
+        """Pass a request on with its body, or refuse it with 400 or 413; the path is below the prefix of a proxy."""
         path = path.rstrip("/")
         most, setting = most_body_bytes(self._settings, scope["method"], path)
         try:
@@ -775,14 +748,7 @@ FAILURES = responses(400, 401, 403, 404, 413, 422, 429, 500, 502, 503, 504)
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Asks one workspace for one client: in its turn, and only for as long as the client is there.
-
-    Attributes:
-        engine: The workspace.
-        admission: Gives turns.
-        client: Whose turn it is.
-        request: The client's request.
-    """
+    """Asks one workspace for one client: in its turn, and only for as long as the client is there."""
 
     engine: AsyncHeliograph
     admission: Admission

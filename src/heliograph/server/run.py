@@ -265,10 +265,6 @@ class PlainStartup:
 
     That of a start that failed for a reason Heliograph knows, and that of an end at once, by a second Ctrl-C. Any other
     is that of a defect, and stays.
-
-    Args:
-        app: What is to start.
-        report: Told how that went.
     """
 
     def __init__(self, app: ASGIApp, report: StartReport) -> None:
@@ -343,16 +339,7 @@ class Workers(Multiprocess):
     """Runs the workers until a signal to stop, or until one of the first cannot start.
 
     One that is gone later is replaced; a replacement that cannot start is tried again, while the others serve.
-
-    Args:
-        config: What they serve, and how many there are.
-        listener: The socket they share.
-        reports: Where they tell how their start went.
-        on_started: Called once all of them serve.
-
-    Attributes:
-        error: Why one of the first could not start.
-        has_failed: Whether one of the first could not start for a reason that only the log tells.
+    `has_failed` says that one of the first could not start for a reason that only the log tells.
     """
 
     def __init__(
@@ -447,10 +434,6 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 def run_server(settings: Settings, announce: Callable[[str], None]) -> int:
     """Serve until told to stop, and return the exit code: 0, or 1 if a defect, which the log tells, kept it from that.
-
-    Args:
-        settings: Where to listen, and everything else.
-        announce: Told the address once requests are served.
 
     Raises:
         SettingsError: Nobody would be asked for credentials on an address that others reach, or they are not valid.

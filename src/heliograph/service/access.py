@@ -112,11 +112,7 @@ _LEAST_CHARACTERS = 16
 
 
 def signing_key(given: str, folder: Path) -> bytes:
-    """Return the 32 bytes that sign tokens.
-
-    Args:
-        given: The secret of the settings; empty uses the one kept in the folder, made if it is not there.
-        folder: A folder that only this user may enter.
+    """Return the 32 bytes that sign tokens: of the secret given, else kept in a folder that only this user may enter.
 
     Raises:
         SettingsError: The secret given is shorter than 16 characters.
@@ -241,13 +237,7 @@ class TokenContent:
 
 
 class TokenSigner:
-    """Makes tokens and reads them.
-
-    Args:
-        key: 32 bytes.
-        hours: How long a token is good; one of a guest, for whom nothing is guarded, 24.
-        clock: Tells seconds since the epoch.
-    """
+    """Makes tokens, good for so many hours, one of a guest, for whom nothing is guarded, for 24, and reads them."""
 
     def __init__(self, key: bytes, hours: float, clock: Callable[[], float] = time.time) -> None:
         self._key = key
@@ -260,13 +250,7 @@ class TokenSigner:
         return max(self._seconds, _GUEST_SECONDS)
 
     def issue(self, name: str, password_hash: str, session: str | None = None) -> str:
-        """Return a token.
-
-        Args:
-            name: Whose.
-            password_hash: Of the account; empty for a guest.
-            session: The login that it goes back to; None begins one.
-        """
+        """Return a token of an account, or of a guest, who has no password; without a session it begins one."""
         now = self._clock()
         claims: dict[str, Any] = {
             "iss": _ISSUER,
@@ -448,11 +432,7 @@ class Ledger:
             self._reader.set_busy_timeout(_BUSY_MILLISECONDS)
 
     async def attempt(self, most: Mapping[str, int], window_seconds: float) -> float:
-        """Count one attempt by each of some subjects, unless one has made as many as it may within the window.
-
-        Args:
-            most: How many each subject may make.
-            window_seconds: The window, which ends now.
+        """Count one attempt by each of some subjects, unless one has made `most` within the window, which ends now.
 
         Returns:
             0, or in how many seconds the attempt would be counted; then nothing was counted.

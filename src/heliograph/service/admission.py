@@ -23,13 +23,10 @@ _LONGEST_RETRY_SECONDS = 60.0
 
 
 class Admission:
-    """Lets questions through, for use within one event loop.
+    """Lets questions through, for use within one event loop; more callers that wait than `max_waiting` are refused.
 
-        async with admission.turn(principal.client):
-            await kb.query("...") More callers that wait than `max_waiting` are refused.
-
-    Attributes:
-        running: Turns under way.
+    async with admission.turn(principal.client):
+        await kb.query("...")
     """
 
     def __init__(self, max_concurrent: int, max_waiting: int) -> None:
@@ -46,10 +43,7 @@ class Admission:
 
     @asynccontextmanager
     async def turn(self, client: str = "") -> AsyncGenerator[None]:
-        """Wait for a turn and hold it until the block is left.
-
-        Args:
-            client: Who asks; turns go round among clients.
+        """Wait for a turn and hold it until the block is left; turns go round among clients.
 
         Raises:
             OverloadedError: As many wait as may, and none has more places than this client.

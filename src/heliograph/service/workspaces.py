@@ -200,11 +200,7 @@ class Workspaces:
 
     @asynccontextmanager
     async def use(self, name: str | None = None, *, creates: bool = False) -> AsyncGenerator[AsyncHeliograph]:
-        """Yield the engine of a workspace, which stays open for the length of the block.
-
-        Args:
-            name: The workspace; None means the default one.
-            creates: Whether it is made if it is not there.
+        """Yield the engine of a workspace, None being the default one; it stays open for the length of the block.
 
         Raises:
             NotFoundError: It is not there and not to be made.

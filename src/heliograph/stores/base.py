@@ -106,14 +106,9 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DocumentQuery:
-    """Which documents to list; every condition given must hold.
+    """Which documents to list, sorted by `sort`, ties by id; every condition given must hold.
 
-    Sorted by `sort`, ties by id.
-
-    Attributes:
-        content_hashes: Whose text has any of these hashes; empty means any text.
-        sort: Field to sort by; ties by id.
-        limit: Documents to return at the most; `sys.maxsize` for all.
+    No statuses or content hashes mean any; `limit` is `sys.maxsize` for all.
 
     Raises:
         InvalidRequestError: The filter is none, there is no such field to sort by, or a number is negative or
@@ -356,11 +351,7 @@ class TextStore(ABC):
 class CurationQuery:
     """Which curations to list; every condition given must hold.
 
-    Attributes:
-        entity_id: That names this entity, alone or as an end of a relation.
-        ids: Which have any of these ids; None means all.
-        includes_undone: Whether to list those that were taken back, too.
-        limit: Curations to return at the most; `sys.maxsize` for all.
+    `entity_id` is named alone or as an end of a relation; `ids` None means all, `limit` is `sys.maxsize` for all.
 
     Raises:
         InvalidRequestError: A number is negative, or `offset` above `LARGEST_COUNT`.
@@ -511,13 +502,7 @@ class ScanKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """One damaged thing.
-
-    Attributes:
-        message: What, and what to do.
-        document_id: Whose it is; empty for none or several.
-        is_repaired: Whether it was put right.
-    """
+    """One damaged thing: what it is and what to do, and whose document, if of just one."""
 
     message: str
     document_id: str = ""
@@ -680,11 +665,9 @@ class StoreView(ABC):
 
 @dataclass(frozen=True, slots=True)
 class FollowerDifference:
-    """What another engine holds of one kind, against what it should: how many ids are missing, stray or changed.
+    """What another engine holds of one kind, such as `chunk vectors`, against what it should, in numbers of ids.
 
-    Attributes:
-        kind: Of what, such as `entities` or `chunk vectors`.
-        fault: What is wrong with its own counts and orders, in words; then nothing is counted.
+    A `fault` of its own counts and orders is told in words; then nothing is counted.
     """
 
     kind: str
@@ -698,9 +681,7 @@ class FollowerDifference:
 class Follower(ABC):
     """Another engine that serves one role of a workspace, kept in step with the store that holds the truth.
 
-    Attributes:
-        name: Which; begins with its role.
-        role: `graph`, `vectors`, `text` or `cache`.
+    Its name begins with its role: `graph`, `vectors`, `text` or `cache`.
     """
 
     name: str

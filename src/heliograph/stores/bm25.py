@@ -411,11 +411,8 @@ def rank_rows(
 ) -> tuple[Slots, NDArray[np.float64]]:
     """Return the rows with the best scores, in no order, and the scores; more than `limit` only if they are equal.
 
-    Args:
-        terms: The rarest first.
-        lengths: Of all rows; infinite for those that are not to be found.
-        mean_length: Of those that count.
-        limit: Rows wanted, at least 1.
+    Terms come the rarest first. `lengths` are those of all rows, infinite for those that are not to be found; their
+    mean is of those that count.
     """
     scoring = _Scoring(lengths, mean_length, limit)
     total = left = sum(term.weight for term in terms)
@@ -611,10 +608,8 @@ class PostingIndex:
     ) -> tuple[Keys, NDArray[np.float64]]:
         """Return keys and scores of the best rows that hold any of the terms, best first, ties by key.
 
-        Args:
-            terms: Each counts once.
-            limit: Rows wanted; more are returned only if they score as much as the last of these.
-            allowed: Keys to choose from; None means all. How rare a term is depends on all rows.
+        Each term counts once, and how rare it is depends on all rows, whichever are `allowed`. More than `limit` are
+        returned only if they score as much as the last of these.
         """
         moment = self._moment
         hashes = sorted({hash_term(term) for term in terms})

@@ -67,8 +67,7 @@ def late_candidates(candidates: Candidates, keys: Keys, scores: NDArray[np.float
 class CandidateIndex:
     """Vectors by key. Searches may run beside a change, in other threads; changes follow one another.
 
-    Attributes:
-        is_any_made: Whether this process has made one: of the first, 80 ms go to computing what codes stand for.
+    Of the first that a process makes, 80 ms go to computing what codes stand for (`is_any_made`).
     """
 
     is_any_made: ClassVar[bool] = False
@@ -113,12 +112,9 @@ class CandidateIndex:
         self._index.add_with_ids(self._pad(vectors), keys)
 
     def search(self, vector: NDArray[np.float32], limit: int, allowed: KeySet | None = None) -> Candidates:
-        """Return up to `limit` keys whose vectors are probably nearest.
+        """Return up to `limit` keys whose vectors are probably nearest to one, `(dimension,)` float32 of length 1.
 
-        Args:
-            vector: `(dimension,)` float32 of length 1.
-            limit: Keys at the most.
-            allowed: Keys to choose from; None means all. Some of them may have no vector.
+        Some of the allowed keys may have no vector.
         """
         return self._nearest(vector, limit) if allowed is None else self._search_within(vector, limit, allowed)
 

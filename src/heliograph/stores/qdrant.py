@@ -41,12 +41,9 @@ _OPTIONS = {"prefix", "on_disk", "quantization"}
 
 @dataclass(frozen=True, slots=True, repr=False)
 class QdrantAddress:
-    """Where a Qdrant is and how it is to keep things.
+    """Where a Qdrant is, a server or a local folder (`:memory:` for none), and how it is to keep things.
 
-    Attributes:
-        url: Of the server; empty in local mode.
-        path: Folder of the local mode, or `:memory:`; empty with a server.
-        is_quantized: Whether 8-bit vectors are kept in memory for search.
+    Quantized, 8-bit vectors are kept in memory for search.
     """
 
     url: str = ""

@@ -180,9 +180,6 @@ class Columns(Generic[R]):
 
     Lists and objects are texts, `Usage` takes two columns. So of the stores on SQL a new field, which comes last, only
     needs a migration in each `schema.py`: what `added` returns.
-
-    Attributes:
-        types: Type per column, which SQLite takes for what it likes.
     """
 
     def __init__(self, record: type[R], *, without: Collection[str] = (), are_lines: bool = False) -> None:

@@ -68,12 +68,9 @@ def make_graph(weights: E5Weights) -> bytes:
 
 
 def part_matrices(graph: bytes, file: str, start: int) -> tuple[bytes, bytes]:
-    """Take the large matrices out of a serialized model, so that they need not be copied in order to load it.
+    """Take the large matrices out of a serialized model into a file, so that they need not be copied to load it.
 
-    Args:
-        graph: The model.
-        file: Name of the file that will hold them.
-        start: Where in it they will begin.
+    `start` is where in the file they will begin.
 
     Returns:
         The model, which says where each is, and the matrices, one after the other.

@@ -80,10 +80,7 @@ class _Cursor:
 
 
 class E5Weights:
-    """The model's tensors and tokenizer pieces.
-
-    Args:
-        path: The file; it must stay as it is while this is in use.
+    """The model's tensors and tokenizer pieces, from a file that must stay as it is while this is in use.
 
     Raises:
         ModelUnavailable: The file cannot be read or is not laid out as it should be.
@@ -214,9 +211,7 @@ class E5Tokenizer:
     def windows(self, text: str, kind: EmbeddingKind) -> list[NDArray[np.int32]]:
         """Return a text's token ids in windows of nearly equal length, with prefix and marks; at least one window.
 
-        Args:
-            text: Any text; lone surrogates and most control characters are left out.
-            kind: Which prefix.
+        Lone surrogates and most control characters are left out.
         """
         ids = list(islice(self._stream(text), MAX_WINDOWS * MAX_TEXT_TOKENS))
         count = max(1, -(-len(ids) // MAX_TEXT_TOKENS))

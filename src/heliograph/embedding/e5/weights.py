@@ -28,11 +28,7 @@ CONTENT_START = len(_CACHE_MAGIC) + _DIGEST_BYTES
 
 
 class ArtefactCache:
-    """Named byte strings in a folder.
-
-    Args:
-        folder: Where they are; made when something is first written. None keeps nothing.
-    """
+    """Named byte strings in a folder, made when something is first written; without a folder nothing is kept."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder

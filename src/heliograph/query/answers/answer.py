@@ -104,11 +104,7 @@ _APOLOGY = late_pattern(
 
 
 class WrittenAnswer:
-    """The text of one answer while it is written.
-
-    Attributes:
-        text: What may be shown so far; all of it once `finish` was called.
-    """
+    """The text of one answer while it is written: what may be shown so far, all of it once `finish` was called."""
 
     def __init__(self, plan: Plan, retrieval: Retrieval) -> None:
         self.text = ""

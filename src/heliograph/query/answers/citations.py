@@ -68,12 +68,7 @@ def cited_numbers(text: str) -> list[str]:
 
 
 class CitationFilter:
-    """Rewrites the marks of one text that comes in pieces.
-
-    Attributes:
-        dropped: Citations that named no document of the context.
-        says_no_answer: Whether the mark of no answer has come.
-    """
+    """Rewrites the marks of a text that comes in pieces; notes those that name no document, and that of no answer."""
 
     def __init__(self, known: Collection[str]) -> None:
         self.dropped = 0
@@ -246,11 +241,9 @@ _MAYBE_HEADING = late_pattern(r"^[ ]{0,3}(?:#|[=-]+[ \t]*$)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Grounding:
-    """How well a text rests on its context.
+    """How well a text rests on its context: a citation per sentence and document that supports it, in order.
 
-    Attributes:
-        citations: One per sentence and document that supports it, in the order of the text.
-        unsupported: Sentences that claim something and that no document supports which they cite.
+    Unsupported are sentences that claim something and that no document supports which they cite.
     """
 
     citations: tuple[Citation, ...] = ()

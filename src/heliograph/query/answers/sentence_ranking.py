@@ -73,9 +73,7 @@ class _Event(Enum):
 def compared_sides(question: str, understanding: Understanding | None) -> tuple[str, ...]:
     """Return what a question holds against each other, as plain names; empty where it compares nothing.
 
-    Args:
-        question: The question.
-        understanding: What it asks for, if it is known; else rules say so.
+    Without an understanding, rules say so.
     """
     if not _CHOICE.search(question):
         return ()

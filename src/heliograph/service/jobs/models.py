@@ -144,12 +144,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class DocumentVersion:
-    """One of the texts that a document had.
-
-    Attributes:
-        content_hash: Of the text.
-        created_at: When it was taken in, UTC.
-    """
+    """One of the texts that a document had: whose, how long, and when it was taken in, UTC."""
 
     document_id: str
     author: str

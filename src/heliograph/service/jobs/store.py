@@ -252,9 +252,7 @@ class JobStore(JobFile):
     def add(self, request: JobRequest, max_waiting: int | None = None) -> Job:
         """Accept a job; what waits to do the same for the whole workspace already is returned in its place.
 
-        Args:
-            request: What to do.
-            max_waiting: Refused if more wait; None accepts what follows from a job in any case.
+        It is refused if more than `max_waiting` wait; None accepts what follows from a job in any case.
 
         Raises:
             ConflictError: Everything is about to be deleted.

@@ -170,11 +170,9 @@ _KEEPALIVES = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_coun
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The address of a server; its label, `postgresql://user@host:port/database`, is for messages.
+    """The address of a server: for the driver, with a password perhaps and so in no repr, and for messages.
 
-    Attributes:
-        conninfo: For the driver; may hold a password and is in no repr.
-        label: `postgresql://user@host:port/database`, for messages.
+    The label is `postgresql://user@host:port/database`.
     """
 
     conninfo: str = field(repr=False)
@@ -182,12 +180,9 @@ class Address:
 
 
 def parse_address(url: str, setting: str = "store.url") -> Address:
-    """Read the address of a server.
+    """Read the address of a server: `postgresql://user:password@host:port/database?option=value`, or `postgres://`.
 
-    Args:
-        url: `postgresql://user:password@host:port/database?option=value`; `postgres://` means the same. What it leaves
-            out comes from libpq's own environment variables and files.
-        setting: Which setting it is, for errors.
+    What it leaves out comes from libpq's own environment variables and files.
 
     Raises:
         SettingsError: It is none. What is wrong is not quoted, since a password may stand in it.
@@ -279,11 +274,7 @@ Connection = AsyncConnection[Row]
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement, with `%s` per parameter and `%` itself doubled, and its parameters.
-
-    Attributes:
-        is_planned_anew: Whether the best plan depends on the parameters, so that none may be kept.
-    """
+    """One statement and its parameters, `%s` for each; one planned anew has its best plan depend on them."""
 
     query: str
     values: Sequence[Any] = ()
@@ -334,9 +325,7 @@ def deletion(workspace: str, table: str, ids: Iterable[str], column: str = "id")
 class Session:
     """One connection, for as long as a call has it.
 
-    Attributes:
-        round_trips: How often an answer of the server was waited for.
-        has_written: Whether statements were sent that may have been committed.
+    `round_trips` counts how often the server was waited for; `has_written` says that something may have been committed.
     """
 
     def __init__(self, connection: Connection, workspace: str) -> None:
@@ -514,12 +503,7 @@ async def _configure(connection: Connection) -> None:
 
 
 class Database:
-    """The pool, for one workspace.
-
-    Attributes:
-        vector_type: The type id of pgvector's `vector` in this database.
-        round_trips: Answers of the server waited for, ever; to be measured.
-    """
+    """The pool, for one workspace; `vector_type` is the type id of pgvector's `vector` in this database."""
 
     def __init__(self, address: Address, workspace: str, vector_type: int, pool_size: int) -> None:
         self.address = address

@@ -149,11 +149,7 @@ _BUILDING_MEMORY = """SELECT set_config('maintenance_work_mem', '512MB', false)
 
 
 class VectorIndexer:
-    """Builds the indexes of one workspace.
-
-    Attributes:
-        is_filling: Whether an ingest runs, during which an index may wait.
-    """
+    """Builds the indexes of one workspace; while an ingest runs (`is_filling`), they may wait."""
 
     def __init__(self, database: Database, dimension: int) -> None:
         self._database = database
@@ -287,13 +283,7 @@ LEFT JOIN (SELECT wanted.id, wanted.place, vector_send(vector.embedding) AS embe
 
 
 class PostgresVectorStore(VectorStore):
-    """One column of vectors per collection.
-
-    Args:
-        database: Where they are.
-        embedding: Name and dimension of what they must have been made by.
-        is_home: Whether the workspace is at home here; else its vectors alone are here.
-    """
+    """One column of vectors per collection, made by the embedding of this name and dimension."""
 
     def __init__(self, database: Database | Session, embedding: tuple[str, int], *, is_home: bool = True) -> None:
         self._database = database

@@ -265,11 +265,7 @@ def check_path(path: Path) -> None:
 
 
 class Database:
-    """The connections to one file.
-
-    Attributes:
-        is_read_only: Whether nothing can be written, and `write` and `run_alone` always fail.
-    """
+    """The connections to one file; where it can only be read, `write` and `run_alone` always fail."""
 
     def __init__(self, path: Path, write_timeout_seconds: float, durability: str) -> None:
         """Open the file, creating and migrating it as needed; blocks.

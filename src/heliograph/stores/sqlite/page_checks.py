@@ -94,11 +94,7 @@ def protect(connection: apsw.Connection, path: Path) -> None:
 
 
 def write_checksums(path: Path) -> None:
-    """Write the checksum of every page of a file that has room for them; blocks.
-
-    Args:
-        path: A file that nothing has open, whole and without a log.
-    """
+    """Write the checksum of every page of a file that has room for them and is open nowhere, without a log; blocks."""
     with path.open("rb+") as file:
         header = file.read(100)
         size = _page_size(header)

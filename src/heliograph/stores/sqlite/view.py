@@ -105,9 +105,8 @@ class SqliteReader(ScopedReader):
 class SqliteScope(Scope):
     """A scope whose keys are those of the database.
 
-    Attributes:
-        moments: Per chunk, Unix seconds when the first matching document that has it was first seen.
-        has_twins: Whether a matching document's chunks are held by another one.
+    `moments` are, per chunk, Unix seconds when the first matching document that has it was first seen; `has_twins` says
+    whether a matching document's chunks are held by another one.
     """
 
     moments: NDArray[np.int64]
