@@ -234,7 +234,6 @@ class AliasMention:
     """One chunk says that a name has another one, such as an acronym that it introduces.
 
     Attributes:
-        chunk_id: The chunk that says it.
         name: The name, normalised.
         alias: The other one; never a spelling of the same.
     """
@@ -249,8 +248,6 @@ class Extraction:
     """All that was read in one chunk.
 
     Attributes:
-        chunk_id: The chunk.
-        extractor: Name of the extractor that read it.
         entities: Entity mentions; every end point of `relations` is among them.
         relations: Relation mentions.
         error: Why nothing usable came; empty when the chunk was read.
@@ -361,10 +358,8 @@ class EntityEvidence:
     """What all mentions of one entity add up to.
 
     Attributes:
-        id: The entity's id.
         names: Mentions per name as written.
         types: Mentions per type.
-        mention_count: Number of mentions.
         leading: The first mentions in canonical order, at most as many as were asked for.
         version: Data version of the last change; 0 when there is no evidence.
     """
@@ -382,12 +377,10 @@ class RelationEvidence:
     """What all mentions of one relation add up to.
 
     Attributes:
-        id: The relation's id.
         source_id: Entity id of the end point whose key sorts first.
         target_id: Entity id of the other.
         keywords: Mentions per keyword.
         weight_millionths: Sum of the mentions' weights in millionths; integers add up the same in any order.
-        mention_count: Number of mentions.
         leading: The first mentions in canonical order, at most as many as were asked for.
         version: Data version of the last change; 0 when there is no evidence.
     """
@@ -469,7 +462,6 @@ class Subgraph:
     Attributes:
         entities: Each once; the start first, then by distance, degree (descending) and name.
         relations: Those whose two ends are both in `entities`.
-        is_truncated: Whether a limit left something out.
     """
 
     entities: tuple[Entity, ...]
@@ -490,9 +482,7 @@ class Batch:
     """The documents that were taken in by one call.
 
     Attributes:
-        track_id: The batch.
         documents: Its documents per status, as they are now.
-        chunks: Chunks that they have.
         usage: Tokens that chat models have spent on them, ever.
         created_at: When the first of them was first seen, UTC.
         updated_at: When one of them last changed, UTC.
@@ -513,10 +503,6 @@ class Stats:
     """Counts of one workspace.
 
     Attributes:
-        documents: Documents per status.
-        chunks: Chunks stored.
-        entities: Entities folded.
-        relations: Relations folded.
         cached_replies: Model replies kept.
         data_version: Raised by every commit.
         bytes_on_disk: Size of the workspace's files; an estimate where workspaces share them, 0 where nothing is known.

@@ -37,7 +37,7 @@ class Statement:
     """What one chunk says of an entity or a relation.
 
     Attributes:
-        position: Order index of the chunk in it.
+        position: Order index of the chunk in its document.
         names: The name as written; of a relation both.
         type: Type of the entity; empty for a relation.
         weight: Of a relation; 0 for an entity.

@@ -37,10 +37,6 @@ class NoExtractor(Extractor):
 def choose_extractor(settings: IngestSettings, chat: ChatModel | None) -> Callable[[], Extractor]:
     """Return what makes the extractor of the settings.
 
-    Args:
-        settings: What is asked for.
-        chat: The chat model, if there is one.
-
     Raises:
         SettingsError: Extraction by a chat model is asked for, and there is none.
     """

@@ -65,7 +65,6 @@ class ParsedEntity:
     """What a reply says of one entity.
 
     Attributes:
-        name: Normalised name; never empty.
         type: Normalised type (`clean_type`), `unknown` where the reply gives none.
         description: One line; may be empty.
         aliases: Other names that the passage gives it.

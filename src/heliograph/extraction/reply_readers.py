@@ -88,7 +88,6 @@ class RowReading:
     """What `read_rows` found.
 
     Attributes:
-        rows: In order.
         has_keywords_first: Whether relations give keywords before the description.
         says_empty: Whether there is a terminator and no other word.
         is_cut: Whether a last row was left out because it breaks off.
@@ -296,8 +295,6 @@ class JsonValue:
     """One value at the top of a text.
 
     Attributes:
-        start: Where it begins.
-        end: One past its end.
         objects: All objects in it that were closed, in the order in which they close, and lists in lists.
         is_cut: Whether the text ended within it.
     """

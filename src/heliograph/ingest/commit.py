@@ -70,7 +70,7 @@ class Draft:
     """A change while its changeset is computed. A second draft takes over what the first has read and paid for.
 
     Attributes:
-        resolution: The same, its mentions counting for what the rules lead to; None before the first draft.
+        resolution: The change, its mentions counting for what the rules lead to; None before the first draft.
         delta: Mentions that go and come.
         entities: Entities that it touches, as they were when last read.
     """

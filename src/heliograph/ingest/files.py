@@ -337,7 +337,7 @@ _MOST_LOOKS = 30
 
 @dataclass(frozen=True, slots=True)
 class FolderChange:
-    """What one look at a folder led to: of new and changed files, and of those that are gone; None of none."""
+    """What one look at a folder led to: for new and changed files, and for those that are gone; or None."""
 
     ingest: IngestReport | None = None
     deletion: DeleteReport | None = None

@@ -84,7 +84,6 @@ class FusedHit:
     """A chunk and why it stands where it stands.
 
     Attributes:
-        chunk_id: The chunk.
         score: What it is ranked by, higher is better; comparable within one search only.
         scores: Per channel what it adds: `vector` (cosine), `keyword`, `entity` (about an entity that the question
             names), `bridge`, `graph`. They add up to `score`, but for what
@@ -103,7 +102,6 @@ class FusedHits:
     """Hits, best first, ties by id; and what they were found over.
 
     Attributes:
-        hits: The hits.
         linked: Entities that the question names, in its order, the longest of overlapping names.
         leaders: Chunks that must outlive every cut, one for each part or side of the question; none for a plain one.
         entities: Entities that the best hits mention or the question names, by how much they hold the hits together,
@@ -139,10 +137,6 @@ class Found:
     """What a search has found so far, by channel, and all that was read of the store for it, each thing once.
 
     Attributes:
-        store: Where it is read.
-        question: What was asked.
-        words: Its terms.
-        vector: Its embedding.
         scale: What cosines mean; those below are in the usual scale.
         parameters: Weights and bounds, as they are for this question in this corpus.
         share: What names, bridges and the walk count for such a question, before it is seen in what corpus.
@@ -151,8 +145,6 @@ class Found:
         cosines: Of the question and all chunks whose vector was compared.
         mentions: What is named per chunk that was read for it.
         worth: Per such chunk and entity, what a bridge from there is worth.
-        places: Where entities are mentioned.
-        named: What the question names.
         paths: Per chunk reached over a bridge the chunks that led there.
         entities: Those that hold the evidence together, the first first.
         respelt: The question as it was read, if it misspells names.

@@ -51,41 +51,10 @@ from heliograph.models import (
     Usage,
 )
 from heliograph.stores.changeset import Changeset, Collection, Outbox, VectorBatch
-from heliograph.stores.graph import EveryName, GraphStore, IncidentRelation, NameIndex
-
-__all__ = [
-    "ANSWERS",
-    "CachedReply",
-    "CurationPage",
-    "CurationQuery",
-    "CurationStore",
-    "Damage",
-    "DocumentPage",
-    "DocumentQuery",
-    "DocumentSort",
-    "EntityPlaces",
-    "EveryName",
-    "Fold",
-    "Follower",
-    "FollowerDifference",
-    "GraphStore",
-    "Hit",
-    "IncidentRelation",
-    "Inspection",
-    "NameIndex",
-    "NoReplyCache",
-    "RecordsStore",
-    "Reembedding",
-    "ReplyCache",
-    "ScanKind",
-    "Store",
-    "StoreView",
-    "TextStore",
-    "VectorStore",
-    "batch_of",
-    "check_begun",
-    "places_of",
-]
+from heliograph.stores.graph import EveryName as EveryName
+from heliograph.stores.graph import GraphStore as GraphStore
+from heliograph.stores.graph import IncidentRelation as IncidentRelation
+from heliograph.stores.graph import NameIndex as NameIndex
 
 T = TypeVar("T")
 

@@ -37,20 +37,6 @@ from heliograph.models import (
 )
 from heliograph.text.analysis import chunk_index_text, entity_index_terms, terms
 
-__all__ = [
-    "Changeset",
-    "Collection",
-    "Outbox",
-    "OutboxEntry",
-    "OutboxKind",
-    "TextEntry",
-    "VectorBatch",
-    "changed_ids",
-    "chunk_terms",
-    "digest_terms",
-    "entity_terms",
-]
-
 
 class Collection(StrEnum):
     """What vectors and full text are kept of. Full text has no collection of relations."""

@@ -22,17 +22,6 @@ from heliograph.models import Chunk, Document, Entity, Relation
 from heliograph.stores.base import GraphStore, ReplyCache, TextStore, VectorStore
 from heliograph.stores.changeset import Collection, OutboxKind, TextEntry
 
-__all__ = [
-    "CacheProjection",
-    "GraphProjection",
-    "Projection",
-    "ProjectionChange",
-    "TextProjection",
-    "VectorProjection",
-    "is_alike",
-    "is_same_vector",
-]
-
 # Engines keep float32, or numbers of 15 digits; what people or damage change is more than this.
 _VECTOR_TOLERANCE = 1e-5
 _NUMBER_TOLERANCE = 1e-12
@@ -46,7 +35,7 @@ class ProjectionChange:
     """What a projection has to take in; fields it has no use for are empty.
 
     Attributes:
-        relations: Likewise. Their ends may come in another change.
+        relations: Relations that are there now; their ends may come in another change.
         vectors: Vectors per collection and id, `(dimension,)` float32 of length 1.
         texts: Full text of `chunks` and `entities`, an entry for each.
         owners: The documents of `chunks`, per document id.

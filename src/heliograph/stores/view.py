@@ -147,7 +147,7 @@ class Scope:
     Attributes:
         owners: Where the chunks of a matching document are stored under a twin that does not match: the twin's id to
             that of the first of the documents which have them here.
-        chunks: Chunks of these documents, where the filter has conditions on chunks those that meet them.
+        chunks: Chunks of the documents that match, where the filter has conditions on chunks those that meet them.
         ends: Per relation the places of its two entities, `(n, 2)`.
         weights: Per relation the sum of the weights of its mentions here.
         incident: Places of relations, grouped by the entity they touch; those that came later are in no group.

@@ -101,10 +101,6 @@ def needed_chunks(ranked: Sequence[str], chains: Mapping[str, Sequence[str]]) ->
     """Return the chunks of every hop of the best chain: first hit, those passed, and the last one.
 
     Empty if none of the first five was reached over a bridge.
-
-    Args:
-        ranked: Chunk ids, best first.
-        chains: As in `evidence_order`.
     """
     reached = next((id_ for id_ in ranked[:_CHAIN_HEAD] if chains.get(id_)), None)
     return () if reached is None else tuple(dict.fromkeys((*chains[reached], reached)))
@@ -151,11 +147,7 @@ class Selection:
     """What fits.
 
     Attributes:
-        entities: Entities kept.
-        relations: Relations kept.
         tokens: What their rows cost, newlines included.
-        entities_found: Distinct entities found.
-        relations_found: Distinct relations found.
         entities_cut: Entities that did not fit, best first.
         relations_cut: Ids of the relations that did not fit, or are gone meanwhile, best first.
     """
@@ -231,12 +223,7 @@ async def _fit_relations(
 
 @dataclass(frozen=True, slots=True)
 class OwnedChunks:
-    """Chunks of items.
-
-    Attributes:
-        groups: Per item the chunks that belong to it, most listed first, ties in the item's order.
-        frequencies: Per chunk the items that list it.
-    """
+    """Chunks of items."""
 
     groups: Sequence[Sequence[str]]
     frequencies: Mapping[str, int]
@@ -314,14 +301,7 @@ MAX_COUNTED_RELATIONS = 5000
 async def find_related_chunks(
     store: StoreView, plan: Plan, selection: Selection, question: Vector | None
 ) -> tuple[ChunkPicks, ChunkPicks]:
-    """Return the chunks of the entities and those of the relations; the latter leave out the former.
-
-    Args:
-        store: Where vectors and neighbours are read.
-        plan: Says how chunks are picked, and how many.
-        selection: The entities and relations.
-        question: The question's vector, needed for VECTOR.
-    """
+    """Return the chunks of the entities and those of the relations; the latter leave out the former."""
     of_entities = [entity.chunk_ids for entity in selection.entities]
     of_relations = [item.relation.chunk_ids for item in selection.relations]
     owned = assign_chunks(of_entities, keep_empty=True)
@@ -374,10 +354,8 @@ class KeptChunks:
         chunks: Each with the reranker's score, None without one.
         bodies: Per chunk what `ContextFormat.chunk_body` gave.
         sources: Source per chunk id, also for the chunks of entities and relations.
-        warnings: Why there are fewer than one would expect.
         other_sources: Per source those of documents with the same text.
         ranked: Ids with the reranker's scores, None without one, before the cut to tokens.
-        is_reranked: Whether a reranker put them into their order.
         below_threshold: How many it scored below the threshold, so that they are left out.
     """
 
@@ -461,7 +439,6 @@ class RankedChunks:
     """Chunks in their new order with the reranker's score, None where it gave none.
 
     Attributes:
-        chunks: Those, at most as many as were wanted.
         warning: Why it failed or kept none; empty if neither.
         below_threshold: How many it scored below the threshold, so that they are left out.
     """
@@ -505,13 +482,7 @@ _Ranked = Sequence[tuple[Chunk, float | None]]
 
 
 class ChunkKeeper:
-    """Reads, reranks and cuts chunks.
-
-    Args:
-        records: Where they are.
-        reranker: Orders them, if there is one.
-        rerank_settings: Its time and its threshold.
-    """
+    """Reads, reranks and cuts chunks."""
 
     def __init__(self, records: RecordsStore, reranker: Reranker | None, rerank_settings: RerankSettings) -> None:
         self._records = records

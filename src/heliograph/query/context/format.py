@@ -44,9 +44,7 @@ class Budget:
     """Takes rows until one does not fit.
 
     Attributes:
-        limit: Tokens of all rows together at the most.
         spent: Tokens of the rows taken, each with its newline.
-        count: Rows taken.
     """
 
     def __init__(self, limit: int) -> None:
@@ -104,12 +102,7 @@ MAX_SOURCES = 75
 def number_sources(
     sources: Iterable[str], others: Mapping[str, tuple[str, ...]] | None = None
 ) -> tuple[Reference, ...]:
-    """Return one reference per source, given the source of every chunk in order; an empty source gets none.
-
-    Args:
-        sources: One per chunk.
-        others: Per source those of documents with the same text.
-    """
+    """Return one reference per source, given the source of every chunk in order; an empty source gets none."""
     # A counter keeps first-met order and its `most_common` is stable.
     counts = Counter(source for source in sources if source).most_common()
     return tuple(

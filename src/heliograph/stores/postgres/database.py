@@ -274,7 +274,10 @@ Connection = AsyncConnection[Row]
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement and its parameters, `%s` for each; one planned anew has its best plan depend on them."""
+    """One statement, `%s` for each of its parameters and `%` itself doubled.
+
+    Where the best plan depends on the parameters, none may be kept (`is_planned_anew`).
+    """
 
     query: str
     values: Sequence[Any] = ()
