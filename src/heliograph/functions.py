@@ -129,11 +129,7 @@ class FunctionReranker(Reranker):
 
 
 def as_chat_model(given: ChatModel | ChatFunction) -> ChatModel:
-    """Return a chat model, made of a function if it is one.
-
-    Raises:
-        InvalidRequestError: It is neither.
-    """
+    """Return a chat model, made of a function if it is one; raises `InvalidRequestError` if it is neither."""
     return given if isinstance(given, ChatModel) else FunctionChatModel(_checked(given, "chat_model", ChatModel))
 
 
@@ -150,11 +146,7 @@ async def as_embedding_model(given: EmbeddingModel | EmbeddingFunction) -> Embed
 
 
 def as_reranker(given: Reranker | RerankFunction) -> Reranker:
-    """Return a reranker, made of a function if it is one.
-
-    Raises:
-        InvalidRequestError: It is neither.
-    """
+    """Return a reranker, made of a function if it is one; raises `InvalidRequestError` if it is neither."""
     return given if isinstance(given, Reranker) else FunctionReranker(_checked(given, "reranker", Reranker))
 
 

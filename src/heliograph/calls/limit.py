@@ -187,11 +187,7 @@ class CallGuard:
         return nullcontext() if self._limiter is None else self._limiter.slot(priority)
 
     async def within(self, reply: Awaitable[T], failure: str) -> T:
-        """Wait for a reply for as long as one may take, then cancel it.
-
-        Raises:
-            ModelTimeout: It did not come in time.
-        """
+        """Wait for a reply for as long as one may take, then cancel it and raise `ModelTimeout`."""
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 return await reply

@@ -107,11 +107,7 @@ class ChatModel(ABC):
         """
 
     async def recall(self, request: ChatRequest) -> ChatReply | None:  # noqa: ARG002 (most models keep nothing)
-        """Return the cached reply to this request, or None; never calls a model.
-
-        Raises:
-            StoreError: The kept replies cannot be read.
-        """
+        """Return the cached reply to this request, or None; never calls a model. Raises `StoreError`."""
         return None
 
     async def close(self) -> None:  # noqa: B027 (most models hold nothing)

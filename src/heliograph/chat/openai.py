@@ -52,11 +52,7 @@ _CUT_REASONS = {"length", "model_length", "max_tokens", "content_filter"}
 
 
 class OpenAIChatModel(ChatModel):
-    """A chat model of an OpenAI-compatible service.
-
-    Raises:
-        SettingsError: The address or the key cannot be used.
-    """
+    """A chat model of an OpenAI-compatible service; a `SettingsError` if address or key cannot be used."""
 
     def __init__(self, settings: ChatSettings) -> None:
         self._settings = settings

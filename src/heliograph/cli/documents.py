@@ -411,11 +411,7 @@ def _matching(engine: Heliograph, source_prefix: str, expressions: list[str] | N
 
 
 def parse_metadata(pairs: list[str]) -> dict[str, str]:
-    """Return what `KEY=VALUE` options say.
-
-    Raises:
-        typer.BadParameter: One of them is not of this form.
-    """
+    """Return what `KEY=VALUE` options say; raises `typer.BadParameter` if one is not of this form."""
     metadata: dict[str, str] = {}
     for pair in pairs:
         key, sign, value = pair.partition("=")

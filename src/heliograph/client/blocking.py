@@ -218,11 +218,7 @@ class SyncAnswerStream(_Blocking[AsyncAnswerStream]):
 
     @property
     def answer(self) -> records.ClientAnswer:
-        """The whole answer.
-
-        Raises:
-            InvalidRequestError: The stream has not been read to its end.
-        """
+        """The whole answer; an `InvalidRequestError` before the stream has been read to its end."""
         return self._waiting.answer
 
     def __iter__(self) -> Iterator[str]:

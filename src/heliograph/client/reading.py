@@ -156,11 +156,7 @@ class StreamReader:
         return [piece for line in lines if line.strip() for piece in self._take(line)]
 
     def end(self) -> list[str]:
-        """Read the rest, and build the answer.
-
-        Raises:
-            ServiceUnavailable: The stream was cut off before its end.
-        """
+        """Read the rest, and build the answer; raises `ServiceUnavailable` if the stream was cut off."""
         pieces = self.feed(b"\n")
         if not self._details:
             raise ServiceUnavailable("the stream was cut off before the answer was whole; ask again")
@@ -210,11 +206,7 @@ class AsyncAnswerStream:
 
     @property
     def answer(self) -> records.ClientAnswer:
-        """The whole answer.
-
-        Raises:
-            InvalidRequestError: The stream has not been read to its end.
-        """
+        """The whole answer; an `InvalidRequestError` before the stream has been read to its end."""
         if self._reader.answer is None:
             raise InvalidRequestError("the stream has not been read to its end; loop over it first")
         return self._reader.answer

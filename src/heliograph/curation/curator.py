@@ -376,11 +376,7 @@ class _Scene:
         self.loader = loader
 
     def require(self, index: int) -> Entity:
-        """Return the entity of a name.
-
-        Raises:
-            NotFoundError: There is none.
-        """
+        """Return the entity of a name; raises `NotFoundError` if there is none."""
         entity = self.entities[index]
         if entity is None:
             raise NotFoundError(f"there is no entity {self.names[index]!r} in this workspace")

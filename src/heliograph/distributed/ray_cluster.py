@@ -33,11 +33,6 @@ from heliograph.distributed.worker import ReadingWorker
 from heliograph.errors import ClusterUnavailable, MissingDependencyError
 from heliograph.settings import RaySettings
 
-# A thread that lives until it is told to end, for work whose thread must not go away.
-#
-# Linux ends the processes of a Ray cluster together with the thread that started them, and threads of an event loop's
-# pool end with the loop.
-
 _Order = tuple[Callable[[], None], Future[None]]
 
 
@@ -92,11 +87,7 @@ _LOST = (
 
 
 def check_ray() -> None:
-    """Check that Ray is installed, without loading it.
-
-    Raises:
-        MissingDependencyError: It is not.
-    """
+    """Check that Ray is installed, without loading it; raises `MissingDependencyError` if not."""
     if find_spec("ray") is None:
         raise MissingDependencyError("ray", "ray")
 

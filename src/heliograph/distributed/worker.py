@@ -48,11 +48,7 @@ class Outbox:
         self._has_news.set()
 
     async def ask(self, question: Callable[[int], messages.Notice]) -> CachedReply | None:
-        """Send the request that is made of a ticket at once, and return its answer.
-
-        Raises:
-            HeliographError: As the answer says.
-        """
+        """Send the request that is made of a ticket at once, and return its answer or raise its error."""
         ticket = next(self._tickets)
         answer = self._asked[ticket] = asyncio.get_running_loop().create_future()
         self.tell(question(ticket))
@@ -101,11 +97,7 @@ class RelayedReplies(ReplyCache):
         await self._outbox.ask(lambda ticket: messages.ReplyQuestion(ticket, reply.key, reply))
 
     async def delete_replies(self, cache_type: str | None = None) -> int:
-        """Refuse: replies are dropped by who owns the store.
-
-        Raises:
-            StoreError: Always.
-        """
+        """Refuse, by a `StoreError`: replies are dropped by who owns the store."""
         raise StoreError(f"a worker cannot drop kept replies ({cache_type!r}); do it where the store is open")
 
 

@@ -40,11 +40,7 @@ class Limits:
     timeout_seconds: float = 120.0
 
     def check_pages(self, name: str, count: int, what: str = "pages") -> None:
-        """Refuse what has too many pages, slides, sheets or chapters.
-
-        Raises:
-            IngestError: It has; says which limit to raise.
-        """
+        """Refuse, by an `IngestError`, what has too many pages, slides, sheets or chapters."""
         if count > self.max_pages:
             raise IngestError(
                 f"{name!r} has {count:,} {what}, more than {self.max_pages:,}; split it, or raise documents.max_pages"
@@ -55,11 +51,7 @@ class Limits:
         return min(self.max_unpacked_bytes, max(_RATIO_FROM_BYTES, int(packed_bytes * self.max_compression_ratio)))
 
     def check_unpacked(self, name: str, packed_bytes: int, unpacked_bytes: int) -> None:
-        """Refuse what unpacks to too much.
-
-        Raises:
-            IngestError: It does; says which limit to raise.
-        """
+        """Refuse, by an `IngestError`, what unpacks to too much."""
         if unpacked_bytes > self.max_unpacked_bytes:
             raise IngestError(
                 f"{name!r} unpacks to {unpacked_bytes:,} bytes or more, beyond {self.max_unpacked_bytes:,}; if it is "

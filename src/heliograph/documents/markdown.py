@@ -187,11 +187,7 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
 
 
 def finish(loaded: LoadedDocument, limits: Limits) -> LoadedDocument:
-    """Return a document with clean text, a title, and a language.
-
-    Raises:
-        IngestError: Its text is too long.
-    """
+    """Return a document with clean text, a title, and a language; raises `IngestError` if it is too long."""
     if len(loaded.text) > limits.max_characters:
         raise too_long(loaded.source, limits.max_characters, len(loaded.text))
     # Cleaning may remove characters, so pages are cleaned one by one and their starts counted anew.

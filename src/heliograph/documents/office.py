@@ -61,11 +61,7 @@ class Archive:
         return self._names
 
     def read(self, entry: str) -> bytes:
-        """Return an entry unpacked; empty if there is none.
-
-        Raises:
-            IngestError: It is broken.
-        """
+        """Return an entry unpacked, empty if there is none; raises `IngestError` if it is broken."""
         if entry not in self._names:
             return b""
         try:

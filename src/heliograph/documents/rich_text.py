@@ -178,11 +178,7 @@ class _Reader:
     _is_first: bool = False
 
     def read(self, text: str) -> None:
-        """Read all tokens of a file.
-
-        Raises:
-            IngestError: It is longer than a document may be.
-        """
+        """Read all tokens of a file; raises `IngestError` if it is longer than a document may be."""
         position = 0
         while match := _TOKEN.match(text, position):
             position = match.end()

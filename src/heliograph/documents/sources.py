@@ -172,11 +172,7 @@ class SourceReader:
         return self.load(self.fetch(source, name))
 
     def fetch(self, source: str, name: str = "") -> RawDocument:
-        """Return the bytes of a file or URL; see `read`.
-
-        Raises:
-            IngestError: It cannot be read or fetched.
-        """
+        """Return the bytes of a file or URL, or raise `IngestError`; see `read`."""
         if is_url(source):
             # Imported on use: a process that asks questions needs no HTTP client.
             return asyncio.run(import_module("heliograph.documents.fetching").fetch(source, self._settings))

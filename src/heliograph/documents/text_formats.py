@@ -244,11 +244,7 @@ class JsonLoader(Loader):
 
 
 def parse_json(text: str, raw: RawDocument) -> Any:
-    """Return what JSON or JSON lines say; of an empty text None.
-
-    Raises:
-        IngestError: It is not JSON, or nests too deeply.
-    """
+    """Return what JSON or JSON lines say, of an empty text None; raises `IngestError` if it is neither or too deep."""
     is_lines = PurePath(raw.name).suffix.lower() in _LINE_SUFFIXES or raw.mime_type in (
         "application/x-ndjson",
         "application/jsonl",

@@ -155,11 +155,7 @@ def _is_text(root: ET.Element) -> bool:
 
 
 def _html(element: ET.Element, depth: int, parent: str = "") -> Iterator[str]:
-    """Yield an element as HTML; `depth` counts the sections around it.
-
-    Raises:
-        RecursionError: It nests too deeply.
-    """
+    """Yield an element as HTML; `depth` counts the sections around it. Raises `RecursionError` where it is too deep."""
     tag = local_name(element)
     if tag in _DROPPED:
         return

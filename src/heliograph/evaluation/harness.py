@@ -214,11 +214,7 @@ def check_questions(
 
 
 def to_param(configuration: results.Configuration) -> QueryParam:
-    """Return how a configuration asks.
-
-    Raises:
-        InvalidRequestError: It names a field that `QueryParam` does not have.
-    """
+    """Return how a configuration asks; raises `InvalidRequestError` if it names no field of `QueryParam`."""
     known = set(QueryParam.__dataclass_fields__) - {"mode"}
     unknown = configuration.options.keys() - known
     if unknown:

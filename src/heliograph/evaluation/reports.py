@@ -51,11 +51,7 @@ def to_json(run: results.EvaluationRun) -> str:
 
 
 def read_run(path: Path) -> results.EvaluationRun:
-    """Read what `to_json` wrote.
-
-    Raises:
-        InvalidRequestError: The file cannot be read or holds something else.
-    """
+    """Read what `to_json` wrote; raises `InvalidRequestError` if the file cannot be read or holds something else."""
     try:
         return _RUN.validate_json(path.read_bytes())
     except OSError as error:

@@ -182,11 +182,7 @@ class Committer:
             self._tell = None
 
     async def with_vectors(self, change: DocumentChange) -> DocumentChange:
-        """Return a change with vectors of all its passages.
-
-        Raises:
-            ModelError: The model failed.
-        """
+        """Return a change with vectors of all its passages; raises `ModelError`."""
         vectors = dict(change.vectors)
         await self._embed(change.passages.values(), vectors)
         return replace(change, vectors=vectors)

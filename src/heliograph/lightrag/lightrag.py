@@ -187,8 +187,7 @@ class LightRAG(Fields, GraphMethods):
     ) -> str | None:
         """Store texts as pending, and return the name of this call; None if all were duplicates.
 
-        Raises:
-            ValueError: As `ainsert`.
+        Raises as `ainsert`.
         """
         if docs_format != "raw" or any(options.values()):
             warn_once("apipeline_enqueue_documents takes texts only; use insert_files of Heliograph for files")

@@ -76,11 +76,7 @@ class ChatRoles:
         return max(self._timeout_seconds, *(role.timeout_seconds or 0 for role in self._roles.values()))
 
     def role(self, name: str) -> ChatRole:
-        """Return one role.
-
-        Raises:
-            ValueError: There is none of this name.
-        """
+        """Return one role; raises `ValueError` if there is none of this name."""
         found = self._roles.get(name.strip().lower())
         if found is None:
             raise ValueError(f"there is no role {name!r}; there are {', '.join(sorted(self._roles))}")

@@ -20,11 +20,7 @@ class RAGQueryTooShortError(QueryValidationError):
 
 
 def validate_query_not_empty(query: str) -> str:
-    """Return a question, stripped.
-
-    Raises:
-        EmptyQueryError: Nothing is left.
-    """
+    """Return a question, stripped; raises `EmptyQueryError` if nothing is left."""
     question = query.strip()
     if not question:
         raise EmptyQueryError("Query must not be empty.")

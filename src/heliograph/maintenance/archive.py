@@ -17,8 +17,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from heliograph._version import __version__
@@ -33,7 +31,6 @@ from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.ingest.reading import canonical_extraction, placed_extraction
 from heliograph.models import WAITING_STATUSES, Chunk, Curation, Document, DocumentStatus, Entity, Extraction, Relation
 from heliograph.stores.base import ANSWERS, CachedReply, DocumentQuery, ScanKind, Store
-from heliograph.stores.changeset import Collection
 
 # Reading everything in a workspace, a page at a time, in the order of ids; every export uses it.
 
@@ -57,20 +54,16 @@ class Contents:
     """
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self.store = store
 
     @property
     def dimension(self) -> int:
         """Length of the vectors; 0 where the store does not know it."""
-        return self._store.embedding[1] if self._store.embedding else 0
-
-    async def vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """Return the stored vectors of some chunks, entities or relations, per id."""
-        return await self._store.vectors.get_vectors(collection, ids)
+        return self.store.embedding[1] if self.store.embedding else 0
 
     async def documents(self) -> AsyncIterator[WholeDocument]:
         """Yield all documents, failed and pending ones too."""
-        async for ids in self._store.inspection.pages(ScanKind.DOCUMENTS, _PAGE):
+        async for ids in self.store.inspection.pages(ScanKind.DOCUMENTS, _PAGE):
             for id_ in ids:
                 whole = await self._whole(id_)
                 if whole is not None:
@@ -78,41 +71,29 @@ class Contents:
 
     async def entities(self) -> AsyncIterator[Entity]:
         """Yield all entities."""
-        async for ids in self._store.inspection.pages(ScanKind.ENTITIES, _PAGE):
-            for entity in await self._store.graph.get_entities(ids):
+        async for ids in self.store.inspection.pages(ScanKind.ENTITIES, _PAGE):
+            for entity in await self.store.graph.get_entities(ids):
                 yield entity
 
     async def relations(self) -> AsyncIterator[Relation]:
         """Yield all relations."""
-        async for ids in self._store.inspection.pages(ScanKind.RELATIONS, _PAGE):
-            for relation in await self._store.graph.name_ends(await self._store.graph.get_relations(ids)):
+        async for ids in self.store.inspection.pages(ScanKind.RELATIONS, _PAGE):
+            for relation in await self.store.graph.name_ends(await self.store.graph.get_relations(ids)):
                 yield relation
-
-    async def curations(self) -> AsyncIterator[Curation]:
-        """Yield all curations in their order, those that were taken back too."""
-        async for page in self._store.curations.pages(_PAGE):
-            for curation in page:
-                yield curation
-
-    async def replies(self) -> AsyncIterator[CachedReply]:
-        """Yield the kept replies of chat models but answers, which hold for one state of the workspace only."""
-        async for page in self._store.replies.lasting_pages(_PAGE):
-            for reply in page:
-                yield reply
 
     async def sources(self, chunk_ids: tuple[str, ...]) -> list[str]:
         """Return the sources of some chunks' documents, each once."""
-        found = await self._store.records.get_sources(chunk_ids)
+        found = await self.store.records.get_sources(chunk_ids)
         return list(dict.fromkeys(found[id_] for id_ in chunk_ids if id_ in found))
 
     async def relations_of(self, entity_id: str) -> list[Relation]:
         """Return the relations of an entity, best ranked first."""
-        ranked = await self._store.graph.rank_incident_relations([entity_id])
-        return await self._store.graph.name_ends(await self._store.graph.get_relations([item.id for item in ranked]))
+        ranked = await self.store.graph.rank_incident_relations([entity_id])
+        return await self.store.graph.name_ends(await self.store.graph.get_relations([item.id for item in ranked]))
 
     async def _whole(self, id_: str) -> WholeDocument | None:
         """Return a document as of one moment; None if it was deleted."""
-        records = self._store.records
+        records = self.store.records
         while found := await records.get_documents([id_]):
             text = await records.get_document_text(id_)
             chunks = await records.get_document_chunks(id_)
@@ -449,19 +430,15 @@ async def export_archive(contents: Contents, path: Path) -> int:
             for extraction in whole.extractions:
                 file.write(_line("extraction", _adapter(Extraction).dump_python(extraction, mode="json")))
             count += 1
-        async for curation in contents.curations():
-            file.write(_line("curation", _adapter(Curation).dump_python(curation, mode="json")))
-        async for reply in contents.replies():
-            file.write(_line("reply", _adapter(CachedReply).dump_python(reply, mode="json")))
+        async for curations in contents.store.curations.pages(_PAGE):
+            file.writelines(_line("curation", _adapter(Curation).dump_python(item, mode="json")) for item in curations)
+        async for replies in contents.store.replies.lasting_pages(_PAGE):
+            file.writelines(_line("reply", _adapter(CachedReply).dump_python(item, mode="json")) for item in replies)
     return count
 
 
 def is_archive(path: Path) -> bool:
-    """Whether a file begins as an archive does.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """Whether a file begins as an archive does; raises `OSError` if it cannot be read."""
     with path.open(encoding="utf-8", errors="replace") as file:
         return file.read(_HEAD_LENGTH).startswith('{"archive":')
 

@@ -288,9 +288,6 @@ async def check_chunks(store: Store, window: Window, texts: Mapping[str, int], *
 
 
 # Comparing entities and relations with what the mentions add up to.
-#
-# A window of ids comes in; what differs comes out, with the changeset that makes it right: evidence, fold, full text,
-# and the texts whose vectors are missing.
 
 ENTITY_KINDS = (ScanKind.MENTIONED_ENTITIES, ScanKind.ENTITY_EVIDENCE, ScanKind.ENTITIES, ScanKind.ENTITY_VECTORS)
 _LEFT_OVER = "nothing mentions it"

@@ -159,8 +159,6 @@ def _legal(text: str) -> str:
 
 
 # CSV: one file each of documents, chunks, entities and relations.
-#
-# Cells that a spreadsheet would run as a formula get an apostrophe in front.
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
@@ -554,7 +552,7 @@ async def _write_vectors(
     matrix: list[NDArray[np.float32]] = []
     for start in range(0, len(items), _PAGE):
         page = items[start : start + _PAGE]
-        vectors = await contents.vectors(collection, [id_ for id_, *_ in page])
+        vectors = await contents.store.vectors.get_vectors(collection, [id_ for id_, *_ in page])
         for place, (id_, name, fields, created_at) in enumerate(page, start):
             if (vector := vectors.get(id_)) is not None:
                 packed = b64encode(zlib.compress(vector.astype("<f2").tobytes())).decode()

@@ -289,10 +289,7 @@ def _share(descriptions: Sequence[str], count: int) -> list[str]:
     return shared + [""] * (count - runs)
 
 
-# Importing the rows of LightRAG.
-#
-# All of them are read and put together before anything is written, so that broken ones leave nothing behind. What no
-# known chunk says goes into a document of its own. Replies of chat models and community reports stay behind.
+# Importing the rows of LightRAG: all of them are read before anything is written, so that broken ones leave nothing.
 
 # Rows of vectors that are embedded again, and how near the two vectors must be for the embedding to be the same one.
 _SAMPLE = 12

@@ -54,11 +54,7 @@ async def read_server(url: str, notes: NoteList) -> LightragRows:
 
 
 def check_scheme(url: str) -> str:
-    """Return the scheme of a URL that is read.
-
-    Raises:
-        InvalidRequestError: It is another one.
-    """
+    """Return the scheme of a URL that is read; raises `InvalidRequestError` for another one."""
     scheme = url.partition("://")[0]
     if scheme not in _READERS:
         raise InvalidRequestError(

@@ -236,11 +236,7 @@ class QueryEngine:
             return await self._retrieve(plan, progress or _silent, asked)
 
     def view(self, filter_: Filter | Mapping[str, Any]) -> StoreView:
-        """Return the workspace as a question under this filter sees it.
-
-        Raises:
-            InvalidRequestError: The filter cannot be served.
-        """
+        """Return the workspace as a question sees it; raises `InvalidRequestError` for a filter that is none."""
         return self._store.view(parse_filter(filter_), self._fold)
 
     def _plan(self, question: str, param: QueryParam, *, is_bounded: bool = True) -> Plan:

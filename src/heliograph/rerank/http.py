@@ -174,11 +174,7 @@ _EMPTY = "."
 
 
 class HttpReranker(Reranker):
-    """A rerank service.
-
-    Raises:
-        SettingsError: The address is missing, or it or the key cannot be used.
-    """
+    """A rerank service; a `SettingsError` if the address is missing, or it or the key cannot be used."""
 
     def __init__(self, settings: RerankSettings) -> None:
         self._form = _SERVICES[settings.provider]

@@ -258,11 +258,7 @@ class OnnxReranker(Reranker):
         return self._name
 
     async def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
-        """Return the hits, scores from 0 to 1.
-
-        Raises:
-            ModelError: The model cannot be loaded or run, or is closed.
-        """
+        """Return the hits, scores from 0 to 1; raises `ModelError` if the model cannot be run."""
         if not documents or top_n < 1:
             return []
         model, rows = await asyncio.to_thread(self._prepare, query, documents)

@@ -57,11 +57,7 @@ _PROBLEMS = {
 
 
 def failure_example(status: int) -> dict[str, Any]:
-    """Return the problem body of a failure with this status.
-
-    Raises:
-        KeyError: No route documents this status.
-    """
+    """Return the problem body of a failure with this status; raises `KeyError` if no route documents it."""
     return {**_PROBLEMS[status], "status": status, "request_id": "5f0c1c6de0a94a7f"}
 
 

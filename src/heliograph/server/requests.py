@@ -660,11 +660,7 @@ def _entering(request: Request, role: Role) -> tuple[Service, Principal, str]:
 
 
 def principal_of(request: Request) -> Principal:
-    """Return who asks.
-
-    Raises:
-        AuthenticationError: Nobody who is known, on a path that everybody may reach.
-    """
+    """Return who asks; raises `AuthenticationError` if that is nobody who is known."""
     principal = getattr(request.state, "principal", None)
     if principal is None:
         raise errors.AuthenticationError("No credentials provided. Please login.")

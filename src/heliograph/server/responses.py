@@ -62,11 +62,7 @@ class ClientGone(Exception):  # noqa: N818 (no failure)
 
 
 async def until_disconnect(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of some work, which is cancelled when the client hangs up.
-
-    Raises:
-        ClientGone: It hung up.
-    """
+    """Return the result of some work; when the client hangs up, cancel it and raise `ClientGone`."""
     task = asyncio.create_task(work)
     async with _watched(request.receive, task):
         await asyncio.wait([task])

@@ -514,11 +514,7 @@ class _Server(uvicorn.Server):
 
 
 def check_exposure(settings: Settings) -> None:
-    """Refuse to be reached by others without credentials.
-
-    Raises:
-        SettingsError: That is what the settings ask for.
-    """
+    """Refuse, by a `SettingsError`, to be reached by others without credentials."""
     server = settings.server
     if not (server.insecure or has_credentials(settings) or is_loopback(server.host)):
         raise SettingsError(

@@ -82,11 +82,7 @@ class Principal:
         return self.may_enter(workspace) and (self.role is Role.ADMIN or self.workspaces is not None)
 
     def require(self, role: Role, workspace: str | None = None) -> None:
-        """Check that this role is held, in this workspace if one is given.
-
-        Raises:
-            PermissionDenied: It is not.
-        """
+        """Check that this role is held, in this workspace if one is given; raises `PermissionDenied` if not."""
         if workspace is not None and not self.may_enter(workspace):
             raise errors.PermissionDenied(
                 f"{self.name!r} may not enter the workspace {workspace!r}; use other credentials"
@@ -266,11 +262,7 @@ class TokenSigner:
         return jwt.encode(claims, self._key, algorithm=_ALGORITHM)
 
     def read(self, token: str) -> TokenContent:
-        """Return what a token says, if it is ours and has not expired.
-
-        Raises:
-            AuthenticationError: It is not, or has.
-        """
+        """Return what a token says; raises `AuthenticationError` if it is not ours or has expired."""
         try:
             # Times are compared below, with the clock that issued them.
             options: Any = {"require": _REQUIRED, "verify_exp": False, "verify_iat": False}
@@ -355,11 +347,7 @@ def _check_unique(values: Sequence[str], kind: str) -> None:
 
 
 class Accounts:
-    """All accounts of some settings.
-
-    Raises:
-        SettingsError: Two have one name, or a password hash is none that can be read.
-    """
+    """All accounts of some settings; a `SettingsError` if two have one name, or a hash cannot be read."""
 
     def __init__(self, accounts: tuple[AccountSettings, ...]) -> None:
         self._accounts: dict[str, tuple[Principal, str]] = {}
@@ -409,11 +397,7 @@ CREATE TABLE IF NOT EXISTS ended_session (id TEXT PRIMARY KEY, until REAL NOT NU
 
 
 class Ledger:
-    """The file at `path`, made if it is not there; its folder must be.
-
-    Raises:
-        StoreUnavailable: It cannot be opened.
-    """
+    """The file at `path`, made if it is not there (its folder must be); a `StoreUnavailable` if it cannot be opened."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
         self._path = path
@@ -576,11 +560,7 @@ def has_credentials(settings: Settings) -> bool:
 
 
 class Access:
-    """What faces ask before they do anything.
-
-    Raises:
-        SettingsError: A key or an account is not valid.
-    """
+    """What faces ask before they do anything; a `SettingsError` if a key or an account is not valid."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
         self._settings = settings.server

@@ -561,11 +561,7 @@ class PostingIndex:
         return cls(segments)
 
     def read_whole(self) -> None:
-        """Compare all postings with their checksums.
-
-        Raises:
-            IndexError: Some are not.
-        """
+        """Compare all postings with their checksums; raises `IndexError` if some differ."""
         for segment in self._moment.segments:
             segment.postings(0, len(segment.slots))
 

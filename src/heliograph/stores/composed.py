@@ -305,11 +305,7 @@ class ProjectionFollower(Follower):
         return is_done
 
     async def finish(self) -> None:
-        """Bring the projection up to date, and wait where another process is at it.
-
-        Raises:
-            StoreUnavailable: Either store is out of reach.
-        """
+        """Bring the projection up to date, and wait where another process is at it."""
         while not await self.catch_up():  # noqa: ASYNC110 (nothing tells when another process is done)
             await asyncio.sleep(_POLL_SECONDS)
 
@@ -605,11 +601,7 @@ class ComposedStore(Store):
         return self
 
     async def apply(self, changeset: Changeset) -> int:
-        """Commit at home, and wait a while for the other engines.
-
-        Raises:
-            StoreUnavailable: Also when a projection is too far behind.
-        """
+        """Commit at home, and wait a while for the others; `StoreUnavailable` also if one is too far behind."""
         for follower in self._followers:
             # One that is slow, not away, is given time: nothing else slows down who commits.
             if await self._is_too_far(follower) and not follower.is_away:

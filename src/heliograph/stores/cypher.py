@@ -253,11 +253,7 @@ class CypherGraphProjection(GraphProjection):
         url: str,
         embedding: EmbeddingInfo,  # noqa: ARG003 (as all projections open)
     ) -> Self:
-        """Read the address; the database is first called when it is prepared.
-
-        Raises:
-            SettingsError: The address is none.
-        """
+        """Read the address, or raise `SettingsError`; the database is first called when it is prepared."""
         return cls(cls.connect(url, settings.workspace), settings.workspace)
 
     @staticmethod

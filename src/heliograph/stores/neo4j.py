@@ -54,11 +54,7 @@ class Neo4jAddress:
 
     @classmethod
     def parse(cls, url: str, setting: str = "store.graph_url") -> Neo4jAddress:
-        """Read an address; errors name the setting.
-
-        Raises:
-            SettingsError: It is none; never repeats the password.
-        """
+        """Read an address, or raise a `SettingsError` that names the setting and never the password."""
         parts = urlsplit(url)
         try:
             port = parts.port or _PORT
@@ -180,11 +176,7 @@ class Neo4jDatabase(CypherDatabase):
                     return await session.execute_write(_run, statements)
 
     async def prepare(self) -> Mapping[str, str]:
-        """Make constraints and indexes, and return version and edition.
-
-        Raises:
-            StoreError: The server is too old.
-        """
+        """Make constraints and indexes, return version and edition; raises `StoreError` if it is too old."""
         ((version, edition),) = await self.read(Statement(_COMPONENTS), is_patient=False)
         if tuple(int(part) for part in version.split(".")[:2]) < _MIN_VERSION:
             raise StoreError(f"Neo4j at {self.where!r} is {version}, but labels as values need 5.26; upgrade it")

@@ -55,11 +55,7 @@ class QdrantAddress:
 
     @classmethod
     def parse(cls, url: str) -> QdrantAddress:
-        """Read an address.
-
-        Raises:
-            SettingsError: It is none; never repeats the key.
-        """
+        """Read an address, or raise a `SettingsError`, which never repeats the key."""
         parts = urlsplit(url)
         options = dict(parse_qsl(parts.query, keep_blank_values=True))
         if unknown := sorted(set(options) - _OPTIONS):

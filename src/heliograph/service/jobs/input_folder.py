@@ -162,11 +162,7 @@ class InputFolder:
             raise StoreUnavailable(f"an upload cannot be written: {error.strerror}; check the disk") from error
 
     def sync(self, part: Path) -> None:
-        """Flush a written file to disk.
-
-        Raises:
-            StoreUnavailable: It cannot be.
-        """
+        """Flush a written file to disk; raises `StoreUnavailable` if it cannot be."""
         try:
             with part.open("ab") as file:
                 os.fsync(file.fileno())

@@ -488,11 +488,7 @@ class Jobs:
         self._stores.clear()
 
     def input_folder(self, workspace: str) -> InputFolder:
-        """Return the input folder of a workspace, which may not be there yet.
-
-        Raises:
-            SettingsError: It is no name of a workspace.
-        """
+        """Return the input folder of a workspace, perhaps not there yet; raises `SettingsError` for no such name."""
         configured = self._settings.server.input_dir
         place = self._place(workspace)
         return InputFolder(configured / place.name if configured else place / "inputs")
@@ -553,11 +549,7 @@ class Jobs:
             )
 
     async def get(self, workspace: str, job_id: str) -> Job:
-        """Return a job.
-
-        Raises:
-            NotFoundError: The workspace has none of this id.
-        """
+        """Return a job; raises `NotFoundError` if the workspace has none of this id."""
         store = self._store(workspace)
         return await asyncio.to_thread(store.get, job_id)
 

@@ -287,11 +287,7 @@ class JobStore(JobFile):
             return _get(connection, id_)
 
     def get(self, id_: str) -> Job:
-        """Return a job.
-
-        Raises:
-            NotFoundError: There is none of this id.
-        """
+        """Return a job; raises `NotFoundError` if there is none of this id."""
         with self.reading() as connection:
             return _get(connection, id_)
 

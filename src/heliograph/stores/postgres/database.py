@@ -491,11 +491,7 @@ def _options() -> dict[str, Any]:
 
 
 async def connect(address: Address) -> Connection:
-    """Open a connection of one's own.
-
-    Raises:
-        psycopg.Error: The server cannot be reached, or refuses.
-    """
+    """Open a connection of one's own; raises `psycopg.Error`."""
     connection: Connection = await AsyncConnection.connect(address.conninfo, **_options())
     await _configure(connection)
     return connection

@@ -81,19 +81,11 @@ class PostgresProjection(Projection):
 
     @classmethod
     async def open(cls, settings: StoreSettings, url: str, embedding: EmbeddingInfo) -> Self:
-        """Read the address; the server is first called when it is prepared.
-
-        Raises:
-            SettingsError: The address is none.
-        """
+        """Read the address, or raise `SettingsError`; the server is first called when it is prepared."""
         return cls(parse_address(url, f"store.{cls.role}_url"), settings, embedding)
 
     async def prepare(self) -> None:
-        """Makes tables where they are missing.
-
-        Raises:
-            SettingsError: The workspace has its home in this database.
-        """
+        """Makes tables where they are missing; `SettingsError` if the workspace has its home in this database."""
         with translate_errors(self._address.label):
             connection = await connect(self._address)
             try:

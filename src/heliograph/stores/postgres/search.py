@@ -78,11 +78,7 @@ _FORGET_NEXT = """DELETE FROM heliograph_next_vector
 
 
 def check_dimensions(changeset: Changeset, dimension: int) -> None:
-    """Compare the vectors of a changeset with the dimension of the workspace.
-
-    Raises:
-        SchemaMismatch: They are of another length.
-    """
+    """Refuse, by a `SchemaMismatch`, vectors of another length than those of the workspace."""
     for collection, batch in changeset.vectors.items():
         if batch.ids and batch.vectors.shape[1] != dimension:
             raise SchemaMismatch(
@@ -192,11 +188,7 @@ class VectorIndexer:
             _LOGGER.warning("no index of %s could be built: %s", collection.value, error)
 
     async def build_if_due(self, collection: Collection) -> None:
-        """Build the index of a collection if it is worth one and has none that is whole.
-
-        Raises:
-            StoreError: It cannot be built.
-        """
+        """Build the index of a collection if it is worth one and has none that is whole; `StoreError` if not."""
         workspace, table = self._database.workspace, VECTOR_TABLES[collection]
         if self._dimension > _MOST_HALF:
             return

@@ -255,11 +255,7 @@ def _stored_as_written(path: Path) -> Generator[None]:
 
 
 def check_path(path: Path) -> None:
-    """Hold a path against what SQLite takes.
-
-    Raises:
-        StoreUnavailable: It is no text in UTF-8, or holds NUL.
-    """
+    """Refuse, by a `StoreUnavailable`, a path that SQLite does not take: no text in UTF-8, or with NUL."""
     if not is_storable(str(path)):
         raise StoreUnavailable(f"the store cannot use the path {str(path)!r}, which is not UTF-8; choose another name")
 
@@ -641,11 +637,7 @@ class KnownIds:
         return found
 
     def find_ids(self, connection: apsw.Connection, keys: Collection[int]) -> dict[int, str]:
-        """Return the ids of keys that tables refer to, in no order.
-
-        Raises:
-            StoreDamaged: One has none: the table of ids is damaged.
-        """
+        """Return the ids of keys that tables refer to, in no order; raises `StoreDamaged` if one has none."""
         ids = self._ids
         found = {key: ids[key] for key in keys if key in ids}
         if len(found) < len(keys):
@@ -674,11 +666,7 @@ def find_keys(connection: apsw.Connection, ids: Collection[str]) -> dict[str, in
 
 
 def find_ids(connection: apsw.Connection, keys: Collection[int]) -> dict[int, str]:
-    """Return the ids of keys that tables refer to.
-
-    Raises:
-        StoreDamaged: One has none: this table is damaged.
-    """
+    """Return the ids of keys that tables refer to; raises `StoreDamaged` if one has none."""
     found = find_known_ids(connection, keys)
     if missing := set(keys) - found.keys():
         raise StoreDamaged(
@@ -747,11 +735,7 @@ def note_reset(connection: apsw.Connection) -> None:
 
 
 def check_schema(connection: apsw.Connection, path: str) -> None:
-    """Refuse a database that a newer version has taken over since this process opened it.
-
-    Raises:
-        SchemaMismatch: It has.
-    """
+    """Refuse, by a `SchemaMismatch`, a database that a newer version has taken over since it was opened."""
     version = int(connection.pragma("user_version"))
     if version != LATEST_VERSION:
         raise SchemaMismatch(

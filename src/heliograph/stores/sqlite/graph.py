@@ -16,10 +16,8 @@ from heliograph.stores.graph import LAST_CHARACTER, MOST_CANDIDATES, KeyedNameIn
 from heliograph.stores.sql import ENTITIES, RELATIONS, Columns
 from heliograph.stores.sqlite.database import Database, IdMemory, KnownIds, Row, array, fetch, upsert
 
-# Names of entities in the embedded store: a B-tree of their keys for beginnings, pieces of them for the rest.
-#
-# `entity_name` holds the key of every name and alias, `names_terms` the `name_pieces` per entity. Candidates are
-# found by these, and their names looked at, so that order and distance of the pieces need not be kept.
+# Names of entities: `entity_name`, a B-tree of the keys of names and aliases, for beginnings, `names_terms`, pieces of
+# them, for the rest. The names of candidates are looked at, so that order and distance of pieces need not be kept.
 
 T = TypeVar("T")
 _PUT_NAME = "INSERT OR IGNORE INTO entity_name VALUES (?, ?)"
