@@ -311,10 +311,7 @@ class KeywordReport:
 def inspect_keywords(kb: Heliograph, question: str, param: QueryParam | None = None) -> KeywordReport:
     """Return the keywords of a question and what each finds, by default in mode `hybrid`; some modes have none.
 
-    Raises:
-        InvalidRequestError: The question or a parameter cannot be served.
-        ModelError: A model failed.
-        StoreError: The store failed.
+    Raises as `retrieve_in_modes` does.
     """
     given = param or QueryParam(mode=Mode.HYBRID)
     checked_modes([given.mode])
@@ -424,10 +421,7 @@ class TokenReport:
 def inspect_tokens(kb: Heliograph, question: str, param: QueryParam | None = None) -> TokenReport:
     """Return the tokens of each part of a question's context, and the items cut; it is asked up to three times.
 
-    Raises:
-        InvalidRequestError: The question or a parameter cannot be served.
-        ModelError: A model failed.
-        StoreError: The store failed.
+    Raises as `retrieve_in_modes` does.
     """
     given = param or QueryParam()
     checked_modes([given.mode])

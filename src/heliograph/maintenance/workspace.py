@@ -159,13 +159,7 @@ async def reembed_workspace(
 
 
 async def restore_workspace(store: StoreSettings, backup: str | Path) -> None:
-    """Make the workspace that the settings name from a backup.
-
-    Raises:
-        ConflictError: There is such a workspace already.
-        InvalidRequestError: The file is no backup that can be used, or the back end brings none back.
-        StoreUnavailable: The workspace cannot be written.
-    """
+    """Make the workspace that the settings name from a backup; raises as `restore_store`."""
     path = Path(backup)
     if not await asyncio.to_thread(path.is_file):
         raise InvalidRequestError(f"there is no file {str(path)!r}; check the path of the backup")

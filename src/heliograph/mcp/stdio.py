@@ -55,14 +55,11 @@ _EXPECTED = "Invalid Request: give 'jsonrpc': '2.0', a 'method', 'params' as an 
 def run_stdio(settings: Settings, given: Given | None = None) -> None:
     """Serve until input ends, output is closed, or SIGTERM or SIGINT comes.
 
+    Raises as `open_rooms` of the engine does.
+
     Args:
         settings: Of the workspace and the tools.
         given: Models to use in place of those of the settings.
-
-    Raises:
-        SettingsError: The settings do not go together.
-        StoreError: The workspace cannot be opened.
-        ModelError: A model cannot be made ready.
     """
     with _standard_pipes() as (given_input, output):
         asyncio.run(_serve(settings, given, given_input, output))

@@ -213,10 +213,7 @@ class QueryEngine:
 
         `heliograph.query.payloads` describes its fields. Nothing found is status `failure`, not an error.
 
-        Raises:
-            InvalidRequestError: The question or a parameter cannot be served.
-            ModelError: A model failed.
-            StoreError: The store failed.
+        Raises as `stream` does.
         """
         plan = replace(self._plan(question, param), is_written=False)
         retrieval = await self._observed(plan, progress)
@@ -596,12 +593,7 @@ class AutoSearch:
     async def search(
         self, question: str, vector: Vector, limits: SearchLimits, understanding: Understanding
     ) -> FusedHits:
-        """Return the best chunks; for a plain question exactly what the fused search returns.
-
-        Raises:
-            ModelError: The embedding failed.
-            StoreError: The store failed.
-        """
+        """Return the best chunks, for a plain question exactly what the fused search returns; raises as it does."""
         is_account = understanding.kind is QuestionKind.GLOBAL
         whole = await self._search.search(question, vector, replace(limits, is_account=is_account))
         if is_account and not understanding.parts:

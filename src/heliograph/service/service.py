@@ -148,13 +148,7 @@ class Service:
         self._stack = AsyncExitStack()
 
     async def open(self) -> Self:
-        """Open everything, or nothing.
-
-        Raises:
-            SettingsError: The settings do not go together.
-            StoreError: A store cannot be opened.
-            ModelError: A model cannot be made ready.
-        """
+        """Open everything, or nothing; raises as `open_rooms` of the engine does."""
         async with AsyncExitStack() as stack:
             stack.push_async_callback(asyncio.to_thread, self.monitoring.close)
             stack.callback(observe, None)

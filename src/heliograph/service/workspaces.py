@@ -99,13 +99,7 @@ class Workspaces:
         return list(self._open)
 
     async def open(self) -> None:
-        """Make the models ready and open the default workspace.
-
-        Raises:
-            SettingsError: The settings do not go together.
-            StoreError: The default workspace cannot be opened.
-            ModelError: A model cannot be made ready.
-        """
+        """Make the models ready and open the default workspace; raises as `open_rooms` of the engine does."""
         async with AsyncExitStack() as stack:
             models = self._given
             if models.embedding is None:

@@ -144,21 +144,14 @@ async def find_workspaces(settings: StoreSettings) -> list[str]:
 
 
 async def has_workspace(settings: StoreSettings) -> bool:
-    """Whether there is the workspace that the settings name; the others are not looked at.
-
-    Raises:
-        InvalidRequestError: The back end cannot tell.
-        StoreUnavailable: It cannot be read.
-    """
+    """Whether there is the workspace that the settings name, by one look at it; raises as `find_workspaces`."""
     return await asyncio.to_thread(_workspaces_of(settings, "has_workspace"), settings)
 
 
 async def may_have_waiting(settings: StoreSettings) -> bool:
     """Whether documents of a workspace may wait to be processed, by one look that does not open it.
 
-    Raises:
-        InvalidRequestError: The back end cannot tell.
-        StoreUnavailable: It cannot be read.
+    Raises as `find_workspaces`.
     """
     return await asyncio.to_thread(_workspaces_of(settings, "may_have_waiting"), settings)
 
