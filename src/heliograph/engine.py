@@ -211,12 +211,7 @@ async def _hold_rooms(settings: Settings, given: Given) -> AsyncGenerator[Rooms]
 
 
 async def open_rooms(settings: Settings, given: Given, stack: AsyncExitStack) -> Rooms:
-    """Open store and models, in the order in which they need one another.
-
-    Args:
-        settings: What to open.
-        given: What to use in place of it.
-        stack: Closes what was opened.
+    """Open store and models, in the order in which they need one another; `stack` closes what was opened.
 
     Raises:
         SettingsError: The settings do not go together.
@@ -518,18 +513,10 @@ class AsyncHeliograph(GraphCuration):
         progress: Callable[[Progress], None] | None = None,
         once: bool = False,
     ) -> AsyncGenerator[FolderChange]:
-        """Keep the documents in step with a folder until closed, and yield a report after each change.
+        """Keep the documents in step with a folder until closed, or once, and yield a report after each change.
 
         First, documents whose sources lie below the folder and whose files are gone are deleted, and all files are
-        taken in, which costs nothing for unchanged ones. Arguments are those of `insert_files`.
-
-        Args:
-            folder: The folder.
-            include: See `insert_files`.
-            exclude: See `insert_files`.
-            metadata: See `insert_files`.
-            progress: See `insert_files`.
-            once: Stop after the first comparison.
+        taken in, which costs nothing for unchanged ones. Other arguments are those of `insert_files`.
 
         Raises:
             InvalidRequestError: It is no folder.

@@ -161,12 +161,9 @@ class CallGuard:
         self._sleep = sleep
 
     async def call(self, start: Callable[[], Awaitable[T]], failure: str, priority: int = 0) -> T:
-        """Return what a call gives, within all bounds.
+        """Return what a call gives, within all bounds; `start` begins it afresh each time, lower priority first.
 
-        Args:
-            start: Starts the call afresh each time.
-            failure: Says in the error of a call that takes too long what did not happen, such as "x gave no reply".
-            priority: Lower goes first.
+        `failure` says in the error of one that takes too long what did not happen, such as "x gave no reply".
 
         Raises:
             ModelError: As `call_with_retry`; a `ModelTimeout` if it takes too long.

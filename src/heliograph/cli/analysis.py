@@ -338,14 +338,7 @@ _FORMS = {"output": reports.to_json, "markdown": reports.to_markdown, "plot": re
 
 @dataclass(frozen=True, slots=True)
 class EvaluationFiles:
-    """Where to write the results; None leaves a form out.
-
-    Attributes:
-        output: Everything, as JSON.
-        markdown: The tables.
-        plot: Recall over places, as SVG.
-        ragas: Folder for what Ragas reads, a file a run.
-    """
+    """Where to write the results (JSON, tables, recall as SVG, a folder for Ragas); None leaves a form out."""
 
     output: Path | None = None
     markdown: Path | None = None

@@ -63,13 +63,7 @@ _CHUNK_CELLS = 160
 
 
 def render_documents(page: DocumentPage, offset: int, width: int) -> RenderableType:
-    """Return one page of documents; on a wide terminal one line each, else stacked.
-
-    Args:
-        page: The documents.
-        offset: Documents before them.
-        width: Cells of the terminal.
-    """
+    """Return one page of documents, `offset` before it; on a terminal of this width one line each, else stacked."""
     if not page.documents:
         return Text(f"no documents ({page.total:,} match)" if page.total else "no documents")
     table = _wide_documents(page.documents) if width >= _WIDE else _stacked_documents(page.documents)

@@ -83,16 +83,7 @@ where it comes from. This page is the output of `heliograph settings --markdown`
 
 @dataclass(frozen=True, slots=True)
 class SettingRow:
-    """One setting.
-
-    Attributes:
-        room: The room it belongs to, such as `chat`.
-        name: Its name in the room.
-        environment: The variable that sets it.
-        allowed: What it may be, in words.
-        default: Its default, in words.
-        description: What it means.
-    """
+    """One setting of a room such as `chat`: its variable, and what it may be, is by default and means, in words."""
 
     room: str
     name: str
@@ -133,12 +124,7 @@ def list_settings() -> list[SettingRow]:
 
 
 def list_values(settings: Settings, given: Iterable[str] = ()) -> list[SettingValue]:
-    """Return all settings with the values in force.
-
-    Args:
-        settings: The values.
-        given: Paths, such as `store.data_dir`, of those that the command line gave.
-    """
+    """Return all settings with the values in force; `given` are paths of those that the command line gave."""
     origins = Settings.find_origins() | dict.fromkeys(given, "command line")
     return [
         SettingValue(
@@ -240,9 +226,8 @@ class Check:
 async def run_checks(load_settings: Callable[[], Settings], given: Sequence[str] = ()) -> list[Check]:
     """Run all checks and return their results, in the order in which one would fix them.
 
-    Args:
-        load_settings: Reads the settings; where it fails, nothing that depends on them is looked at.
-        given: Paths of the settings that the command line gave.
+    Where the settings cannot be read, nothing that depends on them is looked at. `given` are paths of those that the
+    command line gave.
     """
     checks = _check_versions()
     try:

@@ -27,10 +27,7 @@ def combine_filters(
 ) -> Filter | None:
     """Return the filter that the options give together, or None if there are none.
 
-    Args:
-        expressions: Values of `--filter`; all must hold.
-        source_prefixes: Values of `--source-prefix`; any may hold.
-        filter_json: Value of `--filter-json`; must hold too.
+    All expressions and the JSON must hold, and any of the prefixes.
 
     Raises:
         InvalidRequestError: One of them cannot be served.

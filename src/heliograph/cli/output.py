@@ -160,15 +160,7 @@ class _Console(Console):
 
 
 class Output:
-    """The two streams of one command.
-
-    Attributes:
-        is_json: Whether results are written as JSON.
-        is_quiet: Whether only results, warnings and errors are written.
-        is_verbose: Whether the log is written too.
-        console: Standard output.
-        notes: Standard error.
-    """
+    """The two streams of one command; a quiet one has only results, warnings and errors, a verbose one the log too."""
 
     def __init__(self, *, is_json: bool = False, is_quiet: bool = False, is_verbose: bool = False) -> None:
         self.is_json = is_json

@@ -181,11 +181,7 @@ _BAR_CELLS = 16
 
 
 class ProgressView:
-    """Shows progress while its block runs; call it with each `Progress`.
-
-    Attributes:
-        last: The latest progress, None before the first.
-    """
+    """Shows progress while its block runs; call it with each `Progress`, the latest of which is `last`."""
 
     def __init__(self, output: Output) -> None:
         self.last: Progress | None = None

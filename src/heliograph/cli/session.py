@@ -72,11 +72,7 @@ def exit_code(error: errors.HeliographError) -> int:
 
 
 class Interrupts:
-    """Handles SIGINT while its block runs; outside the main thread, where signals cannot be caught, does nothing.
-
-    Attributes:
-        is_stopping: Whether there was one.
-    """
+    """Handles SIGINT while its block runs; outside the main thread, where signals cannot be caught, does nothing."""
 
     def __init__(self, output: Output) -> None:
         self.is_stopping = False
@@ -115,14 +111,7 @@ class Interrupts:
 
 
 class Session:
-    """One call of the command line.
-
-    Args:
-        output: Where to write.
-        interrupts: What Ctrl-C does.
-        data_dir: In place of that of the settings, if not None.
-        workspace: In place of that of the settings, if not None.
-    """
+    """One call of the command line; its folder and workspace go over those of the settings."""
 
     def __init__(
         self, output: Output, interrupts: Interrupts, data_dir: Path | None = None, workspace: str | None = None
@@ -157,11 +146,7 @@ class Session:
 
     @contextmanager
     def engine(self, settings: Settings | None = None, *, creates: bool = False) -> Generator[Heliograph]:
-        """Open the engine for the length of a block.
-
-        Args:
-            settings: In place of those in force.
-            creates: Whether the workspace is made if it is not there.
+        """Open the engine for the length of a block, with these settings or those in force; may make the workspace.
 
         Raises:
             NotFoundError: It is not there and not to be made.

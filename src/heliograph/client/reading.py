@@ -28,12 +28,7 @@ T = TypeVar("T")
 
 
 def read_as(kind: type[T], value: Any, where: str = "reply") -> T:
-    """Return a reply as an object of a shape or of a plain type.
-
-    Args:
-        kind: A shape of `heliograph.client.records`, `str`, `Any`, or a tuple or mapping of these.
-        value: What `json.loads` gave.
-        where: What the value is called if it does not fit.
+    """Return a reply as an object of a shape or of a plain type; `where` is what it is called if it does not fit.
 
     Raises:
         ServiceUnavailable: It is of another shape: whatever answers is no service that this client knows.

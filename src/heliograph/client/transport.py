@@ -153,10 +153,6 @@ class Attempts:
     def wait_seconds(self, response: httpx.Response | None, error: httpx.HTTPError | None) -> float:
         """Return how long to wait before the next try.
 
-        Args:
-            response: What the last try brought, read; None if nothing came.
-            error: Why nothing came.
-
         Raises:
             HeliographError: There is to be none.
         """

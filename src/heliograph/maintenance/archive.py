@@ -25,12 +25,11 @@ from heliograph.curation.curator import Curator
 from heliograph.documents.markdown import clean_text
 from heliograph.errors import ConflictError, InvalidRequestError
 from heliograph.ids import chunk_id, content_hash
-from heliograph.ingest.commit import Committer
 from heliograph.ingest.intake import find_original, is_committed
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.ingest.reading import canonical_extraction, placed_extraction
 from heliograph.models import WAITING_STATUSES, Chunk, Curation, Document, DocumentStatus, Entity, Extraction, Relation
-from heliograph.stores.base import ANSWERS, CachedReply, DocumentQuery, ScanKind, Store
+from heliograph.stores.base import ANSWERS, CachedReply, ScanKind, Store
 
 # Reading everything in a workspace, a page at a time, in the order of ids; every export uses it.
 
@@ -233,21 +232,10 @@ class WholeDocumentIntake:
     """Takes whole documents into one workspace; may be called from many tasks at once."""
 
     def __init__(self, store: Store, pipeline: IngestPipeline) -> None:
-        self._records = store.records
+        self.records = store.records
         self._pipeline = pipeline
-
-    @property
-    def committer(self) -> Committer:
-        """The committer, which embeds imported documents."""
-        return self._pipeline.committer
-
-    async def is_empty(self) -> bool:
-        """Whether the workspace holds no document yet."""
-        return (await self._records.find_documents(DocumentQuery(limit=1))).total == 0
-
-    async def find(self, ids: Sequence[str]) -> list[Document]:
-        """Return those of some documents that are here."""
-        return await self._records.get_documents(ids)
+        # Embeds imported documents.
+        self.committer = pipeline.committer
 
     async def take(self, whole: WholeDocument) -> Taken:
         """Take a document in, in one commit; no chat model is called.
@@ -258,7 +246,7 @@ class WholeDocumentIntake:
             ModelError: It cannot be embedded; nothing was written.
             StoreError: The store cannot be used; nothing was written.
         """
-        found = await self._records.get_documents([whole.document.id])
+        found = await self.records.get_documents([whole.document.id])
         if found:
             is_finished, is_given_finished = is_committed(found[0]), is_committed(whole.document)
             # It stays if it has the same text, or is finished where the other is not.
@@ -293,7 +281,7 @@ class WholeDocumentIntake:
         status = DocumentStatus.PENDING if document.status in WAITING_STATUSES else document.status
         document = replace(document, status=status, chunk_count=len(whole.chunks))
         if document.twin_of:
-            original = await find_original(self._records, document)
+            original = await find_original(self.records, document)
             if original is None or whole.chunks:
                 raise InvalidRequestError(
                     f"{label} has the text of {document.twin_of!r}, which is not here; import that one as well"

@@ -72,6 +72,7 @@ from heliograph.models import (
     RelationMention,
     utc_now,
 )
+from heliograph.stores.base import DocumentQuery
 from heliograph.stores.changeset import Collection
 from heliograph.text.tokens import count_tokens
 
@@ -303,7 +304,7 @@ async def import_lightrag(
     """Import what LightRAG keeps; see `import_places`."""
     contents = await asyncio.to_thread(read_rows, rows, notes)
     progress("chunks read", len(contents.chunks))
-    here = await intake.find([id_ for id_ in map(clean_text, contents.documents) if id_])
+    here = await intake.records.get_documents([id_ for id_ in map(clean_text, contents.documents) if id_])
     taken = frozenset(document.id for document in here if "lightrag_id" not in document.metadata)
     assembled = await asyncio.to_thread(_assemble, rows, contents, taken, notes, progress)
     reason = await _why_made_anew(intake, contents.vectors) if contents.vectors.rows else "there are none"
@@ -384,7 +385,7 @@ async def _why_made_anew(intake: WholeDocumentIntake, vectors: LightragVectors) 
     dimension = len(vectors.rows[0].vector)
     if dimension != embedding.info.dimension:
         return f"they are of length {dimension} and those of {embedding.info.name!r} of {embedding.info.dimension}"
-    if not await intake.is_empty():
+    if (await intake.records.find_documents(DocumentQuery(limit=1))).total:
         return "the workspace holds other documents, whose entities may be the same"
     # Entities are embedded alike here and there, and of short texts nothing is cut off.
     told = [row for row in vectors.entities or vectors.rows if row.fields.get("content")]

@@ -138,13 +138,8 @@ def follow_bridges(
 ) -> list[FollowedBridge]:
     """Return the `first_bridges` most promising bridges, best first, ties in the order of the starts.
 
-    Some may lead nowhere yet: `widen` adds what only the text of a chunk says.
-
-    Args:
-        starts: Chunks that they may start from.
-        places: Where the entities mentioned there are mentioned; one that is not in it is passed over.
-        wanted: The question.
-        parameters: Weights and bounds.
+    Some may lead nowhere yet: `widen` adds what only the text of a chunk says. An entity that is not in `places` is
+    passed over.
     """
     found = [bridge for start in starts for bridge in _bridges_from(start, places, wanted, parameters)]
     overlaps: dict[str, float] = {}

@@ -317,14 +317,7 @@ _HITS_PER_CHUNK = 3
 
 
 class Retriever:
-    """Finds what bears on a question.
-
-    Args:
-        store: The knowledge.
-        embedding: Embeds questions and keywords; must be the model that filled the store.
-        reranker: Orders chunks, if there is one.
-        rerank_settings: Its time and its threshold.
-    """
+    """Finds what bears on a question."""
 
     def __init__(
         self, store: StoreView, embedding: EmbeddingModel, reranker: Reranker | None, rerank_settings: RerankSettings

@@ -316,10 +316,7 @@ _REQUEST = compiled(
 class FusedSearch:
     """Searches a workspace, or a view of one, through several channels at once.
 
-    Args:
-        store: Where to search.
-        embedding: The model that filled it; embeds the bridges' residual questions in one batch.
-        parameters: Weights and bounds.
+    The embedding is the one that filled it; it embeds the bridges' residual questions in one batch.
     """
 
     def __init__(self, store: StoreView, embedding: EmbeddingModel, parameters: FusionParameters | None = None) -> None:
@@ -328,12 +325,7 @@ class FusedSearch:
         self._parameters = parameters or FusionParameters()
 
     async def search(self, question: str, vector: Vector, limits: SearchLimits | None = None) -> FusedHits:
-        """Return the best chunks for a question.
-
-        Args:
-            question: The question, or one part of one.
-            vector: Its embedding as a query, `(dimension,)` float32 of length 1.
-            limits: How many hits, through which channels, fused how.
+        """Return the best chunks for a question, or one part of one, embedded as `(dimension,)` float32 of length 1.
 
         Returns:
             Hits, best first, ties by id; the entities that the question names, and those of the evidence. All empty

@@ -323,10 +323,8 @@ def _cleaned(sides: Sequence[str]) -> tuple[str, ...]:
 def side_question(question: str, sides: Sequence[str], side: str) -> str:
     """Return the question with the other sides left out, to be searched with.
 
-    Args:
-        question: The question.
-        sides: All sides; one that a chat model named and the question does not write cannot be left out.
-        side: The one that stays; it is put behind the question if that does not name it.
+    One that a chat model named and the question does not write cannot be left out; the side that stays is put behind
+    the question if that does not name it.
     """
     text = question
     for other in sides:
@@ -674,12 +672,7 @@ _SEPARATORS = late_pattern(r"[,;，；、\n]")
 
 
 def read_understanding(reply: str, question: str, by_rules: Understanding) -> Understanding:
-    """Return a model's understanding, completed from the rules'.
-
-    Args:
-        reply: What the model wrote, however it is dressed.
-        question: The question.
-        by_rules: What rules found; its language is kept, and whatever the reply does not say.
+    """Return a model's understanding, however it is dressed, completed from the rules', whose language is kept.
 
     Raises:
         BadModelReply: The reply names no kind of question.

@@ -32,13 +32,7 @@ from heliograph.settings import RerankSettings
 
 
 def read_results(body: object, form: Form, sent: int, service: str) -> list[RerankHit]:
-    """Return the hits of a reply, best first, of equals the one that was sent first.
-
-    Args:
-        body: The decoded reply.
-        form: Where the reply has the results and what is in one.
-        sent: How many texts were sent.
-        service: Who replied, as a message should name it.
+    """Return the hits of a reply to so many texts, best first, of equals the one that was sent first.
 
     Raises:
         BadModelReply: It is not what was asked for; says what is wrong with it.

@@ -107,13 +107,10 @@ def never(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def describe_api(app: FastAPI, public: frozenset[str], shapes: Shapes, *, is_open: bool) -> dict[str, Any]:
-    """Return the OpenAPI document of an application, made once and kept by it.
+    """Return the OpenAPI document of an application with all its routes, made once and kept by it.
 
-    Args:
-        app: With all its routes.
-        public: Paths that need no credentials.
-        shapes: How failures are told where clients expect another shape, by prefix of the path.
-        is_open: Whether no path does.
+    `public` are paths that need no credentials; `shapes` how failures are told, by prefix of the path, where clients
+    expect another shape.
     """
     if app.openapi_schema is None:
         document = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)

@@ -57,10 +57,8 @@ class OwnPage(StaticFiles):
 class LightragPage(StaticFiles):
     """A built web page of LightRAG; it is configured with the paths at which it is served.
 
-    Args:
-        folder: The folder that holds its `index.html`.
-        path: Where it is mounted, without a slash at the end.
-        index: Its first file; others of its kind are not served here.
+    Its folder holds its `index.html`. It begins with the file `index`, beside which no other of its kind is served;
+    `path` has no slash at the end.
     """
 
     def __init__(self, folder: Path, path: str, index: str = "index.html") -> None:

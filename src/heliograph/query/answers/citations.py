@@ -306,14 +306,10 @@ def ground_answer(text: str, context: Context, documents: Mapping[str, Document]
 
 
 def cite(item: RetrievedChunk, start: int, quote: str, document: Document | None, place: tuple[int, int]) -> Citation:
-    """Return the citation of a quote; it has the headings of its chunk.
+    """Return the citation of a quote, whose `start` is in the document's text; it has the headings of its chunk.
 
-    Args:
-        item: The chunk that was retrieved.
-        start: Where the quote begins in the document's text.
-        quote: Its characters.
-        document: The document, for the page; None leaves that of the chunk.
-        place: The sentence of the answer that rests on it: its first character, and one past the last.
+    Without a document the page is that of the chunk. `place` is the sentence of the answer that rests on it: its first
+    character, and one past the last.
     """
     chunk = item.chunk
     page = page_of(document, start, chunk.page)

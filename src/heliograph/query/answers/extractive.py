@@ -83,15 +83,8 @@ async def quote_answer(
 
     A question of several parts is answered part by part, each under its own line. Documents are read for titles and
     pages; the text of one only where a chunk's edge cuts a quoted sentence or a block of code. Empty if no sentence
-    says anything of the question.
-
-    Args:
-        question: The question.
-        context: What was found for it.
-        records: Where the documents are.
-        understanding: What it asks for, if it is known; else rules say so.
-        embedding: Compares the question with sentences; without one their words alone decide.
-        parts: What its parts found, if it was searched part by part.
+    says anything of the question. Without an understanding rules tell what it asks for, and without an embedding words
+    alone decide.
 
     Raises:
         ModelError: The embedding failed.

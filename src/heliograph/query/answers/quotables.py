@@ -175,12 +175,9 @@ class Quotable:
 def quotable_sentences(
     chunks: Sequence[RetrievedChunk], in_code: Collection[str] = (), language: str = "en"
 ) -> list[Quotable]:
-    """Return what may be quoted of these chunks in order, each text once.
+    """Return what may be quoted of these chunks, best first, in order, each text once.
 
-    Args:
-        chunks: Chunks, best first.
-        in_code: Ids of chunks that begin inside a block of code.
-        language: Of the question, whose terms theirs are compared with.
+    `in_code` are ids of chunks that begin inside a block of code; the language is that of the question.
     """
     found: dict[str, Quotable] = {}
     for place, item in enumerate(chunks):
@@ -253,16 +250,10 @@ def _row_text(cells: Sequence[str], columns: Sequence[str]) -> str:
 def in_passages(
     quotes: Sequence[Quotable], sentences: Sequence[Quotable], asked: Collection[str], count: int
 ) -> list[Quotable]:
-    """Return quotes in their order; those that stand side by side in one paragraph are one, where the first stood.
+    """Return quotes, best first; those that stand side by side in one paragraph are one, where the first stood.
 
-    The first ones, where they are short, go on with the sentences beside them that speak of the question, too, as what
-    is asked is often said right before or behind what is nearest to the question.
-
-    Args:
-        quotes: What is quoted, best first.
-        sentences: All that could be, in the order of their chunks.
-        asked: The question's terms.
-        count: How many of the first quotes go on.
+    The first `count`, where they are short, go on with the sentences beside them that speak of the question, too, as
+    what is asked is often said right before or behind what is nearest to the question.
     """
     found: list[Quotable] = []
     for quote in quotes:

@@ -348,13 +348,9 @@ def shortlist(
     titles: Mapping[str, str],
     understanding: Understanding | None = None,
 ) -> Shortlist:
-    """Return the sentences that may answer.
+    """Return the sentences that may answer, of those of the context, the best chunk's first.
 
-    Args:
-        question: The question.
-        sentences: Sentences of the context, the best chunk's first.
-        titles: Titles of documents by id.
-        understanding: What the question asks for, if it is known; else rules say so.
+    Without an understanding of the question rules say what it asks for.
     """
     language = question_language(question)
     words = frozenset(terms_in(without_question_words(question), language))
@@ -447,12 +443,9 @@ def answer_margin(listed: Shortlist, cosines: Sequence[float]) -> float:
 
 
 def choose(listed: Shortlist, limit: int, cosines: Sequence[float] | None = None) -> list[Quotable]:
-    """Return the sentences to quote, most telling first.
+    """Return up to `limit` sentences to quote, most telling first.
 
-    Args:
-        listed: The sentences that may answer.
-        limit: Sentences at the most.
-        cosines: Of the question and each of these sentences, in the usual scale; None if nothing is known of them.
+    `cosines` are of the question and each of them, in the usual scale; None if nothing is known of them.
     """
     candidates = _with_names(listed, cosines)
     ordered = answer_first(listed.asked, _chosen(listed.asked, candidates, listed.titles, limit), candidates)

@@ -56,14 +56,7 @@ class TurnMessage:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What the beginning of a message asks for.
-
-    Attributes:
-        question: The message without it.
-        mode: The mode it names, or None.
-        only_context: Whether the context is wanted in place of an answer.
-        instruction: How to answer; may be empty.
-    """
+    """What the beginning of a message asks for: a mode, the context alone, or how to answer."""
 
     question: str
     mode: Mode | None = None
@@ -90,13 +83,9 @@ def read_command(text: str) -> Command:
 
 
 def read_turn(messages: Sequence[TurnMessage], mode: Mode, options: QueryFields, system: str = "") -> Turn:
-    """Return the question of a conversation.
+    """Return the question of a conversation, the oldest message first.
 
-    Args:
-        messages: Oldest first.
-        mode: The mode if the question names none.
-        options: What else the client asks for; its mode counts if it was given.
-        system: A system prompt beside those among the messages.
+    The mode counts if neither the question names one nor the options give one.
 
     Raises:
         InvalidRequestError: There is no question of the user's at the end.
