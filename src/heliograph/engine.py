@@ -84,17 +84,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Rooms:
-    """The open parts of an engine: store, models and pipeline.
-
-    Attributes:
-        store: The workspace.
-        ingest: Takes documents in.
-        query: Answers questions.
-        maintenance: Looks after the workspace as a whole.
-        meter: Counts what chat models cost.
-        sources: Reads files and addresses.
-        curation: Corrects the graph by hand.
-    """
+    """The open parts of an engine: store, models and pipeline."""
 
     store: Store
     ingest: IngestPipeline

@@ -138,11 +138,7 @@ class StaleChangesetError(ConflictError):
 
 
 class IngestError(HeliographError):
-    """One document could not be taken in; others are not affected.
-
-    Attributes:
-        traceback: Where a defect was met, if one and not the document itself is to blame; else empty.
-    """
+    """One document could not be taken in; others are not affected. Of a defect of ours there is a traceback."""
 
     traceback: str = ""
 
@@ -190,11 +186,7 @@ class PermissionDenied(AccessError):  # noqa: N818
 
 
 class OverloadedError(HeliographError):
-    """Too much is under way or waiting, or one client asks too often.
-
-    Attributes:
-        retry_after_seconds: When to try again.
-    """
+    """Too much is under way or waiting, or one client asks too often; `retry_after_seconds` says when to come back."""
 
     def __init__(self, message: str, retry_after_seconds: float) -> None:
         super().__init__(message)
@@ -234,21 +226,13 @@ class SchemaMismatch(StoreError):  # noqa: N818
 
 
 class ModelError(HeliographError):
-    """A chat, embedding or rerank model failed.
-
-    Attributes:
-        is_transient: Whether the same call may succeed when tried again.
-    """
+    """A chat, embedding or rerank model failed; if it is transient, the same call may succeed when tried again."""
 
     is_transient = False
 
 
 class RateLimited(ModelError):  # noqa: N818
-    """The service refuses for now.
-
-    Attributes:
-        retry_after_seconds: How long the service asks to wait, if it said so.
-    """
+    """The service refuses for now, and may say how many seconds it asks to wait."""
 
     is_transient = True
 

@@ -291,16 +291,12 @@ class Curation:
 
     Attributes:
         id: `cur-<hash>`.
-        kind: What was done.
         names: Names of what it was done to, in this order: the entity; for a rename and a split the entity and the
             new name; for a merge those merged and, last, what they became; for a relation its two ends.
         entity_ids: Entity id per name, as they stood then.
         scope: Of a split: ids of the documents or chunks whose mentions go to the new name. Of what is made or edited:
             what it rests on, as its author says.
         type: The type given; None says nothing of it, as do the next three.
-        description: The description given.
-        keywords: The keywords given.
-        weight: The weight given.
         author: Who did it: the name of a key or account; `anyone` where an open service asked for none.
         created_at: When, UTC.
         undone_by: Who took it back; empty while it counts.
@@ -358,8 +354,6 @@ class EntityEvidence:
     """What all mentions of one entity add up to.
 
     Attributes:
-        names: Mentions per name as written.
-        types: Mentions per type.
         leading: The first mentions in canonical order, at most as many as were asked for.
         version: Data version of the last change; 0 when there is no evidence.
     """
@@ -379,7 +373,6 @@ class RelationEvidence:
     Attributes:
         source_id: Entity id of the end point whose key sorts first.
         target_id: Entity id of the other.
-        keywords: Mentions per keyword.
         weight_millionths: Sum of the mentions' weights in millionths; integers add up the same in any order.
         leading: The first mentions in canonical order, at most as many as were asked for.
         version: Data version of the last change; 0 when there is no evidence.
@@ -503,7 +496,6 @@ class Stats:
     """Counts of one workspace.
 
     Attributes:
-        cached_replies: Model replies kept.
         data_version: Raised by every commit.
         bytes_on_disk: Size of the workspace's files; an estimate where workspaces share them, 0 where nothing is known.
     """

@@ -27,7 +27,6 @@ class CallCount:
 
     Attributes:
         calls: How many were made; of an embedding, those that had texts.
-        failures: How many of them failed.
         usage: Tokens read and written; what a cache or another call gave costs none.
         texts: Of an embedding, the texts of the calls that did not fail.
     """
@@ -54,8 +53,6 @@ class ModelCalls:
         model: Which kind of model.
         purpose: What for: a `Purpose` of chat calls, `query` or `document` of embeddings.
         calls: Failed ones too: of a chat model each try, of an embedding what it was asked for, kept vectors included.
-        failures: How many of them failed.
-        usage: Tokens read and written.
     """
 
     model: Literal["chat", "embedding"]
@@ -70,7 +67,6 @@ class QuestionReport:
     """How one question went.
 
     Attributes:
-        mode: The mode it was asked in.
         outcome: `cached` is an answer that was kept; `cancelled` means that who asked gave up.
         seconds: Of the stages it went through: `keywords`, `search`, `rerank`, `context`, `answer`, and `total`.
     """

@@ -25,11 +25,7 @@ T = TypeVar("T")
 
 
 class SyncAnswerStream:
-    """The retrieval at once, and the answer piece by piece: `for piece in stream`.
-
-    Attributes:
-        retrieval: What the answer is made from.
-    """
+    """The retrieval at once, and the answer piece by piece: `for piece in stream`."""
 
     def __init__(self, retrieval: Retrieval, pieces: Iterator[str]) -> None:
         self.retrieval = retrieval

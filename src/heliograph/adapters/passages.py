@@ -53,7 +53,6 @@ class PassageOptions:
     Attributes:
         data_dir: Folder of the store; None for that of the settings.
         workspace: Name of the workspace; None for that of the settings.
-        mode: One of `Mode`.
         top_k: Entities and relations searched; None for the setting.
         chunk_top_k: Passages returned at the most; None for the setting.
         filter: Which documents count, as `heliograph.filters.parse_filter` reads it; None for all.
@@ -83,8 +82,6 @@ class Passage:
     """A chunk for a framework.
 
     Attributes:
-        id: Id of the chunk.
-        text: Its text.
         score: The reranker's, else the sum of the channels'; None in modes that merge lists and do not score.
         metadata: `source`, `title`, `page`, `headings`, `start`, `end` (characters in the document's text),
             `document_id`, `chunk_id`, `reference_id`, `rerank_score`, `scores` (by channel) and `found_by`.

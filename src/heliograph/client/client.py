@@ -451,13 +451,6 @@ class AsyncHeliographClient:
 
     Safe to use from many tasks of one event loop. All methods raise what the service reports as the errors of
     `heliograph.errors`, and `ServiceUnavailable` where it cannot be reached or is none.
-
-    Attributes:
-        documents: Taking in, reading, changing and deleting documents.
-        jobs: Background work.
-        workspaces: Workspaces of the service.
-        graph: Entities, relations, neighbours, paths.
-        curations: Corrections of the graph.
     """
 
     def __init__(

@@ -34,14 +34,7 @@ _PAGE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What one chunk says of an entity or a relation.
-
-    Attributes:
-        position: Order index of the chunk in its document.
-        names: The name as written; of a relation both.
-        type: Type of the entity; empty for a relation.
-        weight: Of a relation; 0 for an entity.
-    """
+    """What one chunk says of an entity, which has a type and no weight, or of a relation, which has both names."""
 
     chunk_id: str
     document_id: str

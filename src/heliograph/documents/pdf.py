@@ -135,11 +135,7 @@ _MARK_AT_START = re.compile(r"^(#{1,6}(?=\s)|```|~~~)")
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a document is set.
-
-    Attributes:
-        words: Its words, in lower case; those with a hyphen within a line too.
-    """
+    """How a document is set, and its words, in lower case; those with a hyphen within a line too."""
 
     body_size: float
     heading_sizes: tuple[float, ...]

@@ -305,7 +305,6 @@ class QuestionOutcome:
     Attributes:
         gold: Ids of the passages wanted; empty for a question that has none.
         found: Places of the ranking, as in `heliograph.evaluation.results`.
-        wall_seconds: From question to context.
         cpu_seconds: Of this process, all threads, in that time.
         contexts: Texts of the retrieved chunks; kept out of the written report.
     """

@@ -62,13 +62,7 @@ _PLACEHOLDERS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ParsedEntity:
-    """What a reply says of one entity.
-
-    Attributes:
-        type: Normalised type (`clean_type`), `unknown` where the reply gives none.
-        description: One line; may be empty.
-        aliases: Other names that the passage gives it.
-    """
+    """What a reply says of one entity, whose type is normalised (`clean_type`), `unknown` where it gives none."""
 
     name: str
     type: str
@@ -78,15 +72,7 @@ class ParsedEntity:
 
 @dataclass(frozen=True, slots=True)
 class ParsedRelation:
-    """What a reply says of two entities.
-
-    Attributes:
-        source: Normalised name of one entity.
-        target: Normalised name of the other; another entity than `source`.
-        keywords: Themes, as written, each once.
-        description: One line; may be empty.
-        strength: Weight of this mention in (0, 10]; 1.0 where the reply gives none (`strength_weight`).
-    """
+    """What a reply says of two entities; the strength, in (0, 10], is 1.0 where it gives none (`strength_weight`)."""
 
     source: str
     target: str

@@ -88,7 +88,6 @@ class RowReading:
     """What `read_rows` found.
 
     Attributes:
-        has_keywords_first: Whether relations give keywords before the description.
         says_empty: Whether there is a terminator and no other word.
         is_cut: Whether a last row was left out because it breaks off.
     """

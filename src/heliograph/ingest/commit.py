@@ -71,7 +71,6 @@ class Draft:
 
     Attributes:
         resolution: The change, its mentions counting for what the rules lead to; None before the first draft.
-        delta: Mentions that go and come.
         entities: Entities that it touches, as they were when last read.
     """
 

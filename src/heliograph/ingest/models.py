@@ -56,9 +56,7 @@ class DocumentResult:
 
     Attributes:
         id: The document's id; empty when it never had one.
-        error: Why it failed; None otherwise.
         detail: Which chunks failed, if it is partial; which document has the same text, if one has.
-        chunk_count: Chunks it has now.
         usage: Tokens that chat models spent on it in this run.
         omitted_characters: Characters of its source, spaces not counted, that its loader left out as no content, such
             as a web page's menus; the document's metadata has the same number.
@@ -76,11 +74,7 @@ class DocumentResult:
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """What became of a batch: one result per document, in the order given.
-
-    Attributes:
-        track_id: The batch; `DocumentQuery.track_id` finds its documents.
-    """
+    """What became of a batch: one result per document, in the order given; `DocumentQuery` finds them by `track_id`."""
 
     track_id: str
     results: tuple[DocumentResult, ...]
@@ -102,15 +96,7 @@ class IngestReport:
 
 @dataclass(frozen=True, slots=True)
 class DeleteReport:
-    """What a deletion did.
-
-    Attributes:
-        deleted: Ids of the documents that are gone.
-        missing: Ids given that no document had.
-        removed_chunks: Chunks that went with them.
-        removed_entities: Entities that no other document mentions.
-        removed_relations: Relations that no other document mentions.
-    """
+    """What a deletion did: ids that are gone, ids that no document had, and what went with them."""
 
     deleted: tuple[str, ...]
     missing: tuple[str, ...]
@@ -124,14 +110,10 @@ class Progress:
     """How far one run has come.
 
     Attributes:
-        track_id: The batch.
-        documents_total: Documents of the run.
         chunks_total: Chunks of the documents begun so far.
         entities: How many more entities there are than before.
         relations: How many more relations there are than before.
-        elapsed_seconds: Since the run began.
         eta_seconds: Expected until its end, by the characters still to be read; None while too little is done to tell.
-        is_finished: Whether this is the last report.
         characters_done: Characters read, of the documents that have to be.
         characters_total: Characters of all these documents; of a run over files, as far as they are opened.
     """

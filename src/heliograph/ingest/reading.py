@@ -284,8 +284,6 @@ class ChunkPlan:
     """What to do with a document's chunks.
 
     Attributes:
-        chunk_count: Chunks it will have.
-        unread: Chunks to read, in order.
         written: Chunks to write: those that are new or differ in any field from what is stored.
         replaced: What was read in chunks that go, move, or are read again.
         moved: What was read in chunks that only move, at their new place.
@@ -512,7 +510,6 @@ class ReadingTask:
     """A document to read.
 
     Attributes:
-        document: As it is stored.
         text: Its clean text; None if it must be read from the store. A `Reader` leaves the stored chunks of a document
             without one as they were cut, and reads those that were not read.
         keeps_readings: Whether chunks that stay keep what was read in them; False if the title may have changed.

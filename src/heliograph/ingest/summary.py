@@ -45,11 +45,7 @@ _WORDS_PER_TOKEN = 0.7
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A description, and what it was made with.
-
-    Attributes:
-        reply_keys: Keys of the kept replies that it was made from.
-    """
+    """A description, and the keys of the kept replies that it was made from."""
 
     text: str
     usage: Usage = field(default_factory=Usage)

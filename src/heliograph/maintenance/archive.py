@@ -169,7 +169,6 @@ class ImportReport:
         updated: Documents that took the place of others of the same id.
         unchanged: Documents that were here already with the same text, and were left alone.
         failed: Documents that could not be taken in; the notes say why.
-        chunks: Chunks of the documents that were added or updated.
         graph: Entities and relations of an imported graph; zeros for an archive, which holds none of its own.
     """
 

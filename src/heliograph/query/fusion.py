@@ -141,7 +141,6 @@ class Found:
         parameters: Weights and bounds, as they are for this question in this corpus.
         share: What names, bridges and the walk count for such a question, before it is seen in what corpus.
         channels: Per channel what it found, chunk ids with scores.
-        vectors: Chunk vectors read.
         cosines: Of the question and all chunks whose vector was compared.
         mentions: What is named per chunk that was read for it.
         worth: Per such chunk and entity, what a bridge from there is worth.

@@ -37,12 +37,7 @@ class Failure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Keywords:
-    """The keywords of a search.
-
-    Attributes:
-        high_level: Themes; searched among the relations.
-        low_level: Names and details; searched among the entities.
-    """
+    """The keywords of a search: themes, looked for among relations, and names and details, among entities."""
 
     high_level: tuple[str, ...] = ()
     low_level: tuple[str, ...] = ()
@@ -71,11 +66,7 @@ class SourceMark:
 
 @dataclass(frozen=True, slots=True)
 class RetrievedEntity:
-    """An entity within the budget.
-
-    Attributes:
-        sources: Sources of its first 75 chunks, each once.
-    """
+    """An entity within the budget, with the sources of its first 75 chunks, each once."""
 
     entity: Entity
     sources: tuple[str, ...]
@@ -84,12 +75,7 @@ class RetrievedEntity:
 
 @dataclass(frozen=True, slots=True)
 class RetrievedRelation:
-    """A relation within the budget.
-
-    Attributes:
-        degree: The sum of two degrees, that of one end and that of the other.
-        sources: Sources of its first 75 chunks, each once.
-    """
+    """A relation within the budget, with its ends' degrees added up, and the sources of its first 75 chunks."""
 
     relation: Relation
     degree: int
@@ -132,7 +118,6 @@ class Reference:
 
     Attributes:
         reference_id: `"1"`, `"2"`, ...: most quoted first.
-        count: Chunks of it in the context.
         other_sources: Sources of documents with the same text.
     """
 
@@ -198,7 +183,6 @@ class TracedChunk:
         page: Where known, from 1.
         headings: Those above it, outermost first.
         start: Place of its first character in the document's text.
-        opening: How it begins.
         tokens: What its text costs in the context.
         place: Its rank after the channels were joined, from 1; 0 for one that only a reranker's cut brought back.
         marks: How it was found, as `SourceMark` writes it.

@@ -214,14 +214,11 @@ class Plan:
         question: Stripped; lone surrogates replaced by U+FFFD.
         channels: What is searched, in the order of merging.
         added_channels: Those of them that were asked for beyond the mode's own.
-        param: The parameters as given.
-        history: Messages that come before the question.
         user_prompt: Further instructions, those of the settings first; may be empty.
         system_prompt: In place of the built-in prompt, if not empty.
         chat_model: In place of the configured chat model, if not None.
         max_total_tokens: Budget of everything; less than was asked for where the chat model can read less.
         buffer_tokens: Held back from it.
-        related_chunks: Chunks picked per entity or relation.
         enable_rerank: Whether a reranker is used if there is one.
         min_cosine: Least cosine of a hit, the setting `query.min_score`; None for the embedding model's own.
         keyword_language: Language of keywords; empty for the question's.

@@ -485,7 +485,6 @@ class Dialect:
     Attributes:
         degree: Expression: how many relationships the node `e` has; must not read them one by one.
         constraints: Statements that make constraints and indexes where they are missing.
-        most_types: Relationship types that a database bears.
         has_dynamic_names: Whether labels and types may be values, and a transaction that was done is never done again,
             as ids are unique. Else they stand in the text, so there is a statement for each, and any may be done again.
     """

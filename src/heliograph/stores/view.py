@@ -152,7 +152,6 @@ class Scope:
         weights: Per relation the sum of the weights of its mentions here.
         incident: Places of relations, grouped by the entity they touch; those that came later are in no group.
         incident_from: Per entity where its group begins, and one more; entities that came later have none.
-        folded: Folds made so far, by key.
     """
 
     version: int

@@ -66,10 +66,8 @@ class FakeChatModel(_Fake, ChatModel):
     Attributes:
         requests: All requests in order of arrival, failed ones included.
         gate: While an event is set here, calls wait until it is set.
-        under_way: Calls under way now.
         most_under_way: Most calls that were ever under way at once.
         cancelled: Calls that were cancelled, and streams that were left early.
-        is_closed: Whether `close` was called.
     """
 
     def __init__(
@@ -185,7 +183,6 @@ class FakeEmbeddingModel(_Fake, EmbeddingModel):
 
     Attributes:
         calls: All calls in order of arrival, as kind and texts.
-        is_closed: Whether `close` was called.
     """
 
     def __init__(
@@ -245,7 +242,6 @@ class FakeReranker(_Fake, Reranker):
 
     Attributes:
         calls: All calls in order of arrival, as question, documents and `top_n`.
-        is_closed: Whether `close` was called.
     """
 
     def __init__(self, score: Callable[[str, str], float] | None = None, *, name: str = "fake") -> None:

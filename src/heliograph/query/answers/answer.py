@@ -305,11 +305,10 @@ class AnswerStream:
         async for piece in stream:
             print(piece, end="")
 
-    Leaving the loop early cancels the call to the chat model; `aclose`, or an `async with` around it, waits until it
-    is cancelled. Pieces raise `ModelError` as the model does.
+    Leaving the loop early cancels the call to the chat model; `aclose`, or an `async with` around it, waits until it is
+    cancelled. Pieces raise `ModelError` as the model does.
 
     Attributes:
-        retrieval: What was found for the question.
         answer: The whole answer, once the last piece was read; None before.
     """
 

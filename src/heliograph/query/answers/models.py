@@ -17,7 +17,6 @@ class Citation:
 
     Attributes:
         reference_id: Number of the document in the list of references.
-        chunk_id: The chunk that was retrieved.
         start: First character of the quote in the document's text.
         end: One past the last.
         quote: Exactly `document_text[start:end]`.
@@ -56,8 +55,6 @@ class Answer:
 
     Attributes:
         text: The answer, or what was asked for in its place.
-        kind: What `text` is.
-        retrieval: Keywords, context and counts behind it.
         is_complete: False when the chat model was cut, at a length limit or in a loop.
         from_cache: Whether it was given before and cost nothing now.
         warnings: What did not go as one would expect, in words; those of the retrieval included.

@@ -133,7 +133,6 @@ class Quotable:
     """One sentence, list item, row or line of code.
 
     Attributes:
-        item: The chunk that holds it.
         place: Place of that chunk in the context, from 0.
         shown: It on one line, without its list mark; a row with the names of its columns.
         words: Its terms, and those of the term that it explains and of what leads in to its list or table.

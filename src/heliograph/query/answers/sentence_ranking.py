@@ -325,7 +325,6 @@ class Shortlist:
 
     Attributes:
         items: Those that may answer, best first, each with what it is worth by its words and its chunk.
-        titles: Titles of documents by id.
         is_comparable: Whether the best chunk is in the question's language, so that shared words tell something.
         is_told: Whether one of them says anything of the question, as far as words tell.
         least: What the cosines of the nearest sentence and the nearest chunk must come to for an answer.

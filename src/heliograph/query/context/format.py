@@ -41,11 +41,7 @@ class Cost(NamedTuple):
 
 
 class Budget:
-    """Takes rows until one does not fit.
-
-    Attributes:
-        spent: Tokens of the rows taken, each with its newline.
-    """
+    """Takes rows until one does not fit; `spent` are the tokens of those taken, each with its newline."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit

@@ -66,7 +66,6 @@ class JobRequest:
     """A request for a job.
 
     Attributes:
-        track_id: The batch.
         sources: For `files`, names in the input folder; for `url`, the address.
         document_ids: For `delete`; for `retry`, none means all that failed.
         metadata: For `files` and `url`: goes over what the sources themselves say.

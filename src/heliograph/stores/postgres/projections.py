@@ -62,7 +62,6 @@ class PostgresProjection(Projection):
     """One role of one workspace in a database.
 
     Attributes:
-        tables: All that hold it.
         scanned: What lists the ids of a kind: a table, and a condition if need be.
         faults: Queries that count what is wrong with what follows from its rows, by how that is said.
     """

@@ -495,7 +495,6 @@ class _Table:
     Attributes:
         key: The integer that it is read by; empty for one that is read as a whole.
         keeps_doubtful: Whether rows are kept that are not known to be what was written.
-        valid: What every row fulfils, in SQL.
     """
 
     name: str
