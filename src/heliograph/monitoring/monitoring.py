@@ -569,7 +569,7 @@ class Monitoring(Observer):
             self.metrics.http_requests_running.dec()
 
     def alerts(self, freshness_seconds: float | None) -> tuple[Alert, ...]:
-        """Compare the last minutes with the thresholds; the freshness is the largest among the workspaces that count."""
+        """Compare the last minutes with the thresholds; the freshness is the largest of the workspaces that count."""
         settings = self._settings
         freshness = make_alert("index_freshness", freshness_seconds, settings.max_index_freshness_seconds)
         windows = (
