@@ -36,9 +36,8 @@ from heliograph.errors import BadModelReply, ModelError, ModelTimeout, ModelUnav
 def translate_openai_errors(service: str) -> Generator[None]:
     """Raise the SDK's exceptions from the block as ours; let all others pass.
 
-    Args:
-        service: Who was called, as a message should name it, for example `chat model 'qwen3' at 'http://...'`; must
-            hold no secret.
+    The service, which holds no secret, is called as a message should name it, such as `chat model 'qwen3' at
+    'http://...'`.
 
     Raises:
         ModelError: The subclass that says what happened.

@@ -213,10 +213,7 @@ _CALL_ERRORS = (httpx.HTTPError, httpx.InvalidURL, httpx.CookieConflict, httpx.S
 
 @contextmanager
 def translate_httpx_errors(service: str) -> Generator[None]:
-    """Raise httpx's exceptions from the block as ours; let all others pass.
-
-    Args:
-        service: Who was called, as a message should name it; must hold no secret.
+    """Raise httpx's exceptions from the block as ours; let all others pass. The service's name holds no secret.
 
     Raises:
         ModelError: The subclass that says what happened.

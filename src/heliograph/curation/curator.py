@@ -97,11 +97,7 @@ class Curator:
     async def rename_entity(self, name: str, new_name: str, *, allow_merge: bool = False, author: str = "") -> Curation:
         """Give an entity another name; the old one stays its alias.
 
-        Args:
-            name: The entity.
-            new_name: Its new name.
-            allow_merge: Whether to merge it into the entity that has this name, if there is one.
-            author: Who says so.
+        It may be merged into the entity that has this name, if there is one.
 
         Raises:
             ConflictError: Another entity has the new name and `allow_merge` is False, or it was deleted by hand.
@@ -123,14 +119,8 @@ class Curator:
     ) -> list[Curation]:
         """Rename an entity and edit it in one commit: all of it is done, or nothing.
 
-        Args:
-            name: The entity.
-            new_name: Its new name.
-            type: In place of what documents say; None leaves it.
-            description: Likewise.
-            allow_merge: Whether to merge it into the entity that has this name, if there is one; what is edited then
-                counts where that other says nothing.
-            author: Who says so.
+        What is None stays as documents say. It may be merged into the entity that has this name, if there is one; what
+        is edited then counts where that other says nothing.
 
         Returns:
             What was recorded: the edit if there was one, then the rename or merge. Each can be undone by itself.
@@ -150,10 +140,7 @@ class Curator:
     async def merge_entities(self, names: str | Iterable[str], into: str, *, author: str = "") -> Curation:
         """Make several entities one; relations among them go, all others are united.
 
-        Args:
-            names: Those to merge; that of the target may be among them.
-            into: What they become: one of them, another entity, or a new name.
-            author: Who says so.
+        The target is one of them, another entity, or a new name.
 
         Raises:
             ConflictError: What they are to become was deleted by hand.

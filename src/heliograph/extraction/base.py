@@ -46,12 +46,8 @@ class Extractor(ABC):
     def contexts(self, document: Document, chunks: Sequence[Chunk]) -> list[str]:  # noqa: ARG002
         """Return, per chunk, what else its reading depends on besides its text, its headings and the title.
 
-        A chunk that stays must be read again when its context has changed; one whose context is the same gives the
-        same extraction, so that an update ends where a fresh insert would. Takes CPU time in proportion to the text.
-
-        Args:
-            document: The document.
-            chunks: All of its chunks, in order.
+        A chunk that stays must be read again when its context has changed; one whose context is the same gives the same
+        extraction, so that an update ends where a fresh insert would. Takes CPU time in proportion to the text.
 
         Returns:
             One short string per chunk; empty for extractors that read each chunk by itself, which is the default.

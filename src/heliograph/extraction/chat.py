@@ -119,16 +119,10 @@ class ReadRecords:
 def to_mentions(
     records: ReadRecords, document: Document, chunk: Chunk, types: Sequence[str]
 ) -> tuple[tuple[EntityMention, ...], tuple[RelationMention, ...]]:
-    """Return the mentions of a chunk.
+    """Return the mentions of a chunk, given what was read in it.
 
     A mention is ranked as a subject if its entity, or one end of its relation, is what the chunk is about
-    (`chunk_subjects`).
-
-    Args:
-        records: What was read in it.
-        document: The document that holds it.
-        chunk: The chunk.
-        types: Types as configured; one that differs only in case, spaces or dashes is spelled as here.
+    (`chunk_subjects`). Types that differ from those configured only in case, spaces or dashes are spelled as there.
     """
     subjects = subject_keys(document.title, chunk, [entity.name for entity in records.entities])
 
@@ -224,12 +218,7 @@ class ChatExtractor(Extractor):
     """Reads chunks with a chat model."""
 
     def __init__(self, chat: ChatModel, settings: IngestSettings) -> None:
-        """Keep the parts.
-
-        Args:
-            chat: Asked once per chunk, and more often as `settings` say; wrapped with cache, limit and retry.
-            settings: Types, language, form of the replies, passes and tries.
-        """
+        """Keep the parts."""
         self._chat = chat
         self._settings = settings
         self._requests = ExtractionRequests(settings)

@@ -391,11 +391,9 @@ _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[\w+-]{0,20}[ \t]*$", re.MULTILINE)
 
 
 def parse_extraction(text: str, *, is_complete: bool = True) -> ParsedExtraction:
-    """Read the records in a reply.
+    """Read the records in a reply; empty text gives an empty, unusable result.
 
-    Args:
-        text: The reply. Empty text gives an empty, unusable result.
-        is_complete: False when the reply was cut at a length limit, so that a last row cannot be trusted.
+    Of one that was cut at a length limit (`is_complete` False), a last row is not trusted.
 
     Returns:
         Distinct records in the order of the reply (JSON first), and what was repaired or dropped.

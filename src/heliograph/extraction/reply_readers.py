@@ -99,11 +99,9 @@ class RowReading:
 
 
 def read_rows(text: str, *, is_complete: bool = True) -> RowReading:
-    """Return every row of a text.
+    """Return every row of a reply, or of what is left of it after other forms were read.
 
-    Args:
-        text: A reply, or what is left of it after other forms were read.
-        is_complete: False when the reply was cut at a length limit, so that its last line cannot be trusted.
+    Of one that was cut at a length limit (`is_complete` False), the last line is not trusted.
     """
     plain = _TERMINATOR.sub("\n", text.translate(_FULL_WIDTH))
     starts = _find_starts(plain)

@@ -26,21 +26,11 @@ async def generic_rerank_api(
     enable_chunking: bool = False,  # noqa: ARG001 (long texts are always scored in pieces)
     max_tokens_per_doc: int = 480,  # noqa: ARG001
 ) -> list[dict[str, Any]]:
-    """Return `index` and `relevance_score` of the best texts, best first.
+    """Return `index` and `relevance_score` of the best texts, best first; long ones are scored in pieces.
 
-    Args:
-        query: The question.
-        documents: The texts; long ones are scored in pieces.
-        model: Name of the model.
-        base_url: Address of the service.
-        api_key: Its key.
-        top_n: Texts at the most; None returns all.
-        return_documents: Ignored.
-        extra_body: Has no effect, and warns.
-        response_format: As `request_format`; either names the form of both.
-        request_format: `aliyun` for DashScope, `standard` for the form that most share.
-        enable_chunking: Ignored.
-        max_tokens_per_doc: Ignored.
+    Without `top_n` all are returned. `request_format`, or `response_format`, is `aliyun` for DashScope and `standard`
+    for the form that most share. `extra_body` has no effect, and warns; `return_documents`, `enable_chunking` and
+    `max_tokens_per_doc` are ignored.
 
     Raises:
         ModelError: The service failed.

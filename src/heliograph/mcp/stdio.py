@@ -56,10 +56,6 @@ def run_stdio(settings: Settings, given: Given | None = None) -> None:
     """Serve until input ends, output is closed, or SIGTERM or SIGINT comes.
 
     Raises as `open_rooms` of the engine does.
-
-    Args:
-        settings: Of the workspace and the tools.
-        given: Models to use in place of those of the settings.
     """
     with _standard_pipes() as (given_input, output):
         asyncio.run(_serve(settings, given, given_input, output))
@@ -114,13 +110,9 @@ async def serve_lines(
 ) -> None:
     """Serve one client that sends and reads a message a line, until it sends or reads no more.
 
-    Args:
-        server: Answers.
-        input_fd: Where lines come from; left open.
-        output_fd: Where lines go; left open.
-        most_bytes: A longer line is refused.
-        patience_seconds: How long the end of the input is held back at the most while answers are owed. What is not
-            answered then is cancelled, which loses no document.
+    Both descriptors are left open; a line longer than `most_bytes` is refused. The end of the input is held back for
+    `patience_seconds` at the most while answers are owed; what is not answered then is cancelled, which loses no
+    document.
     """
     client = _Client(output_fd)
     to_server, incoming = create_memory_object_stream[SessionMessage | Exception]()

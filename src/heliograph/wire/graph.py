@@ -67,12 +67,7 @@ def told_chunks(items: Iterable[Entity | Relation]) -> list[str]:
 
 
 def graph_body(part: Subgraph, sources: Mapping[str, str]) -> dict[str, Any]:
-    """Return a `KnowledgeGraph` as plain JSON.
-
-    Args:
-        part: Its relations name their ends, which are among its entities.
-        sources: Source per chunk of `told_chunks`.
-    """
+    """Return a `KnowledgeGraph`, whose relations name their ends, as plain JSON; `sources` are per told chunk."""
     return {
         "nodes": [
             {"id": item.name, "labels": [item.name], "properties": entity_properties(item, sources)}
@@ -193,11 +188,7 @@ def graph_columns(
 ) -> dict[str, Any]:
     """Return `GraphColumns` as plain JSON; relations with an end that is not among the entities are left out.
 
-    Args:
-        entities: The entities.
-        relations: Relations among them.
-        dates: The first date of an entity's documents, Unix seconds, by its id; may lack some.
-        is_truncated: Whether a limit left something out.
+    `dates` are the first date of an entity's documents, Unix seconds, by its id; some may lack one.
     """
     counted = Counter(item.type for item in entities)
     types = sorted(counted, key=lambda kind: (-counted[kind], kind))

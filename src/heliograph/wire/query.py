@@ -20,13 +20,7 @@ LIGHTRAG_NOTHING_FOUND = "No relevant context found for the query."
 
 
 def answer_body(answer: Answer, param: QueryParam, seconds: float) -> dict[str, Any]:
-    """Return the whole body.
-
-    Args:
-        answer: The answer.
-        param: What was asked for; with `include_sources` or `return_structured` the body has what they bring as well.
-        seconds: How long it took.
-    """
+    """Return the whole body; `include_sources` and `return_structured` bring what they stand for."""
     body: dict[str, Any] = {"response": answer_text(answer)}
     if param.include_references:
         body["references"] = reference_data(answer.context, param.include_chunk_content)

@@ -30,13 +30,8 @@ async def ollama_model_complete(
 ) -> str | AsyncIterator[str]:
     """Ask the model that `LightRAG(llm_model_name=...)` names; with `stream`, return the pieces of its reply.
 
-    Args:
-        prompt: The last message.
-        system_prompt: Comes before all others.
-        history_messages: Earlier ones, `{"role": ..., "content": ...}`.
-        enable_cot: Ignored.
-        token_tracker: Told what the call costs.
-        kwargs: `host`, `timeout`, `api_key`, and what Ollama takes: `options`, `format`, `keep_alive`, `think`.
+    `enable_cot` is ignored. Further arguments are `host`, `timeout`, `api_key`, and what Ollama takes: `options`,
+    `format`, `keep_alive`, `think`.
 
     Raises:
         httpx.HTTPError: Ollama failed.

@@ -503,16 +503,10 @@ class ChunkKeeper:
         progress: Progress,
         clock: StageClock,
     ) -> KeptChunks:
-        """Return the chunks that go into the context.
+        """Return the chunks that go into the context, of all found, best first.
 
-        Args:
-            plan: What was asked for, with its budgets.
-            form: How a row is written, and so what it costs.
-            selection: Entities and relations, which have spent their part.
-            merged: All chunks found, best first.
-            room: Tokens for entities, relations and chunks.
-            progress: Told of reranking.
-            clock: Times it.
+        Entities and relations have spent their part; `room` are the tokens for them and chunks. The form says what a
+        row costs.
 
         Raises:
             StoreError: The store failed.
@@ -618,14 +612,7 @@ async def trace_retrieval(
 ) -> Trace:
     """Return what became of chunks, entities and relations, and where the tokens went.
 
-    Args:
-        store: Where chunks that were dropped are read.
-        plan: What was asked for.
-        form: How rows are written, and so what they cost.
-        selection: Entities and relations that fitted, and those that did not.
-        merged: All chunks found, best first.
-        kept: Chunks that fitted.
-        context: What all of it became.
+    Chunks that were dropped are read from the store; the form says what rows cost.
 
     Raises:
         StoreError: The store failed.
