@@ -56,11 +56,7 @@ _field_types = lru_cache(maxsize=64)(get_type_hints)
 
 
 def check_fields(item: Any) -> None:
-    """Hold the fields of a dataclass that a caller made against the types that it states.
-
-    Raises:
-        InvalidRequestError: One is of another type.
-    """
+    """Refuse, by an `InvalidRequestError`, fields of a dataclass that are not of the types that it states."""
     types = _field_types(type(item))
     for field in fields(item):
         _check(f"{type(item).__name__}.{field.name}", getattr(item, field.name), types[field.name])

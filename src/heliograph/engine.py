@@ -600,12 +600,9 @@ class AsyncHeliograph(GraphCuration):
     async def query(
         self, question: str, param: QueryParam | None = None, *, progress: Callable[[str], None] | None = None
     ) -> Answer:
-        """Answer a question.
+        """Answer a question, by default with the parameters of the settings.
 
-        Args:
-            question: The question.
-            param: How it is to be answered; None means the defaults.
-            progress: Called with the name of each stage as it begins; `QueryEngine` says which there are.
+        `progress` is called with the name of each stage as it begins; `QueryEngine` says which there are.
 
         Raises:
             InvalidRequestError: The question or a parameter cannot be served; says which and why.

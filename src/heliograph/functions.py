@@ -157,11 +157,7 @@ def _checked(given: Any, what: str, kind: type) -> Callable[..., Any]:
 
 
 async def call_function(name: str, function: Callable[..., Any], *args: object, **keywords: object) -> Any:
-    """Return what a function gives, called `name` in errors; one that is not async runs in a thread.
-
-    Raises:
-        ModelError: It failed.
-    """
+    """Return what a function, called `name` in a `ModelError`, gives; one that is not async runs in a thread."""
     is_async = iscoroutinefunction(function) or iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
     try:
         if is_async:

@@ -525,11 +525,7 @@ class Settings(BaseSettings):
 
     @classmethod
     def find_origins(cls) -> dict[str, str]:
-        """Return where the settings come from that are no defaults: `chat.model` to the name of its source.
-
-        Raises:
-            SettingsError: The file cannot be read.
-        """
+        """Return where settings that are no defaults come from, by `chat.model` and such; raises `SettingsError`."""
         origins: dict[str, str] = {}
         for name, source in (("heliograph.toml", TomlConfigSettingsSource), ("environment", EnvSettingsSource)):
             try:

@@ -68,11 +68,8 @@ class HeliographRetriever:
     ) -> dict[str, list[Document]]:
         """Return passages for a question.
 
-        Args:
-            query: The question.
-            filters: In place of the component's filter; in Haystack's form, or in Heliograph's.
-            top_k: Passages at the most, in place of the component's `chunk_top_k`.
-            mode: In place of the component's mode.
+        Arguments go over those of the component, `top_k` over its `chunk_top_k`; `filters` are in Haystack's form, or
+        in Heliograph's.
         """
         wanted = read_haystack_filter(filters) if filters else None
         found = self._passages.find(query, filter=wanted, chunk_top_k=top_k, mode=mode)

@@ -110,9 +110,7 @@ class PassageSource:
     def find(self, question: str, **given: Any) -> list[Passage]:
         """Return passages, best first; none if nothing is found.
 
-        Args:
-            question: The question.
-            given: `mode`, `top_k`, `chunk_top_k` and `filter` for this call.
+        A call may give `mode`, `top_k`, `chunk_top_k` and `filter` of its own.
 
         Raises:
             InvalidRequestError: The question or an option cannot be served.
@@ -140,11 +138,7 @@ class PassageSource:
                 self._kb = None
 
     def check_plain(self) -> None:
-        """Check that the options say all that there is.
-
-        Raises:
-            InvalidRequestError: The workspace was handed over open, and cannot be written down.
-        """
+        """Refuse, by an `InvalidRequestError`, to write down a workspace that was handed over open."""
         if self.is_given:
             raise InvalidRequestError(
                 "a retriever with an open workspace cannot be written down; give data_dir instead"

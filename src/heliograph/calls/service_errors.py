@@ -30,11 +30,7 @@ from heliograph.errors import (
 
 
 def checked_address(url: str) -> str:
-    """Return an address that can be called.
-
-    Raises:
-        SettingsError: It is none; the message does not repeat it, since it may hold a password.
-    """
+    """Return an address that can be called, or raise a `SettingsError`, which does not repeat it."""
     try:
         parts = urlsplit(url)
         is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
@@ -52,11 +48,7 @@ def shown_address(url: str) -> str:
 
 
 def checked_key(api_key: SecretStr) -> str:
-    """Return a key as it is sent; empty if there is none.
-
-    Raises:
-        SettingsError: It cannot be a key; the message does not repeat it.
-    """
+    """Return a key as it is sent, empty if there is none, or raise a `SettingsError`, which does not repeat it."""
     key = api_key.get_secret_value().strip()
     if not (key.isascii() and key.isprintable()):
         raise SettingsError("`api_key` holds characters that no key has; copy it again")

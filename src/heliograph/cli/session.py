@@ -136,11 +136,7 @@ class Session:
         return self.load_settings()
 
     def load_settings(self, **rooms: Mapping[str, Any]) -> Settings:
-        """Read the settings, some rooms overridden, and the command line's own store options over these.
-
-        Raises:
-            SettingsError: One of them is not valid.
-        """
+        """Read the settings, some rooms and the command line's own options over them; raises `SettingsError`."""
         store = {**rooms.get("store", {}), **self._store}
         return heliograph.Settings.load(**rooms | {"store": store} if store else rooms)
 

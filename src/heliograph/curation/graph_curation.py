@@ -290,11 +290,7 @@ class GraphCuration(ABC):
     async def history(self, name: str, other: str | None = None, *, offset: int = 0, limit: int = 100) -> History:
         """Return which chunk or person said what of an entity, or with `other` of the relation between two.
 
-        Args:
-            name: The entity.
-            other: The other end of a relation.
-            offset: Statements of chunks to skip.
-            limit: Statements of chunks at the most; curations are all given.
+        `limit` and `offset` are of statements of chunks; curations are all given.
         """
         store = (await self._curation()).store
         names = [name] if other is None else [name, other]

@@ -137,11 +137,7 @@ class Launcher(ABC):
 
     @abstractmethod
     async def open(self) -> int:
-        """Reach the cluster, or start one, and return how many workers it shall have.
-
-        Raises:
-            ClusterUnavailable: It cannot be reached or started.
-        """
+        """Reach the cluster, or start one, and return how many workers it has; raises `ClusterUnavailable`."""
 
     @abstractmethod
     async def start(self, setup: WorkerSetup) -> Worker:

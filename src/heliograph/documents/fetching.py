@@ -57,11 +57,7 @@ async def resolve(host: str, port: int) -> list[str]:
 
 
 async def resolve_checked(host: str, port: int, resolver: Resolver, *, allow_private: bool) -> list[str]:
-    """Return the addresses of a host, all of which may be reached.
-
-    Raises:
-        IngestError: There are none, or one of them may not be reached.
-    """
+    """Return the addresses of a host; raises `IngestError` if there are none or one may not be reached."""
     try:
         addresses = await resolver(host, port)
     except (OSError, UnicodeError) as error:

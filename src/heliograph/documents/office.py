@@ -86,11 +86,7 @@ class Archive:
 
 @contextmanager
 def open_archive(raw: RawDocument, limits: Limits) -> Generator[Archive]:
-    """Open an archive whose declared sizes are within the limits.
-
-    Raises:
-        IngestError: It is broken, encrypted, or would unpack to too much.
-    """
+    """Open an archive within the limits; raises `IngestError` if it is broken, encrypted, or too much."""
     try:
         archive = zipfile.ZipFile(io.BytesIO(raw.data))
     except _BROKEN as error:

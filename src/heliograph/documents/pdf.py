@@ -406,11 +406,7 @@ _MOST_PIXELS = 6_000_000
 
 
 def draw_page(raw: RawDocument, number: int, width: int) -> bytes:
-    """Return a page, from 1, as PNG of this width in pixels.
-
-    Raises:
-        IngestError: It is no PDF that can be read, or has no such page.
-    """
+    """Return a page, from 1, as PNG of this width in pixels; raises `IngestError` if there is none."""
     pdfium = import_optional("pypdfium2", "")
     document = _open(pdfium, raw)
     try:

@@ -564,11 +564,7 @@ class HtmlLoader(Loader):
 
 
 def parse_html(text: str) -> Any:
-    """Return the tree of a page or of a part of one, as a browser would build it.
-
-    Raises:
-        MissingDependencyError: selectolax is not installed.
-    """
+    """Return the tree of a page, or of a part, as browsers build it; a `MissingDependencyError` without selectolax."""
     return import_optional("selectolax.lexbor", "").LexborHTMLParser(text)
 
 

@@ -30,10 +30,9 @@ _MAX_CHARACTERS_PER_TOKEN = 16
 
 
 class OpenAIEmbeddingModel(EmbeddingModel):
-    """An embedding model of an OpenAI-compatible service. Texts above `max_input_tokens` are cut.
+    """An embedding model of an OpenAI-compatible service; texts above `max_input_tokens` are cut.
 
-    Args:
-        settings: Model, address, key, prefixes, and `dimension`, which must be given here (`connect` asks for it).
+    The settings must have a `dimension` here (`connect` asks for it).
 
     Raises:
         SettingsError: The address or the key cannot be used, or the model's name or dimension is missing.

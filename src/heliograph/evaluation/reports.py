@@ -211,11 +211,7 @@ class RunDiff:
 
 
 def diff_runs(before: results.EvaluationRun, after: results.EvaluationRun) -> list[RunDiff]:
-    """Return the differences of every set and configuration that both have.
-
-    Raises:
-        InvalidRequestError: They have no set in common.
-    """
+    """Return the differences of every set and configuration that both have; raises `InvalidRequestError` of none."""
     earlier = {(report.name, report.join): report for report in before.sets}
     pairs = [
         (earlier[report.name, report.join], report) for report in after.sets if (report.name, report.join) in earlier

@@ -35,11 +35,7 @@ class NoExtractor(Extractor):
 
 
 def choose_extractor(settings: IngestSettings, chat: ChatModel | None) -> Callable[[], Extractor]:
-    """Return what makes the extractor of the settings.
-
-    Raises:
-        SettingsError: Extraction by a chat model is asked for, and there is none.
-    """
+    """Return what makes the extractor of the settings; raises `SettingsError` if it needs a chat model."""
     wanted = settings.extractor
     if wanted == "none":
         return NoExtractor

@@ -95,11 +95,7 @@ async def enqueue_files(
     *,
     track_id: str | None = None,
 ) -> IngestReport:
-    """Read files or URLs and store them as pending; arguments and results are those of `insert_files`.
-
-    Raises:
-        StoreError: As `IngestPipeline.enqueue`.
-    """
+    """Read files or URLs and store them as pending; as `insert_files`, and raises as `IngestPipeline.enqueue`."""
     groups = _read_groups(sources, read, metadata or {}, pipeline.sources_at_once)
     return await _take_in(
         lambda documents, batch, _: pipeline.enqueue(documents, track_id=batch),

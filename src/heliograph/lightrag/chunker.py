@@ -18,13 +18,7 @@ def chunking_by_token_size(
 ) -> list[dict[str, Any]]:
     """Return the chunks of a text: `tokens`, `content` without white space around it, `chunk_order_index`.
 
-    Args:
-        tokenizer: Counts tokens.
-        content: The text.
-        split_by_character: Split there first; pieces that are too long are cut into windows.
-        split_by_character_only: Split nowhere else.
-        chunk_overlap_token_size: Tokens that neighbouring windows share.
-        chunk_token_size: Tokens of a window.
+    A text is split at `split_by_character` first; pieces that are too long are cut into windows, or left as they are.
 
     Raises:
         ChunkTokenLimitExceededError: A piece is too long and may not be cut.

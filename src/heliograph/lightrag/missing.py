@@ -49,11 +49,7 @@ class MissingModules(MetaPathFinder):
         path: Sequence[str] | None,  # noqa: ARG002
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
-        """Return None for modules that are none of LightRAG's.
-
-        Raises:
-            ModuleNotFoundError: LightRAG may have it, and this package has not.
-        """
+        """Return None for modules that are none of LightRAG's; raise `ModuleNotFoundError` for its others."""
         if not fullname.startswith(_PACKAGE):
             return None
         name = fullname.removeprefix(_PACKAGE)

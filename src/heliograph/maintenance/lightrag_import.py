@@ -376,11 +376,7 @@ def _kept_vectors(vectors: LightragVectors, assembled: _Assembled) -> KeptVector
 
 
 async def _why_made_anew(intake: WholeDocumentIntake, vectors: LightragVectors) -> str:
-    """Return why vectors cannot stay; empty if they can, the embedding being the one that made them.
-
-    Raises:
-        ModelError: The embedding failed.
-    """
+    """Return why vectors cannot stay; empty if they can, the embedding being theirs. Raises `ModelError`."""
     embedding = intake.committer.embedding
     dimension = len(vectors.rows[0].vector)
     if dimension != embedding.info.dimension:

@@ -342,11 +342,7 @@ def make_plan(question: str, param: QueryParam, settings: QuerySettings, readabl
 
 
 def check_length(question: str, mode: Mode) -> None:
-    """Refuse a question that is too short to search for; a mode that searches nothing takes any.
-
-    Raises:
-        InvalidRequestError: It is too short.
-    """
+    """Refuse a question too short to search for (`InvalidRequestError`); a mode that searches nothing takes any."""
     start = question[:_LEAST_WEIGHT]
     if channels_of(mode) and len(start) + len(_WIDE.findall(start)) < _LEAST_WEIGHT:
         raise InvalidRequestError(

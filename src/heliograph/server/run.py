@@ -140,11 +140,7 @@ class ProblemProtocol(H11Protocol):
             self.cycle.default_headers = [*self.cycle.default_headers, (b"connection", b"close")]
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what cannot be read, and close the connection.
-
-        Args:
-            msg: What uvicorn would say.
-        """
+        """Refuse what cannot be read, and close the connection."""
         self._refuse(HTTPStatus.BAD_REQUEST, msg, _DETAIL)
 
     def _refuse(self, status: HTTPStatus, title: str, detail: str) -> None:

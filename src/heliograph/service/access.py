@@ -157,11 +157,7 @@ _BCRYPT = "$2"
 
 
 def hash_password(password: str) -> str:
-    """Return an argon2id hash with a salt of its own.
-
-    Raises:
-        InvalidRequestError: The password is empty or longer than 1024 bytes.
-    """
+    """Return an argon2id hash with a salt; `InvalidRequestError` if the password is empty or above 1024 bytes."""
     if not 0 < len(password.encode("utf-8", "surrogatepass")) <= MAX_PASSWORD_BYTES:
         raise errors.InvalidRequestError(f"a password has 1 to {MAX_PASSWORD_BYTES} bytes; choose another")
     return _hashers().hash(password)
@@ -294,11 +290,7 @@ ADMIN_KEY_NAME = "api-key"
 
 
 class KeyRing:
-    """All keys of some settings.
-
-    Raises:
-        SettingsError: A key has neither or both of `key` and `key_sha256`, or two share a name or a key.
-    """
+    """All keys of some settings; a `SettingsError` if one is not told in one way, or two share a name or a key."""
 
     def __init__(self, settings: ServerSettings) -> None:
         self._keys: list[tuple[bytes, Principal]] = []
@@ -650,11 +642,7 @@ class Access:
         await ledger.end_session(tokens.read(bearer).session, self._clock() + tokens.longest_seconds)
 
     async def count_query(self, principal: Principal) -> None:
-        """Count a question; nothing is counted without a limit.
-
-        Raises:
-            OverloadedError: This client has asked too often in the last minute.
-        """
+        """Count a question; raises `OverloadedError` if there is a limit and it is above that of the last minute."""
         most = self._settings.queries_per_minute
         if most:
             wait = await self._shared()[1].attempt({f"query {principal.client}": most}, _MINUTE_SECONDS)

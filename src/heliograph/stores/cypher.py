@@ -259,11 +259,7 @@ class CypherGraphProjection(GraphProjection):
     @staticmethod
     @abstractmethod
     def connect(url: str, workspace: str) -> CypherDatabase:
-        """Return the database at an address that keeps the graph of a workspace; nothing is called yet.
-
-        Raises:
-            SettingsError: The address is none.
-        """
+        """Return the database at an address, or raise `SettingsError`; nothing is called yet."""
 
     async def prepare(self) -> None:
         """Makes constraints and indexes, and sees which types there are."""

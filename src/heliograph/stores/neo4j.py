@@ -121,11 +121,7 @@ CALL dbms.components() YIELD name, versions, edition WHERE name = 'Neo4j Kernel'
 
 
 class Neo4jDatabase(CypherDatabase):
-    """A database of a Neo4j server or cluster, of 5.26 or later.
-
-    Raises:
-        SettingsError: The driver cannot make use of the address.
-    """
+    """A database of a Neo4j server or cluster, of 5.26 or later; a `SettingsError` if the driver cannot use it."""
 
     engine = "Neo4j"
     dialect = Dialect(

@@ -178,11 +178,7 @@ class InputFolder:
         return True
 
     def clear(self) -> int:
-        """Remove all files but uploads under way, and return how many could be read as documents.
-
-        Raises:
-            StoreUnavailable: Something cannot be removed.
-        """
+        """Remove all files but uploads under way; return how many could be read. Raises `StoreUnavailable`."""
         count = len(self.files())
         try:
             for path in list(self.path.iterdir()) if self.path.is_dir() else []:

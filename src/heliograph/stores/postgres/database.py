@@ -633,11 +633,7 @@ class Database:
             await self._pool.putconn(connection)
 
     async def _probe(self) -> None:
-        """Look whether the server is there, unless that was just done; log when it goes and when it is back.
-
-        Raises:
-            psycopg.Error: It is not.
-        """
+        """Look whether the server is there, unless that was just done; raise `psycopg.Error` if not. Log changes."""
         async with self._probing:
             begun = time.monotonic()
             if self._loss is not None and begun < self._lost_until:

@@ -539,11 +539,7 @@ _READINGS = ("entity_mention", "relation_mention", "alias_mention", "extraction"
 
 
 def salvage_workspace(settings: StoreSettings) -> list[Damage] | None:
-    """Do as `salvage` where the damage keeps the workspace from being opened; None if there is no file.
-
-    Raises:
-        StoreError: As `salvage`.
-    """
+    """Do, and raise, as `salvage` where damage keeps the workspace from being opened; None if there is no file."""
     path = settings.data_dir / settings.workspace / FILE_NAME
     if not path.exists():
         return None
