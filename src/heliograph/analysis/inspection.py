@@ -53,7 +53,7 @@ def checked_modes(modes: Iterable[Mode | str]) -> tuple[Mode, ...]:
 def retrieve_in_modes(
     kb: Heliograph, question: str, modes: Iterable[Mode | str] = SEARCHING_MODES, param: QueryParam | None = None
 ) -> Sequence[Retrieval]:
-    """Return what each mode finds for a question, each asked once, in order; the mode of `param` is not looked at.
+    """Return the results of each mode for a question, in order; the mode of `param` does not count.
 
     Raises:
         InvalidRequestError: A mode, the question or a parameter cannot be served.
@@ -66,7 +66,7 @@ def retrieve_in_modes(
 
 @dataclass(frozen=True, slots=True)
 class ComparedMode:
-    """One mode's result in figures; tokens are o200k_base, and the first mode asked may also pay for loading models."""
+    """One mode's result in figures; tokens are o200k_base, and the first mode may also pay for loading models."""
 
     mode: Mode
     status: str
@@ -419,7 +419,7 @@ class TokenReport:
 
 
 def inspect_tokens(kb: Heliograph, question: str, param: QueryParam | None = None) -> TokenReport:
-    """Return the tokens of each part of a question's context, and the items cut; it is asked up to three times.
+    """Return the tokens of each part of a question's context, and the items cut; takes up to three searches.
 
     Raises as `retrieve_in_modes` does.
     """

@@ -85,7 +85,7 @@ class AsyncDocuments(_Resource):
     async def upload(
         self, file: str | Path | bytes, *, name: str | None = None, metadata: Metadata = None
     ) -> records.DocumentInsertion:
-        """Upload a file: its path, or what is in it, which then needs a name; only the last part of a name is sent.
+        """Upload a file by its path, or its bytes, which then need a name; only the last part of a name is sent.
 
         Raises:
             InvalidRequestError: Bytes without a name.

@@ -389,7 +389,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class IndexInfo:
-    """The index that a run searched, what is in it, and how many documents could not be taken in."""
+    """The index that a run searched, its contents, and how many documents could not be taken in."""
 
     folder: str
     fingerprint: str

@@ -119,7 +119,7 @@ class ReadRecords:
 def to_mentions(
     records: ReadRecords, document: Document, chunk: Chunk, types: Sequence[str]
 ) -> tuple[tuple[EntityMention, ...], tuple[RelationMention, ...]]:
-    """Return the mentions of a chunk, given what was read in it.
+    """Return the mentions of a chunk from the records read in it.
 
     A mention is ranked as a subject if its entity, or one end of its relation, is what the chunk is about
     (`chunk_subjects`). Types that differ from those configured only in case, spaces or dashes are spelled as there.

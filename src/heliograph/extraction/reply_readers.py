@@ -99,7 +99,7 @@ class RowReading:
 
 
 def read_rows(text: str, *, is_complete: bool = True) -> RowReading:
-    """Return every row of a reply, or of what is left of it after other forms were read.
+    """Return every row of a reply, or of the rest of it after other forms were read.
 
     Of one that was cut at a length limit (`is_complete` False), the last line is not trusted.
     """

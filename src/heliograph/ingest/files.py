@@ -333,7 +333,7 @@ _MOST_LOOKS = 30
 
 @dataclass(frozen=True, slots=True)
 class FolderChange:
-    """What one look at a folder led to: for new and changed files, and for those that are gone; or None."""
+    """The results of one look at a folder: of new and changed files, and of removed ones; None where none."""
 
     ingest: IngestReport | None = None
     deletion: DeleteReport | None = None

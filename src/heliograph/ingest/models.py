@@ -96,7 +96,7 @@ class IngestReport:
 
 @dataclass(frozen=True, slots=True)
 class DeleteReport:
-    """What a deletion did: ids that are gone, ids that no document had, and what went with them."""
+    """The result of a deletion: deleted ids, ids that no document had, and counts of the rest that was removed."""
 
     deleted: tuple[str, ...]
     missing: tuple[str, ...]

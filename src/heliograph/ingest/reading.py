@@ -257,7 +257,7 @@ def _spells(short: str, long: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class StoredChunks:
-    """A document's stored chunks and what was read in all of them, or in those in `replaced_chunks`.
+    """A document's stored chunks and the extractions of all of them, or of those in `replaced_chunks`.
 
     `all_read`: every chunk is known to have been read without an error.
     """

@@ -94,7 +94,7 @@ class DescriptionSummarizer:
         )
 
     async def summarize(self, name: str, fragments: Sequence[str], *, subject_id: str = "") -> Summary:
-        """Return one description of `name` from what is said of it, in canonical order.
+        """Return one description of `name` from fragments in canonical order.
 
         Fragments that need no summary are joined. Of those of which the model makes nothing usable some stand in for
         it, with a warning; that description is made again when somebody mentions its subject. Cached replies are

@@ -70,7 +70,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What a check looked at and found: the first problems, at most as many as were asked for, and the count of all."""
+    """The result of a check: counts of what it compared, the first problems, and the number of all."""
 
     problems: tuple[Problem, ...]
     problem_count: int

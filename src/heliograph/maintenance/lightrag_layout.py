@@ -282,7 +282,7 @@ _SHOUTED = re.compile(r"[^\W\d_]{2}")
 
 @dataclass(frozen=True, slots=True)
 class GraphNode:
-    """An entity: its name clean (empty if it has none) and as written, what is said of it, and by which chunks.
+    """An entity: its name clean (empty if it has none) and as written, its descriptions, and their chunks.
 
     An old version may have put its name into capitals; `extra` are attributes that LightRAG itself does not write.
     """

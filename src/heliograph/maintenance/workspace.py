@@ -62,7 +62,7 @@ class Reembedder:
         self._indexing = indexing
 
     async def run(self, progress: ReembedProgress | None = None) -> ReembedReport:
-        """Embed everything and switch; progress is told the collection and how many of it are done in this run.
+        """Embed everything and switch; `progress` gets the collection and how many of it are done in this run.
 
         Raises:
             ConflictError: Others kept writing, or began another embedding.

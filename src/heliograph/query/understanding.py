@@ -71,7 +71,7 @@ class Understanding:
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """What tells what is asked for; a weak one counts only where nothing is named."""
+    """A pattern for a kind of question; a weak one counts only where nothing is named."""
 
     kind: QuestionKind
     pattern: re.Pattern[str]

@@ -18,7 +18,7 @@ from heliograph.text.tokens import token_ends
 
 
 class WrapperReranker(Reranker):
-    """Stands before the reranker inside, which is closed with it; subclasses change how it is asked."""
+    """Stands before the reranker inside, which is closed with it; subclasses change how it is called."""
 
     def __init__(self, inner: Reranker) -> None:
         self.inner = inner

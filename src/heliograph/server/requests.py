@@ -248,7 +248,7 @@ _SHARE_OF_REQUESTS = 0.7
 
 
 class Drain:
-    """Which requests are under way, and until when they may be: `shutdown_seconds` from being told to stop."""
+    """Which requests are under way, and until when they may be: `shutdown_seconds` after the order to stop."""
 
     def __init__(self, shutdown_seconds: float) -> None:
         self.request_seconds = shutdown_seconds * _SHARE_OF_REQUESTS
@@ -660,7 +660,7 @@ def _entering(request: Request, role: Role) -> tuple[Service, Principal, str]:
 
 
 def principal_of(request: Request) -> Principal:
-    """Return who asks; raises `AuthenticationError` if that is nobody who is known."""
+    """Return the principal of a request; raises `AuthenticationError` if there is none."""
     principal = getattr(request.state, "principal", None)
     if principal is None:
         raise errors.AuthenticationError("No credentials provided. Please login.")

@@ -290,7 +290,7 @@ ADMIN_KEY_NAME = "api-key"
 
 
 class KeyRing:
-    """All keys of some settings; a `SettingsError` if one is not told in one way, or two share a name or a key."""
+    """All keys of some settings; a `SettingsError` if one has both forms or neither, or two share a name or a key."""
 
     def __init__(self, settings: ServerSettings) -> None:
         self._keys: list[tuple[bytes, Principal]] = []

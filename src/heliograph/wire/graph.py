@@ -67,7 +67,7 @@ def told_chunks(items: Iterable[Entity | Relation]) -> list[str]:
 
 
 def graph_body(part: Subgraph, sources: Mapping[str, str]) -> dict[str, Any]:
-    """Return a `KnowledgeGraph`, whose relations name their ends, as plain JSON; `sources` are per told chunk."""
+    """Return a `KnowledgeGraph`, whose relations name their ends, as plain JSON; `sources` are by chunk id."""
     return {
         "nodes": [
             {"id": item.name, "labels": [item.name], "properties": entity_properties(item, sources)}
