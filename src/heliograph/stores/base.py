@@ -384,10 +384,8 @@ class CurationStore(ABC):
 class CachedReply:
     """A finished model call.
 
-    Attributes:
-        key: `{mode}:{cache_type}:{args_hash}`.
-        subject_id: The chunk, entity or relation it was asked about, if any; a commit that removes that chunk, or
-            anything said of that entity or relation, drops it.
+    Its `key` is `{mode}:{cache_type}:{args_hash}`, its subject the chunk, entity or relation it was asked about, if
+    any: a commit that removes that chunk, or anything said of that entity or relation, drops it.
     """
 
     key: str

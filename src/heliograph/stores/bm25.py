@@ -393,12 +393,9 @@ _SMALL_SHARE = 1 / 64
 
 @dataclass(frozen=True, slots=True)
 class TermPostings:
-    """The rows that hold a term, in all segments.
+    """The `size` rows that hold a term, in all segments; `weight` is the most that it can add to a score.
 
-    Attributes:
-        weight: The most that the term can add to a score.
-        size: Postings.
-        parts: Segment, number of its first row among all, and where its postings begin and end.
+    Of each of `parts`: the segment, number of its first row among all, and where its postings begin and end.
     """
 
     weight: float

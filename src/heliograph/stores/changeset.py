@@ -48,11 +48,9 @@ class Collection(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VectorBatch:
-    """Vectors to upsert, one per id.
+    """Vectors to upsert, one per id: `(n, dimension)` float32, each row of length 1.
 
-    Attributes:
-        vectors: `(n, dimension)` float32, each row of length 1.
-        texts: What each was made of, for back ends that show it beside the vector; empty where it is not known.
+    The texts are what each was made of, for back ends that show it beside the vector; empty where it is not known.
     """
 
     ids: tuple[str, ...]
@@ -62,12 +60,9 @@ class VectorBatch:
 
 @dataclass(frozen=True, slots=True)
 class TextEntry:
-    """Full text to upsert.
+    """Full text to upsert: what a chunk or an entity is found by, terms without spaces.
 
-    Attributes:
-        id: Of a chunk or an entity.
-        terms: What it is found by, without spaces. They follow from the truth, so that a store beside the primary one
-            is given them made again.
+    They follow from the truth, so that a store beside the primary one is given them made again.
     """
 
     id: str
