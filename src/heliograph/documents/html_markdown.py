@@ -8,8 +8,10 @@ that only place things on a page are told from tables of data.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from heliograph.documents.markdown import fence, markdown_table
@@ -137,13 +139,30 @@ _TOOLS = frozenset(
     {"source", "src", "edit", "view source", "edit source", "permalink", "编辑", "编辑源代码", "源代码", "編輯"}
 )
 _PROSE = frozenset({"p", "li", "td", "dd", "b", "i", "em", "strong"})
+_LISTS = frozenset({"ul", "ol", "menu", "dir"})
+_FILE_NAME = re.compile(r"\S+\.(?:png|gif|jpe?g|svg|webp|bmp)", re.IGNORECASE)
+_NAME_LIKE = re.compile(r"\w+(?:[-_.]\w+)+")
+_NO_LETTER = re.compile(r"[\W_]")
+# A superscript that is a power or an index; the mark of a note; and what a note stands behind, which is a whole word.
+_POWER = re.compile(r"[-−–+]?(?:\d+|[A-Za-z])")
+_SUM = re.compile(r"[\w.]+(?:\s*[-−–+*/·]\s*[\w.]+)+")
+_NOTE = re.compile(r"\d{1,3}|[*†‡§]{1,3}")
+_BEFORE_NOTE = re.compile(r"(?:[^\W\d_]{5}|[^\w\s)\]}])$")
+_ORDINAL = re.compile(r"(?:\d|\b[nN])[aeo]$")
+# So many paragraphs that only count up are the numbers of those between them.
+_LEAST_NUMBERED = 5
 # Deeper nesting is only made to break readers; what lies below becomes plain text.
 _MAX_DEPTH = 150
 
 
 def to_markdown(node: Node) -> str:
     """Return what a node holds as Markdown blocks with blank lines between them; empty if there are no words."""
-    return "\n\n".join(_blocks(node, 0))
+    blocks = list(_blocks(node, 0))
+    numbers = [(place, int(block)) for place, block in enumerate(blocks) if block.isdecimal() and len(block) < 6]
+    if len(numbers) >= _LEAST_NUMBERED and all(after == before + 1 for (_, before), (_, after) in pairwise(numbers)):
+        margin = {place for place, _ in numbers}
+        blocks = [block for place, block in enumerate(blocks) if place not in margin]
+    return "\n\n".join(blocks)
 
 
 @dataclass(slots=True)
@@ -214,6 +233,14 @@ def _list(node: Node, depth: int) -> Iterator[str]:
         blocks = list(_blocks(child, depth + 1)) if child.tag == "li" else list(_block(child, depth + 1))
         if not blocks:
             continue
+        if child.tag in _LISTS:
+            # A list between two items belongs to the one above it.
+            within = "\n".join(blocks)
+            if items:
+                items[-1] += "\n" + textwrap.indent(within, " " * len(items[-1].partition(" ")[0] + " "))
+            else:
+                items.append(within)
+            continue
         mark = f"{number}. " if node.tag == "ol" else "- "
         number += 1
         # The first block stands after the mark, the others below it, indented, lists without a blank line.
@@ -244,7 +271,9 @@ def _collect(node: Node, inline: _Inline, depth: int) -> None:
     elif tag == "br":
         inline.pieces.append("\v")
     elif tag == "img":
-        inline.pieces.append(node.attributes.get("alt") or "")
+        inline.pieces.append(_description(node))
+    elif tag == "sup":
+        inline.pieces.append(_raised(_words(node, depth), inline.pieces, is_linked=node.css_first("a") is not None))
     elif tag == "math":
         annotation = node.css_first("annotation")
         inner = annotation.text() if annotation is not None else node.text(separator=" ")
@@ -259,6 +288,24 @@ def _collect(node: Node, inline: _Inline, depth: int) -> None:
             _collect(child, inline, depth + 1)
 
 
+def _description(image: Node) -> str:
+    """Return what an image says in words; nothing where that is the name of its file."""
+    words = image.attributes.get("alt") or ""
+    name = (image.attributes.get("src") or "").rpartition("/")[2]
+    is_name = _NAME_LIKE.fullmatch(words.strip()) and _NO_LETTER.sub("", words) in _NO_LETTER.sub("", name)
+    return "" if is_name or _FILE_NAME.fullmatch(words.strip()) else words
+
+
+def _raised(words: str, before: Sequence[str], *, is_linked: bool) -> str:
+    """Return a superscript as plain text: a power behind "^", the number of a note in brackets, letters as they are."""
+    text = next((piece for piece in reversed(before) if piece), "")
+    if _NOTE.fullmatch(words) and (is_linked or _BEFORE_NOTE.search(text)):
+        return f"[{words}]"
+    if not text[-1:].strip("\v ") or is_linked or _ORDINAL.search(text + words):
+        return words
+    return f"^{words}" if _POWER.fullmatch(words) else f"^({words})" if _SUM.fullmatch(words) else words
+
+
 def _words(node: Node, depth: int, *, is_heading: bool = False) -> str:
     """Return all words within a node as one line."""
     inline = _Inline()
@@ -267,6 +314,9 @@ def _words(node: Node, depth: int, *, is_heading: bool = False) -> str:
             inline.pieces.append(" " + _words(child, depth + 1) + " ")
         elif child.tag in _BLOCKS:
             inline.pieces.append(" " + " ".join(_blocks(child, depth + 1)) + " ")
+        elif child.tag == "img" and is_heading and node.text().strip():
+            # An icon beside the words.
+            continue
         else:
             _collect(child, inline, depth + 1)
     words = " ".join(inline.take().split())
@@ -295,8 +345,9 @@ def _is_anchor(node: Node) -> bool:
 
 
 def _code(node: Node, _depth: int) -> Iterator[str]:
-    for line_number in node.css(".linenos, .lineno, .line-numbers-rows, .gutter, button"):
-        line_number.decompose()
+    # Numbers of lines, what copies the code, and what mdBook hides until it is wanted.
+    for aside in node.css(".linenos, .lineno, .line-numbers-rows, .gutter, .boring, button"):
+        aside.decompose()
     for line_break in node.css("br"):
         line_break.replace_with("\n")
     code = node.text().replace("\u00a0", " ")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from html import escape
-from html.entities import html5
+from html.entities import html5, name2codepoint
 from xml.etree import ElementTree as ET
 
 from heliograph.documents.base import Limits, LoadedDocument, RawDocument
@@ -37,6 +37,7 @@ _AS_HTML = {
     **dict.fromkeys(("row", "tr", "strow"), "tr"),
     **dict.fromkeys(("entry", "td", "th", "stentry"), "td"),
     **dict.fromkeys(("emphasis", "em", "hi", "i"), "em"),
+    **dict.fromkeys(("superscript", "sup"), "sup"),
     **dict.fromkeys(
         [
             "literal",
@@ -89,12 +90,19 @@ _DROPPED = frozenset(
 )
 _HEADS = re.compile(r"(?!tex)[\w-]*info")
 _KEPT_OF_HEADS = _TITLES | {"subtitle", "abstract", "desc"}
-_PATHS = frozenset({"menuchoice", "guiseq", "menucascade"})
+# What stands between the parts of a way through menus, and between keys that are pressed together.
+_BETWEEN = {
+    **dict.fromkeys(("menuchoice", "guiseq", "menucascade"), " → "),
+    **dict.fromkeys(("keycombo", "keyseq"), "+"),
+}
+_LINKS = frozenset({"ulink", "link", "xref", "a"})
 _DOCTYPE = re.compile(r"<!DOCTYPE[^\[>]*(?:\[(?P<inside>.*?)\]\s*)?>", re.DOTALL)
 _DEFINED = re.compile(r"""<!ENTITY\s+([\w.-]+)\s+(?:"([^"&<%]{0,200})"|'([^'&<%]{0,200})')\s*>""")
 _ENTITY = re.compile(r"&([A-Za-z][\w.-]*);")
 _OWN = frozenset({"amp", "lt", "gt", "quot", "apos"})
 _DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>")
+# HTML has letters for shorter names, too, which documents that define names of their own do not mean.
+_LEAST_NAME = 3
 _LEAST_PROSE = 0.2
 _LEAST_KEPT = 0.4
 
@@ -111,7 +119,7 @@ class XmlLoader(CodeLoader):
         if root is None or not _is_text(root):
             return super().load(raw, limits)
         try:
-            html, omitted = "".join(_html(root, 0)), _left_out(root)
+            html, omitted = "".join(_html(_with_links(root), 0)), _left_out(root)
         except RecursionError:
             return super().load(raw, limits)
         text = html_to_markdown(html)
@@ -136,7 +144,11 @@ def _parse(text: str) -> ET.Element | None:
 
     def expanded(match: re.Match[str]) -> str:
         name = match[1]
-        return match[0] if name in _OWN else escape(words.get(name) or html5.get(f"{name};") or name)
+        if name in _OWN:
+            return match[0]
+        letter = html5.get(f"{name};") if len(name) >= _LEAST_NAME or name in name2codepoint else None
+        # A name with a dot stands for a block of text, which is not here.
+        return escape(words.get(name) or letter or ("" if "." in name else name))
 
     if "<!ENTITY" in text:
         # What is left may stand for a text without end.
@@ -161,11 +173,11 @@ def _html(element: ET.Element, depth: int, parent: str = "") -> Iterator[str]:
         return
     if _HEADS.fullmatch(tag):
         for child in element:
-            if local_name(child) in _KEPT_OF_HEADS:
+            if local_name(child) in _KEPT_OF_HEADS and "type" not in child.attrib:
                 yield from _html(child, depth, parent)
         return
-    if tag in _PATHS:
-        yield escape(" → ".join(filter(None, (" ".join("".join(part.itertext()).split()) for part in element))))
+    if tag in _BETWEEN:
+        yield escape(_joined(element))
         return
     is_section = _SECTIONS.fullmatch(tag) is not None
     html = _AS_HTML.get(tag, "")
@@ -179,16 +191,49 @@ def _html(element: ET.Element, depth: int, parent: str = "") -> Iterator[str]:
     elif html == "code" and parent and parent not in _PARAGRAPHS and _AS_HTML.get(parent, "li") not in {"code", "em"}:
         html = "pre" if "\n" in "".join(element.itertext()).strip() else "code"
     address = next((v for k, v in element.attrib.items() if k.rpartition("}")[2] in {"url", "href"}), "")
-    if tag in {"ulink", "link", "xref", "a"} and address.startswith(("http:", "https:")):
+    if tag in _LINKS and address.startswith(("http:", "https:")):
         yield f'<a href="{escape(address)}">{escape("".join(element.itertext()) or address)}</a>'
         return
+    # What a list is called stands before it.
+    titles = [child for child in element if html in {"ul", "ol", "dl"} and local_name(child) in _TITLES]
+    for child in titles:
+        yield from ("<p>", *_html(child, depth, tag), "</p>")
     yield f"<{html}>" if html else ""
     yield escape(element.text or "")
     for child in element:
-        yield from _html(child, depth + is_section, _parent_of(tag, parent))
+        if child not in titles:
+            yield from _html(child, depth + is_section, _parent_of(tag, parent))
         yield escape(child.tail or "")
     yield f"</{html}>" if html else ""
     yield "<p>" if html == "strong" else ""
+
+
+def _with_links(root: ET.Element) -> ET.Element:
+    """Return a text in which a link without words says what it leads to: a title, or else the id of another page."""
+    by_id = {
+        value: item for item in root.iter() for key, value in item.attrib.items() if key.rpartition("}")[2] == "id"
+    }
+    heads = [item for item in root.iter() if _HEADS.fullmatch(local_name(item))]
+    aside = {id(link) for head in heads for link in head}
+    for link in root.iter():
+        is_empty = not len(link) and not (link.text or "").strip()
+        if is_empty and local_name(link) in _LINKS and id(link) not in aside:
+            target = link.get("linkend") or link.get("xref") or ""
+            title = next((item for item in by_id.get(target.lstrip("#"), ()) if local_name(item) in _TITLES), None)
+            words = target if title is None else " ".join("".join(title.itertext()).split())
+            link.text = words.strip("#/")
+    return root
+
+
+def _joined(element: ET.Element) -> str:
+    """Return all words of an element, with what stands between the parts of a way through menus, and between keys."""
+    tag = local_name(element)
+    if tag not in _BETWEEN:
+        parts = (element.text or "", *(_joined(child) + (child.tail or "") for child in element))
+        return " ".join("".join(parts).split())
+    keys = [_joined(child) for child in element if local_name(child) == "shortcut"]
+    said = _BETWEEN[tag].join(filter(None, (_joined(child) for child in element if local_name(child) != "shortcut")))
+    return " ".join((said, *(f"({key})" for key in keys)))
 
 
 def _left_out(element: ET.Element) -> int:

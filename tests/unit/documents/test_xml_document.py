@@ -57,6 +57,26 @@ def test_docbook_becomes_markdown() -> None:
     assert "conf\n" not in text
 
 
+def test_what_only_marks_up_says_what_it_stands_for() -> None:
+    """Keys that are pressed together, powers, the title of a list, links without words, names of entities."""
+    text = load(
+        "help.page",
+        """<!DOCTYPE page><page xmlns="http://projectmallard.org/1.0/" id="keys">
+<info><title type="sort">2</title><link type="guide" xref="index"/></info><title>Tasten</title>
+<p>Drücken Sie <keyseq><key>Umschalt</key><key>Entf</key></keyseq> bei 2<sup>8</sup> Zeichen.</p>
+<p>Lesen Sie <link xref="net-wireless"/>, &eg; heute&help.index;.</p>
+<steps><title>So geht es:</title><item><p>Öffnen.</p></item><item><p>Schließen.</p></item></steps>
+<p>Zum <menuchoice><shortcut><keycombo><keycap>Strg</keycap><keycap>O</keycap></keycombo></shortcut>
+<guimenu>Datei</guimenu><guimenuitem>Öffnen</guimenuitem></menuchoice> siehe <xref linkend="more"/>.</p>
+<section id="more"><title>Mehr dazu</title><p>Das ist alles, was es dazu zu sagen gibt.</p></section></page>""",
+    ).text
+    assert text.startswith("# Tasten\n")
+    assert "Drücken Sie Umschalt+Entf bei 2^8 Zeichen." in text
+    assert "Lesen Sie net-wireless, eg heute." in text
+    assert "So geht es:\n\n1. Öffnen.\n2. Schließen.\n" in text
+    assert "Zum Datei → Öffnen (Strg+O) siehe Mehr dazu." in text
+
+
 def test_mallard_becomes_markdown() -> None:
     loaded = load("net.page", MALLARD)
     assert loaded.title == "Proxy festlegen"

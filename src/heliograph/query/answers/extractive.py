@@ -140,7 +140,7 @@ class _Source:
             near = (await self.embedding.scale()).usual(cosines(read.vectors, asked.vectors[0])).tolist()
         # What is asked of the documents as a whole is said by no sentence of them.
         is_broad = understanding is not None and understanding.kind is QuestionKind.GLOBAL
-        if not is_broad and not (listed.is_told if near is None else is_answered(listed, near)):
+        if not is_broad and not is_answered(listed, near):
             return []
         return await asyncio.to_thread(choose, listed, limit, near)
 

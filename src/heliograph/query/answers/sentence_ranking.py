@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
@@ -290,23 +290,13 @@ _SAME_DOCUMENT = 0.2
 _SAME = 0.8
 # Of what the best sentence is worth what a further one must be.
 _RELEVANT = 0.72
-# By words alone, where no embedding compares: below this share of the question's terms no sentence says anything of it;
-# where the cosine of the best chunk is known, the share and half of the cosine must come to this.
+# Where no embedding compares: below this share of the question's terms no sentence says anything of it.
 _LEAST_COVERED = 0.22
-_NEARNESS = 0.5
-_LEAST_TOLD = 0.5
-# The cosines of the nearest sentence and of the nearest chunk must come to this; to less where the documents are in
-# another language, which costs every model some nearness; to more where words say that nothing answers, as for a
-# question that presupposes what never happened, and where a name in the question stands nowhere in what was found. A
-# sentence is so much farther from a question whose names its chunk has none of.
-LEAST_ANSWERED = 0.88
-LEAST_OF_OTHER_LANGUAGE = 0.74
-CLEARLY_ANSWERED = 0.94
+# The cosines of the nearest sentence and of the nearest chunk, and so much of the share of the question's terms that
+# one sentence holds, must come to this. A sentence is so much farther where its chunk has none of the question's names.
+LEAST_ANSWERED = 0.85
+_COVERED = 0.4
 _NAME_MISSING = 0.3
-# What the share of the question's terms that nothing found holds adds to it. Of pairs of Chinese characters, which
-# cross the borders of words, this share is missing anyway.
-_WORDS_MISSING = 0.3
-_USUALLY_MISSING = 0.4
 # Names in English; Latin script in Chinese. Other languages write capitals for more than names, or for less.
 _ENGLISH_WORD = late_pattern(
     r"\b(?:the|of|is|are|what|who|whom|which|how|did|does|do|where|when|why|can)\b", re.IGNORECASE
@@ -326,8 +316,7 @@ class Shortlist:
     Attributes:
         items: Those that may answer, best first, each with what it is worth by its words and its chunk.
         is_comparable: Whether the best chunk is in the question's language, so that shared words tell something.
-        is_told: Whether one of them says anything of the question, as far as words tell.
-        least: What the cosines of the nearest sentence and the nearest chunk must come to for an answer.
+        covered: The largest share of the question's terms that one of them holds, 0 to 1; 1 if it has no terms.
         unnamed: Ids of the chunks that hold none of the names in the question, also in title and headings.
     """
 
@@ -336,8 +325,7 @@ class Shortlist:
     items: Sequence[tuple[float, Quotable]]
     titles: Mapping[str, str]
     is_comparable: bool
-    is_told: bool
-    least: float
+    covered: float
     unnamed: frozenset[str]
 
 
@@ -358,15 +346,11 @@ def shortlist(
     asked = _read_question(question, language, words, sentences, understanding)
     first_chunk = " ".join(sentence.shown for sentence in sentences if sentence.place == sentences[0].place)
     is_comparable = language == detect_language(first_chunk)
-    is_told = not words or not is_comparable or _says_anything(words, asked, sentences)
-    least = LEAST_ANSWERED if is_comparable else LEAST_OF_OTHER_LANGUAGE
-    titled_words = frozenset[str]().union(*(terms_in(title, language) for title in titles.values()))
-    # A name that is missing is one of the words that are.
-    lost = words - asked.weights.keys() - titled_words
-    lost = lost.difference(*(sentence.nearby for sentence in sentences)) if lost else lost
-    share_lost = max(0.0, len(lost) / max(1, len(words)) - _USUALLY_MISSING * asked.is_chinese)
-    missing = _WORDS_MISSING * is_comparable * share_lost
-    least = least if is_told else CLEARLY_ANSWERED
+    # What nothing holds is one of the terms, too, unless it is said around the sentences.
+    titled = {id_: frozenset(terms_in(title, language)) for id_, title in titles.items()}
+    lost = (words - asked.weights.keys()).difference(*titled.values(), *(sentence.nearby for sentence in sentences))
+    held_share = max(asked.share(sentence.words) for sentence in sentences)
+    covered = held_share * (1.0 - len(lost) / len(words)) if words else 1.0
     names = _names_in(question, sentences)
     chunks = {sentence.item.chunk.id: sentence.item.chunk for sentence in sentences}
     held: dict[str, frozenset[str]] = {}
@@ -374,9 +358,9 @@ def shortlist(
         text = " ".join((titles.get(chunk.document_id, ""), *chunk.headings, chunk.text))
         latin = frozenset(word.casefold() for word in _LATIN.findall(text))
         held[id_] = latin | {part for word in latin for part in re.split(r"[._+-]+", word)}
-    least += max(missing, _NAME_MISSING * any(not _hold(name, held.values()) for name in names))
-    unnamed = frozenset(id_ for id_, words in held.items() if not any(_hold(name, [words]) for name in names))
-    titled = {id_: frozenset(terms_in(title, language)) for id_, title in titles.items()}
+    # A chunk names something if it holds a word of one of the names.
+    named = {word.casefold().rstrip(".") for name in names for word in name.split()}
+    unnamed = frozenset(id_ for id_, words in held.items() if named.isdisjoint(words))
     none = frozenset[str]()
     # Those that say more than the title of their document, or all if none does.
     telling = [item for item in sentences if not item.words <= titled.get(item.item.chunk.document_id, none)]
@@ -385,7 +369,7 @@ def shortlist(
     others = _in_other_languages(asked, scored)
     kept = {item[1]: item for item in (*scored[:_CANDIDATES], *first, *others)}
     items = [(score, sentence) for score, _, sentence in sorted(kept.values(), key=lambda item: -item[0])]
-    return Shortlist(asked, sentences, items, titles, is_comparable, is_told, least, unnamed)
+    return Shortlist(asked, sentences, items, titles, is_comparable, covered, unnamed)
 
 
 def _with_parts_of_compounds(sentence: Quotable, words: frozenset[str]) -> Quotable:
@@ -408,19 +392,21 @@ def _in_other_languages(
     return sorted(found, key=lambda item: (-asked.fit(item[2].told, ()), -item[0]))[:_FOREIGN]
 
 
-def is_answered(listed: Shortlist, cosines: Sequence[float]) -> bool:
-    """Return whether any of the sentences is near enough to the question to answer it, whatever the language."""
+def is_answered(listed: Shortlist, cosines: Sequence[float] | None) -> bool:
+    """Return whether any of the sentences answers the question, whatever the language; `cosines` as in `choose`."""
+    if cosines is None:
+        return listed.covered >= _LEAST_COVERED or not listed.is_comparable
     return answer_margin(listed, cosines) >= 0.0
 
 
 def answer_margin(listed: Shortlist, cosines: Sequence[float]) -> float:
     """Return by how much the sentences come nearer to the question than they must to answer it.
 
-    Near are the nearest sentence and the nearest chunk, their cosines added up; in modes that merge round robin, which
-    tell nothing of the chunks' cosines, the sentence counts twice. A question without content words ("What is it?") is
-    taken for answered, and so is one of which a single sentence has every word, whatever an embedding makes of it; a
-    question of one word must name what the sentence explains. `docs/answers.md` says how the thresholds were found and
-    what they cost.
+    What counts is how near the nearest sentence is, and the nearest chunk (in modes that merge round robin, which tell
+    nothing of the chunks' cosines, the sentence counts twice), and how much of the question one sentence holds. A
+    question without content words ("What is it?") is taken for answered, and so is one of which a single sentence has
+    every word, whatever an embedding makes of it; a question of one word must name what the sentence explains.
+    `docs/answers.md` says how the threshold was found and what it costs.
 
     Args:
         listed: The sentences.
@@ -438,7 +424,7 @@ def answer_margin(listed: Shortlist, cosines: Sequence[float]) -> float:
     nearest = max((cos - _NAME_MISSING * (it.item.chunk.id in listed.unnamed) for cos, (_, it) in near), default=0.0)
     found = (sentence.item.scores.get(Channel.VECTOR) for _, sentence in listed.items)
     chunks = [cosine for cosine in found if cosine is not None]
-    return nearest + max(chunks, default=nearest) - listed.least
+    return nearest + max(chunks, default=nearest) + _COVERED * listed.covered - LEAST_ANSWERED
 
 
 def choose(listed: Shortlist, limit: int, cosines: Sequence[float] | None = None) -> list[Quotable]:
@@ -482,23 +468,6 @@ def _read_question(
     )
 
 
-def _says_anything(words: frozenset[str], asked: AskedQuestion, sentences: Sequence[Quotable]) -> bool:
-    """Return whether some sentence holds enough of the question, words that nothing holds counted in.
-
-    What is near the question may say it in other words, so the nearer the best chunk, the fewer must be shared. Pairs
-    of Chinese characters cross the borders of words, so one that is missing says nothing.
-    """
-    total = asked.total
-    if not asked.is_chinese:
-        count = 1 + max(sentence.place for sentence in sentences)
-        total += math.log1p(count) * len(words - asked.weights.keys())
-    covered = max(asked.share(sentence.words) for sentence in sentences) * asked.total / total
-    cosines = [cosine for sentence in sentences if (cosine := sentence.item.scores.get(Channel.VECTOR)) is not None]
-    if not cosines:
-        return covered >= _LEAST_COVERED
-    return covered + _NEARNESS * max(cosines) >= _LEAST_TOLD
-
-
 def _names_in(question: str, sentences: Sequence[Quotable]) -> list[str]:
     """Return the names in a question that what answers it would say; what is transliterated may stand for others."""
     if is_chinese(question):
@@ -514,11 +483,6 @@ def _names_in(question: str, sentences: Sequence[Quotable]) -> list[str]:
         return [name for name in names if len(name) > 1 and name.casefold() not in _LITERALS]
     # German nouns have capitals and are said otherwise in another language; what is made like this is a name.
     return [part for word in _LATIN.findall(question) for part in word.split("-") if _MADE_NAME.search(part)]
-
-
-def _hold(name: str, texts: Iterable[frozenset[str]]) -> bool:
-    """Return whether one of these texts, as their words, holds a word of a name."""
-    return any(not words.isdisjoint(word.casefold().rstrip(".") for word in name.split()) for words in texts)
 
 
 def _scored(
