@@ -89,7 +89,8 @@ _DROPPED = frozenset(
 )
 _HEADS = re.compile(r"(?!tex)[\w-]*info")
 _KEPT_OF_HEADS = _TITLES | {"subtitle", "abstract", "desc"}
-_PATHS = frozenset({"menuchoice", "guiseq", "menucascade"})
+# What stands between the parts of a way through menus, and of keys that are pressed together.
+_JOINED_BY = {"menuchoice": " → ", "guiseq": " → ", "menucascade": " → ", "keyseq": "+", "keycombo": "+"}
 _DOCTYPE = re.compile(r"<!DOCTYPE[^\[>]*(?:\[(?P<inside>.*?)\]\s*)?>", re.DOTALL)
 _DEFINED = re.compile(r"""<!ENTITY\s+([\w.-]+)\s+(?:"([^"&<%]{0,200})"|'([^'&<%]{0,200})')\s*>""")
 _ENTITY = re.compile(r"&([A-Za-z][\w.-]*);")
@@ -168,8 +169,8 @@ def _html(element: ET.Element, depth: int, parent: str = "") -> Iterator[str]:
             if local_name(child) in _KEPT_OF_HEADS:
                 yield from _html(child, depth, parent)
         return
-    if tag in _PATHS:
-        yield escape(" → ".join(filter(None, (" ".join("".join(part.itertext()).split()) for part in element))))
+    if (mark := _JOINED_BY.get(tag)) and not (element.text or "").strip():
+        yield escape(mark.join(filter(None, (" ".join("".join(part.itertext()).split()) for part in element))))
         return
     is_section = _SECTIONS.fullmatch(tag) is not None
     html = _AS_HTML.get(tag, "")

@@ -50,11 +50,11 @@ def excerpt(sentence: str, at: int) -> str:
     mark = _LINE_MARK.match(sentence)
     first = mark.end() if mark else 0
     text = plain(sentence[first:])
-    # To within a mark whose other one stands behind it.
-    place = min(len(plain(sentence[first : max(at, first)])), len(text))
     longest = HAN_EXCERPT_LENGTH if is_chinese(text) else EXCERPT_LENGTH
     if len(text) <= longest:
         return text
+    # To within a mark whose other one stands behind it.
+    place = min(len(plain(sentence[first : max(at, first)])), len(text))
     # As much as possible from the start of the sentence, which is where its subject stands.
     start = 0
     if place > longest // 2:
@@ -401,7 +401,7 @@ class LocalExtractor(Extractor):
 
     def contexts(self, document: Document, chunks: Sequence[Chunk]) -> list[str]:
         """Return per chunk whether it is the first, and full names that others introduce; see `Extractor.contexts`."""
-        return chunk_contexts(chunks, _stated_language(document))
+        return chunk_contexts(chunks, _stated_language(document), spoken_title(document))
 
     async def extract(
         self, document: Document, chunks: Sequence[Chunk], on_chunk: Callable[[], None] = ignore_progress

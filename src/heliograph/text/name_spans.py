@@ -34,7 +34,7 @@ from heliograph.text.german import (
     is_known_name,
 )
 from heliograph.text.sentences import OPENERS, NameSpan, is_own_line
-from heliograph.text.tokens import is_usually_lower
+from heliograph.text.tokens import is_usually_capitalised, is_usually_lower
 
 # Words that tell a name from a common word, and one type of name from another, all in lower case.
 #
@@ -244,6 +244,8 @@ _TOKEN = re.compile(
     rf"|[{_UNCASED}]+|[^\w\s]"
 )
 _INSIDE_SENTENCE = re.compile(rf"(?<=[^\W\d_,;] )({_WORD}+)")
+# "Alt+F4", but not "GTK+3".
+_KEYS = re.compile(r"[^\W\d_][a-zß-öø-ÿ]+\+\w")
 _MIXED = re.compile(r"(?=[^\s]*[A-Za-z])(?=[^\s]*\d)[\w.+-]+")
 _ID_PART = re.compile(r"\w*\d:[A-Z]+:\d\w*")
 _PART_NUMBER = re.compile(r"[A-Z]{1,2}\d{1,3}[a-z]?")
@@ -269,6 +271,8 @@ _CHINESE_SYLLABLE = re.compile(_SYLLABLE)
 _PLACE_AND_ORGANIZATION_WORDS = LOCATION_WORDS | ORGANIZATION_WORDS
 _SURNAMES_TOO = frozenset({"down", "little", "long", "may", "will"})
 _NEVER_BESIDE_NAMES = CALENDAR | stop_words("en")
+# So often a word that usually has none may have a capital, to one time without, and be a label.
+_USUAL_SHARE = 3
 _LONGEST_ACRONYM = 6
 _SHOUTED_AT_LEAST = 4
 # The tokenizer knows the words of other languages less well: a capital that opens a sentence proves nothing in them.
@@ -291,8 +295,7 @@ class CaseEvidence:
         language: The text's main language.
         others: Other languages in Latin letters of which the text has whole sentences, as half translated manuals do.
         german: What the text, or the whole document, says of German words with a capital.
-        labels: Common words that the text has with a capital inside sentences, and as often without: what a button or
-            a menu is called.
+        labels: Words with a capital that the document has without one, too: what a button or a menu is called.
     """
 
     lower: frozenset[str]
@@ -305,20 +308,19 @@ class CaseEvidence:
     labels: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, text: str, german: GermanWords | None = None) -> CaseEvidence:
+    def of(
+        cls, text: str, german: GermanWords | None = None, labels: frozenset[str] | None = None
+    ) -> CaseEvidence:
         """Gather the evidence of a text.
 
         Args:
             text: The text.
             german: Of a part of a German document, what the whole of it says.
+            labels: Of a part of a document, the labels of the whole of it.
         """
-        words = Counter(WORDS.findall(text))
-        lower = frozenset(word for word in words if word.islower())
-        inside = Counter(word for word in _INSIDE_SENTENCE.findall(text) if word[0].isupper())
-        capitalised = frozenset(inside)
-        labels = frozenset(
-            word for word, count in inside.items() if words[word.lower()] >= count and is_usually_lower(word)
-        )
+        lower = frozenset(word for word in set(WORDS.findall(text)) if word.islower())
+        capitalised = frozenset(word for word in set(_INSIDE_SENTENCE.findall(text)) if word[0].isupper())
+        labels = labels_of(text) if labels is None else labels
         nouns = frozenset(NOUN_AFTER_ARTICLE.findall(text))
         language, *others = languages_of(text, lower, is_german=german is not None)
         if german is None:
@@ -339,6 +341,23 @@ class CaseEvidence:
         best = max(languages, key=lambda language: counts[language])
         best = "de" if not counts[best] and "de" in languages else best
         return self if best == self.language else replace(self, language=best, function_words=grammar_words(best))
+
+
+def labels_of(text: str) -> frozenset[str]:
+    """Return the words with a capital that a text writes without one often enough to be common words.
+
+    Only what follows another word counts, where nothing forces a capital and no code stands.
+    """
+    inside = Counter(_INSIDE_SENTENCE.findall(text))
+    return frozenset(
+        word
+        for word, count in inside.items()
+        if word[0].isupper()
+        and (small := inside[word.lower()])
+        and small * (_USUAL_SHARE if is_usually_lower(word) else 1) >= count
+        and not is_usually_capitalised(word)
+        and word.lower() not in KNOWN_NAMES
+    )
 
 
 @dataclass(slots=True)
@@ -392,7 +411,7 @@ def _may_be_name(tokens: list[NameToken], index: int, evidence: CaseEvidence) ->
     word, lower = token.text, token.lower
     if not (word[0].isalpha() or word[0] == "_" or word[0].isdigit()):
         return False
-    if "." in word and _SMALL_ABBREVIATION.fullmatch(word):
+    if ("." in word and _SMALL_ABBREVIATION.fullmatch(word)) or ("+" in word and _KEYS.match(word)):
         return False
     if is_identifier(word):
         return not (_is_numbered_part(tokens, index) or _is_unit(tokens, index))
@@ -656,15 +675,26 @@ def _is_label(tokens: list[NameToken], first: int, last: int, evidence: CaseEvid
         is_sum = (before == "+" and first > 1) or (after == "+" and last + 2 < len(tokens))
         if is_sum and tokens[first].text.isalpha():
             return True
-    is_in_path = before in _ARROWS or after in _ARROWS
-    opens_line = (not first or before in _LIST_MARKS) and after == ":"
     words = tokens[first : last + 1]
-    if is_in_path and evidence.language == "de":
+    is_in_path = before in _ARROWS or after in _ARROWS or (before == ">" and first > 1) or after == ">"
+    if is_in_path and evidence.language != "en":
+        # Of other languages it is less well known which words are usual ones.
         return not any(is_known_name(word.text, evidence.german) for word in words)
+    is_in_path = is_in_path or _is_step(tokens, first - 1) or _is_step(tokens, last + 1)
+    opens_line = (not first or before in _LIST_MARKS) and after == ":"
     return (is_in_path or opens_line) and all(
         is_usually_lower(word.text) or word.lower in COMMON_WORDS or (is_in_path and word.lower in evidence.lower)
         for word in words
     )
+
+
+def _is_step(tokens: list[NameToken], index: int) -> bool:
+    """Return whether this is a dash between two menus: "Outils - Options"."""
+    if not 0 < index < len(tokens) - 1 or tokens[index].text not in {"-", "–"}:
+        return False
+    before, after = tokens[index - 1], tokens[index + 1]
+    is_spaced = before.end < tokens[index].start and tokens[index].end < after.start
+    return is_spaced and after.text[0].isupper()
 
 
 def _continues(tokens: list[NameToken], index: int) -> bool:
