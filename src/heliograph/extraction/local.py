@@ -70,9 +70,9 @@ def excerpt(sentence: str, at: int) -> str:
 
 
 def keywords_between(text: str, sentence: SentenceReading, start: int, end: int) -> tuple[str, ...]:
-    """Return what a sentence says of two entities: its predicate between `start` and `end`, else its themes there.
+    """Return what a sentence says of two entities: its predicate between `start` and `end`, else what stands there.
 
-    A sentence of names alone has none.
+    That is a few words as they stand, and of many the themes. A list of names says nothing.
 
     Args:
         text: The text that the sentence is in.
@@ -80,12 +80,27 @@ def keywords_between(text: str, sentence: SentenceReading, start: int, end: int)
         start: Where the first entity ends.
         end: Where the second one begins.
     """
-    if predicate := _predicate(text[max(start, end - _LONGEST_GAP) : end], sentence, start, end):
-        return (predicate,)
+    gap = text[max(start, end - _LONGEST_GAP) : end]
+    if start == sentence.start and gap.rstrip().endswith(","):
+        # A clause that opens the sentence: "As the example shows, RAID ...".
+        return ()
+    if said := _predicate(gap, sentence, start, end) or _few_words(gap):
+        return (said,)
     phrases = sentence.phrases
     first = bisect_left(phrases, start, key=lambda phrase: phrase.start)
     after = bisect_right(phrases, end, key=lambda phrase: phrase.end)
-    return _keywords(phrases[first:after]) or _keywords(phrases[max(first - 1, 0) : first + 1])
+    is_english = not stop_words("en").isdisjoint(gap.split())
+    return _keywords(phrases[first:after], is_english=is_english)
+
+
+def _few_words(gap: str) -> str:
+    """Return the words between two entities as they stand, where they are few and no mark parts them."""
+    words = plain(gap).strip(_AT_EDGES).split()
+    while words and words[-1].lower() in _ARTICLES:
+        words.pop()
+    said = " ".join(words[1:] if words and words[0].lower() in _ARTICLES else words)
+    is_told = len(words) <= _MOST_WORDS and len(said) <= _LONGEST_SAID and not _PARTS_WORDS.search(said)
+    return said if is_told and not stop_words("en").issuperset(words) and not is_chinese(said) else ""
 
 
 _BE = word_list("forms_of_be")
@@ -94,6 +109,11 @@ _VERB_FORMS = word_list("verb_forms")
 _GAP_WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*|[^\w\s]")
 _BRACKETS = re.compile(r"[(（\[][^()（）\[\]]*[)）\]]")
 _LONGEST_GAP = 200
+_AT_EDGES = " \t\n\"'“”‘’«»„`*_()[]"
+_PARTS_WORDS = re.compile(r"[,;:|()\[\]{}=<>/\\\"“”«»„`*]|\.(?:\s|$)|\d")
+_MOST_WORDS, _LONGEST_SAID = 7, 50
+# Where another clause or another thing begins, what is said ends.
+_ENDS_PREDICATE = word_list("conjunctions") | word_list("pronouns") | {"and", "or", "but", "nor", "that", "which"}
 _MOST_PREDICATE_WORDS = 5
 _HAN_GAP = compiled(
     rf"(?:的|[，,]|则|也|还|并|又|曾|将|已|就){{0,3}}(?P<said>[{HAN}]{{2,10}}?)(?:是|为|了|着|过|的|[“「《])*"
@@ -113,9 +133,9 @@ def _predicate(gap: str, sentence: SentenceReading, start: int, end: int) -> str
             return ""
         following = inside[at + 1] if at + 1 < len(inside) and inside[at + 1].start == inside[at].end else None
         return inside[at].text + (following.text if following else "")
-    written = _GAP_WORD.findall(_BRACKETS.sub(" ", plain(gap)))
+    written = _GAP_WORD.findall(_BRACKETS.sub(" ", plain(gap)).lstrip(_AT_EDGES))
     words = [word.lower() for word in written]
-    at = next((index for index in reversed(range(len(words))) if _is_verb(words, index)), -1)
+    at = next((i for i in reversed(range(len(words))) if written[i].islower() and _is_verb(words, i)), -1)
     if at < 0:
         return ""
     said = written[at:]
@@ -124,7 +144,8 @@ def _predicate(gap: str, sentence: SentenceReading, start: int, end: int) -> str
         said = said[1:]
     elif at and words[at - 1] == "not":
         said = ["not", *said]
-    said = said[: next((index for index, word in enumerate(said) if not word[0].isalnum()), len(said))]
+    ends = (i for i, word in enumerate(said) if not word[0].isalnum() or (i and word.lower() in _ENDS_PREDICATE))
+    said = said[: next(ends, len(said))]
     said = [word for word in said if word not in _ARTICLES]
     if len(said) > _MOST_PREDICATE_WORDS:
         ties = (index for index, word in enumerate(said[:_MOST_PREDICATE_WORDS], 1) if word in _TIES and index > 1)
@@ -151,13 +172,13 @@ def _is_verb(words: Sequence[str], index: int) -> bool:
     return len(words) == 1 or words[1] in _ARTICLES or words[1] in _TIES
 
 
-def _keywords(phrases: Sequence[Phrase]) -> tuple[str, ...]:
+def _keywords(phrases: Sequence[Phrase], *, is_english: bool) -> tuple[str, ...]:
     words = (
         " ".join(phrase.text.casefold().split()[-_LONGEST_KEYWORD:])
         for phrase in phrases
         if phrase.text.casefold() not in stop_words("en")
     )
-    return tuple(dict.fromkeys(singular(word) for word in words))[:_MOST_KEYWORDS]
+    return tuple(dict.fromkeys(singular(word) if is_english else word for word in words))[:_MOST_KEYWORDS]
 
 
 # Choosing the entities of a chunk, and what is said of each.
@@ -172,6 +193,7 @@ _SAYS_WHAT = compiled(
 )
 _ENDS_OPENING = 12
 _USUAL_LENGTH = range(30, 260)
+_SAYS_SOMETHING = 2.0
 _CLEAR_OF_DOUBT = 100.0
 # Both forms of an abbreviation are kept where it is introduced, since that is where one is found by the other.
 _DEFINED = 50.0
@@ -243,10 +265,12 @@ def _score(found: Sequence[Occurrence], read: ReadChunk, kind: str) -> float:
 
 def _description(key: str, found: Sequence[Occurrence], read: ReadChunk, others: Sequence[int]) -> str:
     text = read.chunk.text
-    if not found:
-        # Only a title or heading names it: it has the first sentence that is no heading.
-        opening = next((sentence for sentence in read.sentences if text[sentence.start] != "#"), None)
-        return "" if opening is None else excerpt(text[opening.start : opening.end], 0)
+    if not any(_is_line(read, place.sentence) for place in found):
+        # Only a title or heading names it: it has the first sentence below that says something.
+        first = found[0].sentence if found else 0
+        below = range(first, len(read.sentences))
+        index = next((i for i in below if read.says[i]), next((i for i in below if _is_line(read, i)), -1))
+        return "" if index < 0 else excerpt(text[read.sentences[index].start : read.sentences[index].end], 0)
     defining = {d.sentence for d in read.definitions if key in (d.short, d.long)}
 
     def says(place: Occurrence) -> float:
@@ -256,11 +280,17 @@ def _description(key: str, found: Sequence[Occurrence], read: ReadChunk, others:
         defines = opens and _SAYS_WHAT.match(text, place.end, min(sentence.end, place.end + 60)) is not None
         score = (3.0 if defines else 0.0) + (1.0 if opens else 0.0) + 0.3 * min(others[place.sentence], 5)
         score += 1.0 if sentence.end - sentence.start in _USUAL_LENGTH else 0.0
+        score += _SAYS_SOMETHING if read.says[place.sentence] else 0.0
         return score + (4.0 if place.sentence in defining else 0.0)
 
     best = max(found, key=lambda place: (says(place), -place.start))
     sentence = read.sentences[best.sentence]
     return excerpt(text[sentence.start : sentence.end], best.start - sentence.start)
+
+
+def _is_line(read: ReadChunk, sentence: int) -> bool:
+    """Return whether a sentence is no heading, though it may only be a line of a list or table."""
+    return read.chunk.text[read.sentences[sentence].start] != "#"
 
 
 # Relations of a chunk: sentences in which two of its entities meet.
@@ -337,6 +367,8 @@ def _candidates(read: ReadChunk, entities: Mapping[str, ChosenEntity]) -> Iterat
     for place in sorted(first.values(), key=lambda place: (place.start, place.key)):
         by_sentence.setdefault(place.sentence, []).append(place)
     for index, places in by_sentence.items():
+        if not _is_line(read, index):
+            continue
         # "American" says of which country something is; as many sentences say so as there are films and singers.
         telling = [place for place in places if place.name.lower() not in DEMONYMS]
         some = telling[:_MOST_IN_SENTENCE]

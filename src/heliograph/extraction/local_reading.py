@@ -116,6 +116,7 @@ class ReadChunk:
         definitions: The abbreviations that it introduces.
         subjects: Keys and names of what the chunk is about, in order; they need not occur in its text.
         topics: Per sentence what its part of the chunk is about.
+        says: Per sentence whether it states something, and is no heading, label, caption or cell.
         type_of: Gives the type of an entity by its key.
     """
 
@@ -126,6 +127,7 @@ class ReadChunk:
     definitions: Sequence[Definition]
     subjects: dict[str, str]
     topics: Sequence[Topic]
+    says: Sequence[bool]
     type_of: Callable[[str], str]
 
 
@@ -199,7 +201,7 @@ def chunk_contexts(chunks: Sequence[Chunk], language: str = "", title: str = "")
     language = language if language in LATIN_LANGUAGES and language != "en" else detect_language(text)
     is_german = language == "de"
     german = german_words(text) if is_german else None
-    labels = frozenset[str]() if is_german else labels_of(text)
+    labels = labels_of(text, language)
     named = subjects_of(title, language=language, below=text[:_BELOW_TITLE]) if title else ()
     lower = text.lower() if named else ""
     is_unsaid = bool(named) and not any(_is_title_case(name) or _speaks_of(lower, name.lower()) for name, _ in named)
@@ -623,7 +625,7 @@ def _read_chunk(
     title: str, chunk: Chunk, text: str, context: ChunkContext, sentences: list[SentenceReading]
 ) -> ReadChunk:
     opens_document = context.opens_document
-    said = _Said(text, sentences, chunk.headings, context.german, context.language)
+    said = _Said(text, sentences, chunk.headings, context)
     line = title_line(text, sentences)
     subjects = _subjects(
         title, chunk, line, said, opens_document=opens_document, says_title=context.says_title
@@ -677,6 +679,7 @@ def _read_chunk(
         ),
         subjects={key: name for keys in about for key, name in keys.items()},
         topics=topics,
+        says=said.says,
         type_of=book.type_of,
     )
 
@@ -745,11 +748,11 @@ class _Said:
         self,
         text: str,
         sentences: Sequence[SentenceReading],
-        headings: Sequence[str] = (),
-        german: GermanWords | None = None,
-        language: str = "",
+        headings: Sequence[str],
+        context: ChunkContext,
     ) -> None:
-        self._stated_language = language
+        self._stated_language = context.language
+        self._labels = context.labels
         self.says = [says_something(text[sentence.start : sentence.end]) for sentence in sentences]
         self._sentences = sentences
         stated = [s for s, says in zip(sentences, self.says, strict=True) if says]
@@ -757,8 +760,8 @@ class _Said:
         self._text = "\n".join(text[sentence.start : sentence.end].replace("\n", " ") for sentence in stated)
         self._lower = self._text.lower()
         self._names = {entity_key(cleaned_name(name.text)) for sentence in stated for name in sentence.names}
-        self._german = german
-        self.is_german = german is not None
+        self._german = context.german
+        self.is_german = context.german is not None
         lines = (*headings, *(line for line in text.split("\n") if line[:1] == "#"))
         self._headings = {_BEFORE_HEADING.sub("", line).rstrip() for line in lines}
 
@@ -774,6 +777,8 @@ class _Said:
             kind: Its type.
             is_given: Whether other parts of the document speak of it.
         """
+        if name in self._labels:
+            return None
         if self._language != "en" and (article := _BEFORE_SMALL.match(name)) and not self._is_inside(name):
             # "L'archivio Debian", but not "La dolce vita" where the text says so.
             name = name[article.end() :]
@@ -794,7 +799,7 @@ class _Said:
         if _HAN.search(name) and len(encode(name)) == 1 and entity_key(name) not in self._names:
             # "颜色": a word of every text. Places that are as common are tagged as names.
             return None
-        said = name if name in self._text else self._text[start : start + len(name)]
+        said = name if is_given or name in self._text else self._text[start : start + len(name)]
         if " " not in name and not _HAN.search(name):
             is_word = said.islower() and is_everyday(said, is_english=self._languages[0] == "en")
             forms = (name.lower(), singular(name.lower()), f"{name.lower()}s")

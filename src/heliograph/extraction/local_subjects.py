@@ -192,7 +192,8 @@ def _read_heading(text: str, language: str, begins_with_verb: bool) -> tuple[tup
     if _is_name(name) and not says_what_to_do:
         kinds = {clean_name(span.text): span.type for span in found}
         has_capitals = not _HAN.search(name) and any(word[0].isupper() for word in name.split()[1:])
-        return ((name, kinds.get(name) or (type_of_name(name, "", "") if has_capitals else "concept")),)
+        by_name = type_of_name(name, "", "", language=language) if has_capitals else "concept"
+        return ((name, by_name if kinds.get(name, "person") == "person" else kinds[name]),)
     sure = [span for span in found if " " in span.text or span.type != "unknown" or _proves_itself(name, span, language)]
     if is_german:
         # Every noun has a capital: "Dateien und Ordner löschen".
@@ -784,7 +785,7 @@ def speakers(text: str, *, is_english: bool = True) -> dict[str, str]:
     said = sum(_IS_SAID.search(match["said"]) is not None for match in found)
     if not found or said * 2 < len(found):
         return {}
-    words = [word for label in turns for word in label.split() if not _HAN.search(word)]
+    words = [word for label in turns for word in _CAMEL.sub(" ", label).split() if not _HAN.search(word)]
     has_name = not GIVEN_NAMES.isdisjoint(word.lower() for word in words)
     if words and not has_name and (not is_english or all(map(is_usually_lower, words))):
         # Fields of a listing, such as "Saved" and "See also"; among speakers somebody is called by a name.
@@ -809,7 +810,7 @@ def speakers(text: str, *, is_english: bool = True) -> dict[str, str]:
             # Chinese shows no name by a capital, and settings are explained in lines of this form, too.
             (is_all_talk and not _HAN.search(label))
             or (is_talk and count >= _LEAST_TURNS)
-            or _TWO_NAMES.fullmatch(label)
+            or (has_name and _TWO_NAMES.fullmatch(label))
         )
     }
 

@@ -34,7 +34,7 @@ from heliograph.text.german import (
     is_known_name,
 )
 from heliograph.text.sentences import OPENERS, NameSpan, is_own_line
-from heliograph.text.tokens import is_usually_capitalised, is_usually_lower
+from heliograph.text.tokens import is_hardly_capitalised, is_usually_capitalised, is_usually_lower
 
 # Words that tell a name from a common word, and one type of name from another, all in lower case.
 #
@@ -114,12 +114,16 @@ _AFTER_PERSON = re.compile(r"\W*(?:\((?:born|b\.|\d{4}\s?[-–])|,? who\b|(?:was
 _NO_SURNAMES = COMMON_WORDS | function_words()
 _NEXT_WORD = re.compile(r"\s*(\w+)")
 _INITIAL = re.compile(r"\b[A-Z]\.")
+_NO_PERSON_MARKS = frozenset(":“”„«»")
+_APPENDICES = frozenset("abcdefgh")
 _NUMBERED = re.compile(r"[A-Z]\.| [IVX]+$")
 # "Li Hua", whose given name is a frequent piece of other words, too.
 _LONGEST_SYLLABLE = 4
 
 
-def type_of_name(name: str, before: str, after: str, *, is_titled: bool = False) -> str:
+def type_of_name(
+    name: str, before: str, after: str, *, is_titled: bool = False, language: str = "en"
+) -> str:
     """Return the type of a name.
 
     Args:
@@ -127,6 +131,7 @@ def type_of_name(name: str, before: str, after: str, *, is_titled: bool = False)
         before: The text up to it, at least its last 40 characters.
         after: The text from its end on, at least 40 characters.
         is_titled: Whether a person's title such as "Dr." stood before it.
+        language: The language of the text.
     """
     words = [word.strip(".,") or word for word in name.lower().split()]
     if not words:
@@ -139,13 +144,27 @@ def type_of_name(name: str, before: str, after: str, *, is_titled: bool = False)
     # Small words that join no names are those of a heading: "Laufende Dienste auf Port 443".
     is_heading = any(word.islower() and word not in _IN_NAMES for word in name.split())
     by_words = "" if is_heading else _by_head(words, name.split())
-    by_words = by_words or _place_or_person(words, name) or ("" if is_heading else _by_inner_word(words))
+    by_words = by_words or _place_or_person(words, name)
+    if by_words == "person" and words[0] not in GIVEN_NAMES and _names_no_person(words, name, before, language):
+        by_words = ""
+    by_words = by_words or ("" if is_heading else _by_inner_word(words))
     if by_words or name.rstrip("s").isupper():
         return by_words or "unknown"
     kind = _by_surroundings(before, after, len(words))
     # "Contributors who", "moved to Unstable".
     is_common = kind in {"person", "location"} and (is_usually_lower(words[-1]) or words[-1][0].isdigit())
     return kind if kind and not is_common else "unknown"
+
+
+def _names_no_person(words: Sequence[str], name: str, before: str, language: str) -> bool:
+    """Return whether what makes this look like a person means something else where it stands.
+
+    "Westers: H. A. Rey" has a label, "Website van Debian" is Dutch for whose it is, and "B. Automating" opens a line,
+    where a capital counts appendices.
+    """
+    opens_line = not any(map(str.isalnum, before.rpartition("\n")[2]))
+    is_numbered = len(words) == 2 and words[0] in _APPENDICES and opens_line
+    return is_numbered or not _NO_PERSON_MARKS.isdisjoint(name) or (language == "nl" and "van" in words)
 
 
 def _by_head(words: Sequence[str], written: Sequence[str]) -> str:
@@ -273,6 +292,8 @@ _SURNAMES_TOO = frozenset({"down", "little", "long", "may", "will"})
 _NEVER_BESIDE_NAMES = CALENDAR | stop_words("en")
 # So often a word that usually has none may have a capital, to one time without, and be a label.
 _USUAL_SHARE = 3
+# So often a text must write a word with a capital that the world hardly ever does.
+_SURELY_MEANT = 4
 _LONGEST_ACRONYM = 6
 _SHOUTED_AT_LEAST = 4
 # The tokenizer knows the words of other languages less well: a capital that opens a sentence proves nothing in them.
@@ -320,9 +341,9 @@ class CaseEvidence:
         """
         lower = frozenset(word for word in set(WORDS.findall(text)) if word.islower())
         capitalised = frozenset(word for word in set(_INSIDE_SENTENCE.findall(text)) if word[0].isupper())
-        labels = labels_of(text) if labels is None else labels
         nouns = frozenset(NOUN_AFTER_ARTICLE.findall(text))
         language, *others = languages_of(text, lower, is_german=german is not None)
+        labels = labels_of(text, language) if labels is None else labels
         if german is None:
             german = german_words(text) if "de" in (language, *others) else NO_GERMAN_WORDS
         return cls(lower, capitalised, grammar_words(language), language, tuple(others), german, nouns, labels)
@@ -343,20 +364,26 @@ class CaseEvidence:
         return self if best == self.language else replace(self, language=best, function_words=grammar_words(best))
 
 
-def labels_of(text: str) -> frozenset[str]:
-    """Return the words with a capital that a text writes without one often enough to be common words.
+def labels_of(text: str, language: str) -> frozenset[str]:
+    """Return the words with a capital that are common words: what buttons, menus and sections are called.
 
-    Only what follows another word counts, where nothing forces a capital and no code stands.
+    A text writes them without a capital, too, or, in other languages than English, the world hardly ever writes them
+    with one. Only what follows another word counts, where nothing forces a capital and no code stands.
     """
     inside = Counter(_INSIDE_SENTENCE.findall(text))
     return frozenset(
         word
         for word, count in inside.items()
-        if word[0].isupper()
-        and (small := inside[word.lower()])
-        and small * (_USUAL_SHARE if is_usually_lower(word) else 1) >= count
-        and not is_usually_capitalised(word)
-        and word.lower() not in KNOWN_NAMES
+        if word[0].isupper() and _is_label_word(word, count, inside[word.lower()], is_english=language == "en")
+    )
+
+
+def _is_label_word(word: str, count: int, small: int, *, is_english: bool) -> bool:
+    lower = word.lower()
+    if is_usually_capitalised(word) or lower in KNOWN_NAMES or not word[1:].islower():
+        return False
+    return small * (_USUAL_SHARE if is_usually_lower(word) else 1) >= max(count, 1) or (
+        not is_english and count < _SURELY_MEANT and is_hardly_capitalised(word)
     )
 
 
@@ -815,7 +842,9 @@ def _named(text: str, tokens: list[NameToken], first: int, last: int, evidence: 
         return None
     before, after = text[max(0, start - 40) : start], text[end : end + 40]
     is_product = not is_titled and is_identifier(name.split()[0])
-    kind = "artifact" if is_product else type_of_name(name, before, after, is_titled=is_titled)
+    kind = "artifact"
+    if not is_product:
+        kind = type_of_name(name, before, after, is_titled=is_titled, language=evidence.language)
     return NameSpan(name, start, end, kind)
 
 

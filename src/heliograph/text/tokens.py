@@ -156,6 +156,12 @@ def is_usually_capitalised(word: str) -> bool:
     return len(encode(" " + word.capitalize())) == 1 and not is_usually_lower(word)
 
 
+@lru_cache(maxsize=65_536)
+def is_hardly_capitalised(word: str) -> bool:
+    """Return whether a word is one token in lower case and none with a capital: "configuración", not "python"."""
+    return len(encode(" " + word.lower())) == 1 < len(encode(" " + word.capitalize()))
+
+
 # Tokens are numbered by how common they are; English words below this one stand in every text, whatever its subject.
 _EVERYDAY_TOKENS = 32_768
 
