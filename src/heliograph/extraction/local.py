@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,13 +16,13 @@ from itertools import pairwise
 from heliograph.errors import SettingsError
 from heliograph.extraction.base import Extractor, ignore_progress
 from heliograph.extraction.local_reading import Occurrence, ReadChunk, chunk_contexts, read_chunks
-from heliograph.extraction.local_subjects import plain, singular, spoken_title
+from heliograph.extraction.local_subjects import plain, spoken_title
 from heliograph.ids import mention_rank
 from heliograph.models import Chunk, Document, EntityMention, Extraction, RelationMention
-from heliograph.text.analysis import HAN, is_chinese, stop_words, word_list
+from heliograph.text.analysis import HAN, function_words, is_chinese, stop_words, word_list
 from heliograph.text.name_spans import DEMONYMS
 from heliograph.text.patterns import compiled
-from heliograph.text.phrases import Phrase, SentenceReading
+from heliograph.text.phrases import SentenceReading
 from heliograph.text.tokens import is_usually_lower
 
 EXCERPT_LENGTH = 200
@@ -33,8 +32,6 @@ HAN_EXCERPT_LENGTH = 100
 _LINE_MARK = re.compile(r"^\s*(?:#{1,6}|[-*+•>|]|\d{1,3}[.)])\s+")
 _CUT = re.compile(r"[\s，、；：,;:]")
 _LONGEST_SENTENCE = 4000
-_MOST_KEYWORDS = 3
-_LONGEST_KEYWORD = 3
 
 
 def excerpt(sentence: str, at: int) -> str:
@@ -70,9 +67,9 @@ def excerpt(sentence: str, at: int) -> str:
 
 
 def keywords_between(text: str, sentence: SentenceReading, start: int, end: int) -> tuple[str, ...]:
-    """Return what a sentence says of two entities: its predicate between `start` and `end`, else what stands there.
+    """Return what a sentence says of two entities: its predicate between `start` and `end`, else the few words there.
 
-    That is a few words as they stand, and of many the themes. A list of names says nothing.
+    A list of names says nothing, and where many words stand between two names it is not known which of them do.
 
     Args:
         text: The text that the sentence is in.
@@ -84,23 +81,18 @@ def keywords_between(text: str, sentence: SentenceReading, start: int, end: int)
     if start == sentence.start and gap.rstrip().endswith(","):
         # A clause that opens the sentence: "As the example shows, RAID ...".
         return ()
-    if said := _predicate(gap, sentence, start, end) or _few_words(gap):
-        return (said,)
-    phrases = sentence.phrases
-    first = bisect_left(phrases, start, key=lambda phrase: phrase.start)
-    after = bisect_right(phrases, end, key=lambda phrase: phrase.end)
-    is_english = not stop_words("en").isdisjoint(gap.split())
-    return _keywords(phrases[first:after], is_english=is_english)
+    said = _predicate(gap, sentence, start, end) or _few_words(gap)
+    return (said,) if said else ()
 
 
 def _few_words(gap: str) -> str:
     """Return the words between two entities as they stand, where they are few and no mark parts them."""
-    words = plain(gap).strip(_AT_EDGES).split()
+    words = _POSSESSIVE.sub("", plain(gap).strip(_AT_EDGES)).split()
     while words and words[-1].lower() in _ARTICLES:
         words.pop()
     said = " ".join(words[1:] if words and words[0].lower() in _ARTICLES else words)
     is_told = len(words) <= _MOST_WORDS and len(said) <= _LONGEST_SAID and not _PARTS_WORDS.search(said)
-    return said if is_told and not stop_words("en").issuperset(words) and not is_chinese(said) else ""
+    return said if is_told and not function_words().issuperset(words) and not is_chinese(said) else ""
 
 
 _BE = word_list("forms_of_be")
@@ -109,6 +101,7 @@ _VERB_FORMS = word_list("verb_forms")
 _GAP_WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*|[^\w\s]")
 _BRACKETS = re.compile(r"[(（\[][^()（）\[\]]*[)）\]]")
 _LONGEST_GAP = 200
+_POSSESSIVE = re.compile(r"^['’]?s ")
 _AT_EDGES = " \t\n\"'“”‘’«»„`*_()[]"
 _PARTS_WORDS = re.compile(r"[,;:|()\[\]{}=<>/\\\"“”«»„`*]|\.(?:\s|$)|\d")
 _MOST_WORDS, _LONGEST_SAID = 7, 50
@@ -146,10 +139,11 @@ def _predicate(gap: str, sentence: SentenceReading, start: int, end: int) -> str
         said = ["not", *said]
     ends = (i for i, word in enumerate(said) if not word[0].isalnum() or (i and word.lower() in _ENDS_PREDICATE))
     said = said[: next(ends, len(said))]
-    said = [word for word in said if word not in _ARTICLES]
+    said = said[1:] if said and said[0] in _ARTICLES else said
     if len(said) > _MOST_PREDICATE_WORDS:
         ties = (index for index, word in enumerate(said[:_MOST_PREDICATE_WORDS], 1) if word in _TIES and index > 1)
         said = said[: next(ties, _MOST_PREDICATE_WORDS)]
+    said = said[:-1] if said and said[-1] in _ARTICLES else said
     return " ".join(said) if any(word not in stop_words("en") for word in said) else ""
 
 
@@ -170,15 +164,6 @@ def _is_verb(words: Sequence[str], index: int) -> bool:
         return False
     # "Git uses X", "Git stores the X", but not "Git users, X".
     return len(words) == 1 or words[1] in _ARTICLES or words[1] in _TIES
-
-
-def _keywords(phrases: Sequence[Phrase], *, is_english: bool) -> tuple[str, ...]:
-    words = (
-        " ".join(phrase.text.casefold().split()[-_LONGEST_KEYWORD:])
-        for phrase in phrases
-        if phrase.text.casefold() not in stop_words("en")
-    )
-    return tuple(dict.fromkeys(singular(word) if is_english else word for word in words))[:_MOST_KEYWORDS]
 
 
 # Choosing the entities of a chunk, and what is said of each.

@@ -202,7 +202,7 @@ def chunk_contexts(chunks: Sequence[Chunk], language: str = "", title: str = "")
     is_german = language == "de"
     german = german_words(text) if is_german else None
     labels = labels_of(text, language)
-    named = subjects_of(title, language=language, below=text[:_BELOW_TITLE]) if title else ()
+    named = () if language == "en" else subjects_of(title, language=language, below=text[:_BELOW_TITLE])
     lower = text.lower() if named else ""
     is_unsaid = bool(named) and not any(_is_title_case(name) or _speaks_of(lower, name.lower()) for name, _ in named)
     # Per chunk, the persons that it names in full, by surname.
@@ -627,9 +627,7 @@ def _read_chunk(
     opens_document = context.opens_document
     said = _Said(text, sentences, chunk.headings, context)
     line = title_line(text, sentences)
-    subjects = _subjects(
-        title, chunk, line, said, opens_document=opens_document, says_title=context.says_title
-    )
+    subjects = _subjects(title, chunk, line, said, opens_document=opens_document, says_title=context.says_title)
     parts = [
         replace(part, titles=tuple(name for title in part.titles if (name := said.as_said(*title))))
         for part in read_parts(text, sentences, said.subjects_of, may_define_term=opens_document and not subjects)
@@ -729,12 +727,21 @@ def _subjects(
 ) -> list[tuple[str, str]]:
     """Return the names of the nearest heading that has any, and of the title where the chunk has no other.
 
-    A heading names something if the text below it does, too, and a title if any part of its document does.
+    A heading names something if the text below it does, too; a title that is not English, if any part of its document
+    does.
     """
     read = said.subjects_of
     given = (*read(title), *(read(line) if opens_document and line and line[0] != "#" else ())) if says_title else ()
     found = (read(heading) for heading in (line, *reversed(chunk.headings), title) if heading)
-    told = [tuple(name for one in names if (name := said.as_said(*one, is_given=one in given))) for names in found]
+    told = [
+        tuple(
+            name
+            for one in names
+            # In English a title that is made as names are is one, whatever the text says.
+            if (name := one if said.is_english and one in given else said.as_said(*one, is_given=one in given))
+        )
+        for names in found
+    ]
     nearest = next((names for names in told if names), ())
     if not title or (nearest and not opens_document):
         return list(nearest)

@@ -194,7 +194,9 @@ def _read_heading(text: str, language: str, begins_with_verb: bool) -> tuple[tup
         has_capitals = not _HAN.search(name) and any(word[0].isupper() for word in name.split()[1:])
         by_name = type_of_name(name, "", "", language=language) if has_capitals else "concept"
         return ((name, by_name if kinds.get(name, "person") == "person" else kinds[name]),)
-    sure = [span for span in found if " " in span.text or span.type != "unknown" or _proves_itself(name, span, language)]
+    sure = [
+        span for span in found if " " in span.text or span.type != "unknown" or _proves_itself(name, span, language)
+    ]
     if is_german:
         # Every noun has a capital: "Dateien und Ordner löschen".
         sure = [span for span in sure if any(is_known_name(word, NO_GERMAN_WORDS) for word in span.text.split())]

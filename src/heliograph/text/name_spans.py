@@ -121,9 +121,7 @@ _NUMBERED = re.compile(r"[A-Z]\.| [IVX]+$")
 _LONGEST_SYLLABLE = 4
 
 
-def type_of_name(
-    name: str, before: str, after: str, *, is_titled: bool = False, language: str = "en"
-) -> str:
+def type_of_name(name: str, before: str, after: str, *, is_titled: bool = False, language: str = "en") -> str:
     """Return the type of a name.
 
     Args:
@@ -264,7 +262,7 @@ _TOKEN = re.compile(
 )
 _INSIDE_SENTENCE = re.compile(rf"(?<=[^\W\d_,;] )({_WORD}+)")
 # "Alt+F4", but not "GTK+3".
-_KEYS = re.compile(r"[^\W\d_][a-zß-öø-ÿ]+\+\w")
+_KEYS = re.compile(r"[^\W\d_][a-zß-öø-ÿ]{1,5}\+\w")
 _MIXED = re.compile(r"(?=[^\s]*[A-Za-z])(?=[^\s]*\d)[\w.+-]+")
 _ID_PART = re.compile(r"\w*\d:[A-Z]+:\d\w*")
 _PART_NUMBER = re.compile(r"[A-Z]{1,2}\d{1,3}[a-z]?")
@@ -329,9 +327,7 @@ class CaseEvidence:
     labels: frozenset[str] = frozenset()
 
     @classmethod
-    def of(
-        cls, text: str, german: GermanWords | None = None, labels: frozenset[str] | None = None
-    ) -> CaseEvidence:
+    def of(cls, text: str, german: GermanWords | None = None, labels: frozenset[str] | None = None) -> CaseEvidence:
         """Gather the evidence of a text.
 
         Args:
