@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,13 +16,13 @@ from itertools import pairwise
 from heliograph.errors import SettingsError
 from heliograph.extraction.base import Extractor, ignore_progress
 from heliograph.extraction.local_reading import Occurrence, ReadChunk, chunk_contexts, read_chunks
-from heliograph.extraction.local_subjects import plain, singular, spoken_title
+from heliograph.extraction.local_subjects import plain, spoken_title
 from heliograph.ids import mention_rank
 from heliograph.models import Chunk, Document, EntityMention, Extraction, RelationMention
-from heliograph.text.analysis import HAN, is_chinese, stop_words, word_list
+from heliograph.text.analysis import HAN, function_words, is_chinese, stop_words, word_list
 from heliograph.text.name_spans import DEMONYMS
 from heliograph.text.patterns import compiled
-from heliograph.text.phrases import Phrase, SentenceReading
+from heliograph.text.phrases import SentenceReading
 from heliograph.text.tokens import is_usually_lower
 
 EXCERPT_LENGTH = 200
@@ -33,8 +32,6 @@ HAN_EXCERPT_LENGTH = 100
 _LINE_MARK = re.compile(r"^\s*(?:#{1,6}|[-*+•>|]|\d{1,3}[.)])\s+")
 _CUT = re.compile(r"[\s，、；：,;:]")
 _LONGEST_SENTENCE = 4000
-_MOST_KEYWORDS = 3
-_LONGEST_KEYWORD = 3
 
 
 def excerpt(sentence: str, at: int) -> str:
@@ -50,11 +47,11 @@ def excerpt(sentence: str, at: int) -> str:
     mark = _LINE_MARK.match(sentence)
     first = mark.end() if mark else 0
     text = plain(sentence[first:])
-    # To within a mark whose other one stands behind it.
-    place = min(len(plain(sentence[first : max(at, first)])), len(text))
     longest = HAN_EXCERPT_LENGTH if is_chinese(text) else EXCERPT_LENGTH
     if len(text) <= longest:
         return text
+    # To within a mark whose other one stands behind it.
+    place = min(len(plain(sentence[first : max(at, first)])), len(text))
     # As much as possible from the start of the sentence, which is where its subject stands.
     start = 0
     if place > longest // 2:
@@ -70,9 +67,9 @@ def excerpt(sentence: str, at: int) -> str:
 
 
 def keywords_between(text: str, sentence: SentenceReading, start: int, end: int) -> tuple[str, ...]:
-    """Return what a sentence says of two entities: its predicate between `start` and `end`, else its themes there.
+    """Return what a sentence says of two entities: its predicate between `start` and `end`, else the few words there.
 
-    A sentence of names alone has none.
+    A list of names says nothing, and where many words stand between two names it is not known which of them do.
 
     Args:
         text: The text that the sentence is in.
@@ -80,12 +77,22 @@ def keywords_between(text: str, sentence: SentenceReading, start: int, end: int)
         start: Where the first entity ends.
         end: Where the second one begins.
     """
-    if predicate := _predicate(text[max(start, end - _LONGEST_GAP) : end], sentence, start, end):
-        return (predicate,)
-    phrases = sentence.phrases
-    first = bisect_left(phrases, start, key=lambda phrase: phrase.start)
-    after = bisect_right(phrases, end, key=lambda phrase: phrase.end)
-    return _keywords(phrases[first:after]) or _keywords(phrases[max(first - 1, 0) : first + 1])
+    gap = text[max(start, end - _LONGEST_GAP) : end]
+    if start == sentence.start and gap.rstrip().endswith(","):
+        # A clause that opens the sentence: "As the example shows, RAID ...".
+        return ()
+    said = _predicate(gap, sentence, start, end) or _few_words(gap)
+    return (said,) if said else ()
+
+
+def _few_words(gap: str) -> str:
+    """Return the words between two entities as they stand, where they are few and no mark parts them."""
+    words = _POSSESSIVE.sub("", plain(gap).strip(_AT_EDGES)).split()
+    while words and words[-1].lower() in _ARTICLES:
+        words.pop()
+    said = " ".join(words[1:] if words and words[0].lower() in _ARTICLES else words)
+    is_told = len(words) <= _MOST_WORDS and len(said) <= _LONGEST_SAID and not _PARTS_WORDS.search(said)
+    return said if is_told and not function_words().issuperset(words) and not is_chinese(said) else ""
 
 
 _BE = word_list("forms_of_be")
@@ -94,6 +101,12 @@ _VERB_FORMS = word_list("verb_forms")
 _GAP_WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*|[^\w\s]")
 _BRACKETS = re.compile(r"[(（\[][^()（）\[\]]*[)）\]]")
 _LONGEST_GAP = 200
+_POSSESSIVE = re.compile(r"^['’]?s ")
+_AT_EDGES = " \t\n\"'“”‘’«»„`*_()[]"
+_PARTS_WORDS = re.compile(r"[,;:|()\[\]{}=<>/\\\"“”«»„`*]|\.(?:\s|$)|\d")
+_MOST_WORDS, _LONGEST_SAID = 7, 50
+# Where another clause or another thing begins, what is said ends.
+_ENDS_PREDICATE = word_list("conjunctions") | word_list("pronouns") | {"and", "or", "but", "nor", "that", "which"}
 _MOST_PREDICATE_WORDS = 5
 _HAN_GAP = compiled(
     rf"(?:的|[，,]|则|也|还|并|又|曾|将|已|就){{0,3}}(?P<said>[{HAN}]{{2,10}}?)(?:是|为|了|着|过|的|[“「《])*"
@@ -113,9 +126,9 @@ def _predicate(gap: str, sentence: SentenceReading, start: int, end: int) -> str
             return ""
         following = inside[at + 1] if at + 1 < len(inside) and inside[at + 1].start == inside[at].end else None
         return inside[at].text + (following.text if following else "")
-    written = _GAP_WORD.findall(_BRACKETS.sub(" ", plain(gap)))
+    written = _GAP_WORD.findall(_BRACKETS.sub(" ", plain(gap)).lstrip(_AT_EDGES))
     words = [word.lower() for word in written]
-    at = next((index for index in reversed(range(len(words))) if _is_verb(words, index)), -1)
+    at = next((i for i in reversed(range(len(words))) if written[i].islower() and _is_verb(words, i)), -1)
     if at < 0:
         return ""
     said = written[at:]
@@ -124,11 +137,13 @@ def _predicate(gap: str, sentence: SentenceReading, start: int, end: int) -> str
         said = said[1:]
     elif at and words[at - 1] == "not":
         said = ["not", *said]
-    said = said[: next((index for index, word in enumerate(said) if not word[0].isalnum()), len(said))]
-    said = [word for word in said if word not in _ARTICLES]
+    ends = (i for i, word in enumerate(said) if not word[0].isalnum() or (i and word.lower() in _ENDS_PREDICATE))
+    said = said[: next(ends, len(said))]
+    said = said[1:] if said and said[0] in _ARTICLES else said
     if len(said) > _MOST_PREDICATE_WORDS:
         ties = (index for index, word in enumerate(said[:_MOST_PREDICATE_WORDS], 1) if word in _TIES and index > 1)
         said = said[: next(ties, _MOST_PREDICATE_WORDS)]
+    said = said[:-1] if said and said[-1] in _ARTICLES else said
     return " ".join(said) if any(word not in stop_words("en") for word in said) else ""
 
 
@@ -151,15 +166,6 @@ def _is_verb(words: Sequence[str], index: int) -> bool:
     return len(words) == 1 or words[1] in _ARTICLES or words[1] in _TIES
 
 
-def _keywords(phrases: Sequence[Phrase]) -> tuple[str, ...]:
-    words = (
-        " ".join(phrase.text.casefold().split()[-_LONGEST_KEYWORD:])
-        for phrase in phrases
-        if phrase.text.casefold() not in stop_words("en")
-    )
-    return tuple(dict.fromkeys(singular(word) for word in words))[:_MOST_KEYWORDS]
-
-
 # Choosing the entities of a chunk, and what is said of each.
 #
 # Every entity that is kept costs an embedding, so a chunk keeps the most telling ones: its subjects, what it defines,
@@ -172,6 +178,7 @@ _SAYS_WHAT = compiled(
 )
 _ENDS_OPENING = 12
 _USUAL_LENGTH = range(30, 260)
+_SAYS_SOMETHING = 2.0
 _CLEAR_OF_DOUBT = 100.0
 # Both forms of an abbreviation are kept where it is introduced, since that is where one is found by the other.
 _DEFINED = 50.0
@@ -243,10 +250,12 @@ def _score(found: Sequence[Occurrence], read: ReadChunk, kind: str) -> float:
 
 def _description(key: str, found: Sequence[Occurrence], read: ReadChunk, others: Sequence[int]) -> str:
     text = read.chunk.text
-    if not found:
-        # Only a title or heading names it: it has the first sentence that is no heading.
-        opening = next((sentence for sentence in read.sentences if text[sentence.start] != "#"), None)
-        return "" if opening is None else excerpt(text[opening.start : opening.end], 0)
+    if not any(_is_line(read, place.sentence) for place in found):
+        # Only a title or heading names it: it has the first sentence below that says something.
+        first = found[0].sentence if found else 0
+        below = range(first, len(read.sentences))
+        index = next((i for i in below if read.says[i]), next((i for i in below if _is_line(read, i)), -1))
+        return "" if index < 0 else excerpt(text[read.sentences[index].start : read.sentences[index].end], 0)
     defining = {d.sentence for d in read.definitions if key in (d.short, d.long)}
 
     def says(place: Occurrence) -> float:
@@ -256,11 +265,17 @@ def _description(key: str, found: Sequence[Occurrence], read: ReadChunk, others:
         defines = opens and _SAYS_WHAT.match(text, place.end, min(sentence.end, place.end + 60)) is not None
         score = (3.0 if defines else 0.0) + (1.0 if opens else 0.0) + 0.3 * min(others[place.sentence], 5)
         score += 1.0 if sentence.end - sentence.start in _USUAL_LENGTH else 0.0
+        score += _SAYS_SOMETHING if read.says[place.sentence] else 0.0
         return score + (4.0 if place.sentence in defining else 0.0)
 
     best = max(found, key=lambda place: (says(place), -place.start))
     sentence = read.sentences[best.sentence]
     return excerpt(text[sentence.start : sentence.end], best.start - sentence.start)
+
+
+def _is_line(read: ReadChunk, sentence: int) -> bool:
+    """Return whether a sentence is no heading, though it may only be a line of a list or table."""
+    return read.chunk.text[read.sentences[sentence].start] != "#"
 
 
 # Relations of a chunk: sentences in which two of its entities meet.
@@ -337,6 +352,8 @@ def _candidates(read: ReadChunk, entities: Mapping[str, ChosenEntity]) -> Iterat
     for place in sorted(first.values(), key=lambda place: (place.start, place.key)):
         by_sentence.setdefault(place.sentence, []).append(place)
     for index, places in by_sentence.items():
+        if not _is_line(read, index):
+            continue
         # "American" says of which country something is; as many sentences say so as there are films and singers.
         telling = [place for place in places if place.name.lower() not in DEMONYMS]
         some = telling[:_MOST_IN_SENTENCE]
@@ -401,7 +418,7 @@ class LocalExtractor(Extractor):
 
     def contexts(self, document: Document, chunks: Sequence[Chunk]) -> list[str]:
         """Return per chunk whether it is the first, and full names that others introduce; see `Extractor.contexts`."""
-        return chunk_contexts(chunks, _stated_language(document))
+        return chunk_contexts(chunks, _stated_language(document), spoken_title(document))
 
     async def extract(
         self, document: Document, chunks: Sequence[Chunk], on_chunk: Callable[[], None] = ignore_progress

@@ -30,7 +30,7 @@ from heliograph.extraction.local_subjects import (
 from heliograph.ids import clean_name, entity_key, prevailing_type
 from heliograph.models import Chunk
 from heliograph.text.analysis import HAN, LATIN_LANGUAGES, detect_language, languages_of, stop_words, word_list
-from heliograph.text.german import GermanWords, german_words, is_german_noun
+from heliograph.text.german import NO_GERMAN_WORDS, GermanWords, german_words, is_german_noun, is_known_name
 from heliograph.text.name_spans import (
     COMMON_WORDS,
     DEMONYMS,
@@ -43,6 +43,7 @@ from heliograph.text.name_spans import (
     SHOUTED_WORDS,
     STRUCTURE_WORDS,
     is_identifier,
+    labels_of,
     type_of_name,
 )
 from heliograph.text.patterns import compiled
@@ -115,6 +116,7 @@ class ReadChunk:
         definitions: The abbreviations that it introduces.
         subjects: Keys and names of what the chunk is about, in order; they need not occur in its text.
         topics: Per sentence what its part of the chunk is about.
+        says: Per sentence whether it states something, and is no heading, label, caption or cell.
         type_of: Gives the type of an entity by its key.
     """
 
@@ -125,6 +127,7 @@ class ReadChunk:
     definitions: Sequence[Definition]
     subjects: dict[str, str]
     topics: Sequence[Topic]
+    says: Sequence[bool]
     type_of: Callable[[str], str]
 
 
@@ -143,6 +146,11 @@ _CAPITALISED_WORD = re.compile(rf"(?<!\w){_CAPITAL}")
 _FIRST = "first"
 _GERMAN = "de:"
 _IN = "in:"
+_LABELS = "labels:"
+_UNSAID = "unsaid"
+# Characters of a sentence beside the name that it speaks of.
+_LEAST_SAID, _LEAST_SAID_IN_HAN = 20, 6
+_BELOW_TITLE = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +162,16 @@ class ChunkContext:
         full_names: Full names of persons by their surnames in lower case.
         german: What a German document says of words in the chunk; None in other languages.
         language: What the document is in as a whole, if headings are read otherwise in it than in English.
+        labels: Words of the chunk that the document has with a capital and without.
+        says_title: Whether the document speaks of what its title names, and has it not only as a heading.
     """
 
     opens_document: bool
     full_names: dict[str, str]
     german: GermanWords | None = None
     language: str = ""
+    labels: frozenset[str] = frozenset()
+    says_title: bool = True
 
     @classmethod
     def of(cls, context: str) -> ChunkContext:
@@ -171,21 +183,28 @@ class ChunkContext:
             dict(line.split("\t") for line in lines if "\t" in line),
             next((GermanWords(*(frozenset(words.split()) for words in parts)) for parts in german), None),
             next((line.removeprefix(_IN) for line in lines if line.startswith(_IN)), ""),
+            frozenset(next((line.removeprefix(_LABELS) for line in lines if line.startswith(_LABELS)), "").split()),
+            _UNSAID not in lines,
         )
 
 
-def chunk_contexts(chunks: Sequence[Chunk], language: str = "") -> list[str]:
+def chunk_contexts(chunks: Sequence[Chunk], language: str = "", title: str = "") -> list[str]:
     """Return the context of every chunk of a document.
 
     Args:
         chunks: All chunks of the document, in order; of a part of them, the contexts are of that part.
         language: The language that the document states, as an ISO 639-1 code; empty where it states none.
+        title: The title of the document; empty where nobody gave it one.
     """
     text = "\n".join(chunk.text for chunk in chunks)
     language = language[:2].lower()
     language = language if language in LATIN_LANGUAGES and language != "en" else detect_language(text)
     is_german = language == "de"
     german = german_words(text) if is_german else None
+    labels = labels_of(text, language)
+    named = () if language == "en" else subjects_of(title, language=language, below=text[:_BELOW_TITLE])
+    lower = text.lower() if named else ""
+    is_unsaid = bool(named) and not any(_is_title_case(name) or _speaks_of(lower, name.lower()) for name, _ in named)
     # Per chunk, the persons that it names in full, by surname.
     introduced: list[dict[str, str]] = []
     known: dict[str, dict[str, None]] = {}
@@ -210,8 +229,30 @@ def chunk_contexts(chunks: Sequence[Chunk], language: str = "") -> list[str]:
             told.append(_GERMAN + "|".join(" ".join(sorted(words)) for words in said))
         elif language in LATIN_LANGUAGES and language != "en":
             told.append(_IN + language)
+        if labels and (own_labels := labels.intersection(_CAPITALISED_WORD.findall(chunk.text))):
+            told.append(_LABELS + " ".join(sorted(own_labels)))
+        if is_unsaid:
+            told.append(_UNSAID)
         contexts.append("\n".join([_FIRST, *told] if chunk.position == 0 else told))
     return contexts
+
+
+def _is_title_case(name: str) -> bool:
+    """Return whether a title has no word in small letters but those that join names, which says that it is a name."""
+    return not any(word.islower() and word not in _SMALL for word in name.split()) or " " not in name
+
+
+def _speaks_of(text: str, name: str) -> bool:
+    """Return whether a text has a name in a line that says more than the name; both are in lower case."""
+    start = text.find(name)
+    while start >= 0:
+        first, last = text.rfind("\n", 0, start) + 1, text.find("\n", start)
+        line = text[first : last if last >= 0 else len(text)].strip()
+        said = len(line) - len(name)
+        if line[0] not in "#|" and said > (_LEAST_SAID_IN_HAN if _HAN.search(name) else _LEAST_SAID):
+            return True
+        start = text.find(name, start + len(name))
+    return False
 
 
 # Short names and full names in one chunk: "Weber" is Anna Weber, "the Institute" is the Nordlicht Institute.
@@ -573,7 +614,7 @@ def read_chunks(title: str, chunks: Sequence[Chunk], contexts: Sequence[str]) ->
     """
     texts = [prose_of(chunk.text) for chunk in chunks]
     known = [ChunkContext.of(context) for context in contexts]
-    read = read_texts(texts, [context.german for context in known])
+    read = read_texts(texts, [context.german for context in known], [context.labels for context in known])
     return [
         _read_chunk(title, chunk, text, context, sentences)
         for chunk, text, context, sentences in zip(chunks, texts, known, read, strict=True)
@@ -584,9 +625,9 @@ def _read_chunk(
     title: str, chunk: Chunk, text: str, context: ChunkContext, sentences: list[SentenceReading]
 ) -> ReadChunk:
     opens_document = context.opens_document
-    said = _Said(text, sentences, chunk.headings, context.german, context.language)
+    said = _Said(text, sentences, chunk.headings, context)
     line = title_line(text, sentences)
-    subjects = _subjects(title, chunk, line, said, opens_document=opens_document)
+    subjects = _subjects(title, chunk, line, said, opens_document=opens_document, says_title=context.says_title)
     parts = [
         replace(part, titles=tuple(name for title in part.titles if (name := said.as_said(*title))))
         for part in read_parts(text, sentences, said.subjects_of, may_define_term=opens_document and not subjects)
@@ -636,6 +677,7 @@ def _read_chunk(
         ),
         subjects={key: name for keys in about for key, name in keys.items()},
         topics=topics,
+        says=said.says,
         type_of=book.type_of,
     )
 
@@ -680,19 +722,30 @@ def _topics(parts: Sequence[Part], about: Sequence[dict[str, str]], named: Colle
         yield from repeat(topic, part.last - part.first)
 
 
-def _subjects(title: str, chunk: Chunk, line: str, said: _Said, *, opens_document: bool) -> list[tuple[str, str]]:
+def _subjects(
+    title: str, chunk: Chunk, line: str, said: _Said, *, opens_document: bool, says_title: bool
+) -> list[tuple[str, str]]:
     """Return the names of the nearest heading that has any, and of the title where the chunk has no other.
 
-    A heading names something if the text below it does, too; what a title names needs no such proof.
+    A heading names something if the text below it does, too; a title that is not English, if any part of its document
+    does.
     """
     read = said.subjects_of
-    given = (*read(title), *(read(line) if opens_document and line and line[0] != "#" else ()))
-    headings = (read(heading) for heading in (line, *reversed(chunk.headings)) if heading)
-    told = (tuple(name for one in names if (name := one if one in given else said.as_said(*one))) for names in headings)
+    given = (*read(title), *(read(line) if opens_document and line and line[0] != "#" else ())) if says_title else ()
+    found = (read(heading) for heading in (line, *reversed(chunk.headings), title) if heading)
+    told = [
+        tuple(
+            name
+            for one in names
+            # In English a title that is made as names are is one, whatever the text says.
+            if (name := one if said.is_english and one in given else said.as_said(*one, is_given=one in given))
+        )
+        for names in found
+    ]
     nearest = next((names for names in told if names), ())
-    if nearest and not opens_document:
+    if not title or (nearest and not opens_document):
         return list(nearest)
-    return [*nearest, *(name for name in read(title) if name not in nearest)]
+    return [*nearest, *(name for name in told[-1] if name not in nearest)]
 
 
 class _Said:
@@ -702,11 +755,11 @@ class _Said:
         self,
         text: str,
         sentences: Sequence[SentenceReading],
-        headings: Sequence[str] = (),
-        german: GermanWords | None = None,
-        language: str = "",
+        headings: Sequence[str],
+        context: ChunkContext,
     ) -> None:
-        self._stated_language = language
+        self._stated_language = context.language
+        self._labels = context.labels
         self.says = [says_something(text[sentence.start : sentence.end]) for sentence in sentences]
         self._sentences = sentences
         stated = [s for s, says in zip(sentences, self.says, strict=True) if says]
@@ -714,8 +767,8 @@ class _Said:
         self._text = "\n".join(text[sentence.start : sentence.end].replace("\n", " ") for sentence in stated)
         self._lower = self._text.lower()
         self._names = {entity_key(cleaned_name(name.text)) for sentence in stated for name in sentence.names}
-        self._german = german
-        self.is_german = german is not None
+        self._german = context.german
+        self.is_german = context.german is not None
         lines = (*headings, *(line for line in text.split("\n") if line[:1] == "#"))
         self._headings = {_BEFORE_HEADING.sub("", line).rstrip() for line in lines}
 
@@ -723,8 +776,16 @@ class _Said:
         """Return names and types in a heading, as what the chunk says tells verbs from nouns."""
         return subjects_of(heading, language=self._language, below=self._text)
 
-    def as_said(self, name: str, kind: str) -> tuple[str, str] | None:
-        """Return a heading's name as sentences write it, with its type; None if none has it and it may be no name."""
+    def as_said(self, name: str, kind: str, *, is_given: bool = False) -> tuple[str, str] | None:
+        """Return a heading's name as sentences write it, with its type; None if none has it and it may be no name.
+
+        Args:
+            name: The name.
+            kind: Its type.
+            is_given: Whether other parts of the document speak of it.
+        """
+        if name in self._labels:
+            return None
         if self._language != "en" and (article := _BEFORE_SMALL.match(name)) and not self._is_inside(name):
             # "L'archivio Debian", but not "La dolce vita" where the text says so.
             name = name[article.end() :]
@@ -732,6 +793,8 @@ class _Said:
         if start < 0:
             if self._is_german_noun(name):
                 return None
+            if is_given:
+                return name, kind
             # A capital says nothing in German, where every noun has one, and little of a word that stands alone.
             has_capitals = "de" not in self._languages and " " in name and _IN_TITLE_CASE.fullmatch(name) is not None
             has_sure_word = any(
@@ -743,7 +806,7 @@ class _Said:
         if _HAN.search(name) and len(encode(name)) == 1 and entity_key(name) not in self._names:
             # "颜色": a word of every text. Places that are as common are tagged as names.
             return None
-        said = name if name in self._text else self._text[start : start + len(name)]
+        said = name if is_given or name in self._text else self._text[start : start + len(name)]
         if " " not in name and not _HAN.search(name):
             is_word = said.islower() and is_everyday(said, is_english=self._languages[0] == "en")
             forms = (name.lower(), singular(name.lower()), f"{name.lower()}s")
@@ -801,8 +864,12 @@ class _Said:
         if entity_key(name) in self._names:
             return True
         # "Bugfix checklist", "2.1. Properties": the first word of a line has its capital from there.
-        opens = name[1:].islower() and not any(map(str.isalpha, self._whole[sentence.start : span.start]))
-        return _is_sure(name) and not (opens and " " not in name and span.type == "unknown")
+        if span.type != "unknown" or any(map(str.isalpha, self._whole[sentence.start : span.start])):
+            return _is_sure(name)
+        words = name.split()
+        if self.is_german:
+            return _is_sure(name) and any(is_known_name(word, self._german or NO_GERMAN_WORDS) for word in words)
+        return _is_sure(name) and not (name[1:].islower() and (len(words) == 1 or self._language != "en"))
 
 
 def _find_word(text: str, word: str) -> int:

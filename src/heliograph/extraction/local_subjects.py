@@ -20,6 +20,7 @@ from heliograph.documents.markdown import name_title
 from heliograph.ids import clean_name, entity_key
 from heliograph.models import Chunk, Document
 from heliograph.text.analysis import HAN, INFINITIVES, function_words, stop_words, word_list
+from heliograph.text.german import NO_GERMAN_WORDS, is_known_name
 from heliograph.text.name_spans import (
     CALENDAR,
     COMMON_WORDS,
@@ -64,7 +65,8 @@ def plain(text: str) -> str:
 
 
 def _without_marks(text: str) -> str:
-    return _MARKUP.sub(_inside, text)
+    # Most sentences have no mark, and to look for pairs of them costs a tenth of an extraction.
+    return _MARKUP.sub(_inside, text) if any(mark in text for mark in "`*[") or "__" in text else text
 
 
 def _inside(match: re.Match[str]) -> str:
@@ -128,7 +130,7 @@ _FILE_NAME = re.compile(r"[\w.-]*[/\\][^ ]*|[^ ]*\.[A-Za-z]\w{0,4}")
 _LONG_NUMBER = compiled(r"\d{5,}|\d{1,4}[-/.年]\d{1,2}[-/.月]\d{1,4}")
 _SENTENCE_MARK = re.compile(r"[。！？?!;；|=…]| > |\.\.\.|: |：")
 _CAPITAL = r"(?:[A-Z\d][^\s:]*|a|an|and|at|by|for|from|in|of|on|the|to|with)"
-_OPENS_PART = re.compile(r"(?:^|[:?!–—])\s*$")
+_OPENS_PART = re.compile(r"(?:^|[:?!–—])\s*(?:[\d.]+\s+)?$")
 _TITLE_CASE = re.compile(rf"{_CAPITAL}(?: {_CAPITAL})*")
 # A title with its subtitle, such as: Joust 2, Survival of the Fittest (a colon between them).
 _TITLE_WITH_SUBTITLE = re.compile(rf"[A-Z\d]\S*(?<!:)(?: {_CAPITAL}){{0,4}}: {_CAPITAL}(?: {_CAPITAL}){{1,5}}")
@@ -162,7 +164,7 @@ def subjects_of(heading: str, *, language: str = "en", below: str = "") -> tuple
         below: What it stands above, which shows whether its first word is a verb.
     """
     text = _heading_text(heading[:_LONGEST_HEADING])
-    return _read_heading(text, language == "de", _begins_with_verb(text, language, below)) if text else ()
+    return _read_heading(text, language, _begins_with_verb(text, language, below)) if text else ()
 
 
 @lru_cache(maxsize=4096)
@@ -176,12 +178,13 @@ def _heading_text(heading: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _read_heading(text: str, is_german: bool, begins_with_verb: bool) -> tuple[tuple[str, str], ...]:
+def _read_heading(text: str, language: str, begins_with_verb: bool) -> tuple[tuple[str, str], ...]:
     if page := _MANUAL_PAGE.match(text) or _ABOUT_CODE.match(text):
         text = page["name"]
     name = clean_name(_BRACKETED_END.sub("", text)) or text
     if not name or name.casefold() in _GENERIC or _FILE_NAME.fullmatch(name):
         return ()
+    is_german = language == "de"
     # A verb, though with a capital, is no part of the names behind it: "Installare Apache".
     verb = name.partition(" ")[0] if begins_with_verb else ""
     found = find_names(" " * len(verb) + name[len(verb) :], is_german=is_german)
@@ -189,8 +192,14 @@ def _read_heading(text: str, is_german: bool, begins_with_verb: bool) -> tuple[t
     if _is_name(name) and not says_what_to_do:
         kinds = {clean_name(span.text): span.type for span in found}
         has_capitals = not _HAN.search(name) and any(word[0].isupper() for word in name.split()[1:])
-        return ((name, kinds.get(name) or (type_of_name(name, "", "") if has_capitals else "concept")),)
-    sure = [span for span in found if " " in span.text or span.type != "unknown" or _proves_itself(name, span)]
+        by_name = type_of_name(name, "", "", language=language) if has_capitals else "concept"
+        return ((name, by_name if kinds.get(name, "person") == "person" else kinds[name]),)
+    sure = [
+        span for span in found if " " in span.text or span.type != "unknown" or _proves_itself(name, span, language)
+    ]
+    if is_german:
+        # Every noun has a capital: "Dateien und Ordner löschen".
+        sure = [span for span in sure if any(is_known_name(word, NO_GERMAN_WORDS) for word in span.text.split())]
     if says_what_to_do and name.partition(" ")[0].endswith("ing"):
         # "Assigning Footprints" is no name because of its capitals.
         sure = [span for span in sure if span.start]
@@ -198,11 +207,15 @@ def _read_heading(text: str, is_german: bool, begins_with_verb: bool) -> tuple[t
     return tuple((name, kind) for name, kind in inner.items() if name)[:_MOST_INNER_NAMES]
 
 
-def _proves_itself(heading: str, word: NameSpan) -> bool:
+def _proves_itself(heading: str, word: NameSpan, language: str) -> bool:
     """Return whether the capital of a single word in a heading says that it is a name.
 
     The first word has one anyway, and so has a common word behind a colon, or where other common words have one, too.
+    Which words are common is less well known of other languages: in "Manuel : Gravure du rythme" any may be.
     """
+    goes_on = heading[word.end : word.end + 2].strip()[:1].islower()
+    if language != "en" and goes_on and _OPENS_PART.search(heading[: word.start]):
+        return False
     if word.start == 0 or not is_usually_lower(word.text):
         return word.start > 0
     inside = [match for match in _WORD.finditer(heading) if not _OPENS_PART.search(heading[: match.start()])]
@@ -774,7 +787,7 @@ def speakers(text: str, *, is_english: bool = True) -> dict[str, str]:
     said = sum(_IS_SAID.search(match["said"]) is not None for match in found)
     if not found or said * 2 < len(found):
         return {}
-    words = [word for label in turns for word in label.split() if not _HAN.search(word)]
+    words = [word for label in turns for word in _CAMEL.sub(" ", label).split() if not _HAN.search(word)]
     has_name = not GIVEN_NAMES.isdisjoint(word.lower() for word in words)
     if words and not has_name and (not is_english or all(map(is_usually_lower, words))):
         # Fields of a listing, such as "Saved" and "See also"; among speakers somebody is called by a name.
@@ -799,7 +812,7 @@ def speakers(text: str, *, is_english: bool = True) -> dict[str, str]:
             # Chinese shows no name by a capital, and settings are explained in lines of this form, too.
             (is_all_talk and not _HAN.search(label))
             or (is_talk and count >= _LEAST_TURNS)
-            or _TWO_NAMES.fullmatch(label)
+            or (has_name and _TWO_NAMES.fullmatch(label))
         )
     }
 

@@ -34,7 +34,7 @@ from heliograph.text.german import (
     is_known_name,
 )
 from heliograph.text.sentences import OPENERS, NameSpan, is_own_line
-from heliograph.text.tokens import is_usually_lower
+from heliograph.text.tokens import is_hardly_capitalised, is_usually_capitalised, is_usually_lower
 
 # Words that tell a name from a common word, and one type of name from another, all in lower case.
 #
@@ -114,12 +114,14 @@ _AFTER_PERSON = re.compile(r"\W*(?:\((?:born|b\.|\d{4}\s?[-–])|,? who\b|(?:was
 _NO_SURNAMES = COMMON_WORDS | function_words()
 _NEXT_WORD = re.compile(r"\s*(\w+)")
 _INITIAL = re.compile(r"\b[A-Z]\.")
+_NO_PERSON_MARKS = frozenset(":“”„«»")
+_APPENDICES = frozenset("abcdefgh")
 _NUMBERED = re.compile(r"[A-Z]\.| [IVX]+$")
 # "Li Hua", whose given name is a frequent piece of other words, too.
 _LONGEST_SYLLABLE = 4
 
 
-def type_of_name(name: str, before: str, after: str, *, is_titled: bool = False) -> str:
+def type_of_name(name: str, before: str, after: str, *, is_titled: bool = False, language: str = "en") -> str:
     """Return the type of a name.
 
     Args:
@@ -127,6 +129,7 @@ def type_of_name(name: str, before: str, after: str, *, is_titled: bool = False)
         before: The text up to it, at least its last 40 characters.
         after: The text from its end on, at least 40 characters.
         is_titled: Whether a person's title such as "Dr." stood before it.
+        language: The language of the text.
     """
     words = [word.strip(".,") or word for word in name.lower().split()]
     if not words:
@@ -139,13 +142,27 @@ def type_of_name(name: str, before: str, after: str, *, is_titled: bool = False)
     # Small words that join no names are those of a heading: "Laufende Dienste auf Port 443".
     is_heading = any(word.islower() and word not in _IN_NAMES for word in name.split())
     by_words = "" if is_heading else _by_head(words, name.split())
-    by_words = by_words or _place_or_person(words, name) or ("" if is_heading else _by_inner_word(words))
+    by_words = by_words or _place_or_person(words, name)
+    if by_words == "person" and words[0] not in GIVEN_NAMES and _names_no_person(words, name, before, language):
+        by_words = ""
+    by_words = by_words or ("" if is_heading else _by_inner_word(words))
     if by_words or name.rstrip("s").isupper():
         return by_words or "unknown"
     kind = _by_surroundings(before, after, len(words))
     # "Contributors who", "moved to Unstable".
     is_common = kind in {"person", "location"} and (is_usually_lower(words[-1]) or words[-1][0].isdigit())
     return kind if kind and not is_common else "unknown"
+
+
+def _names_no_person(words: Sequence[str], name: str, before: str, language: str) -> bool:
+    """Return whether what makes this look like a person means something else where it stands.
+
+    "Westers: H. A. Rey" has a label, "Website van Debian" is Dutch for whose it is, and "B. Automating" opens a line,
+    where a capital counts appendices.
+    """
+    opens_line = not any(map(str.isalnum, before.rpartition("\n")[2]))
+    is_numbered = len(words) == 2 and words[0] in _APPENDICES and opens_line
+    return is_numbered or not _NO_PERSON_MARKS.isdisjoint(name) or (language == "nl" and "van" in words)
 
 
 def _by_head(words: Sequence[str], written: Sequence[str]) -> str:
@@ -244,6 +261,8 @@ _TOKEN = re.compile(
     rf"|[{_UNCASED}]+|[^\w\s]"
 )
 _INSIDE_SENTENCE = re.compile(rf"(?<=[^\W\d_,;] )({_WORD}+)")
+# "Alt+F4", but not "GTK+3".
+_KEYS = re.compile(r"[^\W\d_][a-zß-öø-ÿ]{1,5}\+\w")
 _MIXED = re.compile(r"(?=[^\s]*[A-Za-z])(?=[^\s]*\d)[\w.+-]+")
 _ID_PART = re.compile(r"\w*\d:[A-Z]+:\d\w*")
 _PART_NUMBER = re.compile(r"[A-Z]{1,2}\d{1,3}[a-z]?")
@@ -269,6 +288,10 @@ _CHINESE_SYLLABLE = re.compile(_SYLLABLE)
 _PLACE_AND_ORGANIZATION_WORDS = LOCATION_WORDS | ORGANIZATION_WORDS
 _SURNAMES_TOO = frozenset({"down", "little", "long", "may", "will"})
 _NEVER_BESIDE_NAMES = CALENDAR | stop_words("en")
+# So often a word that usually has none may have a capital, to one time without, and be a label.
+_USUAL_SHARE = 3
+# So often a text must write a word with a capital that the world hardly ever does.
+_SURELY_MEANT = 4
 _LONGEST_ACRONYM = 6
 _SHOUTED_AT_LEAST = 4
 # The tokenizer knows the words of other languages less well: a capital that opens a sentence proves nothing in them.
@@ -291,8 +314,7 @@ class CaseEvidence:
         language: The text's main language.
         others: Other languages in Latin letters of which the text has whole sentences, as half translated manuals do.
         german: What the text, or the whole document, says of German words with a capital.
-        labels: Common words that the text has with a capital inside sentences, and as often without: what a button or
-            a menu is called.
+        labels: Words with a capital that the document has without one, too: what a button or a menu is called.
     """
 
     lower: frozenset[str]
@@ -305,22 +327,19 @@ class CaseEvidence:
     labels: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, text: str, german: GermanWords | None = None) -> CaseEvidence:
+    def of(cls, text: str, german: GermanWords | None = None, labels: frozenset[str] | None = None) -> CaseEvidence:
         """Gather the evidence of a text.
 
         Args:
             text: The text.
             german: Of a part of a German document, what the whole of it says.
+            labels: Of a part of a document, the labels of the whole of it.
         """
-        words = Counter(WORDS.findall(text))
-        lower = frozenset(word for word in words if word.islower())
-        inside = Counter(word for word in _INSIDE_SENTENCE.findall(text) if word[0].isupper())
-        capitalised = frozenset(inside)
-        labels = frozenset(
-            word for word, count in inside.items() if words[word.lower()] >= count and is_usually_lower(word)
-        )
+        lower = frozenset(word for word in set(WORDS.findall(text)) if word.islower())
+        capitalised = frozenset(word for word in set(_INSIDE_SENTENCE.findall(text)) if word[0].isupper())
         nouns = frozenset(NOUN_AFTER_ARTICLE.findall(text))
         language, *others = languages_of(text, lower, is_german=german is not None)
+        labels = labels_of(text, language) if labels is None else labels
         if german is None:
             german = german_words(text) if "de" in (language, *others) else NO_GERMAN_WORDS
         return cls(lower, capitalised, grammar_words(language), language, tuple(others), german, nouns, labels)
@@ -339,6 +358,29 @@ class CaseEvidence:
         best = max(languages, key=lambda language: counts[language])
         best = "de" if not counts[best] and "de" in languages else best
         return self if best == self.language else replace(self, language=best, function_words=grammar_words(best))
+
+
+def labels_of(text: str, language: str) -> frozenset[str]:
+    """Return the words with a capital that are common words: what buttons, menus and sections are called.
+
+    A text writes them without a capital, too, or, in other languages than English, the world hardly ever writes them
+    with one. Only what follows another word counts, where nothing forces a capital and no code stands.
+    """
+    inside = Counter(_INSIDE_SENTENCE.findall(text))
+    return frozenset(
+        word
+        for word, count in inside.items()
+        if word[0].isupper() and _is_label_word(word, count, inside[word.lower()], is_english=language == "en")
+    )
+
+
+def _is_label_word(word: str, count: int, small: int, *, is_english: bool) -> bool:
+    lower = word.lower()
+    if is_usually_capitalised(word) or lower in KNOWN_NAMES or not word[1:].islower():
+        return False
+    return small * (_USUAL_SHARE if is_usually_lower(word) else 1) >= max(count, 1) or (
+        not is_english and count < _SURELY_MEANT and is_hardly_capitalised(word)
+    )
 
 
 @dataclass(slots=True)
@@ -392,7 +434,7 @@ def _may_be_name(tokens: list[NameToken], index: int, evidence: CaseEvidence) ->
     word, lower = token.text, token.lower
     if not (word[0].isalpha() or word[0] == "_" or word[0].isdigit()):
         return False
-    if "." in word and _SMALL_ABBREVIATION.fullmatch(word):
+    if ("." in word and _SMALL_ABBREVIATION.fullmatch(word)) or ("+" in word and _KEYS.match(word)):
         return False
     if is_identifier(word):
         return not (_is_numbered_part(tokens, index) or _is_unit(tokens, index))
@@ -656,15 +698,26 @@ def _is_label(tokens: list[NameToken], first: int, last: int, evidence: CaseEvid
         is_sum = (before == "+" and first > 1) or (after == "+" and last + 2 < len(tokens))
         if is_sum and tokens[first].text.isalpha():
             return True
-    is_in_path = before in _ARROWS or after in _ARROWS
-    opens_line = (not first or before in _LIST_MARKS) and after == ":"
     words = tokens[first : last + 1]
-    if is_in_path and evidence.language == "de":
+    is_in_path = before in _ARROWS or after in _ARROWS or (before == ">" and first > 1) or after == ">"
+    if is_in_path and evidence.language != "en":
+        # Of other languages it is less well known which words are usual ones.
         return not any(is_known_name(word.text, evidence.german) for word in words)
+    is_in_path = is_in_path or _is_step(tokens, first - 1) or _is_step(tokens, last + 1)
+    opens_line = (not first or before in _LIST_MARKS) and after == ":"
     return (is_in_path or opens_line) and all(
         is_usually_lower(word.text) or word.lower in COMMON_WORDS or (is_in_path and word.lower in evidence.lower)
         for word in words
     )
+
+
+def _is_step(tokens: list[NameToken], index: int) -> bool:
+    """Return whether this is a dash between two menus: "Outils - Options"."""
+    if not 0 < index < len(tokens) - 1 or tokens[index].text not in {"-", "–"}:
+        return False
+    before, after = tokens[index - 1], tokens[index + 1]
+    is_spaced = before.end < tokens[index].start and tokens[index].end < after.start
+    return is_spaced and after.text[0].isupper()
 
 
 def _continues(tokens: list[NameToken], index: int) -> bool:
@@ -785,7 +838,9 @@ def _named(text: str, tokens: list[NameToken], first: int, last: int, evidence: 
         return None
     before, after = text[max(0, start - 40) : start], text[end : end + 40]
     is_product = not is_titled and is_identifier(name.split()[0])
-    kind = "artifact" if is_product else type_of_name(name, before, after, is_titled=is_titled)
+    kind = "artifact"
+    if not is_product:
+        kind = type_of_name(name, before, after, is_titled=is_titled, language=evidence.language)
     return NameSpan(name, start, end, kind)
 
 

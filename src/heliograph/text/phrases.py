@@ -170,12 +170,17 @@ def find_names(text: str, *, is_german: bool = False) -> list[NameSpan]:
     return [name for sentence in sentences for name in sentence.names]
 
 
-def read_texts(texts: Sequence[str], german: Sequence[GermanWords | None] | None = None) -> list[list[SentenceReading]]:
+def read_texts(
+    texts: Sequence[str],
+    german: Sequence[GermanWords | None] | None = None,
+    labels: Sequence[frozenset[str] | None] | None = None,
+) -> list[list[SentenceReading]]:
     """Read texts; what comes out for one does not depend on the others, together they are read faster.
 
     Args:
         texts: The texts.
         german: Per text that is a part of a German document, what the whole of it says.
+        labels: Per text that is a part of a document, which words the whole of it has as labels.
 
     Returns:
         One list of sentences per text, in order; empty for a text of white space.
@@ -183,8 +188,12 @@ def read_texts(texts: Sequence[str], german: Sequence[GermanWords | None] | None
     prose = [_NUMBERED.sub(_without_heading, _NOT_PROSE.sub(_blank, text)) for text in texts]
     spans = [_sentences(text) for text in texts]
     tagged = _tag_chinese(prose, spans)
-    german = german or [None] * len(texts)
-    return [_read_text(number, text, spans[number], tagged, german[number]) for number, text in enumerate(prose)]
+    german, labels = german or [None] * len(texts), labels or [None] * len(texts)
+    evidence = map(CaseEvidence.of, prose, german, labels)
+    return [
+        _read_text(number, text, spans[number], tagged, said)
+        for number, (text, said) in enumerate(zip(prose, evidence, strict=True))
+    ]
 
 
 def _blank(match: re.Match[str]) -> str:
@@ -216,9 +225,8 @@ def _read_text(
     text: str,
     spans: Sequence[tuple[int, int]],
     tagged: Mapping[tuple[int, int], _Tagged],
-    german: GermanWords | None,
+    evidence: CaseEvidence,
 ) -> list[SentenceReading]:
-    evidence = CaseEvidence.of(text, german)
     marked = spans_within(_marked_terms(text, evidence), spans)
     return [
         _read_sentence(text, start, end, evidence.of_sentence(text[start:end]), inside, tagged.get((number, start)))

@@ -150,6 +150,18 @@ def is_usually_lower(word: str) -> bool:
     return len(lower) == 1 and (len(capitalised) > 1 or lower[0] < capitalised[0])
 
 
+@lru_cache(maxsize=65_536)
+def is_usually_capitalised(word: str) -> bool:
+    """Return whether running text has a word with a capital more often than without; False if not known."""
+    return len(encode(" " + word.capitalize())) == 1 and not is_usually_lower(word)
+
+
+@lru_cache(maxsize=65_536)
+def is_hardly_capitalised(word: str) -> bool:
+    """Return whether a word is one token in lower case and none with a capital: "configuración", not "python"."""
+    return len(encode(" " + word.lower())) == 1 < len(encode(" " + word.capitalize()))
+
+
 # Tokens are numbered by how common they are; English words below this one stand in every text, whatever its subject.
 _EVERYDAY_TOKENS = 32_768
 

@@ -242,8 +242,8 @@ def test_every_relation_joins_two_entities_of_its_chunk(texts: list[str], title:
     [
         ("Demon Dice was written by Lester Smith.", "Demon Dice", "Lester Smith", "written by"),
         ("Oslo is the largest city in Norway.", "Oslo", "Norway", "largest city in"),
-        ("Zorblatt, who had studied law, was born on a farm near Mediaș.", "Zorblatt", "Mediaș", "born on farm near"),
-        ("Mosquitto stores the sessions in Redis.", "Mosquitto", "Redis", "stores sessions in"),
+        ("Zorblatt, who had studied law, was born on a farm near Mediaș.", "Zorblatt", "Mediaș", "born on a farm near"),
+        ("Mosquitto stores the sessions in Redis.", "Mosquitto", "Redis", "stores the sessions in"),
         ("Mosquitto does not support SOCKS5.", "Mosquitto", "SOCKS5", "not support"),
         ("柳江的主要支流是寨蒿河。", "柳江", "寨蒿河", "主要支流"),
         ("寨蒿河发源于贵州省。", "寨蒿河", "贵州省", "发源于"),
