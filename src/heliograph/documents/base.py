@@ -8,12 +8,14 @@ what to do. Packages that read formats are imported when the first document need
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from heliograph.errors import IngestError
 
+# What stands right in an archive that is a document, whatever else does.
+_AT_THE_TOP = ("META-INF/container.xml", "[Content_Types].xml", "mimetype")
 # Below, how much something shrank when it was packed says nothing.
 _RATIO_FROM_BYTES = 1_000_000
 
@@ -148,3 +150,12 @@ def join_pages(pages: Sequence[str]) -> tuple[str, tuple[int, ...]]:
             position += len(body) + 2
     text = "".join(pieces)[:-1]
     return text, tuple(min(start, len(text)) for start in starts)
+
+
+def packed_folder(names: Iterable[str]) -> str:
+    """Return the folder, with its slash, that an archive of a document was packed with; empty if it has none."""
+    names = set(names)
+    first, slash, _ = next(iter(names), "").partition("/")
+    folder = first + slash
+    is_document = any(f"{folder}{entry}" in names for entry in _AT_THE_TOP)
+    return folder if slash and is_document and all(name.startswith(folder) for name in names) else ""

@@ -17,7 +17,7 @@ from heliograph.errors import IngestError
 #
 # Each is tried on the beginning of the text, strictly, and counts only if what comes out is mostly what its language
 # is written with: kana for Japanese, Hangul for Korean, the commoner half of the table for Chinese, and for Cyrillic,
-# Greek, Hebrew and Arabic letters of one alphabet, half of them the most frequent ones. Western text has single
+# Greek, Hebrew, Arabic and Thai letters of one alphabet, half of them the most frequent ones. Western text has single
 # letters beyond ASCII between others, so nothing here takes it.
 
 _SAMPLE_BYTES = 65_536
@@ -93,6 +93,7 @@ _ALPHABETS = (
     ("cp1253", "[\u0386-\u03ce]", "αοιετσνρ"),
     ("cp1255", "[\u05d0-\u05ea]", "יוהלאמרת"),
     ("cp1256", "[\u0621-\u064a]", "اليمنرتو"),
+    ("cp874", "[\u0e01-\u0e3a\u0e40-\u0e4e]", "านรอกเงมยลว่้"),
 )
 
 
@@ -120,6 +121,8 @@ _SIGNATURES = (
 # Encodings of names and of source code, not of documents; the first two take the square of the length to read.
 _NEVER_DECLARED = frozenset({"punycode", "idna", "unicode-escape", "raw-unicode-escape"})
 _MAX_CONTROL_SHARE = 0.1
+# ISO-2022-JP, as mail is written in Japan: to the Japanese tables and back.
+_SHIFTS = re.compile(rb"\x1b\$[@B][!-~]{2,2000}\x1b\([BJ]")
 # Whole characters beyond ASCII per damaged one from which on a text still counts as UTF-8.
 _WHOLE_PER_DAMAGED = 4
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
@@ -141,6 +144,9 @@ def decode_text(data: bytes, name: str, charset: str = "") -> str:
         if data.startswith(signature):
             raise IngestError(f"{name!r} is a {kind} file, not text; convert it to Markdown or plain text first")
     sample = data[:_SAMPLE_BYTES]
+    if _SHIFTS.search(sample):
+        with suppress(UnicodeDecodeError):
+            return data.decode("iso2022_jp_2")
     if len(_CONTROL.findall(sample)) > _MAX_CONTROL_SHARE * len(sample):
         raise IngestError(f"{name!r} holds binary data, not text; convert it to UTF-8 text first")
     text = None

@@ -73,13 +73,17 @@ _KINDS = """Ad An Ar At Bsx Bx Cd Cm Dv Em Er Ev Fa Fc Fn Fo Fr Ft Fx Ic In Li L
 _PLAIN = frozenset(_KINDS.split())
 # A line's end between Chinese or Japanese characters is no blank.
 _CJK_GAP = re.compile("(?<=[\u3001-\u30ff\u3400-\u9fff\uff00-\uff60]) (?=[\u3001-\u30ff\u3400-\u9fff\uff00-\uff60])")
+# Sections of a manual's section, of programs that bring many pages: "open.3pm", "socket.3tcl".
+_PARTS = ("", "erl", "ncurses", "p", "perl", "pm", "posix", "ssl", "tcl", "tk", "x")
 _PUNCTUATION = frozenset({".", ",", ";", ":", "?", "!", ")", "]", "(", "["})
 
 
 class ManPageLoader(Loader):
     """Manual pages in their source."""
 
-    suffixes = frozenset({f".{section}" for section in range(1, 10)} | {".man", ".mdoc", ".roff"})
+    suffixes = frozenset(
+        {f".{number}{part}" for number in range(1, 10) for part in _PARTS} | {".man", ".mdoc", ".roff"}
+    )
     mime_types = frozenset({"text/troff", "application/x-troff-man", "text/x-troff"})
     runs_isolated = True
 
@@ -123,6 +127,8 @@ class _Page:
         # Per open indent or list: its kind, and whether it stands in an item of another.
         self._lists: list[tuple[str, bool]] = []
         self._wants = ""
+        # Where the link leads to whose words are being read.
+        self._link = ""
         self._took_branch = True
         self._in_synopsis = False
         self._lines = iter(self._joined(text))
@@ -202,10 +208,13 @@ class _Page:
             self._say(" ".join(words))
         elif name in _ALTERNATING:
             self._say("".join(words))
-        elif name in {"UR", "MT", "URL"}:
-            self._say(words[0] if words else "")
+        elif name in {"UR", "MT"}:
+            self._end_link()
+            self._link = words[0] if words else ""
         elif name in {"UE", "ME"}:
-            self._say("".join(words))
+            self._end_link(" ".join(words))
+        elif name == "URL" and words:
+            self._say(f"{' '.join(words[1:2])} <{words[0]}>{' '.join(words[2:])}")
         elif name in {"QW", "PQ"}:
             # Quotes of Tcl's manual.
             self._say(f"“{words[0]}”{''.join(words[1:])}" if words else "")
@@ -264,7 +273,16 @@ class _Page:
         elif text.strip():
             self._words.append(text.strip())
 
+    def _end_link(self, behind: str = "") -> None:
+        """Say where the words since the link began lead to, and what stands right behind."""
+        link, self._link = self._link, ""
+        if link or behind:
+            self._say(f"<{link}>{behind}" if link else behind)
+
     def _end_block(self) -> None:
+        if self._link:
+            self._words.append(f"<{self._link}>")
+            self._link = ""
         lines = [_CJK_GAP.sub("", " ".join(line.split())) for line in " ".join(self._words).split("\n")]
         indent = "  " * sum(is_inner for _, is_inner in self._lists)
         text = f"\n{indent}".join(filter(None, lines))

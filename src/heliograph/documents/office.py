@@ -14,16 +14,17 @@ import zipfile
 import zlib
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from html import unescape
 from typing import Any
 from urllib.parse import unquote
 from xml.etree import ElementTree as ET
 from xml.etree.ElementTree import Element
 
-from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument, join_pages
+from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument, join_pages, packed_folder
 from heliograph.documents.encoding import decode_text
 from heliograph.documents.html_markdown import to_markdown
 from heliograph.documents.markdown import markdown_table, name_title, too_long
-from heliograph.documents.web_page import html_to_markdown, parse_html
+from heliograph.documents.web_page import parse_html
 from heliograph.errors import HeliographError, IngestError, import_optional
 
 # Opens ZIP archives of documents and the XML in them, safely.
@@ -45,12 +46,13 @@ _BROKEN = (
 
 
 class Archive:
-    """The entries of one archive by name."""
+    """The entries of one archive by name, without the folder that all of them may have been packed with."""
 
     def __init__(self, archive: zipfile.ZipFile, name: str) -> None:
         self._archive = archive
         self._name = name
-        self._names = frozenset(archive.namelist())
+        self._folder = packed_folder(archive.namelist())
+        self._names = frozenset(name.removeprefix(self._folder) for name in archive.namelist())
 
     def __contains__(self, entry: str) -> bool:
         return entry in self._names
@@ -65,7 +67,7 @@ class Archive:
         if entry not in self._names:
             return b""
         try:
-            return self._archive.read(entry)
+            return self._archive.read(self._folder + entry)
         except _BROKEN as error:
             raise _broken(self._name, error) from error
 
@@ -333,6 +335,7 @@ def _text(paragraph: Element) -> str:
 _SHEET_TYPES = "application/vnd.openxmlformats-officedocument.spreadsheetml."
 _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
 _ENTITIES_WITHIN = 4_096
+_NUMBER = re.compile(rb"<v>\s*([-+.\dEe]{1,40})\s*</v>")
 
 
 class SpreadsheetLoader(Loader):
@@ -354,28 +357,20 @@ class SpreadsheetLoader(Loader):
         calamine = import_optional("python_calamine", "office")
         properties = _properties(raw, limits) if raw.data.startswith(b"PK") else {}
         try:
-            blocks: list[str] = []
-            left = limits.max_characters
-            with calamine.load_workbook(io.BytesIO(raw.data)) as book:
-                shown = [
-                    sheet.name
-                    for sheet in book.sheets_metadata
-                    if sheet.typ == calamine.SheetTypeEnum.WorkSheet
-                    and sheet.visible == calamine.SheetVisibleEnum.Visible
-                ]
-                limits.check_pages(raw.name, len(shown), "sheets")
-                for name in shown:
-                    table = markdown_table(_rows(book.get_sheet_by_name(name), left, raw.name, limits))
-                    left -= len(table)
-                    if table:
-                        blocks += [f"## {name}", table]
+            try:
+                sheets = _sheets(calamine, raw.data, raw.name, limits)
+            except calamine.CalamineError:
+                if (mended := _with_plain_numbers(raw.data)) is None:
+                    raise
+                sheets = _sheets(calamine, mended, raw.name, limits)
         except calamine.PasswordError as error:
             raise IngestError(f"{raw.name!r} is encrypted; remove its password and try again") from error
         except (calamine.CalamineError, calamine.ZipError, calamine.XmlError, OSError, ValueError) as error:
             raise IngestError(f"{raw.name!r} is no spreadsheet that can be read ({error}); save it anew") from error
+        blocks = [block for name, table in sheets if table for block in (f"## {name}", table)]
         title = properties.pop("title", "") or name_title(raw.name)
         text = "\n\n".join(blocks) + "\n" if blocks else ""
-        return LoadedDocument(raw.name, title, text, {**properties, "sheet_count": len(shown)})
+        return LoadedDocument(raw.name, title, text, {**properties, "sheet_count": len(sheets)})
 
 
 def _properties(raw: RawDocument, limits: Limits) -> dict[str, str]:
@@ -391,6 +386,40 @@ def _properties(raw: RawDocument, limits: Limits) -> dict[str, str]:
             ):
                 parse_xml(archive.read(name), raw.name)
         return read_properties(archive, raw.name)
+
+
+def _sheets(calamine: Any, data: bytes, name: str, limits: Limits) -> list[tuple[str, str]]:
+    """Return the name and the table of each sheet that shows."""
+    sheets: list[tuple[str, str]] = []
+    left = limits.max_characters
+    with calamine.load_workbook(io.BytesIO(data)) as book:
+        shown = [
+            sheet.name
+            for sheet in book.sheets_metadata
+            if sheet.typ == calamine.SheetTypeEnum.WorkSheet and sheet.visible == calamine.SheetVisibleEnum.Visible
+        ]
+        limits.check_pages(name, len(shown), "sheets")
+        for title in shown:
+            table = markdown_table(_rows(book.get_sheet_by_name(title), left, name, limits))
+            left -= len(table)
+            sheets.append((title, table))
+    return sheets
+
+
+def _with_plain_numbers(data: bytes) -> bytes | None:
+    """Return an Excel file without blanks beside its numbers, which calamine refuses; None if there are none."""
+    if not data.startswith(b"PK"):
+        return None
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        entries = {entry: archive.read(entry) for entry in archive.namelist()}
+    plain = {name: _NUMBER.sub(rb"<v>\1</v>", content) for name, content in entries.items() if _SHEET.fullmatch(name)}
+    if all(entries[name] == content for name, content in plain.items()):
+        return None
+    mended = io.BytesIO()
+    with zipfile.ZipFile(mended, "w") as archive:
+        for name, content in (entries | plain).items():
+            archive.writestr(name, content)
+    return mended.getvalue()
 
 
 def _rows(sheet: Any, most_characters: int, name: str, limits: Limits) -> Iterator[list[str]]:
@@ -418,6 +447,7 @@ _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"
 _CHAPTERS = frozenset({"application/xhtml+xml", "text/html", "application/x-dtbook+xml"})
 _FONTS = (".ttf", ".otf", ".woff", ".woff2")
+_HREF = re.compile(r"""\bhref\s*=\s*["']([^"'#:]+)""", re.IGNORECASE)
 
 
 class EpubLoader(Loader):
@@ -445,12 +475,21 @@ class EpubLoader(Loader):
             if not package_name:
                 raise IngestError(f"{raw.name!r} is no EPUB book: its package is missing; get it again")
             package = parse_xml(archive.read(package_name), raw.name)
-            names = list(_spine(package, posixpath.dirname(package_name)))
+            spine = dict(_spine(package, posixpath.dirname(package_name)))
+            names = [name for name, is_linear in spine.items() if is_linear]
+            if len(names) < len(spine):
+                # What stands outside of the reading order is read where the book leads to it, as it does to notes; of
+                # the rest, such as the same book in other languages, nobody who reads the book sees anything.
+                linked = {link for name in names for link in _links(decode_text(archive.read(name), name), name)}
+                names = [name for name, is_linear in spine.items() if is_linear or name in linked or not names]
             limits.check_pages(raw.name, len(names), "chapters")
             chapters: list[str] = []
             length = 0
             for number, chapter in enumerate(names, 1):
-                text = html_to_markdown(decode_text(archive.read(chapter), f"{chapter} in {raw.name}"))
+                page = parse_html(decode_text(archive.read(chapter), f"{chapter} in {raw.name}"))
+                for bar in page.css("nav, [role=navigation], [role=doc-toc]"):
+                    bar.decompose()
+                text = to_markdown(page.body) if page.body is not None else ""
                 length += len(text)
                 if length > limits.max_characters:
                     where = f"chapter {number} of {len(names)}"
@@ -461,7 +500,8 @@ class EpubLoader(Loader):
         return LoadedDocument(raw.name, metadata.pop("title", ""), text, {**metadata, "chapter_count": len(chapters)})
 
 
-def _spine(package: Element, folder: str) -> Iterator[str]:
+def _spine(package: Element, folder: str) -> Iterator[tuple[str, bool]]:
+    """Yield the files of a book in their order, and whether each is part of what is read from front to back."""
     items = {
         element.get("id", ""): element
         for element in package.iter()
@@ -471,7 +511,14 @@ def _spine(package: Element, folder: str) -> Iterator[str]:
         item = items.get(reference.get("idref", "")) if local_name(reference) == "itemref" else None
         # The list of contents repeats the headings.
         if item is not None and "nav" not in item.get("properties", "").split():
-            yield posixpath.normpath(posixpath.join(folder, unquote(item.get("href", ""))))
+            name = posixpath.normpath(posixpath.join(folder, unquote(item.get("href", ""))))
+            yield name, reference.get("linear") != "no"
+
+
+def _links(chapter: str, name: str) -> Iterator[str]:
+    """Yield the files that a chapter leads to."""
+    for href in _HREF.findall(chapter):
+        yield posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(unescape(href))))
 
 
 def _metadata(package: Element) -> dict[str, str]:

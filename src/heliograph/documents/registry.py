@@ -17,7 +17,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import PurePath
 
-from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument
+from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument, packed_folder
 from heliograph.documents.markdown import finish
 from heliograph.errors import IngestError
 
@@ -68,6 +68,8 @@ _OLE_REFUSED = (
 _OLE_SEARCHED_BYTES = 4_000_000
 _HTML = re.compile(rb"<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
 _HTML_WITHIN = 2048
+# How the source of a manual page begins, where it is not its first macro: with a comment.
+_ROFF = re.compile(rb"[.']\\\"|\.(?:TH|Dd)\s")
 # What may stand before a page, by its first bytes, and how it ends.
 _PREAMBLES = {b"<!--": b"-->", b"<?xm": b"?>"}
 
@@ -107,15 +109,16 @@ def detect_mime_type(raw: RawDocument) -> str:
     head = data[:_HTML_WITHIN].removeprefix(codecs.BOM_UTF8).lstrip()
     while (end := _PREAMBLES.get(head[:4])) is not None:
         head = head.partition(end)[2].lstrip()
-    return "text/html" if _HTML.match(head) else ""
+    return "text/html" if _HTML.match(head) else "text/troff" if _ROFF.match(head) else ""
 
 
 def _detect_archive(raw: RawDocument) -> str:
     try:
         with zipfile.ZipFile(io.BytesIO(raw.data)) as archive:
-            names = set(archive.namelist())
-            if "mimetype" in names and archive.getinfo("mimetype").file_size < 200:
-                declared = archive.read("mimetype").decode("ascii", "replace").strip()
+            folder = packed_folder(archive.namelist())
+            names = {name.removeprefix(folder) for name in archive.namelist()}
+            if "mimetype" in names and archive.getinfo(f"{folder}mimetype").file_size < 200:
+                declared = archive.read(f"{folder}mimetype").decode("ascii", "replace").strip()
                 if declared in _BY_MIMETYPE_FILE:
                     return declared
     except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError, ValueError, LookupError) as error:

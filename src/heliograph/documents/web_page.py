@@ -60,6 +60,8 @@ _OUTER_NAMES = (
 )
 _LEADS = re.compile(rf"(?:^|[-_ ])(?:{_LEADING_NAMES})(?:$|[-_ ])", re.IGNORECASE)
 _NAMES = re.compile(rf"(?:^|[-_ ])(?:{_LEADING_NAMES}|{_OUTER_NAMES})(?:$|[-_ ])", re.IGNORECASE)
+# Notes belong to the text that they explain, also where they are but links to what is quoted.
+_NOTES = re.compile(r"(?:^|[-_ ])(?:footnotes?|endnotes?)(?:$|[-_ ])", re.IGNORECASE)
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _STEPS = frozenset({"next", "prev", "previous", "up", "start", "home", "contents", "index", "first", "last", "top"})
 _STEP_KEYS = frozenset({"n", "p", "u", "h"})
@@ -315,6 +317,8 @@ class _Judge:
 
     def _judge_outside(self, block: _Block, depth: int, *, is_before: bool) -> None:
         """Judge a block that stands before or after the one that holds the content."""
+        if block.characters and not block.is_hidden and block.is_named(_NOTES):
+            return
         if self._is_furniture_outside(block, is_before=is_before):
             self._doomed.append(block)
             return

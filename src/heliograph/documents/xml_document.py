@@ -103,6 +103,7 @@ _OWN = frozenset({"amp", "lt", "gt", "quot", "apos"})
 _DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>")
 # HTML has letters for shorter names, too, which documents that define names of their own do not mean.
 _LEAST_NAME = 3
+_TEXT_NAMESPACE = re.compile(r"\{http://(?:projectmallard\.org|docbook\.org|www\.tei-c\.org|www\.gribuser\.ru)/")
 _LEAST_PROSE = 0.2
 _LEAST_KEPT = 0.4
 
@@ -123,7 +124,7 @@ class XmlLoader(CodeLoader):
         except RecursionError:
             return super().load(raw, limits)
         text = html_to_markdown(html)
-        if len(text.split()) < _LEAST_KEPT * len("".join(root.itertext()).split()):
+        if len("".join(text.split())) < _LEAST_KEPT * (len("".join("".join(root.itertext()).split())) - omitted):
             # Made otherwise than the kinds that are known.
             return super().load(raw, limits)
         language = next((value for key, value in root.attrib.items() if key.rpartition("}")[2] == "lang"), "")
@@ -160,7 +161,9 @@ def _parse(text: str) -> ET.Element | None:
 
 
 def _is_text(root: ET.Element) -> bool:
-    """Return whether many of its words stand in paragraphs, which data have none of."""
+    """Return whether it says that it is, or many of its words stand in paragraphs, which data have none of."""
+    if _TEXT_NAMESPACE.match(root.tag):
+        return True
     paragraphs = (element for element in root.iter() if local_name(element) in _PARAGRAPHS - {"desc"})
     inside = sum(len("".join(element.itertext()).split()) for element in paragraphs)
     return inside > 0 and inside >= _LEAST_PROSE * len("".join(root.itertext()).split())

@@ -78,9 +78,13 @@ def xlsx_bytes(sheets: Mapping[str, Sequence[Sequence[Any]]]) -> bytes:
     return _saved(book)
 
 
-def epub_bytes(chapters: Mapping[str, str], spine: Sequence[str], **more: str | bytes) -> bytes:
+def epub_bytes(
+    chapters: Mapping[str, str], spine: Sequence[str], aside: Sequence[str] = (), **more: str | bytes
+) -> bytes:
+    """Return a book; what stands `aside` is in the spine, and not read from front to back."""
     items = "".join(f'<item id="{name}" href="{name}.xhtml" media-type="application/xhtml+xml"/>' for name in chapters)
     order = "".join(f'<itemref idref="{name}"/>' for name in spine)
+    order += "".join(f'<itemref idref="{name}" linear="no"/>' for name in aside)
     package = (
         '<package xmlns="http://www.idpf.org/2007/opf"><metadata xmlns:dc="http://purl.org/dc/elements/1.1/">'
         "<dc:title>Lamps</dc:title><dc:creator>Ada</dc:creator><dc:language>en</dc:language></metadata>"

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import io
+import zipfile
+
 import pytest
 
 from heliograph.documents.base import Limits
@@ -35,3 +38,27 @@ def test_protected_book_is_refused_and_obfuscated_fonts_are_not() -> None:
 def test_book_without_a_package_is_refused() -> None:
     with pytest.raises(IngestError, match="package is missing"):
         load("book.epub", zip_bytes({"mimetype": "application/epub+zip", "META-INF/container.xml": "<a/>"}))
+
+
+def test_book_that_was_packed_with_its_folder_is_read() -> None:
+    with zipfile.ZipFile(io.BytesIO(epub_bytes(CHAPTERS, ["one"]))) as archive:
+        entries = {f"book/{name}": archive.read(name) for name in archive.namelist() if name != "mimetype"}
+    document = load("book.zip", zip_bytes({"book/": "", **entries}))
+    assert (document.text, document.title) == ("# One\n\nFirst.\n", "Lamps")
+
+
+def test_what_stands_outside_of_the_reading_order_is_read_where_the_book_leads_to_it() -> None:
+    chapters = {
+        "one": "<p>First<a href='notes.xhtml#n1'>1</a>.</p>",
+        "notes": "<p>A note.</p>",
+        "eins": "<p>Zuerst.</p>",
+    }
+    assert load("book.epub", epub_bytes(chapters, ["one"], ["notes", "eins"])).text == "First1.\n\nA note.\n"
+    assert load("book.epub", epub_bytes(chapters, [], ["eins", "notes"])).text == "Zuerst.\n\nA note.\n"
+
+
+def test_bars_of_links_in_chapters_go() -> None:
+    bar = "<div role='navigation'><h3>Navigation</h3><ul><li><a href='two.xhtml'>next</a></li></ul></div>"
+    assert load("book.epub", epub_bytes({"one": f"{bar}<h1>One</h1><p>First.</p>{bar}"}, ["one"])).text == (
+        "# One\n\nFirst.\n"
+    )

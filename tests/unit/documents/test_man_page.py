@@ -155,6 +155,26 @@ def test_page_of_mdoc_becomes_markdown() -> None:
     ]
 
 
+def test_links_stand_behind_their_words_and_what_follows_stands_behind_them() -> None:
+    page = (
+        ".TH A 1\n.SH LICENCE\nIt is under the\n.UR https://a.example/gpl\nGPL 3\n.UE . Or any later.\n"
+        "Mail to\n.MT a@b.example\n.ME .\n.URL https://c.example Here ,\n.UR https://d.example\nnever closed\n"
+    )
+    assert load("a.1", page).endswith(
+        "## LICENCE\n\nIt is under the GPL 3 <https://a.example/gpl>. Or any later. Mail to <a@b.example>. "
+        "Here <https://c.example>, never closed <https://d.example>\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["open.3pm", "open.text", "https://example.org/open"])
+def test_page_is_told_by_how_it_begins(name: str) -> None:
+    preamble = '.\\" Automatically generated\n.de Sp\n.if t .sp .5v\n..\n'
+    assert (
+        load(name, f"{preamble}.TH OPEN 3pm\n.SH NAME\nopen \\- opens\n") == "# open(3pm)\n\n## NAME\n\nopen - opens\n"
+    )
+    assert is_read("open.3pm.gz")
+
+
 def test_chinese_lines_are_joined_without_a_blank() -> None:
     text = load("tar.1", ".TH TAR 1\n.SH 描述\n它储存在磁盘中，\n也可以存为\ntar 文件。\n")
     assert text.endswith("它储存在磁盘中，也可以存为 tar 文件。\n")

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import datetime
+import io
+import zipfile
 
 import pytest
 
@@ -83,3 +85,11 @@ def test_docx_with_entities_is_refused() -> None:
 def test_docx_that_is_none_inside_is_refused() -> None:
     with pytest.raises(IngestError, match="no Word document"):
         load("odd.docx", zip_bytes({"word/document.xml": "<x/>"}))
+
+
+def test_xlsx_with_blanks_beside_its_numbers_is_read() -> None:
+    with zipfile.ZipFile(io.BytesIO(xlsx_bytes({"A": [["Lamp", 41, 2.5]]}))) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    sheet = entries["xl/worksheets/sheet1.xml"]
+    entries["xl/worksheets/sheet1.xml"] = sheet.replace(b"<v>41</v>", b"<v> 41</v>").replace(b"<v>2.5<", b"<v>2.5 <")
+    assert load("book.xlsx", zip_bytes(entries)).text.startswith("## A\n\n| Lamp | 41 | 2.5 |")

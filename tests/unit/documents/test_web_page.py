@@ -156,6 +156,17 @@ def test_furniture_goes_by_links_and_place(page: str) -> None:
             f"<h2 id=menu>Menu</h2><section id=menu-2><h3>Menu 2</h3><ul>{LINKS}</ul></section><p>{SENTENCE}</p>",
             "cables",
         ),
+        # Notes behind the content are part of it, also where they only say what is quoted.
+        (
+            f"<div>{PROSE}</div><table class='docutils footnote'><tr><td><a href='#r1'>[1]</a></td>"
+            "<td><a href='http://a.example'>PEP 256</a></td></tr></table>",
+            "PEP 256",
+        ),
+        (
+            f"<div>{PROSE}</div><div class=footnotes-segment><h5><a href='#d'>(1)</a></h5>"
+            "<p>See <a href='http://a.example'>http://a.example</a>.</p></div>",
+            "See http://a.example.",
+        ),
         ("<table><caption>Ports</caption><tr><td>MQTT</td></tr></table>", "Ports"),
         ("<ul>Loose words<li>One</li></ul><dl>More of them<dt>Term</dt><dd>Meaning</dd></dl>", "Loose words"),
         ("<dl>More of them<dt>Term</dt><dd>Meaning</dd></dl>", "More of them"),

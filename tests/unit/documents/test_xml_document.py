@@ -89,6 +89,15 @@ def test_mallard_becomes_markdown() -> None:
     assert "Anna" not in loaded.text
 
 
+def test_page_of_hardly_any_words_beside_its_translators_is_a_text() -> None:
+    names = "".join(f"<credit><name>Anna Weber {number}</name></credit>" for number in range(9))
+    page = f'<page xmlns="http://projectmallard.org/1.0/"><info>{names}</info><title>Farben</title></page>'
+    assert load("color.page", page).text == "# Farben\n"
+    authors = "".join(f"<author><firstname>Anna {number}</firstname></author>" for number in range(9))
+    book = f"<book><bookinfo><authorgroup>{authors}</authorgroup></bookinfo><para>Alles über die Farben.</para></book>"
+    assert load("color.docbook", book).text == "Alles über die Farben.\n"
+
+
 @pytest.mark.parametrize(
     "xml",
     [

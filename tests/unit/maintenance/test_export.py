@@ -19,6 +19,8 @@ from heliograph.ingest.given import GivenChunk, GivenEntity, GivenRelation
 from heliograph.maintenance.archive import Contents
 from heliograph.maintenance.export_formats import FileNames
 from heliograph.maintenance.transfer import ExportFormat
+from heliograph.stores.base import CurationStore
+from heliograph.stores.sqlite.search import SqliteVectorStore
 from heliograph.testing.fakes import FakeEmbeddingModel
 
 HOSTILE = [
@@ -179,16 +181,16 @@ async def test_nothing_is_left_when_the_disk_is_full(
 ) -> None:
     before = {path.name for path in tmp_path.iterdir()}
 
-    async def fail(self: Contents, *_: object) -> list[str]:
+    async def fail(self: object, *_: object) -> list[str]:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    async def fail_to_list(self: Contents) -> AsyncIterator[Any]:
+    async def fail_to_list(self: CurationStore, size: int) -> AsyncIterator[Any]:
         raise OSError(errno.ENOSPC, "No space left on device")
         yield
 
     monkeypatch.setattr(Contents, "sources", fail)
-    monkeypatch.setattr(Contents, "curations", fail_to_list)
-    monkeypatch.setattr(Contents, "vectors", fail)
+    monkeypatch.setattr(CurationStore, "pages", fail_to_list)
+    monkeypatch.setattr(SqliteVectorStore, "get_vectors", fail)
     with pytest.raises(StoreUnavailable, match="No space left"):
         await kb.export(tmp_path / "out", form)
     assert {path.name for path in tmp_path.iterdir()} == before
