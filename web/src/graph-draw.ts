@@ -24,8 +24,6 @@ const THEMES = {
 const MOST_PICKED_EDGES = 6_000;
 /** From so many on, entities are points and relations thin lines, which cost a third, and only a click says what is near. */
 const LARGE = 4_000;
-/** About how wide a character of a label is. */
-const CHARACTER_PX = 7;
 /** After so long without a move, the picture is drawn where it was moved to; after longer where drawing takes long. */
 const REST_MS = 120;
 const MOST_REST_MS = 2_000;
@@ -68,29 +66,18 @@ export class Drawing {
   private map: Minimap | null = null;
   /** Where the map is drawn, once there is room for one. */
   private mapped: HTMLCanvasElement | null = null;
-  /** Where labels stand in the picture that is being drawn; null before its first. */
-  private labelled: { left: number; right: number; top: number; bottom: number }[] | null = null;
+  /** What is to be labelled in the picture that is being drawn. */
+  private labels: { label: string; x: number; y: number; size: number; isChosen: boolean }[] = [];
 
   constructor(place: HTMLElement, handlers: Handlers, private readonly onArranged: (isBusy: boolean) => void) {
     this.sigma = new Sigma<NodeData, EdgeData>(this.graph, place, {
       nodeProgramClasses: { circle: NodeCircleProgram, point: NodePointProgram }, edgeProgramClasses: { line: EdgeRectangleProgram, thin: thinLines(() => this.drawsLines) },
-      enableEdgeEvents: true, labelDensity: 0.5, labelGridCellSize: 110, labelRenderedSizeThreshold: 4.5, labelFont: "system-ui, sans-serif", labelSize: 12,
+      enableEdgeEvents: true, labelDensity: 1, labelGridCellSize: 80, labelRenderedSizeThreshold: 3.5, labelFont: "system-ui, sans-serif", labelSize: 12,
       minCameraRatio: 0.02, maxCameraRatio: 12, allowInvalidContainer: true, stagePadding: 48, zIndex: true,
       nodeReducer: (name, data) => this.reduceNode(name, data),
       edgeReducer: (edge, data) => this.reduceEdge(edge, data),
-      defaultDrawNodeLabel: (context, data, settings) => {
-        if (!data.label) return;
-        const size = settings.labelSize;
-        context.font = `${settings.labelWeight} ${size}px ${settings.labelFont}`;
-        if (!this.takeRoom(data.x, data.y, data.size, context.measureText(data.label).width, size)) return;
-        const [x, y] = [data.x + data.size + 3, data.y + size / 3];
-        context.lineJoin = "round";
-        context.lineWidth = 3;
-        context.strokeStyle = this.theme.ground;
-        context.strokeText(data.label, x, y);
-        context.fillStyle = this.theme.ink;
-        context.fillText(data.label, x, y);
-      },
+      // All of a picture are known before the first is drawn, so that those of the largest entities find room.
+      defaultDrawNodeLabel: (_, data) => { if (data.label) this.labels.push({ ...data, label: data.label, isChosen: data.highlighted === true }); },
       defaultDrawNodeHover: (context, data, settings) => {
         if (!data.label) return;
         const size = settings.labelSize;
@@ -128,20 +115,26 @@ export class Drawing {
     this.shiftWhileMoving();
   }
 
-  /** Whether a label fits beside those drawn so far in this picture; the chosen entity's own comes before all others. */
-  private takeRoom(x: number, y: number, radius: number, width: number, height: number): boolean {
-    const box = { left: x + radius, right: x + radius + width + 8, top: y - height, bottom: y + height };
-    if (!this.labelled) {
-      this.labelled = [];
-      const chosen = this.graph.hasNode(this.chosen) ? this.sigma.getNodeDisplayData(this.chosen) : undefined;
-      if (chosen) {
-        const at = this.sigma.framedGraphToViewport(chosen);
-        this.takeRoom(at.x, at.y, this.sigma.scaleSize(chosen.size), CHARACTER_PX * this.chosen.length, height);
-      }
+  /** Draws the labels of a picture that fit beside each other: the chosen entity's, then those of the largest. */
+  private drawLabels() {
+    const context = this.sigma.getCanvases().labels?.getContext("2d");
+    const { labelSize, labelFont, labelWeight } = this.sigma.getSettings();
+    const labels = this.labels.sort((one, other) => Number(other.isChosen) - Number(one.isChosen) || other.size - one.size);
+    this.labels = [];
+    if (!context) return;
+    context.font = `${labelWeight} ${labelSize}px ${labelFont}`;
+    context.lineJoin = "round";
+    context.lineWidth = 3;
+    context.strokeStyle = this.theme.ground;
+    context.fillStyle = this.theme.ink;
+    const drawn: { left: number; right: number; y: number }[] = [];
+    for (const { label, x, y, size } of labels) {
+      const at = { left: x + size + 3, right: x + size + 11 + context.measureText(label).width, y: y + labelSize / 3 };
+      if (drawn.some((one) => at.left < one.right && one.left < at.right && Math.abs(at.y - one.y) < 2 * labelSize)) continue;
+      drawn.push(at);
+      context.strokeText(label, at.left, at.y);
+      context.fillText(label, at.left, at.y);
     }
-    const isFree = this.labelled.every((one) => box.left > one.right || box.right < one.left || box.top > one.bottom || box.bottom < one.top);
-    if (isFree) this.labelled.push(box);
-    return isFree;
   }
 
   /** Draws a small picture of the whole, in which the part that is seen is framed and chosen. */
@@ -174,9 +167,9 @@ export class Drawing {
       if (this.arranged && isAtRest) this.takePlaces(this.arranged);
       this.drawnAt = camera.getState();
       this.drawsLines = isAtRest && this.isPlaced;
-      this.labelled = null;
       for (const canvas of layers()) canvas.style.transform = "";
       const result = draw();
+      this.drawLabels();
       if (isAtRest) this.map?.draw();
       requestAnimationFrame(() => { this.drawMs = performance.now() - began; });
       return result;
