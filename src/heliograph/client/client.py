@@ -85,7 +85,12 @@ class AsyncDocuments(_Resource):
     async def upload(
         self, file: str | Path | bytes, *, name: str | None = None, metadata: Metadata = None
     ) -> records.DocumentInsertion:
-        """Upload a file by its path, or its bytes, which then need a name; only the last part of a name is sent.
+        """Upload a file.
+
+        Args:
+            file: Its path, or what is in it.
+            name: What it is called, of which only the last part is sent; needed for bytes.
+            metadata: Free JSON.
 
         Raises:
             InvalidRequestError: Bytes without a name.
@@ -297,8 +302,12 @@ class AsyncCurations(_Resource):
     ) -> CurationEdit:
         """Give an entity another name, and a type or description with it: all in one commit, or nothing.
 
-        The old name stays an alias, and what is None as documents say. It may be merged into the entity that has the
-        new name, if there is one.
+        Args:
+            name: The entity; its old name stays an alias.
+            new_name: Its new name.
+            type: In place of what documents say; None leaves it.
+            description: Likewise.
+            allow_merge: Whether to merge it into the entity that has the new name, if there is one.
 
         Raises:
             InvalidRequestError: There is no such entity, or another has the new name.
@@ -442,6 +451,13 @@ class AsyncHeliographClient:
 
     Safe to use from many tasks of one event loop. All methods raise what the service reports as the errors of
     `heliograph.errors`, and `ServiceUnavailable` where it cannot be reached or is none.
+
+    Attributes:
+        documents: Taking in, reading, changing and deleting documents.
+        jobs: Background work.
+        workspaces: Workspaces of the service.
+        graph: Entities, relations, neighbours, paths.
+        curations: Corrections of the graph.
     """
 
     def __init__(
@@ -525,6 +541,12 @@ class AsyncHeliographClient:
                 print(stream.references)
                 async for piece in stream:
                     print(piece, end="")
+
+        Args:
+            question: The question.
+            mode: As in `query`.
+            options: As in `query`.
+            progress: Called with each stage as it begins.
 
         Raises:
             HeliographError: What the service reports, also on the way.

@@ -41,7 +41,12 @@ QUESTIONS, PASSAGES = zip(*chain.from_iterable(_PAIRS.values()), strict=True)
 
 @dataclass(frozen=True, slots=True)
 class CosineScale:
-    """What a model's cosines mean: those of a question with an unrelated passage, and with the one that answers it."""
+    """What a model's cosines mean.
+
+    Attributes:
+        unrelated: Cosine of a question and a passage that has nothing to do with it.
+        related: Cosine of a question and the passage that answers it; above `unrelated`.
+    """
 
     unrelated: float
     related: float
@@ -60,19 +65,26 @@ USUAL_SCALE = CosineScale(0.15, 0.61)
 
 
 def cosines(vectors: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the products of rows, `(n, dimension)`, and a vector; equal rows have equal ones.
+    """Return the products of rows and a vector; equal rows have equal ones, which a product of matrices does not give.
 
-    A product of matrices does not give that. Nor does this wake the threads of a linear algebra library, which go on
-    spinning for longer than the product takes.
+    Nor does this wake the threads of a linear algebra library, which go on spinning for longer than the product takes.
+
+    Args:
+        vectors: `(n, dimension)`.
+        vector: `(dimension,)`.
     """
     return np.einsum("ij,j->i", vectors, vector)
 
 
 def scale_between(questions: NDArray[np.float32], passages: NDArray[np.float32]) -> CosineScale:
-    """Return a model's scale, from its unit vectors, `(n, dimension)`, of `QUESTIONS` and `PASSAGES`.
+    """Return a model's scale, from its vectors of `QUESTIONS` and `PASSAGES`.
 
     Of the languages the one counts that the model tells most in, since some know one only. A model whose cosines tell
     nothing has the usual scale.
+
+    Args:
+        questions: `(n, dimension)`, unit rows.
+        passages: The same.
     """
     scales: list[CosineScale] = []
     size = len(questions) // len(_PAIRS)
@@ -93,6 +105,7 @@ class EmbeddingInfo:
 
     Attributes:
         name: Identity of model and post-processing; another name means vectors that cannot be compared.
+        dimension: Length of each vector.
         max_input_tokens: Longest text, in the model's own tokens; longer ones are cut or windowed by the model.
         min_score: Cosine below which two texts have nothing to do with each other.
         scale: What its cosines mean; None if that is not known and must be measured.

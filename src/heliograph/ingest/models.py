@@ -56,7 +56,11 @@ class DocumentResult:
 
     Attributes:
         id: The document's id; empty when it never had one.
+        source: As given.
+        outcome: What became of it.
+        error: Why it failed; None otherwise.
         detail: Which chunks failed, if it is partial; which document has the same text, if one has.
+        chunk_count: Chunks it has now.
         usage: Tokens that chat models spent on it in this run.
         omitted_characters: Characters of its source, spaces not counted, that its loader left out as no content, such
             as a web page's menus; the document's metadata has the same number.
@@ -74,7 +78,12 @@ class DocumentResult:
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """What became of a batch: one result per document, in the order given; `DocumentQuery` finds them by `track_id`."""
+    """What became of a batch: one result per document, in the order given.
+
+    Attributes:
+        track_id: The batch; `DocumentQuery.track_id` finds its documents.
+        results: One per document.
+    """
 
     track_id: str
     results: tuple[DocumentResult, ...]
@@ -96,7 +105,15 @@ class IngestReport:
 
 @dataclass(frozen=True, slots=True)
 class DeleteReport:
-    """The result of a deletion: deleted ids, ids that no document had, and counts of the rest that was removed."""
+    """What a deletion did.
+
+    Attributes:
+        deleted: Ids of the documents that are gone.
+        missing: Ids given that no document had.
+        removed_chunks: Chunks that went with them.
+        removed_entities: Entities that no other document mentions.
+        removed_relations: Relations that no other document mentions.
+    """
 
     deleted: tuple[str, ...]
     missing: tuple[str, ...]
@@ -110,10 +127,18 @@ class Progress:
     """How far one run has come.
 
     Attributes:
+        track_id: The batch.
+        documents_done: Documents finished, failed ones included.
+        documents_total: Documents of the run.
+        chunks_done: Chunks read.
         chunks_total: Chunks of the documents begun so far.
         entities: How many more entities there are than before.
         relations: How many more relations there are than before.
+        failures: Documents that failed.
+        usage: Tokens that chat models spent.
+        elapsed_seconds: Since the run began.
         eta_seconds: Expected until its end, by the characters still to be read; None while too little is done to tell.
+        is_finished: Whether this is the last report.
         characters_done: Characters read, of the documents that have to be.
         characters_total: Characters of all these documents; of a run over files, as far as they are opened.
     """

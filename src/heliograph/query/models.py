@@ -37,7 +37,12 @@ class Failure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Keywords:
-    """The keywords of a search: themes, looked for among relations, and names and details, among entities."""
+    """The keywords of a search.
+
+    Attributes:
+        high_level: Themes; searched among the relations.
+        low_level: Names and details; searched among the entities.
+    """
 
     high_level: tuple[str, ...] = ()
     low_level: tuple[str, ...] = ()
@@ -66,7 +71,13 @@ class SourceMark:
 
 @dataclass(frozen=True, slots=True)
 class RetrievedEntity:
-    """An entity within the budget, with the sources of its first 75 chunks, each once."""
+    """An entity within the budget.
+
+    Attributes:
+        entity: The entity.
+        sources: Sources of its first 75 chunks, each once.
+        reference_id: The first reference among them, or empty.
+    """
 
     entity: Entity
     sources: tuple[str, ...]
@@ -75,7 +86,14 @@ class RetrievedEntity:
 
 @dataclass(frozen=True, slots=True)
 class RetrievedRelation:
-    """A relation within the budget, with its ends' degrees added up, and the sources of its first 75 chunks."""
+    """A relation within the budget.
+
+    Attributes:
+        relation: The relation.
+        degree: The sum of two degrees, that of one end and that of the other.
+        sources: Sources of its first 75 chunks, each once.
+        reference_id: The first reference among them, or empty.
+    """
 
     relation: Relation
     degree: int
@@ -88,6 +106,8 @@ class RetrievedChunk:
     """A chunk within the budget.
 
     Attributes:
+        chunk: The chunk.
+        source: Source of its document.
         reference_id: Number of that source in the list of references.
         marks: How it was found: `C`, `E`, `R`, those that apply.
         rerank_score: What the reranker gave it; None without one.
@@ -118,6 +138,8 @@ class Reference:
 
     Attributes:
         reference_id: `"1"`, `"2"`, ...: most quoted first.
+        source: The document's source.
+        count: Chunks of it in the context.
         other_sources: Sources of documents with the same text.
     """
 
@@ -133,6 +155,9 @@ class Context:
 
     Attributes:
         text: All of it as a chat model reads it; empty when there is nothing, or nobody asked for it.
+        entities: Entities, best first.
+        relations: Relations, best first.
+        chunks: Chunks, best first.
         references: Sources of the chunks.
         paths: Shortest paths between entities that the question names; None where they are not looked for.
     """
@@ -180,9 +205,13 @@ class TracedChunk:
     """A chunk that was found, and what became of it.
 
     Attributes:
+        chunk_id: The chunk.
+        document_id: Its document.
+        source: Of that document.
         page: Where known, from 1.
         headings: Those above it, outermost first.
         start: Place of its first character in the document's text.
+        opening: How it begins.
         tokens: What its text costs in the context.
         place: Its rank after the channels were joined, from 1; 0 for one that only a reranker's cut brought back.
         marks: How it was found, as `SourceMark` writes it.
@@ -242,8 +271,10 @@ class Retrieval:
 
     Attributes:
         question: The question, stripped.
+        mode: The mode of the question.
         keywords: What was searched for; empty in modes without keywords.
         context: What was found and fits.
+        info: Counts.
         failure: Why there is no context; None when there is one, and in mode bypass.
         warnings: What did not go as one would expect, in words.
         usage: Tokens that a chat model spent on understanding and keywords.

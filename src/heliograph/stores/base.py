@@ -51,10 +51,41 @@ from heliograph.models import (
     Usage,
 )
 from heliograph.stores.changeset import Changeset, Collection, Outbox, VectorBatch
-from heliograph.stores.graph import EveryName as EveryName
-from heliograph.stores.graph import GraphStore as GraphStore
-from heliograph.stores.graph import IncidentRelation as IncidentRelation
-from heliograph.stores.graph import NameIndex as NameIndex
+from heliograph.stores.graph import EveryName, GraphStore, IncidentRelation, NameIndex
+
+__all__ = [
+    "ANSWERS",
+    "CachedReply",
+    "CurationPage",
+    "CurationQuery",
+    "CurationStore",
+    "Damage",
+    "DocumentPage",
+    "DocumentQuery",
+    "DocumentSort",
+    "EntityPlaces",
+    "EveryName",
+    "Fold",
+    "Follower",
+    "FollowerDifference",
+    "GraphStore",
+    "Hit",
+    "IncidentRelation",
+    "Inspection",
+    "NameIndex",
+    "NoReplyCache",
+    "RecordsStore",
+    "Reembedding",
+    "ReplyCache",
+    "ScanKind",
+    "Store",
+    "StoreView",
+    "TextStore",
+    "VectorStore",
+    "batch_of",
+    "check_begun",
+    "places_of",
+]
 
 T = TypeVar("T")
 
@@ -75,9 +106,19 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DocumentQuery:
-    """Which documents to list, sorted by `sort`, ties by id; every condition given must hold.
+    """Which documents to list; every condition given must hold.
 
-    No statuses or content hashes mean any; `limit` is `sys.maxsize` for all.
+    Attributes:
+        statuses: Any of these; empty means all.
+        track_id: Of this batch.
+        source_prefix: Whose source starts so.
+        filter: Which match it.
+        content_hashes: Whose text has any of these hashes; empty means any text.
+        twin_of: Which are twins of this document.
+        sort: Field to sort by; ties by id.
+        descending: Largest first.
+        offset: Documents to skip.
+        limit: Documents to return at the most; `sys.maxsize` for all.
 
     Raises:
         InvalidRequestError: The filter is none, there is no such field to sort by, or a number is negative or
@@ -128,6 +169,8 @@ class EntityPlaces:
     """Where an entity is mentioned: of its evidence what it takes to go from chunk to chunk.
 
     Attributes:
+        id: The entity's id.
+        mention_count: Number of mentions.
         chunk_ids: The chunks of its mentions in canonical order, one for each; of an entity that is mentioned more
             often than was asked for, the first of those that are about it.
         subjects: How many of these, the first ones, are about it.
@@ -270,7 +313,11 @@ class VectorStore(ABC):
     ) -> list[Hit]:
         """Return the nearest ids by cosine, scores at least `min_score`, best first, ties by id, at the cut too.
 
-        `vector` is `(dimension,)` float32 of length 1, `min_score` in [-1, 1].
+        Args:
+            collection: Where to look.
+            vector: `(dimension,)` float32 of length 1.
+            limit: Hits at the most.
+            min_score: The least cosine, in [-1, 1].
         """
 
     @abstractmethod
@@ -280,10 +327,15 @@ class VectorStore(ABC):
     async def rank(
         self, collection: Collection, vector: NDArray[np.float32], ids: Sequence[str], limit: int
     ) -> list[Hit]:
-        """Return the nearest of these distinct ids by cosine, best first, ties by id; one without a vector is left out.
+        """Return the nearest of these ids by cosine, best first, ties by id; one without a vector is left out.
 
-        A back end that finds them without reading the vectors of all overrides it. `vector` is `(dimension,)` float32
-        of length 1.
+        A back end that finds them without reading the vectors of all overrides it.
+
+        Args:
+            collection: Where they are.
+            vector: `(dimension,)` float32 of length 1.
+            ids: Distinct ids.
+            limit: Hits at the most.
         """
         stored = await self.get_vectors(collection, ids) if limit > 0 else {}
         if not stored:
@@ -320,7 +372,13 @@ class TextStore(ABC):
 class CurationQuery:
     """Which curations to list; every condition given must hold.
 
-    `entity_id` is named alone or as an end of a relation; `ids` None means all, `limit` is `sys.maxsize` for all.
+    Attributes:
+        entity_id: That names this entity, alone or as an end of a relation.
+        ids: Which have any of these ids; None means all.
+        includes_undone: Whether to list those that were taken back, too.
+        descending: Latest first.
+        offset: Curations to skip.
+        limit: Curations to return at the most; `sys.maxsize` for all.
 
     Raises:
         InvalidRequestError: A number is negative, or `offset` above `LARGEST_COUNT`.
@@ -384,8 +442,14 @@ class CurationStore(ABC):
 class CachedReply:
     """A finished model call.
 
-    Its `key` is `{mode}:{cache_type}:{args_hash}`, its subject the chunk, entity or relation it was asked about, if
-    any: a commit that removes that chunk, or anything said of that entity or relation, drops it.
+    Attributes:
+        key: `{mode}:{cache_type}:{args_hash}`.
+        text: The reply.
+        model: Name of the model that gave it.
+        usage: What it cost.
+        subject_id: The chunk, entity or relation it was asked about, if any; a commit that removes that chunk, or
+            anything said of that entity or relation, drops it.
+        created_at: When it came, UTC.
     """
 
     key: str
@@ -469,7 +533,13 @@ class ScanKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """One damaged thing: what it is and what to do, and whose document, if of just one."""
+    """One damaged thing.
+
+    Attributes:
+        message: What, and what to do.
+        document_id: Whose it is; empty for none or several.
+        is_repaired: Whether it was put right.
+    """
 
     message: str
     document_id: str = ""
@@ -503,8 +573,9 @@ class Inspection(ABC):
     async def find_damage(self, *, repair: bool, is_certain: bool = False) -> list[Damage]:
         """Return the damage to the back end's files; none where an engine looks after its own files.
 
-        A repair saves what is whole, so that all can be read again, and says then also what is lost. `is_certain` says
-        that something was found already that cannot be read.
+        Args:
+            repair: Whether to save what is whole, so that all can be read again; says then also what is lost.
+            is_certain: Whether something was found already that cannot be read.
         """
         del repair, is_certain
         return []
@@ -632,9 +703,15 @@ class StoreView(ABC):
 
 @dataclass(frozen=True, slots=True)
 class FollowerDifference:
-    """What another engine holds of one kind, such as `chunk vectors`, against what it should, in numbers of ids.
+    """What another engine holds of one kind, against what it should.
 
-    A `fault` of its own counts and orders is told in words; then nothing is counted.
+    Attributes:
+        kind: Of what, such as `entities` or `chunk vectors`.
+        missing: How many ids it has not.
+        stray: How many it should not have.
+        changed: How many it has with other contents than they should have.
+        examples: A few of any of them.
+        fault: What is wrong with its own counts and orders, in words; then nothing is counted.
     """
 
     kind: str
@@ -648,7 +725,9 @@ class FollowerDifference:
 class Follower(ABC):
     """Another engine that serves one role of a workspace, kept in step with the store that holds the truth.
 
-    Its name begins with its role: `graph`, `vectors`, `text` or `cache`.
+    Attributes:
+        name: Which; begins with its role.
+        role: `graph`, `vectors`, `text` or `cache`.
     """
 
     name: str

@@ -37,6 +37,20 @@ from heliograph.models import (
 )
 from heliograph.text.analysis import chunk_index_text, entity_index_terms, terms
 
+__all__ = [
+    "Changeset",
+    "Collection",
+    "Outbox",
+    "OutboxEntry",
+    "OutboxKind",
+    "TextEntry",
+    "VectorBatch",
+    "changed_ids",
+    "chunk_terms",
+    "digest_terms",
+    "entity_terms",
+]
+
 
 class Collection(StrEnum):
     """What vectors and full text are kept of. Full text has no collection of relations."""
@@ -48,9 +62,12 @@ class Collection(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VectorBatch:
-    """Vectors to upsert, one per id: `(n, dimension)` float32, each row of length 1.
+    """Vectors to upsert.
 
-    The texts are what each was made of, for back ends that show it beside the vector; empty where it is not known.
+    Attributes:
+        ids: `n` ids of the collection.
+        vectors: `(n, dimension)` float32, each row of length 1.
+        texts: What each was made of, for back ends that show it beside the vector; empty where it is not known.
     """
 
     ids: tuple[str, ...]
@@ -60,9 +77,12 @@ class VectorBatch:
 
 @dataclass(frozen=True, slots=True)
 class TextEntry:
-    """Full text to upsert: what a chunk or an entity is found by, terms without spaces.
+    """Full text to upsert.
 
-    They follow from the truth, so that a store beside the primary one is given them made again.
+    Attributes:
+        id: Of a chunk or an entity.
+        terms: What it is found by, without spaces. They follow from the truth, so that a store beside the primary one
+            is given them made again.
     """
 
     id: str
@@ -98,9 +118,17 @@ class Changeset:
         document_texts: Text per document id, where it is new or changed.
         removed_texts: Ids of documents that keep no text of their own, being twins.
         removed_documents: Ids; their chunks and extractions must be in `removed_chunks`.
+        chunks: Chunks to upsert.
         removed_chunks: Ids; their mentions, vectors, full text and cached replies go with them.
         extractions: Each replaces all that was read in its chunk.
         entity_evidence: New evidence; a `mention_count` of 0 removes it.
+        relation_evidence: Likewise.
+        entities: Folded entities to upsert.
+        removed_entities: Ids; vectors and full text go with them.
+        relations: Folded relations to upsert.
+        removed_relations: Ids; vectors go with them.
+        vectors: Vectors to upsert per collection.
+        texts: Full text to upsert per collection.
         moments: Unix seconds per id at which entities and relations first appeared that are new here; those of other
             ids appear now.
         curations: Curations to add, or to upsert where one was undone; new ones (sequence 0) get the next sequences.

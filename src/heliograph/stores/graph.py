@@ -31,7 +31,13 @@ _ATTEMPTS = 3
 
 
 class IncidentRelation(NamedTuple):
-    """A relation that touches a given entity, with what ranks it: the sum of its ends' degrees, and its weight."""
+    """A relation that touches a given entity, with what ranks it.
+
+    Attributes:
+        id: The relation's id.
+        degree: Degree of one end plus degree of the other.
+        weight: The relation's weight.
+    """
 
     id: str
     degree: int
@@ -92,7 +98,10 @@ class GraphStore(ABC):
         """Return relations with the present names of the entities at their ends, for display.
 
         A stored relation calls its ends as its own mentions do, so that renaming a hub rewrites none of its relations.
-        Entities that are not among those at hand are read; an end that is not there keeps its name.
+
+        Args:
+            relations: As they were read.
+            entities: Those that are at hand; the others are read. An end that is not there keeps its name.
         """
         names = {entity.id: entity.name for entity in entities}
         ends = dict.fromkeys(end for relation in relations for end in (relation.source_id, relation.target_id))
@@ -149,7 +158,9 @@ class GraphStore(ABC):
     async def find_steps(self, nodes: Collection[Node], limit: int | None) -> list[tuple[Node, Node, float]]:
         """Return all relations that touch these: the node of them, the other one, weight; both ways if both are.
 
-        From `limit` relations on the rest need not be read; None reads all.
+        Args:
+            nodes: Where to step from.
+            limit: Relations from which on the rest need not be read; None reads all.
         """
         relations = await self._incident_relations(list(nodes))
         ends = [(item.source_id, item.target_id, item.weight) for item in relations]
@@ -219,8 +230,12 @@ async def _read_paths(
 class PathSearch(Generic[K]):
     """One search, over entities known by ids or by a back end's own keys.
 
-    Paths have `max_length` relations at the most. There is none where one step has more than `most_visited` relations,
-    or as many entities were met before one.
+    Args:
+        source: One end.
+        target: The other; may be the same.
+        max_length: Relations of a path at the most.
+        limit: Paths at the most.
+        most_visited: Relations of one step, and entities met before one, beyond which there is no path.
     """
 
     def __init__(self, source: K, target: K, max_length: int, limit: int, most_visited: int) -> None:
@@ -242,9 +257,11 @@ class PathSearch(Generic[K]):
         return tuple(side.frontier)
 
     def expand(self, relations: Sequence[tuple[K, K, float]]) -> None:
-        """Go one step further, along all relations that touch the frontier: the entity of it, the other one, weight.
+        """Go one step further.
 
-        A relation that touches it with both ends comes twice.
+        Args:
+            relations: All that touch the frontier: the entity of it, the other one, weight. One that touches it with
+                both ends comes twice.
         """
         if len(relations) > self._most_visited:
             self._has_failed = True
@@ -261,7 +278,8 @@ class PathSearch(Generic[K]):
     def paths(self, names: Mapping[K, str] | None = None) -> list[list[K]]:
         """Return what lies along each path, by the sum of weights (descending), then by ids; empty if there is none.
 
-        `names` are the ids of what was `reached`; None if it is known by ids.
+        Args:
+            names: The ids of what was `reached`; None if it is known by ids.
         """
         reached = self.reached
         if not reached:
@@ -359,7 +377,11 @@ class KeyedNameIndex(NameIndex):
 
 
 class EveryName(NameIndex):
-    """Looks at the names of all entities: what a store has that keeps no index of them."""
+    """Looks at the names of all entities: what a store has that keeps no index of them.
+
+    Args:
+        graph: Whose entities are looked for.
+    """
 
     def __init__(self, graph: GraphStore) -> None:
         self._graph = graph

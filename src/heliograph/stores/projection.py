@@ -22,6 +22,17 @@ from heliograph.models import Chunk, Document, Entity, Relation
 from heliograph.stores.base import GraphStore, ReplyCache, TextStore, VectorStore
 from heliograph.stores.changeset import Collection, OutboxKind, TextEntry
 
+__all__ = [
+    "CacheProjection",
+    "GraphProjection",
+    "Projection",
+    "ProjectionChange",
+    "TextProjection",
+    "VectorProjection",
+    "is_alike",
+    "is_same_vector",
+]
+
 # Engines keep float32, or numbers of 15 digits; what people or damage change is more than this.
 _VECTOR_TOLERANCE = 1e-5
 _NUMBER_TOLERANCE = 1e-12
@@ -35,7 +46,10 @@ class ProjectionChange:
     """What a projection has to take in; fields it has no use for are empty.
 
     Attributes:
-        relations: Relations that are there now; their ends may come in another change.
+        documents: Documents that are there now, upserts.
+        chunks: Likewise.
+        entities: Likewise.
+        relations: Likewise. Their ends may come in another change.
         vectors: Vectors per collection and id, `(dimension,)` float32 of length 1.
         texts: Full text of `chunks` and `entities`, an entry for each.
         owners: The documents of `chunks`, per document id.
@@ -68,6 +82,9 @@ class Projection(ABC):
     Attributes:
         role: Which it serves, as `store.<role>_url` names it.
         name: Which, for cursors, messages and metrics: the role, and where it is; no secrets.
+        kinds: What it takes in.
+        needs_vectors: Whether it takes vectors in.
+        needs_texts: Whether it takes full text in.
         needs_origins: Whether it wants to know the documents of chunks and entities.
     """
 
