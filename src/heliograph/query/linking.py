@@ -24,6 +24,7 @@ from heliograph.models import Entity, EntityEvidence, EntityMention, GraphPath
 from heliograph.stores.base import EntityPlaces, GraphStore, Store, StoreView, places_of
 from heliograph.stores.changeset import Collection
 from heliograph.text.analysis import HAN, terms
+from heliograph.text.patterns import late_pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +74,19 @@ class Respelt:
 # sentence are tried that begin and end so, and of Chinese those near its start: what an extractor left out of a
 # passage is found again here, if some other passage is about it. Of names inside one another the longest counts.
 
-_UNIT = re.compile(rf"[{HAN}]|[^\W{HAN}]+")
-_HAN = re.compile(rf"[{HAN}]")
-_SPACE = re.compile(r"\s+")
+_UNIT = late_pattern(rf"[{HAN}]|[^\W{HAN}]+")
+_HAN = late_pattern(rf"[{HAN}]")
+_SPACE = late_pattern(r"\s+")
 # Where a sentence may end; at the first two it does where the word before begins with a small letter.
 # A line may end within a name, but a paragraph does not, nor a line before a heading or an item of a list.
-_STOP = re.compile(r"[.;。！？；，、：]|\n(?=[ \t]*\n|[ \t]*(?:[-*+#>|•]|\d{1,3}[.)][ \t]))")
+_STOP = late_pattern(r"[.;。！？；，、：]|\n(?=[ \t]*\n|[ \t]*(?:[-*+#>|•]|\d{1,3}[.)][ \t]))")
 _UNSURE_STOPS = ".;"
 # A number's last digit and the sign between it and another that belongs to it.
-_NUMBERS_JOINED = re.compile(r"\d[-.:/](?=\d)")
+_NUMBERS_JOINED = late_pattern(r"\d[-.:/](?=\d)")
 _ASCII_QUOTES = "\"'`"
 _WITHOUT_QUOTES = str.maketrans("", "", _ASCII_QUOTES)
 # Where a name is more than letters to be lowered: what is not plain ASCII, quotation marks, the first of two spaces.
-_UNEVEN = re.compile(rf"[^ -~]|[{_ASCII_QUOTES}]| (?= )")
+_UNEVEN = late_pattern(rf"[^ -~]|[{_ASCII_QUOTES}]| (?= )")
 _ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 _LONGEST = 12
 _LONGEST_IN_SMALL_LETTERS = 5
@@ -290,7 +291,7 @@ def _longest(spans: Sequence[QuestionSpan]) -> list[QuestionSpan]:
 # Letters of scripts that put spaces between words; Chinese, Thai, Japanese and Korean write on without.
 _LETTER = rf"[^\W\d_{HAN}\u0e00-\u0eff\u1100-\u11ff\u3041-\u30ff\uac00-\ud7af]"
 # Whole words of letters; what has digits or hyphens is an identifier, of which every character counts.
-_WORD = re.compile(rf"(?<![\d_-])(?<!{_LETTER}){_LETTER}{{5,}}(?![\d_-])(?!{_LETTER})")
+_WORD = late_pattern(rf"(?<![\d_-])(?<!{_LETTER}){_LETTER}{{5,}}(?![\d_-])(?!{_LETTER})")
 # A letter left out, put in, changed or swapped with the next; from two on it may be another name (Australia, Austria).
 _MOST_SLIPS = 1
 _MOST_WORDS = 8

@@ -28,6 +28,7 @@ from heliograph.models import Usage
 from heliograph.prompts import load_prompt
 from heliograph.query.models import Keywords, Mode, QueryParam
 from heliograph.settings import ChatSettings, QuerySettings
+from heliograph.text.patterns import late_pattern
 from heliograph.text.phrases import read_texts
 from heliograph.text.tokens import count_tokens
 
@@ -198,11 +199,11 @@ _LEAST_WEIGHT = 3
 _REPLY_TOKENS = 4096
 _MOST_REPLY = 0.5
 _DEFAULT_RESPONSE_TYPE = "Multiple Paragraphs"
-_LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_LONE_SURROGATE = late_pattern(r"[\ud800-\udfff]")
 # Whole Unicode blocks of Chinese, Japanese and Korean writing, forms and punctuation included.
-_WIDE = re.compile(
-    "[\u1100-\u11ff\u2e80-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef"
-    "\U00016fe0-\U00016fff\U0001aff0-\U0001b2ff\U00020000-\U0003ffff]"
+_WIDE = late_pattern(
+    r"[\u1100-\u11ff\u2e80-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef"
+    r"\U00016fe0-\U00016fff\U0001aff0-\U0001b2ff\U00020000-\U0003ffff]"
 )
 
 
@@ -453,7 +454,7 @@ _SHORT_QUESTION = 50
 # Of the reply: two short lists.
 _NEEDED_TOKENS = 1024
 
-_SEPARATORS = re.compile(r"[,;，；、\n]")
+_SEPARATORS = late_pattern(r"[,;，；、\n]")
 _HIGH_KEY = re.compile(r"(?:^|[^a-z])high|^hl(?![a-z])|高", re.IGNORECASE)
 _LOW_KEY = re.compile(r"(?:^|[^a-z])low|^ll(?![a-z])|低", re.IGNORECASE)
 

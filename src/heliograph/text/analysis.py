@@ -19,7 +19,7 @@ from threading import local
 from Stemmer import Stemmer
 
 from heliograph.models import Chunk, Entity
-from heliograph.text.patterns import words_in_both_scripts
+from heliograph.text.patterns import late_pattern, words_in_both_scripts
 
 # The file imports nothing heavy, as the child process that parses documents loads it.
 
@@ -41,23 +41,23 @@ def word_list(name: str) -> frozenset[str]:
 
 
 HAN = r"\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_HAN = re.compile(rf"[{HAN}]")
-_KANA = re.compile(r"[\u3041-\u3096\u30a1-\u30fa\u31f0-\u31ff]")
-_LATIN = re.compile(r"[A-Za-z\u00c0-\u024f]")
-_NOT_HAN = re.compile(rf"[^\W\d_{HAN}]")
-_WORD = re.compile(r"[^\W\d_]+")
+_HAN = late_pattern(rf"[{HAN}]")
+_KANA = late_pattern(r"[\u3041-\u3096\u30a1-\u30fa\u31f0-\u31ff]")
+_LATIN = late_pattern(r"[A-Za-z\u00c0-\u024f]")
+_NOT_HAN = late_pattern(rf"[^\W\d_{HAN}]")
+_WORD = late_pattern(r"[^\W\d_]+")
 _OTHER_SCRIPTS = {
-    "ko": re.compile(r"[\u1100-\u11ff\uac00-\ud7af]"),
-    "ru": re.compile(r"[\u0400-\u04ff]"),
-    "el": re.compile(r"[\u0370-\u03ff\u1f00-\u1fff]"),
-    "ar": re.compile(r"[\u0600-\u06ff\u0750-\u077f]"),
-    "he": re.compile(r"[\u0590-\u05ff]"),
-    "hi": re.compile(r"[\u0900-\u097f]"),
-    "th": re.compile(r"[\u0e00-\u0e7f]"),
+    "ko": late_pattern(r"[\u1100-\u11ff\uac00-\ud7af]"),
+    "ru": late_pattern(r"[\u0400-\u04ff]"),
+    "el": late_pattern(r"[\u0370-\u03ff\u1f00-\u1fff]"),
+    "ar": late_pattern(r"[\u0600-\u06ff\u0750-\u077f]"),
+    "he": late_pattern(r"[\u0590-\u05ff]"),
+    "hi": late_pattern(r"[\u0900-\u097f]"),
+    "th": late_pattern(r"[\u0e00-\u0e7f]"),
 }
 _TELLING_LETTERS = {
-    "ru": (("uk", re.compile(r"[іїєґІЇЄҐ]")), ("sr", re.compile(r"[ђћџјљњЂЋЏЈЉЊ]"))),
-    "ar": (("fa", re.compile(r"[پچژگ]")),),
+    "ru": (("uk", late_pattern(r"[іїєґІЇЄҐ]")), ("sr", late_pattern(r"[ђћџјљњЂЋЏЈЉЊ]"))),
+    "ar": (("fa", late_pattern(r"[پچژگ]")),),
 }
 
 # One Han character says about as much as three Latin letters.
@@ -117,7 +117,7 @@ GERMAN_INTERROGATIVE = (
     r"(?:wer|wem|wen|wessen|wann|wie|wieviele?|warum|weshalb|wieso|inwiefern|welche[rsnm]?"
     r"|wo(?:r?(?:an|auf|aus|bei|durch|für|gegen|her|hin|in|mit|nach|über|um|unter|von|vor|zu))?)"
 )
-_ASKS_IN_GERMAN = re.compile(
+_ASKS_IN_GERMAN = late_pattern(
     rf"(?:(?:in|an|auf|mit|von|zu|bei|aus|nach|seit|für|über|durch|ab)\s+)?{GERMAN_INTERROGATIVE}\b", re.IGNORECASE
 )
 
@@ -141,8 +141,8 @@ def _latin_language(sample: str) -> str:
 # Words of scripts with capitals.
 _UNCASED = HAN + r"\u0e00-\u0eff\u3041-\u30ff\uac00-\ud7af"
 _CASED = rf"[^\W_{_UNCASED}]"
-WORDS = re.compile(rf"{_CASED}(?:[^\W{_UNCASED}]|['’-](?={_CASED}))*")
-NOUN_AFTER_ARTICLE = re.compile(
+WORDS = late_pattern(rf"{_CASED}(?:[^\W{_UNCASED}]|['’-](?={_CASED}))*")
+NOUN_AFTER_ARTICLE = late_pattern(
     r"\b(?i:an?|the|this|that|these|those|each|every|any|no|el|los?|las?|un[aeo]?|cada|est[ea]|les?|des|chaque|cette|gli|um|uma|een|het|elke?|dit)"
     r" ([^\W\d_A-Z]{3,})\b",
 )
@@ -150,10 +150,10 @@ _SHORT_SAMPLE_LENGTH = 1000
 _LEAST_OWN_WORDS = 5
 # How the verbs of a language end as dictionaries have them, and where something is being done.
 INFINITIVES = {
-    "es": re.compile(r"\w{2,}(?:[aeií]r(?:[lmst]e|l[ao]s?|nos)?|ndo(?:[lmst]e|l[ao]s?)?)"),
-    "pt": re.compile(r"\w{2,}(?:[aei]r(?:-\w+)?|ndo(?:-\w+)?)"),
-    "it": re.compile(r"\w{2,}(?:[aei]r(?:e|[lmstcv]i|l[aeo]|ne)|rre|ndo(?:[lmstcv]i|l[aeo])?)"),
-    "fr": re.compile(r"\w{2,}(?:er|ir|[dt]re|[aiu]ire|oir|ivre)"),
+    "es": late_pattern(r"\w{2,}(?:[aeií]r(?:[lmst]e|l[ao]s?|nos)?|ndo(?:[lmst]e|l[ao]s?)?)"),
+    "pt": late_pattern(r"\w{2,}(?:[aei]r(?:-\w+)?|ndo(?:-\w+)?)"),
+    "it": late_pattern(r"\w{2,}(?:[aei]r(?:e|[lmstcv]i|l[aeo]|ne)|rre|ndo(?:[lmstcv]i|l[aeo])?)"),
+    "fr": late_pattern(r"\w{2,}(?:er|ir|[dt]re|[aiu]ire|oir|ivre)"),
 }
 
 
@@ -194,7 +194,7 @@ def _own_words(language: str, beside: str) -> frozenset[str]:
 # this", "search for this title"): scraped pages are full of them, and their words would be taken for the passage's own.
 
 _MAX_PREFIX_LENGTH = 300
-_LINK_QUERY = re.compile(r"(?<=\]\()([^()\s?]{0,2000})\?[^()\s]{0,4000}(?:\([^()\s]{0,200}\)[^()\s]{0,200}){0,4}")
+_LINK_QUERY = late_pattern(r"(?<=\]\()([^()\s?]{0,2000})\?[^()\s]{0,4000}(?:\([^()\s]{0,200}\)[^()\s]{0,200}){0,4}")
 
 
 def chunk_index_text(title: str, chunk: Chunk) -> str:
@@ -242,14 +242,14 @@ _MARKS = (
 _LETTERS = rf"[^\W{_UNSPACED}]+(?:[{_MARKS}]+[^\W{_UNSPACED}]*)*"
 _JOINED = rf"{_LETTERS}(?:(?:://|[-._/@:+&'’\\]){_LETTERS})*(?:\+\+|#)?"
 # A dotted number belongs to the word before it: "TLS 1.3" is found by "TLS1.3" and the other way round.
-_WORD_TOKEN = re.compile(rf"{_JOINED}(?:(?<=[^\W\d_]) v?\d+(?:\.\d+)+(?![\w.-]))?")
-_TOKEN = re.compile(rf"([{_UNSPACED}]+)|({_WORD_TOKEN.pattern})")
-_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-_VERSIONED = re.compile(r"([^\W\d_]*?)[-_]?v?(\d+(?:\.\d+)+)")
-_INITIALS = re.compile(r"[^\W\d_](?:\.[^\W\d_])+")
-_SEGMENT_ENDS = re.compile(r"://|[/@:&\\ ]+")
-_PART_ENDS = re.compile(r"[^\w#+]+|_+|\+(?=\w)")
-_LATIN_ACCENT = re.compile(r"(?<=[a-z])[\u0300-\u036f]+")
+_WORD_TOKEN = late_pattern(rf"{_JOINED}(?:(?<=[^\W\d_]) v?\d+(?:\.\d+)+(?![\w.-]))?")
+_TOKEN = late_pattern(rf"([{_UNSPACED}]+)|({_WORD_TOKEN.pattern})")
+_THOUSANDS = late_pattern(r"(?<=\d),(?=\d{3}(?!\d))")
+_VERSIONED = late_pattern(r"([^\W\d_]*?)[-_]?v?(\d+(?:\.\d+)+)")
+_INITIALS = late_pattern(r"[^\W\d_](?:\.[^\W\d_])+")
+_SEGMENT_ENDS = late_pattern(r"://|[/@:&\\ ]+")
+_PART_ENDS = late_pattern(r"[^\w#+]+|_+|\+(?=\w)")
+_LATIN_ACCENT = late_pattern(r"(?<=[a-z])[\u0300-\u036f]+")
 _ENGLISH_STOP_WORDS = stop_words("en")
 # Stop words that are names when written in capitals.
 _ACRONYMS = frozenset({"IT", "US", "WHO"})

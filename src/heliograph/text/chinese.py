@@ -25,11 +25,12 @@ from onnxruntime.capi.onnxruntime_pybind11_state import InvalidGraph, InvalidPro
 from heliograph.errors import ModelUnavailable
 from heliograph.text.analysis import HAN, function_words, stop_words, word_list
 from heliograph.text.name_spans import COMMON_WORDS, SHOUTED_WORDS
+from heliograph.text.patterns import late_pattern
 from heliograph.text.sentences import NameSpan
 
 # A piece is what the network sees at once; longer texts are cut where a clause ends.
 _LONGEST_PIECE = 200
-_CLAUSE_END = re.compile(r"[。！？；，、,;!?\s]")
+_CLAUSE_END = late_pattern(r"[。！？；，、,;!?\s]")
 # Viterbi paths are searched for so many pieces in one go.
 _DECODED_AT_ONCE = 32
 
@@ -189,16 +190,16 @@ def _load() -> _Lac:
 # Chinese verb or particle stands outside brackets with something after it, and no lower-case function word stands
 # outside Latin names. Limit: "The word 需要 means trouble." has no such word, and is taken for Chinese.
 
-_HAN = re.compile(rf"[{HAN}]")
-_LOWER_WORD = re.compile(r"(?<![A-Za-z\d_./-])[a-z]+(?![A-Za-z\d_/-])")
+_HAN = late_pattern(rf"[{HAN}]")
+_LOWER_WORD = late_pattern(r"(?<![A-Za-z\d_./-])[a-z]+(?![A-Za-z\d_/-])")
 # "of" says nothing of the language in "Internet of Things".
-_INSIDE_NAME = re.compile(
+_INSIDE_NAME = late_pattern(
     rf"(?<![A-Za-z\d_-])[A-Z][A-Za-z\d_-]*(?: (?:{'|'.join(sorted(word_list('small_words')))}))+(?= [A-Z])"
 )
-_QUOTED = re.compile(r"[(（\[【「『《“\"][^()（）\[\]【】「」『』《》“”\"]*[)）\]】」』》”\"]")
+_QUOTED = late_pattern(r"[(（\[【「『《“\"][^()（）\[\]【】「」『』《》“”\"]*[)）\]】」』》”\"]")
 # Verbs, prepositions, conjunctions, particles, adverbs and pronouns; names and nouns may be quoted.
 _GRAMMAR = frozenset({"v", "vd", "vn", "p", "c", "u", "d", "r", "xc"})
-_MARKS = re.compile(r"[\W_]*")
+_MARKS = late_pattern(r"[\W_]*")
 _NO_CONTENT = "w"
 
 
@@ -248,7 +249,7 @@ _CLOSING_TYPES = {
 _LONGEST_ENDING = max(map(len, _CLOSING_TYPES))
 # After a place these are common nouns, not the end of its name.
 _GENERAL_NOUNS = word_list("zh_general_nouns")
-_NO_NAME = re.compile(r"[\d\W_]*")
+_NO_NAME = late_pattern(r"[\d\W_]*")
 _NO_LATIN_NAMES = COMMON_WORDS | SHOUTED_WORDS
 # The model takes "ESP32芯片和TLS 1.3" for one word.
 _JOINS_LATIN = re.compile(r"\s|(?:[和与及、][A-Za-z])|(?:[A-Za-z\d][和与及、])")

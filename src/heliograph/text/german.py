@@ -7,13 +7,13 @@ text uses it as nouns are used. Several capitals in a row are a name.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from heliograph.text.analysis import word_list
+from heliograph.text.patterns import late_pattern
 from heliograph.text.sentences import OPENERS
 from heliograph.text.tokens import encode, is_usually_lower
 
@@ -28,14 +28,14 @@ _LONGEST_SIMPLE_WORD = 12
 _ADJECTIVE_ENDINGS = ("e", "en", "er", "es", "em")
 # So many letters have acronyms; more in capitals are a heading.
 _LONGEST_ACRONYM = 6
-_PAIR = re.compile(r"(?<![^\W\d_])([^\W\d_]+|,) ([A-ZÄÖÜ][^\W\d_]+)(?![\w-])")
-_DETERMINER = re.compile(
+_PAIR = late_pattern(r"(?<![^\W\d_])([^\W\d_]+|,) ([A-ZÄÖÜ][^\W\d_]+)(?![\w-])")
+_DETERMINER = late_pattern(
     r"d(?:er|ie|as|en|em|es)|k?ein(?:e[nmrs]?)?|(?:dies|jed|jen|welch|manch|solch)e[nmrs]?|alle[nmrs]?|viele[rn]?|mehrere[rn]?"
     r"|(?:ihr|sein|mein|unser)(?:e[nmrs]?)?|zu[mr]|ans|ins|[ai]m|beim|vom|fürs"
 )
-_CAPITAL = re.compile(r"(?<![\w-])[A-ZÄÖÜ][a-zäöüß]+(?![\w-])")
+_CAPITAL = late_pattern(r"(?<![\w-])[A-ZÄÖÜ][a-zäöüß]+(?![\w-])")
 # "Debian-Paket", "Linux-basiert".
-_JOINED = re.compile(r"(?<![\w-])([A-ZÄÖÜ][a-zäöüß]+)-(?=[^\W\d_])")
+_JOINED = late_pattern(r"(?<![\w-])([A-ZÄÖÜ][a-zäöüß]+)-(?=[^\W\d_])")
 _CASES = ("e", "en", "n")
 _SHORTEST_NOUN = 5
 # Of what stands behind a noun in a longer one: "Dateisystem", but not "Perlen".

@@ -33,6 +33,7 @@ from heliograph.text.german import (
     is_german_noun,
     is_known_name,
 )
+from heliograph.text.patterns import late_pattern
 from heliograph.text.sentences import OPENERS, NameSpan, is_own_line
 from heliograph.text.tokens import is_hardly_capitalised, is_usually_capitalised, is_usually_lower
 
@@ -97,7 +98,7 @@ _BY_NOUN_BEFORE = (
     ),
     ("person", frozenset({"wife", "husband", "brother", "sister", "son", "daughter", "father", "mother", "friend"})),
 )
-_PLACE_BEFORE = re.compile(
+_PLACE_BEFORE = late_pattern(
     r"(?:born|died|lived?s?|living|located|situated|based|raised|buried|settled|resid\w+|arrived) (?:in|at|near)$"
     r"|(?:moved|travell?ed|returned|emigrated|went|flew|sent) to$|(?:city|town|village|capital|mayor|island) of$|near$"
 )
@@ -110,13 +111,13 @@ _OF = frozenset({"of", "for", "des", "der", "von", "vom"})
 _IN_NAMES = _OF | INNER_PARTICLES | frozenset({"and", "the", "on", "in", "at", "to", "del", "und", "et", "y", "e"})
 # Not "von", which ties German nouns ("Satz von Werkzeugen") more often than names.
 _NAME_PARTICLES = frozenset({"van", "bin", "ibn"})
-_AFTER_PERSON = re.compile(r"\W*(?:\((?:born|b\.|\d{4}\s?[-–])|,? who\b|(?:was|is) born\b)|, (?:Jr|Sr)\b")
+_AFTER_PERSON = late_pattern(r"\W*(?:\((?:born|b\.|\d{4}\s?[-–])|,? who\b|(?:was|is) born\b)|, (?:Jr|Sr)\b")
 _NO_SURNAMES = COMMON_WORDS | function_words()
-_NEXT_WORD = re.compile(r"\s*(\w+)")
-_INITIAL = re.compile(r"\b[A-Z]\.")
+_NEXT_WORD = late_pattern(r"\s*(\w+)")
+_INITIAL = late_pattern(r"\b[A-Z]\.")
 _NO_PERSON_MARKS = frozenset(":“”„«»")
 _APPENDICES = frozenset("abcdefgh")
-_NUMBERED = re.compile(r"[A-Z]\.| [IVX]+$")
+_NUMBERED = late_pattern(r"[A-Z]\.| [IVX]+$")
 # "Li Hua", whose given name is a frequent piece of other words, too.
 _LONGEST_SYLLABLE = 4
 
@@ -256,23 +257,23 @@ def _by_surroundings(before: str, after: str, word_count: int) -> str:
 
 _UNCASED = HAN + r"\u0e00-\u0eff\u3041-\u30ff\uac00-\ud7af"
 _WORD = rf"[^\W_{_UNCASED}]"
-_TOKEN = re.compile(
+_TOKEN = late_pattern(
     rf"[A-Z]{{1,5}}[/&][A-Z]{{1,5}}(?!\w)|_{{0,2}}{_WORD}(?:[^\W{_UNCASED}]|[-'’.+@](?={_WORD}))*(?:\+\+|#(?!\w))?"
     rf"|[{_UNCASED}]+|[^\w\s]"
 )
-_INSIDE_SENTENCE = re.compile(rf"(?<=[^\W\d_,;] )({_WORD}+)")
+_INSIDE_SENTENCE = late_pattern(rf"(?<=[^\W\d_,;] )({_WORD}+)")
 # "Alt+F4", but not "GTK+3".
-_KEYS = re.compile(r"[^\W\d_][a-zß-öø-ÿ]{1,5}\+\w")
-_MIXED = re.compile(r"(?=[^\s]*[A-Za-z])(?=[^\s]*\d)[\w.+-]+")
-_ID_PART = re.compile(r"\w*\d:[A-Z]+:\d\w*")
-_PART_NUMBER = re.compile(r"[A-Z]{1,2}\d{1,3}[a-z]?")
-_QUANTITY = re.compile(
+_KEYS = late_pattern(r"[^\W\d_][a-zß-öø-ÿ]{1,5}\+\w")
+_MIXED = late_pattern(r"(?=[^\s]*[A-Za-z])(?=[^\s]*\d)[\w.+-]+")
+_ID_PART = late_pattern(r"\w*\d:[A-Z]+:\d\w*")
+_PART_NUMBER = late_pattern(r"[A-Z]{1,2}\d{1,3}[a-z]?")
+_QUANTITY = late_pattern(
     r"f\d{1,2}|[\d.]+[-\w]{0,3}|\d+x\d+|\d+-\w+|[a-z]+-\d+\w{0,2}|\d+(?:st|nd|rd|th)\b.*", re.IGNORECASE
 )
 # "E.g.", "I.e." and the German "Z.B.": the capital is that of the sentence.
-_SMALL_ABBREVIATION = re.compile(r"[A-ZÀ-Þ](?:\.[a-zß-öø-ÿ])+\.?")
-_UNIT = re.compile(r"[kMGTPmµn]?(?:i?B|bit|Hz|Wh?|V|Ah?|Pa)|[kMGTmµ]?dB[mA]?")
-_CAMEL = re.compile(r"[a-z][a-z0-9]*[A-Z]\w*|[A-Z][a-z]+(?:[A-Z][a-z0-9]+)+")
+_SMALL_ABBREVIATION = late_pattern(r"[A-ZÀ-Þ](?:\.[a-zß-öø-ÿ])+\.?")
+_UNIT = late_pattern(r"[kMGTPmµn]?(?:i?B|bit|Hz|Wh?|V|Ah?|Pa)|[kMGTmµ]?dB[mA]?")
+_CAMEL = late_pattern(r"[a-z][a-z0-9]*[A-Z]\w*|[A-Z][a-z]+(?:[A-Z][a-z0-9]+)+")
 _AFTER_ENTRIES = frozenset(",;])")
 _CODE_LITERALS = word_list("code_literals")
 _INSTRUCTIONS = word_list("instructions")
@@ -283,8 +284,8 @@ _PERSONS = GIVEN_NAMES | CHINESE_FAMILY_NAMES
 _ONSET = "(?:[bpmfdtnlgkhjqxrzcsyw]|[zcs]h)?"
 _RIME = "(?:[iu]?a(?:i|o|ng?)?|[iuü]?e(?:i|ng?|r)?|i(?:ng?|u|ong)?|o(?:u|ng)?|u[ino]?|üe?)"
 _SYLLABLE = _ONSET + _RIME
-_CHINESE_GIVEN_NAME = re.compile(rf"{_SYLLABLE}(?:'?{_SYLLABLE})?")
-_CHINESE_SYLLABLE = re.compile(_SYLLABLE)
+_CHINESE_GIVEN_NAME = late_pattern(rf"{_SYLLABLE}(?:'?{_SYLLABLE})?")
+_CHINESE_SYLLABLE = late_pattern(_SYLLABLE)
 _PLACE_AND_ORGANIZATION_WORDS = LOCATION_WORDS | ORGANIZATION_WORDS
 _SURNAMES_TOO = frozenset({"down", "little", "long", "may", "will"})
 _NEVER_BESIDE_NAMES = CALENDAR | stop_words("en")
@@ -299,7 +300,7 @@ _WELL_KNOWN = frozenset({"en", "de", "zh", "ja"})
 # "Usa" is a word of Spanish.
 _PLACES_IN_CAPITALS = frozenset({"eu", "uae", "uk", "us", "usa", "ussr"})
 # German writes the polite "you" and "your" with a capital wherever they stand.
-_GERMAN_POLITE = re.compile(r"Sie|Ihnen|Ihr(?:e[nmrs]?)?")
+_GERMAN_POLITE = late_pattern(r"Sie|Ihnen|Ihr(?:e[nmrs]?)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -627,10 +628,10 @@ def _german_end(tokens: list[NameToken], first: int, last: int, evidence: CaseEv
 # are no names. In German, which gives every noun a capital, a single word needs more than that (`text.german`).
 
 # "DD.MM.YY" and the German "TT.MM.JJJJ", but not "J.D.".
-DATE_PATTERN = re.compile(r"(?=.*([DMYTJ])\1)[DMYTJ]{1,4}(?:[./-][DMYTJ]{1,4})+")
-_YEAR = re.compile(r"1\d{3}|20\d{2}")
-_SMALL_NUMBER = re.compile(r"\d{1,3}(?:\.\d+)*|\d+(?:\.\d+)+")
-_DOTTED = re.compile(r"[^\W\d_](?:\.[^\W\d_])*")
+DATE_PATTERN = late_pattern(r"(?=.*([DMYTJ])\1)[DMYTJ]{1,4}(?:[./-][DMYTJ]{1,4})+")
+_YEAR = late_pattern(r"1\d{3}|20\d{2}")
+_SMALL_NUMBER = late_pattern(r"\d{1,3}(?:\.\d+)*|\d+(?:\.\d+)+")
+_DOTTED = late_pattern(r"[^\W\d_](?:\.[^\W\d_])*")
 _QUOTES = frozenset('"“”')
 _ABBREVIATED = word_list("abbreviations_in_names")
 _SUFFIXES = frozenset({"jr", "sr", "inc", "ltd", "llc", "corp", "co", "plc", "gmbh"})

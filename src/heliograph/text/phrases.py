@@ -32,6 +32,7 @@ from heliograph.text.name_spans import (
     is_identifier,
     latin_names,
 )
+from heliograph.text.patterns import late_pattern
 from heliograph.text.sentences import NameSpan, is_own_line, sentence_spans, spans_within, without_overlaps
 
 __all__ = [
@@ -52,12 +53,12 @@ __all__ = [
 # A text in, spans of type `artifact` out. What a single word shows by its own make (`snake_case`, `CamelCase`,
 # `ESP32-S3`, `a.py`) is found with the other names (`heliograph.text.name_spans.is_identifier`).
 
-_CODE = re.compile(
+_CODE = late_pattern(
     r"(?<![\w/.:~-])(?P<path>(?:(?:~|\.{1,2})?/?(?:[A-Za-z_$+][\w.+-]{0,60}/){1,12}|(?:~|\.{1,2})/)[\w+#.-]{0,60}[\w#+])"
     r"|(?<![\w./-])(?P<dotted>[a-z_]\w{1,40}(?:\.[A-Za-z_]\w{1,40}){2,8})(?![\w-])"
     r"|(?<![\w-])(?P<option>--[a-z][a-z\d]{1,30}(?:-[a-z\d]{1,30}){0,5})(?![\w-])"
 )
-_CUE = re.compile(r"\b(?:topics?|paths?|folders?|director(?:y|ies)|endpoints?|routes?|files?|repository|module)\W*$")
+_CUE = late_pattern(r"\b(?:topics?|paths?|folders?|director(?:y|ies)|endpoints?|routes?|files?|repository|module)\W*$")
 _CUE_REACH = 24
 _LEAST_SEGMENTS = 3
 _SIGNS = ("/", "--", ".")
@@ -89,7 +90,7 @@ def _is_path(found: str, before: str) -> bool:
 
 
 # Addresses, link targets and tags hold no names; they are blanked before words are read.
-_NOT_PROSE = re.compile(
+_NOT_PROSE = late_pattern(
     r"https?://[!-~]+|www\.[!-~]+|\]\([^()\n]{0,500}\)|<[^<>\n]{1,200}>|(?<![\w.+-])[\w.+-]{1,64}@[\w.-]{1,255}|&[a-z]{2,8};"
 )
 # "Section 2.1, “Common Features”": what is quoted is the heading of a section.
@@ -97,30 +98,30 @@ _NUMBERED = re.compile(
     r"(?<![\w.])(?:\d+|[A-Z](?=[.,\s]))(?:\.\d+)*[.,]?\s?(?:[章节節部]\s?[,，]?\s?)?"
     r"(?P<title>[„“\"»«「『《][^„“”\"»«「」『』《》\n]{1,80}[“”\"»«」』》])"
 )
-_WORD_BEFORE = re.compile(r"([^\W\d_]{1,12})\s?\Z")
-_MARKED = re.compile(
+_WORD_BEFORE = late_pattern(r"([^\W\d_]{1,12})\s?\Z")
+_MARKED = late_pattern(
     r"《(?P<work>[^《》\n]{1,60})》|“(?P<quote>[^“”\n]{2,60})”|\"(?P<plain>[^\"\n]{2,60})\"|「(?P<corner>[^「」\n]{2,40})」"
     r"|『(?P<double>[^『』\n]{2,40})』|(?<!\w)«(?P<angle>[^«»\n]{2,60})»|(?<![\w*])\*\*(?P<bold>[^*\s][^*\n]{0,58}[^*\s])\*\*(?![\w*])|`(?P<code>[^`\n]{2,60})`"
 )
-_MARKED_WORDS = re.compile(r"[\w][\w'’.+#-]*")
-_ENDS_SENTENCE = re.compile(r"[.!?,;:。！？，；：…]")
-_HAN = re.compile(rf"[{HAN}]")
-_HAN_RUN = re.compile(rf"(?<![{HAN}])[{HAN}]{{2,10}}(?![{HAN}])")
-_KANA = re.compile(r"[\u3041-\u30ff]")
-_OTHER_SCRIPT = re.compile(rf"[^\W\d_A-Za-z\u00c0-\u024f{HAN}]")
+_MARKED_WORDS = late_pattern(r"[\w][\w'’.+#-]*")
+_ENDS_SENTENCE = late_pattern(r"[.!?,;:。！？，；：…]")
+_HAN = late_pattern(rf"[{HAN}]")
+_HAN_RUN = late_pattern(rf"(?<![{HAN}])[{HAN}]{{2,10}}(?![{HAN}])")
+_KANA = late_pattern(r"[\u3041-\u30ff]")
+_OTHER_SCRIPT = late_pattern(rf"[^\W\d_A-Za-z\u00c0-\u024f{HAN}]")
 _NO_TERMS = COMMON_WORDS | STRUCTURE_WORDS
 # "This option defines the list": between two of these the last word of a phrase is its verb.
 _DETERMINERS = frozenset({"a", "an", "any", "each", "every", "its", "that", "the", "this", "which", "whether"})
-_VERB = re.compile(r"[a-z]{2}(?<![sui])s$")
+_VERB = late_pattern(r"[a-z]{2}(?<![sui])s$")
 _LONGEST_HAN_TERM = 10
 _LONGEST_TERM_WORDS = 6
-_CODE_WORD = re.compile(r"[A-Za-z_][\w.:/-]{2,}(?:\(\))?")
+_CODE_WORD = late_pattern(r"[A-Za-z_][\w.:/-]{2,}(?:\(\))?")
 _PLACEHOLDERS = word_list("placeholders")
 # Values, and keys of a keyboard.
 _CODE_LITERALS = word_list("code_literals")
 
 _UNCASED = HAN + r"\u0e00-\u0eff\u3041-\u30ff\uac00-\ud7af"
-_PHRASE_WORD = re.compile(rf"[^\W\d_{_UNCASED}](?:[^\W_{_UNCASED}]|[-'’](?=\w))*|[^\s]")
+_PHRASE_WORD = late_pattern(rf"[^\W\d_{_UNCASED}](?:[^\W_{_UNCASED}]|[-'’](?=\w))*|[^\s]")
 _LONGEST_PHRASE = 4
 
 
@@ -398,14 +399,14 @@ def _is_content_word(word: str, evidence: CaseEvidence) -> bool:
 # phrase that touches the bracket.
 
 _SHORT = r"[A-Z][A-Za-z0-9&/.-]{1,11}"
-_SHORT_IN_BRACKETS = re.compile(rf"[ ]?[(（]({_SHORT})(?:s)?[)）]")
-_LONG_IN_BRACKETS = re.compile(rf"(?<![\w-])({_SHORT})[ ]?[(（]([^()（）\n]{{4,80}})[)）]")
-_WORD = re.compile(r"[^\s]+")
-_PART = re.compile(r"[^\W_]+")
+_SHORT_IN_BRACKETS = late_pattern(rf"[ ]?[(（]({_SHORT})(?:s)?[)）]")
+_LONG_IN_BRACKETS = late_pattern(rf"(?<![\w-])({_SHORT})[ ]?[(（]([^()（）\n]{{4,80}})[)）]")
+_WORD = late_pattern(r"[^\s]+")
+_PART = late_pattern(r"[^\W_]+")
 # No name goes on across these: other brackets, ends of clauses, addresses.
-_NOT_IN_NAMES = re.compile(r"[()\[\]{}|;:=<>\n\"“”]|[,.!?](?=\s)|https?|\S*/\S*/\S*")
+_NOT_IN_NAMES = late_pattern(r"[()\[\]{}|;:=<>\n\"“”]|[,.!?](?=\s)|https?|\S*/\S*/\S*")
 _SMALL = word_list("small_words")
-_HAN_NAME = re.compile(rf"[{HAN}][{HAN}\w]{{1,19}}")
+_HAN_NAME = late_pattern(rf"[{HAN}][{HAN}\w]{{1,19}}")
 _LOOK_BACK = 160
 _MOST_WORDS = 10
 _SHORTEST_HAN_FORM = 4

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from heliograph.text.analysis import HAN, stop_words, word_list
+from heliograph.text.patterns import late_pattern
 
 # After these a capital may only mark the start of a sentence, a list item, a quotation or a cell.
 OPENERS = frozenset('"“„‚‘«»([*-•·|>#:—–…!?;_`~/=')
@@ -19,7 +20,7 @@ OPENERS = frozenset('"“„‚‘«»([*-•·|>#:—–…!?;_`~/=')
 # Line ends that mean something: a title above a paragraph ends early, a wrapped line ends when it is full.
 
 _LONGEST_TITLE = 60
-_HAN = re.compile(rf"[《“]?[{HAN}]")
+_HAN = late_pattern(rf"[《“]?[{HAN}]")
 _ENDS = frozenset(".,;:!?。，；：！？、")
 
 
@@ -46,9 +47,9 @@ def is_own_line(text: str, line_end: int) -> bool:
 #
 # A heading goes with the paragraph below it; lists, tables, quotations and code go with what stands before them.
 
-_START = re.compile(r"(?:\A|\n[ \t]*\n|\n(?=#{1,6}[ \t]))\s*(?=\S)")
-_HEADING_ALONE = re.compile(r"#{1,6}[ \t][^\n]*\s*")
-_NO_START = re.compile(r"[-*+•·][ \t]|\d{1,3}(?:[.)][ \t]|、)|[|>]|```|~~~")
+_START = late_pattern(r"(?:\A|\n[ \t]*\n|\n(?=#{1,6}[ \t]))\s*(?=\S)")
+_HEADING_ALONE = late_pattern(r"#{1,6}[ \t][^\n]*\s*")
+_NO_START = late_pattern(r"[-*+•·][ \t]|\d{1,3}(?:[.)][ \t]|、)|[|>]|```|~~~")
 
 
 def paragraph_starts(text: str) -> list[int]:
@@ -64,10 +65,10 @@ def paragraph_starts(text: str) -> list[int]:
     return starts
 
 
-_LINE = re.compile(r"[^\n]+")
-_FENCE = re.compile(r"[ \t>]{0,12}(```|~~~)")
+_LINE = late_pattern(r"[^\n]+")
+_FENCE = late_pattern(r"[ \t>]{0,12}(```|~~~)")
 # Headings, table rows and rules.
-_WHOLE_LINE = re.compile(r"[ \t]{0,12}(?:#{1,6}[ \t]|\||(?:[-=*_][ \t]?){3,}$)")
+_WHOLE_LINE = late_pattern(r"[ \t]{0,12}(?:#{1,6}[ \t]|\||(?:[-=*_][ \t]?){3,}$)")
 _BLOCK_START = re.compile(
     r"[ \t]{0,24}(?:[-*+•·][ \t]|(?:\d{1,3}|[A-Za-z])[.)][ \t]|[（(]?[一二三四五六七八九十\d]{1,3}[)）、]|>"
     r"|\[\^?\w{1,20}\]:"
@@ -75,14 +76,14 @@ _BLOCK_START = re.compile(
     r"|[\[(]?(?:\d{1,4}[-/.年]\d{1,2}[-/.月]\d{1,4}日?,? ?)?\d{1,2}:\d\d(?::\d\d)?(?: ?[ap]m)?[\])]?[ \t]*(?:-[ \t])?\S"
     rf"|[^\W\d_][\w.'’-]{{0,20}}(?: [\w.'’-]{{1,20}}){{0,2}}(?:: |：)|[{HAN}\w·]{{1,12}}：)"
 )
-_LIST_NUMBER = re.compile(r"\s*(?:\d{1,3}|[A-Za-z])[.)](?=\s)")
+_LIST_NUMBER = late_pattern(r"\s*(?:\d{1,3}|[A-Za-z])[.)](?=\s)")
 
 _CLOSERS = "\"'”’»)\\]）】」』》〉*_`"
-_END = re.compile(rf"(?:[。！？｡]+|[!?]+|\.+|…+)[!?。！？]*[{_CLOSERS}]*")
-_CJK = re.compile(rf"[{HAN}\u3041-\u30ff\uac00-\ud7af]")
+_END = late_pattern(rf"(?:[。！？｡]+|[!?]+|\.+|…+)[!?。！？]*[{_CLOSERS}]*")
+_CJK = late_pattern(rf"[{HAN}\u3041-\u30ff\uac00-\ud7af]")
 _CONTINUES = frozenset("，、；：,;:）)】」』》〉")
-_WORD_BEFORE = re.compile(rf"[^\W_{HAN}](?:[^\W{HAN}]|[.&’'-])*$")
-_DOTTED = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")
+_WORD_BEFORE = late_pattern(rf"[^\W_{HAN}](?:[^\W{HAN}]|[.&’'-])*$")
+_DOTTED = late_pattern(r"(?:[^\W\d_]\.)*[^\W\d_]")
 _LOOK_BACK = 24
 
 _NEVER_AT_END = word_list("abbreviations_inside")
@@ -174,7 +175,7 @@ def _is_abbreviation(text: str, start: int, dot: int, following: str) -> bool:
     return False
 
 
-_NEXT_WORD = re.compile(r"\s*[\"'“‘«(\[*_`#]*([\w’']{1,40})?")
+_NEXT_WORD = late_pattern(r"\s*[\"'“‘«(\[*_`#]*([\w’']{1,40})?")
 
 
 def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -531,7 +531,7 @@ class AskedQuestion:
 
     def share(self, words: Iterable[str]) -> float:
         """Return the share of the question that these distinct terms make up, by weight."""
-        return sum(self.weights.get(word, 0.0) for word in words) / self.total
+        return sum(self.weights[word] for word in self.weights.keys() & words) / self.total
 
     def shared_by(self, text: str, words: frozenset[str], nearby: frozenset[str]) -> float:
         """Return the share that a sentence holds; of a Chinese question and another script, of what both can say.

@@ -16,27 +16,27 @@ from enum import Enum, auto
 
 from heliograph.query.models import RetrievedChunk
 from heliograph.text.analysis import is_chinese, terms_in
-from heliograph.text.patterns import compiled
+from heliograph.text.patterns import compiled, late_pattern
 from heliograph.text.sentences import sentence_spans
 
-_FENCE_LINE = re.compile(r"^[ \t>]{0,12}(```|~~~)", re.MULTILINE)
-_HEADING = re.compile(r"#{1,6}[ \t]+(.*\S)")
+_FENCE_LINE = late_pattern(r"^[ \t>]{0,12}(```|~~~)", re.MULTILINE)
+_HEADING = late_pattern(r"#{1,6}[ \t]+(.*\S)")
 _NO_STATEMENT = compiled(
     r"#|!\[|[=*_-]{3,}$|\|[\s:|-]*$|\[[^\]]*\]$"
     r"|(?:figure|fig\.|table|listing|abbildung|tabelle|[图圖表])\s?\d[\d.-]*[:.]?$",
     re.IGNORECASE,
 )
-_LIST_MARK = re.compile(r"^(?:(?:[-*+•>]|\d{1,3}[.)])\s+)+")
+_LIST_MARK = late_pattern(r"^(?:(?:[-*+•>]|\d{1,3}[.)])\s+)+")
 # Not the prompt ">>>". A line of nothing else ends a paragraph.
-_QUOTE_MARKS = re.compile(r"^[ \t]*(?:>(?:[ \t]+|$))+(?P<is_all>$)?", re.MULTILINE)
-_TABLE_RULE = re.compile(r"\|?[\s:|-]*-[\s:|-]*$")
-_CODE_CELL = re.compile(r"(?:`[^`]+`[\s,/|]*)+")
+_QUOTE_MARKS = late_pattern(r"^[ \t]*(?:>(?:[ \t]+|$))+(?P<is_all>$)?", re.MULTILINE)
+_TABLE_RULE = late_pattern(r"\|?[\s:|-]*-[\s:|-]*$")
+_CODE_CELL = late_pattern(r"(?:`[^`]+`[\s,/|]*)+")
 _LONGEST_COLUMN = 12
-_CELL_ENDS = re.compile(r"(?<!\\)\|")
+_CELL_ENDS = late_pattern(r"(?<!\\)\|")
 _LEADS_IN = (":", "：")
-_LETTER = re.compile(r"\w")
-_PARAGRAPH_END = re.compile(r"[ \t]*\n[ \t]*\n\s*\S")
-_FORMULA = re.compile(r"^\$\$?[^$]+\$\$?$|^\\[\[(].*\\[\])]$")
+_LETTER = late_pattern(r"\w")
+_PARAGRAPH_END = late_pattern(r"[ \t]*\n[ \t]*\n\s*\S")
+_FORMULA = late_pattern(r"^\$\$?[^$]+\$\$?$|^\\[\[(].*\\[\])]$")
 # How far beyond a chunk the rest of a sentence is looked for.
 _REACH = 1000
 
@@ -44,16 +44,16 @@ _REACH = 1000
 # colon ("`port` (int): The port"). It says what the sentences up to the next term are about, which seldom name it.
 _LONGEST_TERM = 80
 _TERM_ENDS = frozenset(".,;!?。，；！？…")
-_TERM_BEFORE_COLON = re.compile(
+_TERM_BEFORE_COLON = late_pattern(
     r"^(?:[-*+•]\s+)?(`[^`\n]+`(?:[\s,/|]*(?:or\s+)?(?:`[^`\n]+`|\([^()\n]{1,40}\)))*)\s*[:：]\s"
 )
-_ASKS = re.compile(r"[?？][^\w.!。！`)\]]*$")
+_ASKS = late_pattern(r"[?？][^\w.!。！`)\]]*$")
 # A question that the lines below it answer, alone in its paragraph or behind its mark.
 _QUESTION_MARK = compiled(r"(?:\*\*|__)?(?:Q|Question|Frage|F|问题?)\s?\d{0,3}\s?[:：.)][\s*_]*(?=\S)")
 _LONGEST_QUESTION = 160
 # A message of a conversation, one line each: who wrote it, perhaps behind a time, and what. Lines of other texts have
 # this form too ("Type: time"), so some must ask or speak of who speaks, and somebody must speak twice.
-_MESSAGE = re.compile(
+_MESSAGE = late_pattern(
     r"[ \t]*(?:[-*•][ \t]+)?(?:\[[^\]\n]{1,40}\][ \t]*|\(?\d{1,2}:\d\d(?::\d\d)?\)?[ \t]+)?\**"
     r"(?P<who>[^\W\d_][^:：\n`|<>=/]{0,30}?)\**[ \t]?[:：]\**[ \t]*(?P<said>\S.*)"
 )
@@ -61,8 +61,8 @@ _SPOKEN = compiled(
     r"[?？]|\b(?:i|i'm|you|we|me|my|your|our|let's|ich|wir|mir|mich|mein\w*|dein\w*|ihr|uns|je|nous|vous)\b|[我你您咱]",
     re.IGNORECASE,
 )
-_QUESTION = re.compile(r"[^.!?。！？]{1,160}[?？]")
-_ANY_LETTER = re.compile(r"[^\W\d_]")
+_QUESTION = late_pattern(r"[^.!?。！？]{1,160}[?？]")
+_ANY_LETTER = late_pattern(r"[^\W\d_]")
 # Up to this length a message is quoted as a whole, and what it begins with together with the next sentence.
 _SHORT_MESSAGE, _GREETING = 200, 40
 # What a sentence begins with that points back to the one before it.
@@ -95,7 +95,7 @@ _ITS_VALUE = compiled(
     re.IGNORECASE,
 )
 # A title in plain words has a capital.
-_SETTING = re.compile(r"`?(?:[A-Za-z][A-Za-z\d]*(?:[_.][A-Za-z\d]+)+|[a-z][a-z\d]+(?:-[a-z\d]+)*)`?")
+_SETTING = late_pattern(r"`?(?:[A-Za-z][A-Za-z\d]*(?:[_.][A-Za-z\d]+)+|[a-z][a-z\d]+(?:-[a-z\d]+)*)`?")
 _DEFAULT_VALUE = compiled(r"[*`_]{0,2}(?:default|standard|vorgabe|默认|缺省|预设)[^:：]{0,20}[:：]\s*\S", re.IGNORECASE)
 _SAME_AS_ABOVE = compiled(
     r"\bthe same (?:rules?|way|applies|goes|holds|procedure|limits?)\b|\blikewise\b|\bas above\b"
