@@ -5,9 +5,10 @@ the first 40 questions with gold are asked, and those of `data/other_languages.j
 English of documents in another language. What it cannot answer are questions of every other set, in its languages and
 in others (sets of one kind, such as two of Wikipedia, are not asked of each other), and German ones that none answers.
 
-Counted is the share declined as it is: of all questions, of either half, and by language; and, for the curve `docs/images/declining.svg`, what would be declined and lost at
-other thresholds. `python -m benchmarks declining SET ...`; a name without a folder is looked for in `../shared/bench`,
-`manuals` are the pages of `python -m benchmarks manuals`; `data=FOLDER` keeps the indexes and uses them again.
+Counted is the share declined as it is: of all questions, of either half, and by language; and, for the curve
+`docs/images/declining.svg`, what would be declined and lost at other thresholds. `python -m benchmarks declining SET
+...`; a name without a folder is looked for in `../shared/bench`, `manuals` are the pages of `python -m benchmarks
+manuals`; `data=FOLDER` keeps the indexes and uses them again.
 """
 
 from __future__ import annotations
