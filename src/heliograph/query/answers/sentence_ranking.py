@@ -294,8 +294,10 @@ _RELEVANT = 0.72
 _LEAST_COVERED = 0.22
 # The cosines of the nearest sentence and of the nearest chunk, and so much of the share of the question's terms that
 # one sentence holds, must come to this. A sentence is so much farther where its chunk has none of the question's names.
+# Another language shares no terms and costs nearness: there so large a share is taken for held.
 LEAST_ANSWERED = 0.85
 _COVERED = 0.4
+_COVERED_ACROSS = 0.25
 _NAME_MISSING = 0.3
 # Names in English; Latin script in Chinese. Other languages write capitals for more than names, or for less.
 _ENGLISH_WORD = late_pattern(
@@ -351,6 +353,7 @@ def shortlist(
     lost = (words - asked.weights.keys()).difference(*titled.values(), *(sentence.nearby for sentence in sentences))
     held_share = max(asked.share(sentence.words) for sentence in sentences)
     covered = held_share * (1.0 - len(lost) / len(words)) if words else 1.0
+    covered = covered if is_comparable else max(covered, _COVERED_ACROSS)
     names = _names_in(question, sentences)
     chunks = {sentence.item.chunk.id: sentence.item.chunk for sentence in sentences}
     held: dict[str, frozenset[str]] = {}
@@ -394,9 +397,7 @@ def _in_other_languages(
 
 def is_answered(listed: Shortlist, cosines: Sequence[float] | None) -> bool:
     """Return whether any of the sentences answers the question, whatever the language; `cosines` as in `choose`."""
-    if cosines is None:
-        return listed.covered >= _LEAST_COVERED or not listed.is_comparable
-    return answer_margin(listed, cosines) >= 0.0
+    return listed.covered >= _LEAST_COVERED if cosines is None else answer_margin(listed, cosines) >= 0.0
 
 
 def answer_margin(listed: Shortlist, cosines: Sequence[float]) -> float:

@@ -79,9 +79,9 @@ class _Near(_Meanings):
         # Less is enough where every word stands in what was found.
         ("Has the place of the island a harbour?", 0.47, True),
         # In another language than the documents' meaning alone decides.
-        ("Wie tief ist der Hafen der Insel?", 0.45, True),
-        ("Wie tief ist der Hafen der Insel?", 0.40, False),
-        ("海港有多深？", 0.45, True),
+        ("Wie tief ist der Hafen der Insel?", 0.40, True),
+        ("Wie tief ist der Hafen der Insel?", 0.35, False),
+        ("海港有多深？", 0.40, True),
         ("海港有多深？", 0.30, False),
         # A name that nothing speaks of.
         ("How deep is the harbour of Lisbon?", 0.60, False),
