@@ -109,7 +109,7 @@ def test_stated_language_reads_headings_of_a_half_translated_page() -> None:
 
 
 def test_title_that_its_document_never_speaks_of_is_no_subject_in_other_languages() -> None:
-    document = Document("d", "ayuda.md", title="Bloquear opciones de configuración concretas")
+    document = Document("d", "ayuda.md", title="Propiedades concretas")
     below = "El administrador del sistema puede impedir que los usuarios cambien su fondo de pantalla en GNOME."
     text = f"# {document.title}\n\n{below}"
     chunks = [Chunk("c", "d", 0, text, 40, 0, len(text))]
