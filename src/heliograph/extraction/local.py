@@ -15,7 +15,8 @@ from itertools import pairwise
 
 from heliograph.errors import SettingsError
 from heliograph.extraction.base import Extractor, ignore_progress
-from heliograph.extraction.local_reading import Occurrence, ReadChunk, chunk_contexts, read_chunks
+from heliograph.extraction.local_context import chunk_contexts
+from heliograph.extraction.local_reading import Occurrence, ReadChunk, read_chunks
 from heliograph.extraction.local_subjects import plain, spoken_title
 from heliograph.ids import mention_rank
 from heliograph.models import Chunk, Document, EntityMention, Extraction, RelationMention

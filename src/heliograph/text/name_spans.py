@@ -33,9 +33,10 @@ from heliograph.text.german import (
     is_german_noun,
     is_known_name,
 )
+from heliograph.text.labels import INSIDE_SENTENCE, labels_of
 from heliograph.text.patterns import late_pattern
 from heliograph.text.sentences import OPENERS, NameSpan, is_own_line
-from heliograph.text.tokens import is_hardly_capitalised, is_usually_capitalised, is_usually_lower
+from heliograph.text.tokens import is_usually_lower
 
 # Words that tell a name from a common word, and one type of name from another, all in lower case.
 #
@@ -261,7 +262,6 @@ _TOKEN = late_pattern(
     rf"[A-Z]{{1,5}}[/&][A-Z]{{1,5}}(?!\w)|_{{0,2}}{_WORD}(?:[^\W{_UNCASED}]|[-'’.+@](?={_WORD}))*(?:\+\+|#(?!\w))?"
     rf"|[{_UNCASED}]+|[^\w\s]"
 )
-_INSIDE_SENTENCE = late_pattern(rf"(?<=[^\W\d_,;] )({_WORD}+)")
 # "Alt+F4", but not "GTK+3".
 _KEYS = late_pattern(r"[^\W\d_][a-zß-öø-ÿ]{1,5}\+\w")
 _MIXED = late_pattern(r"(?=[^\s]*[A-Za-z])(?=[^\s]*\d)[\w.+-]+")
@@ -289,10 +289,6 @@ _CHINESE_SYLLABLE = late_pattern(_SYLLABLE)
 _PLACE_AND_ORGANIZATION_WORDS = LOCATION_WORDS | ORGANIZATION_WORDS
 _SURNAMES_TOO = frozenset({"down", "little", "long", "may", "will"})
 _NEVER_BESIDE_NAMES = CALENDAR | stop_words("en")
-# So often a word that usually has none may have a capital, to one time without, and be a label.
-_USUAL_SHARE = 3
-# So often a text must write a word with a capital that the world hardly ever does.
-_SURELY_MEANT = 4
 _LONGEST_ACRONYM = 6
 _SHOUTED_AT_LEAST = 4
 # The tokenizer knows the words of other languages less well: a capital that opens a sentence proves nothing in them.
@@ -337,7 +333,7 @@ class CaseEvidence:
             labels: Of a part of a document, the labels of the whole of it.
         """
         lower = frozenset(word for word in set(WORDS.findall(text)) if word.islower())
-        capitalised = frozenset(word for word in set(_INSIDE_SENTENCE.findall(text)) if word[0].isupper())
+        capitalised = frozenset(word for word in set(INSIDE_SENTENCE.findall(text)) if word[0].isupper())
         nouns = frozenset(NOUN_AFTER_ARTICLE.findall(text))
         language, *others = languages_of(text, lower, is_german=german is not None)
         labels = labels_of(text, language) if labels is None else labels
@@ -359,29 +355,6 @@ class CaseEvidence:
         best = max(languages, key=lambda language: counts[language])
         best = "de" if not counts[best] and "de" in languages else best
         return self if best == self.language else replace(self, language=best, function_words=grammar_words(best))
-
-
-def labels_of(text: str, language: str) -> frozenset[str]:
-    """Return the words with a capital that are common words: what buttons, menus and sections are called.
-
-    A text writes them without a capital, too, or, in other languages than English, the world hardly ever writes them
-    with one. Only what follows another word counts, where nothing forces a capital and no code stands.
-    """
-    inside = Counter(_INSIDE_SENTENCE.findall(text))
-    return frozenset(
-        word
-        for word, count in inside.items()
-        if word[0].isupper() and _is_label_word(word, count, inside[word.lower()], is_english=language == "en")
-    )
-
-
-def _is_label_word(word: str, count: int, small: int, *, is_english: bool) -> bool:
-    lower = word.lower()
-    if is_usually_capitalised(word) or lower in KNOWN_NAMES or not word[1:].islower():
-        return False
-    return small * (_USUAL_SHARE if is_usually_lower(word) else 1) >= max(count, 1) or (
-        not is_english and count < _SURELY_MEANT and is_hardly_capitalised(word)
-    )
 
 
 @dataclass(slots=True)

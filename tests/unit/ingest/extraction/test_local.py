@@ -262,3 +262,9 @@ def test_fields_of_a_listing_are_no_speakers(label: str) -> None:
         f"{label}: what is written here ends as a sentence does, number {number}." for number in range(4)
     )
     assert all(entity.type != "person" for entity in extract([text])[0].entities)
+
+
+def test_descriptions_are_sentences_and_no_headings() -> None:
+    text = "# Zorblatt Server\n\n- Zorblatt Server\n\nThe Zorblatt Server stores what Ann Weber writes."
+    (mention,) = [m for m in extract([text])[0].entities if m.name == "Zorblatt Server"]
+    assert mention.description == "The Zorblatt Server stores what Ann Weber writes."

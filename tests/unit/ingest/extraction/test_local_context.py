@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heliograph.extraction.local import LocalExtractor
-from heliograph.extraction.local_reading import chunk_contexts
+from heliograph.extraction.local_context import chunk_contexts
 from heliograph.models import Chunk, Document, Extraction
 from heliograph.text.tokens import count_tokens
 
@@ -106,3 +106,13 @@ def test_stated_language_reads_headings_of_a_half_translated_page() -> None:
     text = "# Zorblatt\n\n## Aufruf des Zeigers\n\nYou can start the tool from the menu of the window."
     (extraction,) = asyncio.run(LocalExtractor().extract(document, chunks_of([text])))
     assert {mention.name for mention in extraction.entities} == {"Zorblatt"}
+
+
+def test_title_that_its_document_never_speaks_of_is_no_subject_in_other_languages() -> None:
+    document = Document("d", "ayuda.md", title="Propiedades concretas")
+    below = "El administrador del sistema puede impedir que los usuarios cambien su fondo de pantalla en GNOME."
+    text = f"# {document.title}\n\n{below}"
+    chunks = [Chunk("c", "d", 0, text, 40, 0, len(text))]
+    assert chunk_contexts(chunks, "es", document.title)[0].split("\n")[-1] == "unsaid"
+    (extraction,) = asyncio.run(LocalExtractor().extract(document, chunks))
+    assert document.title not in {mention.name for mention in extraction.entities}
