@@ -124,7 +124,9 @@ class XmlLoader(CodeLoader):
         except RecursionError:
             return super().load(raw, limits)
         text = html_to_markdown(html)
-        if len("".join(text.split())) < _LEAST_KEPT * (len("".join("".join(root.itertext()).split())) - omitted):
+        if not text or len("".join(text.split())) < _LEAST_KEPT * (
+            len("".join("".join(root.itertext()).split())) - omitted
+        ):
             # Made otherwise than the kinds that are known.
             return super().load(raw, limits)
         language = next((value for key, value in root.attrib.items() if key.rpartition("}")[2] == "lang"), "")

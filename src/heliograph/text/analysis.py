@@ -344,7 +344,8 @@ def _part(word: str, least_length: int = 2) -> tuple[str, ...]:
     if word.isalpha():
         for first, last, language in _STEMMED_LETTERS:
             if first <= word[0] <= last:
-                return (_stemmer(language)(word)[:MAX_TERM_LENGTH],)
+                # Of some Greek words, such as "ίδια", the stemmer leaves nothing.
+                return ((_stemmer(language)(word) or word)[:MAX_TERM_LENGTH],)
     return (word[:MAX_TERM_LENGTH],)
 
 

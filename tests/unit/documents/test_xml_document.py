@@ -101,6 +101,7 @@ def test_page_of_hardly_any_words_beside_its_translators_is_a_text() -> None:
 @pytest.mark.parametrize(
     "xml",
     [
+        '<chapter xmlns="http://docbook.org/ns/docbook"><legalnotice><para>All rights.</para></legalnotice></chapter>',
         "<config><port>80</port><host>a</host></config>",
         "<article><para>broken</article>",
         "<!DOCTYPE a [<!ENTITY b 'c'>]><!DOCTYPE a [<!ENTITY d '&b;&b;'>]><article><para>&d;</para></article>",

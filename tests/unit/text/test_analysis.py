@@ -21,6 +21,7 @@ from heliograph.text.analysis import MAX_TERM_LENGTH, terms, terms_in
         ("支持ESP32芯片", ["支持", "esp32", "芯片"]),
         ("서울은", ["서울", "울은"]),
         ("языки", ["язык"]),
+        ("όταν ίδια", ["όταν", "ίδια"]),
         ("1,000,000 devices", ["1000000", "devic"]),
         ("pi is 3.14", ["pi", "3.14"]),
         ("C++ and C#", ["c++", "c#"]),
