@@ -1,6 +1,10 @@
 """Says what the reading of a chunk depends on besides its own text: its context, which the whole document decides.
 
-The chunks of a document in, one short string per chunk out, and such strings back into `ChunkContext`s.
+The chunks of a document in, one short string per chunk out, and such strings back into `ChunkContext`s. A context says
+whether the chunk opens the document, for which short names in it another chunk has the full name ("weber" for "Anna
+Weber"), which of its words the document uses as labels, whether the document speaks of what its title names, and of a
+German document, which words of the chunk it uses as names or as nouns. Nothing else of the document matters, so a chunk
+whose context is the same reads the same, whatever else was changed. Linear in the document.
 """
 
 from __future__ import annotations
@@ -15,13 +19,6 @@ from heliograph.text.analysis import HAN, LATIN_LANGUAGES, detect_language, word
 from heliograph.text.german import GermanWords, german_words
 from heliograph.text.labels import labels_of
 from heliograph.text.name_spans import COMMON_WORDS, GIVEN_NAMES
-
-# What the reading of a chunk depends on besides its text, headings and its document's title: its *context*.
-#
-# The chunks of a document in, one short string per chunk out. It says whether the chunk opens the document, for which
-# short names in it another chunk has the full name ("weber" for "Anna Weber"), and of a German document, which words of
-# the chunk the document uses as names or as nouns. Nothing else of the document matters, so a chunk whose context is
-# the same reads the same, whatever else was changed. Linear in the document.
 
 _CAPITAL = r"[^\W\d_a-zß-öø-ÿ][^\W\d_]+(?:[-'’][^\W\d_]+)*"
 _CAPITALISED_NAME = re.compile(

@@ -502,11 +502,12 @@ class RuleLoader:
                     self._aliases.update(book[id_].aliases)
             waiting = following - self._followed
         await self._fetch(self._aliases)
-        # What the other ends of curated relations lead to says which of these are about the same two.
+        # An alias may lead elsewhere by another document or a person; and what the other ends of curated relations lead
+        # to says which of these are about the same two.
         subjects = self._followed | self._aliases
         said = (rules for book in self._books() for rules in book if rules.id in subjects)
         ends = {id_ for rules in said for item in relation_curations(rules) for id_ in item.entity_ids}
-        waiting = ends - self._followed - self._ends
+        waiting = (ends | self._aliases) - self._followed - self._ends
         while waiting:
             await self._fetch(waiting)
             self._ends |= waiting

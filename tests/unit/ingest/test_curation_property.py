@@ -266,6 +266,15 @@ def _items(part: Any) -> list[Any]:
     return list(part)
 
 
+def test_an_alias_of_two_names_follows_what_it_was_merged_into_when_one_of_them_is_renamed() -> None:
+    world = CuratedGraph()
+    world.open(text="Bob -> New [knows] 1.5: met\nDot = New\nCy = New", other="Dot (person): two.")
+    for name, new in (("New", "Ann"), ("Ann", "Cy"), ("Dot", "Ann")):
+        world.rename(name=name, new=new, allow_merge=True)
+        world.graph_is_that_of_documents_and_curations()
+    world.teardown()
+
+
 class CuratedSqliteGraph(CuratedGraph):
     """The same in the embedded store."""
 
