@@ -735,14 +735,24 @@ class _Text(_Role, TextStore):
         if limit < 1:
             return [[] for _ in phrases]
         if collection is Collection.ENTITIES:
+            # Very many may be called by a common word: all are read only where few of the first have that name here.
+            first = await reading.find_phrases(collection, phrases, limit * _HITS_PER_HIT)
             found = [
-                await _called(reading, keys, lambda names, held=phrase: _holds(names, held), limit)
-                for keys, phrase in zip(await reading.find_phrases(collection, phrases), phrases, strict=True)
+                await _called_by(reading, keys, phrase, limit) for keys, phrase in zip(first, phrases, strict=True)
             ]
+            for place, phrase in enumerate(phrases):
+                if len(found[place]) < limit and len(first[place]) >= limit * _HITS_PER_HIT:
+                    [keys] = await reading.find_phrases(collection, [phrase])
+                    found[place] = await _called_by(reading, keys, phrase, limit)
         else:
             found = await reading.find_phrases(collection, phrases, limit)
         ids = await reading.find_ids(collection, {key for keys in found for key in keys})
         return [[ids[key] for key in keys] for keys in found]
+
+
+async def _called_by(reading: ScopedReading, keys: Sequence[int], phrase: Sequence[str], limit: int) -> list[int]:
+    """Return the first of the entities, up to `limit`, that the scope calls by a phrase."""
+    return await _called(reading, keys, lambda names: f" {' '.join(phrase)} " in f" {' '.join(names)} ", limit)
 
 
 async def _called(
@@ -756,7 +766,3 @@ async def _called(
         if len(found) >= limit:
             break
     return found[:limit]
-
-
-def _holds(names: Sequence[str], phrase: Sequence[str]) -> bool:
-    return f" {' '.join(phrase)} " in f" {' '.join(names)} "

@@ -17,7 +17,7 @@ from heliograph.ids import names_to_relation_id as relation
 from heliograph.ingest.merging import EvidenceFold
 from heliograph.models import FIELD_SEPARATOR
 from heliograph.stores.base import DocumentQuery, Store, StoreView, places_of
-from heliograph.stores.changeset import Changeset, Collection
+from heliograph.stores.changeset import Changeset, Collection, TextEntry
 from heliograph.testing.examples import example_changeset, unit_vector
 
 __all__ = ["ViewContract"]
@@ -183,6 +183,14 @@ class ViewContract:
         )
         assert found == [[entity("Grey Owl")], []]
         assert await _view(store).text.find_phrases(Collection.ENTITIES, [["grey", "owl"]], 5) == [[]]
+
+    async def test_view_looks_past_the_many_that_have_a_phrase_elsewhere(self, store: Store) -> None:
+        changeset = example_changeset("one.md", [*(f"Bird {number}" for number in range(20)), "Grey Owl"])
+        called = {id_: TextEntry(id_, ("grey", "owl")) for id_ in (item.id for item in changeset.entities)}
+        await store.apply(replace(changeset, texts={Collection.ENTITIES: tuple(called.values())}))
+        phrases = [["grey", "owl"], ["owl", "grey"]]
+        found = await _view(store, "one.md").text.find_phrases(Collection.ENTITIES, phrases, 1)
+        assert found == [[entity("Grey Owl")], []]
 
     async def test_view_has_only_chunks_that_meet_the_condition_on_chunks(self, store: Store) -> None:
         first = example_changeset("one.md", ["Hub", "A"], [("Hub", "A", 1.0)])
