@@ -229,7 +229,7 @@ async def open_rooms(settings: Settings, given: Given, stack: AsyncExitStack) ->
     indexing = find_indexing(settings.ingest, embedding.info, has_chat=chat is not None)
     duplicates = DuplicateFinder(truth, curator, settings.resolution, are_described=not indexing.from_chunks)
     if settings.resolution.merge_duplicates:
-        ingest.call_after_insert(duplicates.merge_new)
+        ingest.call_after_processing(duplicates.merge_new)
     curation = CurationRooms(store, curator, duplicates, GraphInserter(ingest))
     return Rooms(store, ingest, query, maintenance, meter, sources, curation)
 

@@ -290,7 +290,8 @@ class ResolutionSettings(_Room):
     """Several names, one entity: how duplicates are found and what becomes of them."""
 
     merge_duplicates: bool = Field(
-        False, description="Merge duplicates after every insert, undoable, instead of only proposing them."
+        False,
+        description="Merge duplicates whenever documents were processed, undoable, not only propose them.",
     )
     min_duplicate_cosine: float = Field(
         0.0,

@@ -39,7 +39,7 @@ from heliograph.filters import Sources
 from heliograph.ids import chunk_id, content_hash, document_id, is_storable
 from heliograph.ingest.commit import Commit, Committer
 from heliograph.ingest.models import DocumentResult, NewDocument, Outcome
-from heliograph.ingest.reading import DocumentChange, ReadingTask, StoredChunks, placed_extraction
+from heliograph.ingest.reading import DocumentChange, ReadingScope, ReadingTask, StoredChunks, placed_extraction
 from heliograph.models import (
     COMMITTED_STATUSES,
     DOCUMENT_DETAILS,
@@ -401,7 +401,7 @@ class Candidate:
     kept: tuple[str, ...] = ()
     is_known_by_source: bool = False
     error: HeliographError | None = None
-    is_twin: bool = False
+    is_repeated: bool = False
     is_recorded: bool = False
 
 
@@ -436,14 +436,14 @@ class Intake:
         store: Store,
         committer: Committer,
         duplicates: Literal["cite", "report", "separate"],
-        texts: WorkLocks,
+        text_locks: WorkLocks,
     ) -> None:
         """Keep the parts."""
         self._store = store
         self._records = store.records
         self._committer = committer
         self._duplicates = duplicates
-        self._texts = texts
+        self._text_locks = text_locks
 
     async def identify(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Return candidates with the ids of the documents that they are, see `heliograph.ingest.intake`.
@@ -478,7 +478,7 @@ class Intake:
         entries: list[ReadingTask | DocumentResult] = []
         for batch in _batches(candidates):
             stored = await self._find_stored(batch)
-            async with self._texts.claim({item.content_hash for item in stored.known.values()}):
+            async with self._text_locks.claim({item.content_hash for item in stored.known.values()}):
                 # Where nothing was stored, nobody was waited for either.
                 entries += await self._enqueue_apart(batch, None if stored.known else stored)
         return entries
@@ -524,12 +524,12 @@ class Intake:
         texts: dict[str, str] = {}
         for candidate in batch:
             stored = known.get(candidate.document.id)
-            row, entry = self._decide(candidate, stored, originals)
+            row, entry = self._decide_with_twins(candidate, stored, originals)
             if isinstance(entry, ReadingTask) and stored is not None and await find_twins(self._records, stored):
                 # No twin that waits from now on may be promoted: they are stored as waiting, and twins read again.
                 await self._store_rows(rows, texts)
                 if twins := await find_twins(self._records, stored):
-                    row, entry = self._decide(candidate, as_twin(stored, twins[0].id), originals)
+                    row, entry = self._decide_with_twins(candidate, as_twin(stored, twins[0].id), originals)
                     await promote_twin(self._records, self._committer, stored, twins, row, text=candidate.text)
                     row, known = None, await self._find_known(batch)
             entries.append(entry)
@@ -550,10 +550,10 @@ class Intake:
         ids = list({candidate.document.id: None for candidate in batch if candidate.document.id})
         return {document.id: document for document in await self._records.get_documents(ids)}
 
-    def _decide(
+    def _decide_with_twins(
         self, candidate: Candidate, stored: Document | None, originals: dict[str, Document]
     ) -> tuple[Document | None, ReadingTask | DocumentResult]:
-        """Return as `_decide`, but for a text that another document has; note who has the text of this one."""
+        """Decide as `_decide` does, and whether another document has the text; note who has the text of this one."""
         row, entry = _decide(candidate, stored)
         if self._duplicates == "separate" or row is None or not isinstance(entry, ReadingTask):
             return row, entry
@@ -629,7 +629,7 @@ def _against(candidate: Candidate, chosen: Candidate | None) -> Candidate:
         # A failure must not be stored over the document of the same name that goes in.
         return candidate if chosen is None else replace(candidate, is_recorded=False)
     if chosen is None or candidate.document.content_hash == chosen.document.content_hash:
-        return replace(candidate, is_twin=True)
+        return replace(candidate, is_repeated=True)
     error = InvalidRequestError(
         f"two documents of this call have the id {candidate.document.id!r} (source {candidate.document.source!r}) and "
         "different texts; the first was taken, give the other its own id or source"
@@ -646,7 +646,7 @@ def _decide(candidate: Candidate, stored: Document | None) -> tuple[Document | N
         row = replace(document, created_at=stored.created_at) if stored else document
         result = DocumentResult(document.id, document.source, Outcome.FAILED, candidate.error)
         return row if candidate.is_recorded and hides_nothing else None, result
-    if candidate.is_twin:
+    if candidate.is_repeated:
         return None, DocumentResult(document.id, document.source, Outcome.UNCHANGED)
     if stored is None:
         return document, ReadingTask(document, candidate.text)
@@ -662,9 +662,8 @@ def _decide(candidate: Candidate, stored: Document | None) -> tuple[Document | N
         if all(getattr(stored, field) == value for field, value in given.items()):
             return None, result
         return replace(stored, updated_at=utc_now(), **given), result
-    keeps_readings = is_committed and is_same_title
-    is_read = stored.status is DocumentStatus.PROCESSED
-    return document, ReadingTask(document, candidate.text, keeps_readings=keeps_readings, is_read=is_read)
+    scope = ReadingScope.CHANGES if is_committed and is_same_title else ReadingScope.WHOLE
+    return document, ReadingTask(document, candidate.text, scope, all_read=stored.status is DocumentStatus.PROCESSED)
 
 
 def _name(name: str, what: str) -> str:

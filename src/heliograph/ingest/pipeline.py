@@ -15,9 +15,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
 
+from heliograph.calls.tasks import SharedEntry
 from heliograph.chat.base import ChatModel
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import CancelledIngestError, ConflictError, HeliographError, IngestError, StaleChangesetError
@@ -54,6 +55,7 @@ from heliograph.ingest.reading import (
     InProcessReader,
     ProgressReporter,
     Reader,
+    ReadingScope,
     ReadingTask,
     StoredChunks,
     plan_chunks,
@@ -75,61 +77,14 @@ from heliograph.settings import IngestSettings
 from heliograph.stores.base import DocumentQuery, RecordsStore, Store
 from heliograph.stores.changeset import Changeset
 
-
-class SharedEntry:
-    """Shares one exclusive context among the runs of a process: the first in opens it, the last one out closes it."""
-
-    def __init__(self, exclusive: Callable[[], AbstractAsyncContextManager[None]]) -> None:
-        self._exclusive = exclusive
-        self._opening = asyncio.Lock()
-        self._stack: AsyncExitStack | None = None
-        self._inside = 0
-
-    @asynccontextmanager
-    async def enter(self) -> AsyncGenerator[None]:
-        """Be inside; whatever opening the context raises is raised here."""
-        async with self._opening:
-            if self._stack is None:
-                stack = AsyncExitStack()
-                await stack.enter_async_context(self._exclusive())
-                self._stack = stack
-            self._inside += 1
-        try:
-            yield
-        finally:
-            self._inside -= 1
-            # Whoever is cancelled here still closes: a section left open would keep all other processes out.
-            await _ended(asyncio.create_task(self._leave()))
-
-    async def _leave(self) -> None:
-        """Close the section after the last run; a run that starts meanwhile waits and reopens it."""
-        async with self._opening:
-            if not self._inside and (stack := self._stack):
-                self._stack = None
-                await stack.aclose()
-
-
-async def _ended(task: asyncio.Task[None]) -> None:
-    """Wait for the end of a task, also when cancelled, and be cancelled only then."""
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        raise cancelled from (None if task.cancelled() else task.exception())
-    task.result()
-
-
 _log = logging.getLogger(__name__)
 
 _SHOWN_ERRORS = 3
 _MAX_ERROR_LENGTH = 2_000
 _PAGE = 10_000
-# Documents that may wait to be committed together, per one that is read; short ones cost a third of what they do alone.
+# Length of the queue for joint commits, per document read at once: committed together, short ones cost a third.
 _WAITING_PER_READ = 4
-# Another process may do what this one noted; what is forgotten is read again as a whole.
+# Entries of `_pending_updates`; where one is dropped, or stale, the document is read as a whole, nothing else.
 _MOST_UPDATES = 10_000
 # Checking less than this takes well below a millisecond and is not worth a thread.
 _THREAD_FROM_DOCUMENTS = 16
@@ -193,17 +148,17 @@ class IngestPipeline:
             shares_texts=settings.duplicates != "separate",
         )
         self._document_locks = WorkLocks()
-        # What comparing an update with what is stored has told, until it is processed.
-        self._updates: dict[str, ReadingTask] = {}
+        # Per document the task that `enqueue` made, by which `resume` knows which of its chunks stay.
+        self._pending_updates: dict[str, ReadingTask] = {}
         self._entry = SharedEntry(exclusive or store.ingest_lock)
         self._runs: set[Run] = set()
-        self._after_insert: Callable[[Sequence[str]], Awaitable[object]] | None = None
+        self._after_processing: Callable[[Sequence[str]], Awaitable[object]] | None = None
         self._gate = asyncio.Event()
         self._gate.set()
 
-    def call_after_insert(self, work: Callable[[Sequence[str]], Awaitable[object]]) -> None:
-        """Have something done after every `insert`, given the ids of the documents that were taken in."""
-        self._after_insert = work
+    def call_after_processing(self, work: Callable[[Sequence[str]], Awaitable[object]]) -> None:
+        """Have something done after every `insert`, `resume` and `retry`, given the ids of processed documents."""
+        self._after_processing = work
 
     @property
     def committer(self) -> Committer:
@@ -238,16 +193,7 @@ class IngestPipeline:
             results = {index: entry for index, entry in enumerate(entries) if isinstance(entry, DocumentResult)}
             async with self._entry.enter() if tasks else nullcontext():
                 results.update(zip(tasks, await run.process(list(tasks.values()), release), strict=True))
-        taken_in = [result.id for result in results.values() if result.outcome in (Outcome.PROCESSED, Outcome.PARTIAL)]
-        if self._after_insert is not None and taken_in:
-            try:
-                await self._after_insert(taken_in)
-            except HeliographError:
-                raise
-            except Exception:  # noqa: BLE001 (logged)
-                # The documents are in, and others may wait behind them.
-                _log.exception("what is done after an insert failed because of a defect; please report it")
-        return IngestReport(batch, tuple(results[index] for index in range(len(entries))))
+        return await self._report(batch, [results[index] for index in range(len(entries))])
 
     async def enqueue(self, documents: Sequence[NewDocument], track_id: str | None = None) -> IngestReport:
         """Store documents as pending, for `resume` to process, and return at once.
@@ -267,11 +213,11 @@ class IngestPipeline:
                 continue
             id_, source, count = entry.document.id, entry.document.source, entry.document.chunk_count
             results.append(DocumentResult(id_, source, Outcome.PENDING, chunk_count=count))
-            if entry.keeps_readings:
-                self._updates.pop(id_, None)
-                self._updates[id_] = replace(entry, text=None)
-                if len(self._updates) > _MOST_UPDATES:
-                    del self._updates[next(iter(self._updates))]
+            if entry.scope is ReadingScope.CHANGES:
+                self._pending_updates.pop(id_, None)
+                self._pending_updates[id_] = replace(entry, text=None)
+                if len(self._pending_updates) > _MOST_UPDATES:
+                    del self._pending_updates[next(iter(self._pending_updates))]
         return IngestReport(batch, tuple(results))
 
     async def abandon(self, reason: str) -> int:
@@ -407,7 +353,7 @@ class IngestPipeline:
                         change = DocumentChange(basis=found[0], removed_chunks=removed, replaced=replaced)
                         commit = await self._committer.commit(change)
                         chunks += len(removed)
-                self._updates.pop(id_, None)
+                self._pending_updates.pop(id_, None)
                 deleted.append(id_)
                 entities -= commit.added_entities
                 relations -= commit.added_relations
@@ -442,21 +388,36 @@ class IngestPipeline:
                     for document in await self._documents(found)
                     if document.status in statuses
                 ]
-                return IngestReport(batch, tuple(await run.process(tasks, release)))
+                results = await run.process(tasks, release)
+        return await self._report(batch, results)
+
+    async def _report(self, batch: str, results: Sequence[DocumentResult]) -> IngestReport:
+        """Return the report of documents that came to their end, after what is to be done with those taken in."""
+        taken_in = [result.id for result in results if result.outcome in (Outcome.PROCESSED, Outcome.PARTIAL)]
+        if self._after_processing is not None and taken_in:
+            try:
+                await self._after_processing(taken_in)
+            except HeliographError:
+                raise
+            except Exception:  # noqa: BLE001 (logged)
+                # The documents are in, and others may wait behind them.
+                _log.exception("what is done after processing failed because of a defect; please report it")
+        return IngestReport(batch, tuple(results))
 
     def forget_updates(self) -> None:
         """Forget which chunks of waiting updates stay, once the documents are deleted; texts are then read whole."""
-        self._updates.clear()
+        self._pending_updates.clear()
 
     def _stored_task(self, document: Document) -> ReadingTask:
-        known = self._updates.pop(document.id, None)
+        known = self._pending_updates.pop(document.id, None)
         if known is not None:
             basis, noted = (
                 (item.status, item.content_hash, item.title, item.track_id) for item in (document, known.document)
             )
             if basis == noted:
                 return replace(known, document=document)
-        return ReadingTask(document, keeps_chunks=document.status is DocumentStatus.PARTIAL)
+        is_partial = document.status is DocumentStatus.PARTIAL
+        return ReadingTask(document, scope=ReadingScope.FAILED_CHUNKS if is_partial else ReadingScope.WHOLE)
 
     async def _find(self, query: DocumentQuery) -> list[str]:
         ids: list[str] = []
@@ -500,7 +461,7 @@ class DocumentProcessor:
         committer: Committer,
         joint: JointCommits,
         max_parallel: int,
-        texts: WorkLocks,
+        text_locks: WorkLocks,
         *,
         shares_texts: bool,
     ) -> None:
@@ -510,7 +471,7 @@ class DocumentProcessor:
         self._committer = committer
         self._joint = joint
         self._reading = asyncio.Semaphore(max_parallel)
-        self._texts = texts
+        self._text_locks = text_locks
         self._shares_texts = shares_texts
 
     async def process(self, task: ReadingTask, progress: DocumentProgress) -> DocumentResult:
@@ -531,7 +492,7 @@ class DocumentProcessor:
             failure: HeliographError = error
         except Exception as error:  # noqa: BLE001 (a defect fails the document that meets it, not those behind it)
             failure = as_failure(f"the document {document.source!r}", error)
-            if not task.keeps_chunks:
+            if task.scope is not ReadingScope.FAILED_CHUNKS:
                 await self._record_failure(document, failure)
         else:
             progress.finish(result.usage, (commit.added_entities, commit.added_relations))
@@ -541,8 +502,8 @@ class DocumentProcessor:
 
     async def _process(self, task: ReadingTask, progress: DocumentProgress) -> tuple[DocumentResult, Commit]:
         document = task.document
-        async with self._texts.claim([document.content_hash]):
-            if task.keeps_chunks:
+        async with self._text_locks.claim([document.content_hash]):
+            if task.scope is ReadingScope.FAILED_CHUNKS:
                 (stored,) = await self._records.get_documents([document.id]) or [document]
                 if stored.twin_of:
                     # Another document of this text came meanwhile and has taken the chunks.
@@ -572,13 +533,13 @@ class DocumentProcessor:
         return await self._committer.commit(change)
 
     async def _read(self, task: ReadingTask, progress: DocumentProgress) -> tuple[DocumentResult, Commit]:
-        document = task.document
+        document, has_text = task.document, task.scope is not ReadingScope.FAILED_CHUNKS
 
         async def find_stored(chunks: Sequence[Chunk] | None) -> StoredChunks:
             """Read the stored chunks, and the extractions of those that do not stay in place."""
-            if not document.chunk_count and not task.keeps_chunks:
+            if not document.chunk_count and has_text:
                 return StoredChunks()
-            if chunks is None or not (task.keeps_readings and task.is_read):
+            if chunks is None or not (task.scope is ReadingScope.CHANGES and task.all_read):
                 return await read_stored_chunks(self._records, document.id)
             known = {chunk.id: chunk for chunk in await self._records.get_document_chunks(document.id)}
             stored = StoredChunks(known, all_read=True)
@@ -586,8 +547,8 @@ class DocumentProcessor:
             return replace(stored, extractions={item.chunk_id: item for item in extractions})
 
         async with self._reading:
-            text = None if task.keeps_chunks else task.text or await self._records.get_document_text(document.id)
-            if text is None and not task.keeps_chunks:
+            text = (task.text or await self._records.get_document_text(document.id)) if has_text else None
+            if text is None and has_text:
                 # It was refused when it was handed over, and nothing has changed since.
                 raise IngestError(document.error or f"the text of the document {document.source!r} is not stored")
             reading = await self._reader.read(replace(task, text=text), find_stored, progress)

@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from functools import cached_property
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -505,23 +506,31 @@ class DocumentProgress:
         )
 
 
+class ReadingScope(Enum):
+    """How much of a document is read."""
+
+    WHOLE = auto()
+    """Every chunk."""
+    CHANGES = auto()
+    """Chunks that are not stored under the same title and headings."""
+    FAILED_CHUNKS = auto()
+    """Stored chunks that could not be read before; the text stays as it was cut."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReadingTask:
     """A document to read.
 
     Attributes:
-        text: Its clean text; None if it must be read from the store. A `Reader` leaves the stored chunks of a document
-            without one as they were cut, and reads those that were not read.
-        keeps_readings: Whether chunks that stay keep what was read in them; False if the title may have changed.
-        keeps_chunks: Whether only chunks that could not be read are read again, and the text is left as it was cut.
-        is_read: Whether all its stored chunks are known to have been read.
+        text: Its clean text; None if it must be read from the store. A `Reader` is given none where only failed chunks
+            are to be read.
+        all_read: Whether all its stored chunks are known to have been read without an error.
     """
 
     document: Document
     text: str | None = None
-    keeps_readings: bool = False
-    keeps_chunks: bool = False
-    is_read: bool = False
+    scope: ReadingScope = ReadingScope.WHOLE
+    all_read: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -575,7 +584,9 @@ class InProcessReader(Reader):
                     raise IngestError(f"the document {document.source!r} holds nothing but separators; give it a text")
                 stored = await find_stored(chunks)
                 plan = await _compute(
-                    lambda: plan_chunks(document.title, chunks, stored, keeps_readings=task.keeps_readings),
+                    lambda: plan_chunks(
+                        document.title, chunks, stored, keeps_readings=task.scope is not ReadingScope.WHOLE
+                    ),
                     len(text) if not stored.chunks else 0,
                 )
         progress.begin_chunks(len(plan.unread))

@@ -277,6 +277,16 @@ async def test_duplicates_are_proposed_and_merged_by_setting(tmp_path: Path) -> 
         assert len(await names(kb)) == 4
 
 
+async def test_duplicates_of_what_waited_are_merged_by_setting_too(tmp_path: Path) -> None:
+    resolution = ResolutionSettings(merge_duplicates=True, min_duplicate_cosine=-1.0)
+    parts = {"embedding": FakeEmbeddingModel(16), "extractor": SpelledExtractor()}
+    async with AsyncHeliograph(tmp_path, settings=Settings(resolution=resolution), **parts) as kb:
+        await kb.enqueue("Tobias Fenn (person): x.\nFenn Tobias (person): x.")
+        await kb.resume()
+        (merge,) = (await kb.curations()).curations
+        assert merge.author == "auto"
+
+
 async def test_merge_and_split_of_nothing_say_what_is_missing(kb: AsyncHeliograph) -> None:
     with pytest.raises(InvalidRequestError, match="no entities are named"):
         await kb.merge_entities([], into="Ann")

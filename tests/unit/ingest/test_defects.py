@@ -247,7 +247,7 @@ async def test_what_follows_an_insert_takes_nothing_back(store: MemoryStore, cap
         raise IndexError("behind the insert")
 
     pipeline = make_pipeline(store, embedding=FakeEmbeddingModel(16))
-    pipeline.call_after_insert(fail)
+    pipeline.call_after_processing(fail)
     with caplog.at_level(logging.ERROR):
         assert (await pipeline.insert(GOOD)).count(Outcome.PROCESSED) == 6
     assert "behind the insert" in caplog.text

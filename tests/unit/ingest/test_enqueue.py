@@ -80,8 +80,8 @@ async def test_update_that_another_process_takes_up_is_forgotten_in_time(
     ids = [item.id for item in (await store.records.find_documents(DocumentQuery(sort="id"))).documents]
     await accepting.enqueue([NewDocument(f"Kiel (place): new {number}", f"{number}.md") for number in range(5)])
     await working.resume()
-    assert len(accepting._updates) == 3
+    assert len(accepting._pending_updates) == 3
     await accepting.delete(ids[:-1])
-    assert set(accepting._updates) <= {ids[-1]}
+    assert set(accepting._pending_updates) <= {ids[-1]}
     accepting.forget_updates()
-    assert not accepting._updates
+    assert not accepting._pending_updates
