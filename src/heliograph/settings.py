@@ -90,7 +90,7 @@ class StoreSettings(_Room):
     @property
     def is_embedded(self) -> bool:
         """Whether the truth is in a folder of this machine."""
-        return self.url == type(self).model_fields["url"].default
+        return self.url.partition(":")[0] == "sqlite"
 
     @property
     def place(self) -> str:

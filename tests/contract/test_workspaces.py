@@ -42,7 +42,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     if request.param == "sqlite":
         return StoreSettings(data_dir=tmp_path, workspace=name, durability="normal")
     # Looked at anew by every request.
-    monkeypatch.setattr("heliograph.stores.postgres.workspaces.IDENTITY_SECONDS", 1e-9)
+    monkeypatch.setattr("heliograph.stores.postgres.upkeep.IDENTITY_SECONDS", 1e-9)
     url = request.getfixturevalue("postgres_database")
     return StoreSettings(url=url, workspace=name, durability="normal", pool_size=2)
 

@@ -96,7 +96,7 @@ def plan_index(
     Raises:
         InvalidRequestError: The store of the settings is not the embedded one, which alone can be made on the side.
     """
-    if settings.store.url != "sqlite:":
+    if not settings.store.is_embedded:
         raise InvalidRequestError(
             f"evaluation makes its own indexes in the embedded store, but store.url is {settings.store.url!r}; unset it"
         )

@@ -458,7 +458,7 @@ async def migrate_workspace(
 
 
 def _place(settings: StoreSettings) -> tuple[object, ...]:
-    folder = settings.data_dir.resolve() if settings.url.startswith("sqlite:") else None
+    folder = settings.data_dir.resolve() if settings.is_embedded else None
     return settings.url, folder, settings.workspace
 
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import InvalidRequestError, SettingsError, import_optional
@@ -28,9 +28,47 @@ def projection_urls(settings: StoreSettings) -> dict[str, str]:
     return {role: url for role, url in urls.items() if url}
 
 
+class WorkspaceUpkeep(Protocol):
+    """What a home store's package does with workspaces that are not open: a module with these functions; all block.
+
+    Each raises `StoreUnavailable` where the back end cannot be reached.
+    """
+
+    IDENTITY_SECONDS: float
+    """For how long an identity may be taken to hold; 0 where asking for it costs nothing."""
+
+    def find_workspaces(self, settings: StoreSettings) -> list[str]:
+        """Return the names of all workspaces, sorted."""
+        ...
+
+    def has_workspace(self, settings: StoreSettings) -> bool:
+        """Whether there is the workspace that the settings name."""
+        ...
+
+    def workspace_identity(self, settings: StoreSettings) -> object:
+        """Return what no workspace has that is later made under the same name; None if it is not there."""
+        ...
+
+    def may_have_waiting(self, settings: StoreSettings) -> bool:
+        """Whether documents of the workspace may wait to be processed, by one look."""
+        ...
+
+    def drop_workspace(self, settings: StoreSettings) -> None:
+        """Remove the workspace with everything in it; none there is fine."""
+        ...
+
+    def restore_file(self, backup: Path, folder: Path) -> None:
+        """Make `folder` a workspace from a backup; raises `InvalidRequestError` where operators of a server do that."""
+        ...
+
+    def salvage_workspace(self, settings: StoreSettings) -> list[Damage] | None:
+        """Save the undamaged part of a workspace that cannot be opened; None if nothing is to be done here."""
+        ...
+
+
 _SQLITE = ("heliograph.stores.sqlite.store", "SqliteStore", "heliograph.stores.sqlite.upkeep")
-_POSTGRESQL = ("heliograph.stores.postgres.store", "PostgresStore", "heliograph.stores.postgres.workspaces")
-# What may hold the truth, by scheme: module, class, and the module that looks after workspaces without opening them.
+_POSTGRESQL = ("heliograph.stores.postgres.store", "PostgresStore", "heliograph.stores.postgres.upkeep")
+# What may hold the truth, by scheme: module, class, and the module that is its `WorkspaceUpkeep`.
 _BUILT_IN = {"sqlite": _SQLITE, "postgresql": _POSTGRESQL, "postgres": _POSTGRESQL}
 _GROUP = "heliograph.stores"
 
@@ -113,12 +151,7 @@ async def restore_store(settings: StoreSettings, backup: Path) -> None:
         SettingsError: No back end has the scheme of `settings.url`.
         StoreUnavailable: The workspace cannot be written.
     """
-    scheme = settings.url.partition(":")[0]
-    opener = _find_opener(scheme)
-    restore = _find_upkeep(settings, "restore_file")
-    if restore is None:
-        raise InvalidRequestError(f"the store {scheme!r} brings no backups back, its operators do; got {opener!r}")
-    await asyncio.to_thread(restore, backup, settings.data_dir / settings.workspace)
+    await asyncio.to_thread(_upkeep_of(settings).restore_file, backup, settings.data_dir / settings.workspace)
 
 
 async def salvage_store(settings: StoreSettings) -> list[Damage] | None:
@@ -129,8 +162,8 @@ async def salvage_store(settings: StoreSettings) -> list[Damage] | None:
     Raises:
         StoreError: It cannot be saved, or another process has it open.
     """
-    salvage = _find_upkeep(settings, "salvage_workspace")
-    return await asyncio.to_thread(salvage, settings) if salvage is not None else None
+    upkeep = _find_upkeep(settings)
+    return await asyncio.to_thread(upkeep.salvage_workspace, settings) if upkeep is not None else None
 
 
 async def find_workspaces(settings: StoreSettings) -> list[str]:
@@ -140,12 +173,12 @@ async def find_workspaces(settings: StoreSettings) -> list[str]:
         InvalidRequestError: The back end cannot tell.
         StoreUnavailable: It cannot be read.
     """
-    return await asyncio.to_thread(_workspaces_of(settings, "find_workspaces"), settings)
+    return await asyncio.to_thread(_upkeep_of(settings).find_workspaces, settings)
 
 
 async def has_workspace(settings: StoreSettings) -> bool:
     """Whether there is the workspace that the settings name, by one look at it; raises as `find_workspaces`."""
-    return await asyncio.to_thread(_workspaces_of(settings, "has_workspace"), settings)
+    return await asyncio.to_thread(_upkeep_of(settings).has_workspace, settings)
 
 
 async def may_have_waiting(settings: StoreSettings) -> bool:
@@ -153,7 +186,7 @@ async def may_have_waiting(settings: StoreSettings) -> bool:
 
     Raises as `find_workspaces`.
     """
-    return await asyncio.to_thread(_workspaces_of(settings, "may_have_waiting"), settings)
+    return await asyncio.to_thread(_upkeep_of(settings).may_have_waiting, settings)
 
 
 async def drop_workspace(settings: StoreSettings) -> None:
@@ -179,7 +212,7 @@ async def drop_workspace(settings: StoreSettings) -> None:
                 await projection.clear()
             finally:
                 await projection.close()
-    await asyncio.to_thread(_workspaces_of(settings, "drop_workspace"), settings)
+    await asyncio.to_thread(_upkeep_of(settings).drop_workspace, settings)
 
 
 def workspace_identity(settings: StoreSettings) -> object:
@@ -192,28 +225,28 @@ def identifier(settings: StoreSettings) -> tuple[Callable[[StoreSettings], objec
 
     It blocks where that is not 0.
     """
-    identify = _find_upkeep(settings, "workspace_identity")
-    return (lambda _: None, 0.0) if identify is None else (identify, _find_upkeep(settings, "IDENTITY_SECONDS"))
+    upkeep = _find_upkeep(settings)
+    return (lambda _: None, 0.0) if upkeep is None else (upkeep.workspace_identity, upkeep.IDENTITY_SECONDS)
 
 
-def is_kept_in_folder(settings: StoreSettings) -> bool:
-    """Whether a workspace is a folder of its own in the data folder, made and removed by its back end."""
-    return settings.url.partition(":")[0] == "sqlite"
-
-
-def _workspaces_of(settings: StoreSettings, name: str) -> Callable[[StoreSettings], Any]:
+def _upkeep_of(settings: StoreSettings) -> WorkspaceUpkeep:
     scheme = settings.url.partition(":")[0]
     opener = _find_opener(scheme)
-    found = _find_upkeep(settings, name)
-    if found is None:
-        raise InvalidRequestError(f"the store {scheme!r} cannot list or remove workspaces; got {opener!r}")
-    return found
+    upkeep = _find_upkeep(settings)
+    if upkeep is None:
+        raise InvalidRequestError(f"the store {scheme!r} cannot list, restore or remove workspaces; got {opener!r}")
+    return upkeep
 
 
-def _find_upkeep(settings: StoreSettings, name: str) -> Any:
-    """Return what a built-in back end has under this name to look after workspaces; None if it has none."""
-    *_, module = _BUILT_IN.get(settings.url.partition(":")[0], ("",))
-    return getattr(import_optional(module, module.split(".")[2]), name, None) if module else None
+def _find_upkeep(settings: StoreSettings) -> WorkspaceUpkeep | None:
+    """Return what looks after workspaces of the settings' back end; None if it has nothing for that."""
+    scheme = settings.url.partition(":")[0]
+    if scheme in _BUILT_IN:
+        module: Any = import_optional(_BUILT_IN[scheme][2], _BUILT_IN[scheme][2].split(".")[2])
+        return module
+    for entry in entry_points(group=f"{_GROUP}.upkeep", name=scheme):
+        return entry.load()
+    return None
 
 
 def _find_opener(scheme: str) -> StoreOpener:

@@ -11,7 +11,7 @@ from heliograph.cli import installation as checks
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import ModelUnavailable, NotFoundError
 from heliograph.settings import ChatSettings, EmbeddingSettings, RerankSettings, StoreSettings
-from heliograph.stores.postgres.workspaces import find_workspaces
+from heliograph.stores.postgres.upkeep import find_workspaces
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel, FakeReranker
 
 from .conftest import STORY, World

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from heliograph.embedding.base import EmbeddingKind, Embeddings
-from heliograph.query.engine import AutoSearch, adapt_plan
+from heliograph.query.auto import AutoSearch, adapt_plan
 from heliograph.query.fusion import FusedHit, FusedHits, SearchLimits
 from heliograph.query.models import Keywords, QueryParam
 from heliograph.query.understanding import QuestionKind, Understanding

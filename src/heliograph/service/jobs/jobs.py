@@ -43,7 +43,7 @@ from heliograph.service.jobs.store import JobStore, Ownership
 from heliograph.service.workspaces import Workspaces
 from heliograph.settings import Settings
 from heliograph.stores.base import DocumentQuery
-from heliograph.stores.registry import is_kept_in_folder, may_have_waiting
+from heliograph.stores.registry import may_have_waiting
 
 _PAGE = 500
 # So many documents are deleted between two reports.
@@ -465,8 +465,8 @@ class Jobs:
     def __init__(self, settings: Settings, workspaces: Workspaces) -> None:
         self._settings = settings
         self._workspaces = workspaces
-        # Elsewhere nobody else makes the folder for jobs, nor removes what is in it.
-        self._is_kept_in_folder = is_kept_in_folder(settings.store)
+        # Its back end makes and removes a workspace's folder; of other stores it is made for the jobs alone.
+        self._is_embedded = settings.store.is_embedded
         self._stores: dict[str, JobStore] = {}
         self._runners: dict[str, WorkspaceRunner] = {}
         self._looking: asyncio.Task[None] | None = None
@@ -611,7 +611,7 @@ class Jobs:
         if (store := self._stores.pop(workspace, None)) is not None:
             store.close()
         await asyncio.to_thread(self.input_folder(workspace).clear)
-        if not self._is_kept_in_folder:
+        if not self._is_embedded:
             await asyncio.to_thread(JobStore(self._place(workspace)).remove)
 
     def _place(self, workspace: str) -> Path:
@@ -629,7 +629,7 @@ class Jobs:
         if (known := self._stores.get(workspace)) is not None:
             return known
         place = self._place(workspace)
-        if not self._is_kept_in_folder:
+        if not self._is_embedded:
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._stores[workspace] = kept = JobStore(place)
         busy = {name for name, runner in self._runners.items() if not runner.is_idle}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import psycopg
 
+from heliograph.errors import InvalidRequestError
 from heliograph.models import WAITING_STATUSES
 from heliograph.settings import StoreSettings
 from heliograph.stores.postgres.database import parse_address, translate_errors
@@ -67,6 +69,17 @@ def drop_workspace(settings: StoreSettings) -> None:
             connection.execute(f"DELETE FROM {table} WHERE workspace = %s".encode(), (settings.workspace,))
         for (name,) in connection.execute(INDEXES, (index_patterns(settings.workspace),)).fetchall():
             connection.execute(f"DROP INDEX IF EXISTS {name}".encode())
+
+
+def restore_file(backup: Path, folder: Path) -> None:  # noqa: ARG001
+    """Refuse: backups of a server are brought back by its own tools."""
+    raise InvalidRequestError(
+        "the store 'postgresql' brings no backups back, its operators do; restore the database itself with pg_restore"
+    )
+
+
+def salvage_workspace(settings: StoreSettings) -> None:
+    """Do nothing: the server sees to its files."""
 
 
 def _fetch(settings: StoreSettings, query: str, *values: object) -> list[tuple[Any, ...]]:
