@@ -85,19 +85,19 @@ class Served:
 
 
 @contextmanager
-def served(folder: Path, **rooms: dict[str, Any]) -> Generator[Served]:
+def served(folder: Path, **sections: dict[str, Any]) -> Generator[Served]:
     """Start it on a folder, and stop it in the end, if it has not been.
 
     Args:
         folder: Its data.
-        **rooms: Settings by room.
+        **sections: Settings by section.
     """
     log = folder.with_suffix(".log")
     command = [sys.executable, "-m", "heliograph", "serve", "--port", "0"]
     with log.open("ab") as output:
         begin = output.tell()
         process = subprocess.Popen(
-            command, cwd=folder.parent, env=_environment(folder, rooms), stdout=output, stderr=output
+            command, cwd=folder.parent, env=_environment(folder, sections), stdout=output, stderr=output
         )
     try:
         yield Served(process, log, begin)
@@ -118,11 +118,11 @@ def _is_listening(address: str) -> bool:
         return False
 
 
-def _environment(folder: Path, rooms: dict[str, dict[str, Any]]) -> dict[str, str]:
+def _environment(folder: Path, sections: dict[str, dict[str, Any]]) -> dict[str, str]:
     found = {name: value for name, value in os.environ.items() if not name.startswith("HELIOGRAPH_")}
     found["HELIOGRAPH_STORE__DATA_DIR"] = str(folder)
-    for room, values in rooms.items():
+    for section, values in sections.items():
         for name, value in values.items():
             written = value if isinstance(value, str) else json.dumps(value)
-            found[f"HELIOGRAPH_{room}__{name}".upper()] = written
+            found[f"HELIOGRAPH_{section}__{name}".upper()] = written
     return found

@@ -89,7 +89,7 @@ def faulty_service(
     endpoint: FaultyEndpoint,
     calls_at_once: int = 16,
     timeout_seconds: float = 1.0,
-    **rooms: dict[str, Any],
+    **sections: dict[str, Any],
 ) -> Generator[Served]:
     """Serve a folder with the endpoint as both models, by default with short timeouts; each call is tried twice."""
     model = {
@@ -100,7 +100,7 @@ def faulty_service(
     }
     chat = {"model": "faulty", "max_concurrency": calls_at_once, "cache": False, **model}
     embedding = {"provider": "openai", "model": "faulty", "dimension": DIMENSION, **model}
-    with served(folder, chat=chat, embedding=embedding, **rooms) as server:
+    with served(folder, chat=chat, embedding=embedding, **sections) as server:
         yield server
 
 

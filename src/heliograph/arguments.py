@@ -4,7 +4,7 @@
 takes: anything else is an `InvalidRequestError` that says what was given and what to give, raised before any work.
 Whole numbers count things, so they go from 0 to `LARGEST_COUNT`; a larger one that only bounds how many means all.
 Those of other libraries, such as NumPy's, are handed on as `int`.
-Contents of mappings and of what is no list are left to the rooms that read them. A one-shot iterator is read first.
+Contents of mappings and of what is no list are left to the packages that read them. A one-shot iterator is read first.
 """
 
 from __future__ import annotations

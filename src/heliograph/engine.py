@@ -1,6 +1,6 @@
 """The engine: opens the parts of one workspace in order, and passes questions and documents on to them.
 
-`open_rooms` opens store, models, ingest, curation, query and maintenance in the order of their needs, from the
+`open_parts` opens store, models, ingest, curation, query and maintenance in the order of their needs, from the
 settings and from what the caller passed in. `AsyncHeliograph` is the facade over them and does no work of its own.
 It owns what it opened: `close` (or leaving `async with`, or the end of the event loop) closes store and models in
 reverse order; a model or store that the caller passed in stays the caller's to close.
@@ -23,7 +23,7 @@ from heliograph.arguments import LARGEST_COUNT, checks_arguments
 from heliograph.chat.base import ChatModel
 from heliograph.chat.wrappers import ChatMeter, ChatUsage, build_chat_model, wrap_chat_model
 from heliograph.curation.curator import Curator
-from heliograph.curation.graph_curation import CurationRooms, DuplicateFinder, GraphCuration
+from heliograph.curation.graph_curation import CurationParts, DuplicateFinder, GraphCuration
 from heliograph.documents.base import LoadedDocument
 from heliograph.documents.sources import FileFilter, SourceReader, find_sources, is_url
 from heliograph.embedding.base import EmbeddingModel
@@ -64,7 +64,7 @@ from heliograph.settings import IngestSettings, Settings, StoreSettings, problem
 from heliograph.stores.base import DocumentPage, DocumentQuery, Store, StoreView
 from heliograph.stores.registry import open_store
 
-# Opening what an engine is made of: store, models, and the rooms that use them, in the order of their needs.
+# Opening what an engine is made of: store, models, and what uses them, in the order of their needs.
 
 _LOG = logging.getLogger(__name__)
 _CLOSED = "this Heliograph was closed; open() opens it again"
@@ -83,7 +83,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Rooms:
+class Parts:
     """The open parts of an engine: store, models and pipeline."""
 
     store: Store
@@ -92,7 +92,7 @@ class Rooms:
     maintenance: Maintenance
     meter: ChatMeter
     sources: SourceReader
-    curation: CurationRooms
+    curation: CurationParts
 
 
 class Opening:
@@ -104,27 +104,27 @@ class Opening:
 
     def __init__(self, settings: Settings, given: Given) -> None:
         self._settings, self._given = settings, given
-        self._held: AsyncGenerator[Rooms] | None = None
-        self._rooms: Rooms | None = None
+        self._held: AsyncGenerator[Parts] | None = None
+        self._parts: Parts | None = None
         self._is_closed = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opened_in: asyncio.AbstractEventLoop | None = None
         self._turn = asyncio.Lock()
 
-    async def open(self) -> Rooms:
-        """Open all rooms, or do nothing if they are open in this loop; raises as `open_rooms`."""
+    async def open(self) -> Parts:
+        """Open all parts, or do nothing if they are open in this loop; raises as `open_parts`."""
         return await self._open(again=True)
 
-    async def use(self) -> Rooms:
+    async def use(self) -> Parts:
         """Return the open parts; the first use opens them.
 
         Raises:
             InvalidRequestError: It is asked for in another event loop than that which uses it.
             StoreUnavailable: It was closed.
-            HeliographError: As `open_rooms` raises.
+            HeliographError: As `open_parts` raises.
         """
-        if self._rooms is not None and self._opened_in is asyncio.get_running_loop():
-            return self._rooms
+        if self._parts is not None and self._opened_in is asyncio.get_running_loop():
+            return self._parts
         return await self._open(again=False)
 
     async def close(self) -> None:
@@ -132,12 +132,12 @@ class Opening:
         self._refuse_other_loop()
         self._is_closed = True
         async with self._turn:
-            held, self._held, self._rooms = self._held, None, None
+            held, self._held, self._parts = self._held, None, None
             if held is not None:
                 await held.aclose()
         self._loop = None
 
-    async def _open(self, *, again: bool) -> Rooms:
+    async def _open(self, *, again: bool) -> Parts:
         self._refuse_other_loop()
         async with self._turn:
             if again:
@@ -146,14 +146,14 @@ class Opening:
                 raise StoreUnavailable(_CLOSED)
             if self._opened_in is not self._loop:
                 await self._leave_ended_loop()
-            if self._rooms is None:
-                held = _hold_rooms(self._settings, self._given)
-                self._rooms = await anext(held)
+            if self._parts is None:
+                held = _hold_parts(self._settings, self._given)
+                self._parts = await anext(held)
                 self._held, self._opened_in = held, self._loop
-            return self._rooms
+            return self._parts
 
     async def _leave_ended_loop(self) -> None:
-        held, self._held, self._rooms = self._held, None, None
+        held, self._held, self._parts = self._held, None, None
         try:
             if held is not None:
                 await held.aclose()
@@ -162,7 +162,7 @@ class Opening:
             _LOG.info("not all that an event loop left open could be closed in the next: %s", error)
 
     @property
-    def rooms(self) -> Rooms:
+    def parts(self) -> Parts:
         """The open parts, for code that cannot await.
 
         Raises:
@@ -170,14 +170,14 @@ class Opening:
             StoreUnavailable: Nothing is.
         """
         self._refuse_other_loop()
-        return self.rooms_in_any_loop
+        return self.parts_in_any_loop
 
     @property
-    def rooms_in_any_loop(self) -> Rooms:
-        """The open rooms, to read attributes that belong to no event loop."""
-        if self._rooms is None:
+    def parts_in_any_loop(self) -> Parts:
+        """The open parts, to read attributes that belong to no event loop."""
+        if self._parts is None:
             raise StoreUnavailable(_CLOSED if self._is_closed else _NOT_OPEN)
-        return self._rooms
+        return self._parts
 
     def _refuse_other_loop(self) -> None:
         try:
@@ -194,13 +194,13 @@ class Opening:
             )
 
 
-async def _hold_rooms(settings: Settings, given: Given) -> AsyncGenerator[Rooms]:
-    """Open all rooms, give them once, and close them when this is closed, as asyncio does when the loop ends."""
+async def _hold_parts(settings: Settings, given: Given) -> AsyncGenerator[Parts]:
+    """Open all parts, give them once, and close them when this is closed, as asyncio does when the loop ends."""
     async with AsyncExitStack() as stack:
-        yield await open_rooms(settings, given, stack)
+        yield await open_parts(settings, given, stack)
 
 
-async def open_rooms(settings: Settings, given: Given, stack: AsyncExitStack) -> Rooms:
+async def open_parts(settings: Settings, given: Given, stack: AsyncExitStack) -> Parts:
     """Open store and models, in the order in which they need one another; `stack` closes what was opened.
 
     Raises:
@@ -230,8 +230,8 @@ async def open_rooms(settings: Settings, given: Given, stack: AsyncExitStack) ->
     duplicates = DuplicateFinder(truth, curator, settings.resolution, are_described=not indexing.from_chunks)
     if settings.resolution.merge_duplicates:
         ingest.call_after_processing(duplicates.merge_new)
-    curation = CurationRooms(store, curator, duplicates, GraphInserter(ingest))
-    return Rooms(store, ingest, query, maintenance, meter, sources, curation)
+    curation = CurationParts(store, curator, duplicates, GraphInserter(ingest))
+    return Parts(store, ingest, query, maintenance, meter, sources, curation)
 
 
 def _open_ingest(
@@ -434,24 +434,24 @@ class AsyncHeliograph(GraphCuration):
             StoreError: The store failed; nothing acknowledged is lost.
         """
         batch = new_documents(documents, sources, ids, metadata)
-        return await (await self._rooms()).ingest.insert(batch, track_id=track_id, progress=progress)
+        return await (await self._parts()).ingest.insert(batch, track_id=track_id, progress=progress)
 
     async def enqueue(
         self, documents: str | NewDocument | Iterable[str | NewDocument], *, track_id: str | None = None
     ) -> IngestReport:
         """Store documents durably as pending, for `resume` to process, and return at once."""
-        return await (await self._rooms()).ingest.enqueue(new_documents(documents), track_id)
+        return await (await self._parts()).ingest.enqueue(new_documents(documents), track_id)
 
     async def enqueue_files(
         self, files: Mapping[str, Path | str], *, metadata: Mapping[str, Any] | None = None, track_id: str | None = None
     ) -> IngestReport:
         """Read files or URLs, given per source to cite, and store what they say as pending; see `insert_files`."""
-        rooms = await self._rooms()
+        parts = await self._parts()
 
         def read(source: str) -> LoadedDocument:
-            return replace(rooms.sources.read(str(files[source]), source), source=source)
+            return replace(parts.sources.read(str(files[source]), source), source=source)
 
-        return await enqueue_files(rooms.ingest, rooms.store.records, list(files), read, metadata, track_id=track_id)
+        return await enqueue_files(parts.ingest, parts.store.records, list(files), read, metadata, track_id=track_id)
 
     async def insert_files(
         self,
@@ -476,9 +476,9 @@ class AsyncHeliograph(GraphCuration):
             ModelError: As in `insert`.
             StoreError: As in `insert`.
         """
-        rooms = await self._rooms()
+        parts = await self._parts()
         sources = await asyncio.to_thread(find_sources, list(paths), FileFilter(tuple(include), tuple(exclude)))
-        return await insert_files(rooms.ingest, rooms.store.records, sources, rooms.sources.read, progress, metadata)
+        return await insert_files(parts.ingest, parts.store.records, sources, parts.sources.read, progress, metadata)
 
     async def insert_url(
         self, url: str, *, metadata: Mapping[str, Any] | None = None, progress: Callable[[Progress], None] | None = None
@@ -488,10 +488,10 @@ class AsyncHeliograph(GraphCuration):
         Raises:
             InvalidRequestError: It is no URL; no file is ever read.
         """
-        rooms = await self._rooms()
+        parts = await self._parts()
         if not is_url(url):
             raise InvalidRequestError(f"{url!r:.200} is not a URL; give one such as https://..., or use insert_files")
-        return await insert_files(rooms.ingest, rooms.store.records, [url], rooms.sources.read, progress, metadata)
+        return await insert_files(parts.ingest, parts.store.records, [url], parts.sources.read, progress, metadata)
 
     async def watch(
         self,
@@ -513,49 +513,49 @@ class AsyncHeliograph(GraphCuration):
             ModelError: As in `insert`.
             StoreError: As in `insert`.
         """
-        rooms = await self._rooms()
+        parts = await self._parts()
 
         async def insert(paths: Sequence[str]) -> IngestReport:
-            return await insert_files(rooms.ingest, rooms.store.records, paths, rooms.sources.read, progress, metadata)
+            return await insert_files(parts.ingest, parts.store.records, paths, parts.sources.read, progress, metadata)
 
         files = FileFilter(tuple(include), tuple(exclude))
-        documents, delete = self.settings.documents, rooms.ingest.delete
-        changes = watch_folder(Path(folder), files, rooms.store.records, documents, insert, delete, once=once)
+        documents, delete = self.settings.documents, parts.ingest.delete
+        changes = watch_folder(Path(folder), files, parts.store.records, documents, insert, delete, once=once)
         async with aclosing(changes):
             async for change in changes:
                 yield change
 
     async def resume(self, *, progress: Callable[[Progress], None] | None = None) -> IngestReport:
         """Take up what a crash or a cancel left behind."""
-        return await (await self._rooms()).ingest.resume(progress=progress)
+        return await (await self._parts()).ingest.resume(progress=progress)
 
     async def retry(
         self, document_ids: str | Iterable[str] = (), *, progress: Callable[[Progress], None] | None = None
     ) -> IngestReport:
         """Try failed documents, and the failed chunks of partial ones, once more: all, or those with these ids."""
         ids = [document_ids] if isinstance(document_ids, str) else list(document_ids)
-        return await (await self._rooms()).ingest.retry(ids, progress=progress)
+        return await (await self._parts()).ingest.retry(ids, progress=progress)
 
     def pause(self) -> None:
         """Begin no further document until `unpause`; those under way come to their end, and calls wait."""
-        self._opening.rooms.ingest.pause()
+        self._opening.parts.ingest.pause()
 
     def unpause(self) -> None:
         """Go on after a pause."""
-        self._opening.rooms.ingest.unpause()
+        self._opening.parts.ingest.unpause()
 
     def cancel(self) -> None:
         """Stop the ingest under way; unfinished documents stay pending for `resume`."""
-        self._opening.rooms.ingest.cancel()
+        self._opening.parts.ingest.cancel()
 
     async def abandon(self, reason: str) -> int:
         """Mark documents that wait as failed, with a reason, so that only `retry` takes them up; return how many."""
-        return await (await self._rooms()).ingest.abandon(reason)
+        return await (await self._parts()).ingest.abandon(reason)
 
     async def delete(self, document_ids: str | Iterable[str]) -> DeleteReport:
         """Delete documents and all that only they said; unknown ids are reported, not an error."""
         ids = [document_ids] if isinstance(document_ids, str) else list(document_ids)
-        return await (await self._rooms()).ingest.delete(ids)
+        return await (await self._parts()).ingest.delete(ids)
 
     async def delete_matching(
         self, *, source_prefix: str | None = None, filter: Filter | Mapping[str, Any] | None = None
@@ -568,7 +568,7 @@ class AsyncHeliograph(GraphCuration):
         if not source_prefix and filter is None:
             raise InvalidRequestError("give source_prefix or filter; clear() deletes everything")
         condition = None if filter is None else parse_filter(filter)
-        return await (await self._rooms()).ingest.delete_matching(
+        return await (await self._parts()).ingest.delete_matching(
             DocumentQuery(source_prefix=source_prefix, filter=condition)
         )
 
@@ -576,21 +576,21 @@ class AsyncHeliograph(GraphCuration):
         """Return one page of documents."""
         wanted = query or DocumentQuery()
         return (
-            await (await self._rooms()).store.records.find_documents(wanted)
+            await (await self._parts()).store.records.find_documents(wanted)
             if wanted.can_match
             else DocumentPage((), 0)
         )
 
     async def document(self, document_id: str) -> Document | None:
         """Return one document, or None."""
-        found = await (await self._rooms()).store.records.get_documents([*filter(is_storable, [document_id])])
+        found = await (await self._parts()).store.records.get_documents([*filter(is_storable, [document_id])])
         return found[0] if found else None
 
     async def chunks(self, document_id: str) -> list[Chunk]:
         """Return a document's chunks in order, for a twin its original's; empty if there is no such document."""
         document = await self.document(document_id)
         return (
-            await (await self._rooms()).store.records.get_document_chunks(document.twin_of or document.id)
+            await (await self._parts()).store.records.get_document_chunks(document.twin_of or document.id)
             if document
             else []
         )
@@ -609,24 +609,24 @@ class AsyncHeliograph(GraphCuration):
             ModelError: A model is out of reach or failed; never turned into an answer.
             StoreError: The store failed.
         """
-        return await (await self._rooms()).query.query(question, param or QueryParam(), progress)
+        return await (await self._parts()).query.query(question, param or QueryParam(), progress)
 
     async def query_data(self, question: str, param: QueryParam | None = None) -> QueryData:
         """Return entities, relations and chunks, as LightRAG's `/query/data` does; raises as `query` does."""
-        return await (await self._rooms()).query.query_data(question, param or QueryParam())
+        return await (await self._parts()).query.query_data(question, param or QueryParam())
 
     async def retrieve(self, question: str, param: QueryParam | None = None, *, is_bounded: bool = True) -> Retrieval:
         """Return what an answer would be made from, typed; raises as `query` does.
 
         Unless `is_bounded`, the budgets alone bound it, and not what the chat model can read.
         """
-        return await (await self._rooms()).query.retrieve(question, param or QueryParam(), is_bounded=is_bounded)
+        return await (await self._parts()).query.retrieve(question, param or QueryParam(), is_bounded=is_bounded)
 
     async def query_stream(
         self, question: str, param: QueryParam | None = None, *, progress: Callable[[str], None] | None = None
     ) -> AnswerStream:
         """Return the retrieval at once and the answer piece by piece; takes and raises as `query` does."""
-        return await (await self._rooms()).query.stream(question, param or QueryParam(), progress)
+        return await (await self._parts()).query.stream(question, param or QueryParam(), progress)
 
     def view(self, filter_: Filter | Mapping[str, Any]) -> StoreView:
         """Return the workspace as if only the documents that match a filter existed, to be read like the store.
@@ -636,22 +636,22 @@ class AsyncHeliograph(GraphCuration):
         Raises:
             InvalidRequestError: The filter cannot be served; says what of it.
         """
-        return self._opening.rooms.query.view(filter_)
+        return self._opening.parts.query.view(filter_)
 
     async def clear_cache(self, cache_type: str | None = None) -> int:
         """Drop cached replies (`extract`, `summary`, `keywords`, `query`; None drops all); return how many."""
-        return await (await self._rooms()).store.replies.delete_replies(cache_type)
+        return await (await self._parts()).store.replies.delete_replies(cache_type)
 
     # Graph
 
     async def entity(self, name: str) -> Entity | None:
         """Return the entity that a name stands for, or None."""
-        found = await (await self._rooms()).store.graph.get_entities(await self._entity_ids(name))
+        found = await (await self._parts()).store.graph.get_entities(await self._entity_ids(name))
         return found[0] if found else None
 
     async def relation(self, name: str, other: str) -> Relation | None:
         """Return the relation between two entities, in either order, or None."""
-        graph = (await self._rooms()).store.graph
+        graph = (await self._parts()).store.graph
         found = await graph.get_relations([relation_id(*await self._entity_ids(name, other))])
         return (await graph.name_ends(found))[0] if found else None
 
@@ -661,7 +661,7 @@ class AsyncHeliograph(GraphCuration):
         With `search`, only those with a name or alias that is this text, begins with it or contains it, in this order.
         With `type`, only those of this type, whatever its letter case.
         """
-        store, kind = (await self._rooms()).store, written_type(type)
+        store, kind = (await self._parts()).store, written_type(type)
         if not search.strip():
             return await (
                 store.graph.list_entities_of_type(kind, offset, limit)
@@ -682,14 +682,14 @@ class AsyncHeliograph(GraphCuration):
     async def neighbours(self, name: str, *, depth: int = 1, max_entities: int = 1000) -> Subgraph:
         """Return what lies within `depth` relations of an entity; empty if there is no such entity."""
         (entity_id,) = await self._entity_ids(name)
-        graph = (await self._rooms()).store.graph
+        graph = (await self._parts()).store.graph
         found = await graph.get_neighbourhood(entity_id, depth, max_entities)
         return replace(found, relations=tuple(await graph.name_ends(found.relations, found.entities)))
 
     async def paths(self, name: str, other: str, *, max_length: int = 6, limit: int = 5) -> list[GraphPath]:
         """Return the shortest paths between two entities, strongest first; empty if there is none."""
         source_id, target_id = await self._entity_ids(name, other)
-        graph = (await self._rooms()).store.graph
+        graph = (await self._parts()).store.graph
         found = await graph.find_shortest_paths(source_id, target_id, max_length, limit)
         return [replace(path, relations=tuple(await graph.name_ends(path.relations, path.entities))) for path in found]
 
@@ -697,29 +697,29 @@ class AsyncHeliograph(GraphCuration):
 
     async def stats(self) -> Stats:
         """Return the counts of this workspace."""
-        return await (await self._rooms()).store.get_stats()
+        return await (await self._parts()).store.get_stats()
 
     async def lags(self) -> Mapping[str, int]:
         """Return, per engine that serves a role beside the store with the truth, how many commits it is behind."""
-        return await (await self._rooms()).store.get_lags()
+        return await (await self._parts()).store.get_lags()
 
     async def troubles(self) -> Mapping[str, str]:
         """Return, per engine beside the store with the truth that questions cannot be put to now, why."""
-        return (await self._rooms()).store.get_troubles()
+        return (await self._parts()).store.get_troubles()
 
     def usage(self) -> ChatUsage:
         """Return the calls and tokens that chat models have spent since opening, per purpose."""
-        return self._opening.rooms_in_any_loop.meter.usage()
+        return self._opening.parts_in_any_loop.meter.usage()
 
     async def batches(self, *, offset: int = 0, limit: int = 100) -> list[Batch]:
         """Return batches of documents, the latest first: documents per status, moments, tokens spent."""
-        return await (await self._rooms()).store.records.list_batches(offset, limit)
+        return await (await self._parts()).store.records.list_batches(offset, limit)
 
     # Upkeep
 
     async def check(self, *, repair: bool = False, progress: CheckProgress | None = None) -> CheckReport:
         """Compare every projection with what the documents say; with `repair`, put right what can be."""
-        return await (await self._rooms()).maintenance.check(repair=repair, progress=progress)
+        return await (await self._parts()).maintenance.check(repair=repair, progress=progress)
 
     async def rebuild(self, role: str | None = None, *, progress: CheckProgress | None = None) -> CheckReport:
         """Compute every projection again from the documents; answers stay the same, before, meanwhile and after.
@@ -731,7 +731,7 @@ class AsyncHeliograph(GraphCuration):
             ModelError: The embedding model failed; what was made before stands, and the rest is as it was.
             StoreUnavailable: Another process is taking documents in.
         """
-        return await (await self._rooms()).maintenance.rebuild(role, progress=progress)
+        return await (await self._parts()).maintenance.rebuild(role, progress=progress)
 
     async def backup(self, path: str | Path) -> None:
         """Write the whole workspace, as of one moment, into one new file, while reading and writing go on.
@@ -740,7 +740,7 @@ class AsyncHeliograph(GraphCuration):
             ConflictError: There is such a file.
             StoreUnavailable: It cannot be written; nothing is left of it.
         """
-        await (await self._rooms()).store.backup(Path(path))
+        await (await self._parts()).store.backup(Path(path))
 
     async def export(self, path: str | Path, format: str | ExportFormat = ExportFormat.JSONL) -> int:
         """Write the workspace into a new file, or for `csv`, `markdown`, `obsidian` and `lightrag` a new folder.
@@ -758,7 +758,7 @@ class AsyncHeliograph(GraphCuration):
             StoreUnavailable: It cannot be written; nothing is left of it.
         """
         transfer = import_module("heliograph.maintenance.transfer")
-        return await transfer.export_workspace((await self._rooms()).store, Path(path), format)
+        return await transfer.export_workspace((await self._parts()).store, Path(path), format)
 
     async def import_from(
         self, path: str | Path | Sequence[str | Path], *, progress: ImportProgress | None = None
@@ -779,14 +779,14 @@ class AsyncHeliograph(GraphCuration):
             ModelError: The embedding failed; what was taken in before stays.
             StoreError: The store failed; what was taken in before stays.
         """
-        rooms = await self._rooms()
+        parts = await self._parts()
         places = [path] if isinstance(path, str | Path) else path
         transfer = import_module("heliograph.maintenance.transfer")
-        return await transfer.import_places(rooms.store, rooms.ingest, rooms.curation.curator, places, progress)
+        return await transfer.import_places(parts.store, parts.ingest, parts.curation.curator, places, progress)
 
     async def vacuum(self) -> None:
         """Free the space of deleted data: afterwards no file of this workspace holds a byte of it."""
-        await (await self._rooms()).store.vacuum()
+        await (await self._parts()).store.vacuum()
 
     async def clear(self) -> None:
         """Delete everything in this workspace and give its room back.
@@ -794,21 +794,21 @@ class AsyncHeliograph(GraphCuration):
         Raises:
             StoreUnavailable: Another process is taking documents in.
         """
-        rooms = await self._rooms()
-        await rooms.maintenance.clear()
-        rooms.ingest.forget_updates()
+        parts = await self._parts()
+        await parts.maintenance.clear()
+        parts.ingest.forget_updates()
 
     @property
     def store(self) -> Store:
         """The store, for what has no method here; there once the engine is open."""
-        return self._opening.rooms.store
+        return self._opening.parts.store
 
-    async def _rooms(self) -> Rooms:
+    async def _parts(self) -> Parts:
         return await self._opening.use()
 
-    async def _curation(self) -> CurationRooms:
-        return (await self._rooms()).curation
+    async def _curation(self) -> CurationParts:
+        return (await self._parts()).curation
 
     async def _entity_ids(self, *names: str) -> list[str]:
         """Return the id of the entity that each name leads to, by whatever spelling or alias."""
-        return await find_entity_ids((await self._rooms()).store, names)
+        return await find_entity_ids((await self._parts()).store, names)

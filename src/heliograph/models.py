@@ -39,6 +39,8 @@ class Mode(StrEnum):
 
 # A mode as it is written.
 ModeName = Literal["auto", "fusion", "mix", "hybrid", "local", "global", "naive", "bypass"]
+# What lists of documents are sorted by; `created_at` is when the document was first seen, not its metadata's.
+DocumentSort = Literal["created_at", "updated_at", "source", "id"]
 # What became of a chunk that was found; `TracedChunk` says when which. The page has a word for each (`o_...`).
 ChunkOutcome = Literal["kept", "count", "rerank", "budget"]
 # Where no mode is named, but on the routes that are LightRAG's (`heliograph.wire.query.LIGHTRAG_MODE`).
@@ -90,7 +92,7 @@ class Document:
 
     Columns of stores, archives and exports follow from its fields, and of its details also what filters find and
     listings show: a new one needs a default, which documents of before have, and a migration in each store on SQL
-    (ARCHITECTURE.md, "Adding something"). Details are given with a document, by fields of the same name.
+    (CONTRIBUTING.md, "Adding something"). Details are given with a document, by fields of the same name.
 
     Attributes:
         id: `doc-<hash>`.
@@ -138,7 +140,7 @@ class Chunk:
     """A passage of a document, and where in it the passage stands.
 
     Columns of stores, archives, replies and filters follow from its fields: a new one needs a default, which chunks of
-    before have, and a migration in each store on SQL (ARCHITECTURE.md, "Adding something").
+    before have, and a migration in each store on SQL (CONTRIBUTING.md, "Adding something").
 
     Attributes:
         id: `chunk-<hash>` of document and text, so that an unchanged chunk keeps its id when the document changes.

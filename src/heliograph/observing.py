@@ -1,8 +1,8 @@
-"""Events that the engine emits to an observer while it works: stages, questions, model calls, lookups.
+"""What monitoring is told while the engine works: stages, questions, model calls, lookups.
 
-Rooms call the functions of this file; an `Observer` is set for a block, a task or a request by `observing`, and goes on
-into the tasks and threads that are started there. Without one, telling costs one look. What is told never holds texts,
-names or secrets: stages, modes and purposes are words of this program.
+Packages call the functions of this file; an `Observer` is set for a block, a task or a request by `observing`, and goes
+on into the tasks and threads that are started there. Without one, telling costs one look. No event names a document,
+or holds texts or secrets: stages, modes and purposes are words of this program.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Every setting, and the only reader of the environment and of `heliograph.toml`.
 
-`Settings.load()` reads, later wins: defaults, `heliograph.toml` in the working directory, `HELIOGRAPH_<ROOM>__<NAME>`
-variables (for example `HELIOGRAPH_CHAT__MODEL`), then keyword arguments. Rooms get their own frozen model and never
-look elsewhere.
+`Settings.load()` reads, later wins: defaults, `heliograph.toml` in the working directory, variables
+`HELIOGRAPH_<SECTION>__<NAME>` (for example `HELIOGRAPH_CHAT__MODEL`), then keyword arguments. A package is given its
+section, a frozen model, and never looks elsewhere.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def problem_of(item: Any) -> str:
     return item["msg"]
 
 
-class _Room(BaseModel):
-    # `Settings` builds the schemas of all rooms; those of rooms alone are built if one is made alone.
+class _Section(BaseModel):
+    # `Settings` builds the schemas of all sections; that of a section alone is built if it is made alone.
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), defer_build=True)
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
@@ -65,7 +65,7 @@ class _Room(BaseModel):
             yield name, hide_password(value) if isinstance(value, str) else value
 
 
-class StoreSettings(_Room):
+class StoreSettings(_Section):
     """Where knowledge is kept."""
 
     url: str = Field("sqlite:", description="Back end; the scheme chooses it.")
@@ -98,14 +98,14 @@ class StoreSettings(_Room):
         return str(self.data_dir) if self.is_embedded else hide_password(self.url)
 
 
-class ChatSettings(_Room):
+class ChatSettings(_Section):
     """The chat model; without `model` everything works without one."""
 
     model: str = Field("", description="Model name; empty means no chat model.")
     base_url: str = Field("", description="Address of an OpenAI-compatible service; empty means OpenAI's own.")
     api_key: SecretStr = Field(SecretStr(""), description="Key, if the service asks for one.")
     timeout_seconds: float = Field(180.0, gt=0, description="Longest wait for one reply.")
-    max_concurrency: int = Field(4, ge=1, description="Calls under way at once.")
+    max_concurrency: int = Field(4, ge=1, description="Calls under way at once, per open workspace.")
     max_retries: int = Field(4, ge=0, description="Further tries after a failure that may pass.")
     temperature: float = Field(0.0, ge=0, le=2, description="Sampling temperature.")
     max_output_tokens: int | None = Field(
@@ -116,7 +116,7 @@ class ChatSettings(_Room):
     cache: bool = Field(True, description="Keep replies so that none is paid for twice.")
 
 
-class EmbeddingSettings(_Room):
+class EmbeddingSettings(_Section):
     """The embedding model; the default runs unplugged."""
 
     provider: Literal["e5", "openai"] = Field("e5", description="`e5` is local, `openai` any compatible service.")
@@ -139,7 +139,7 @@ class EmbeddingSettings(_Room):
     )
 
 
-class RerankSettings(_Room):
+class RerankSettings(_Section):
     """Reranking of chunks before the budget; off until `provider` or `base_url` is set."""
 
     provider: Literal[
@@ -185,7 +185,7 @@ class RerankSettings(_Room):
     threads: int = Field(0, ge=0, description="Threads of the local cross-encoder; 0 means one a core.")
 
 
-class DocumentSettings(_Room):
+class DocumentSettings(_Section):
     """Reading files and web pages: what one document may cost, and which addresses may be reached."""
 
     max_file_bytes: int = Field(100_000_000, ge=1, description="A longer file or page is refused; its error says so.")
@@ -220,7 +220,7 @@ class DocumentSettings(_Room):
     )
 
 
-class IngestSettings(_Room):
+class IngestSettings(_Section):
     """From text to graph."""
 
     engine: Literal["local", "ray"] = Field(
@@ -276,7 +276,7 @@ class IngestSettings(_Room):
     max_sources: int = Field(200, ge=1, le=10_000, description="Chunks kept per entity and relation.")
 
 
-class RaySettings(_Room):
+class RaySettings(_Section):
     """Ray, where `ingest.engine` is `ray`: which cluster, and how many of its processes read documents."""
 
     address: str = Field("", description="Address of a cluster, or `auto`; empty starts one on this machine alone.")
@@ -286,7 +286,7 @@ class RaySettings(_Room):
     start_timeout_seconds: float = Field(120.0, gt=0, description="Longest wait for the cluster and a first process.")
 
 
-class ResolutionSettings(_Room):
+class ResolutionSettings(_Section):
     """Several names, one entity: how duplicates are found and what becomes of them."""
 
     merge_duplicates: bool = Field(
@@ -304,7 +304,7 @@ class ResolutionSettings(_Room):
     )
 
 
-class QuerySettings(_Room):
+class QuerySettings(_Section):
     """Defaults of questions; `QueryParam` overrides them one by one."""
 
     top_k: int = Field(40, ge=1, description="Entities and relations searched.")
@@ -332,7 +332,7 @@ class QuerySettings(_Room):
     cache_answers: bool = Field(True, description="Keep a chat model's answers until the workspace changes.")
 
 
-class KeySettings(_Room):
+class KeySettings(_Section):
     """One key of the service."""
 
     name: str = Field(pattern=_PERSON, max_length=64, description="Who holds it; appears in logs.")
@@ -342,7 +342,7 @@ class KeySettings(_Room):
     workspaces: tuple[str, ...] = Field((), description="Workspaces it is bound to; none means all.")
 
 
-class AccountSettings(_Room):
+class AccountSettings(_Section):
     """One person who logs in."""
 
     name: str = Field(pattern=_PERSON, max_length=64, description="Name to log in with.")
@@ -353,7 +353,7 @@ class AccountSettings(_Room):
     workspaces: tuple[str, ...] = Field((), description="Workspaces it is bound to; none means all.")
 
 
-class ServerSettings(_Room):
+class ServerSettings(_Section):
     """The service: where it listens, who may ask, and how much at once."""
 
     host: str = Field("127.0.0.1", description="Address to listen on; any but loopback needs credentials.")
@@ -415,7 +415,7 @@ class ServerSettings(_Room):
     )
 
 
-class McpSettings(_Room):
+class McpSettings(_Section):
     """Tools for agents over the Model Context Protocol: on standard input and output, and in the service."""
 
     serve: bool = Field(True, description="Whether the service offers them, at `/mcp`.")
@@ -437,7 +437,7 @@ class McpSettings(_Room):
     )
 
 
-class MonitoringSettings(_Room):
+class MonitoringSettings(_Section):
     """What the service tells of itself: thresholds that `/health` compares with, and where traces go."""
 
     max_query_p99_seconds: float = Field(2.0, gt=0, description="Slowest percent of questions; alert above it.")
@@ -454,7 +454,7 @@ class MonitoringSettings(_Room):
 
 
 class Settings(BaseSettings):
-    """All rooms' settings."""
+    """All sections."""
 
     model_config = SettingsConfigDict(
         env_prefix="HELIOGRAPH_",
@@ -494,21 +494,21 @@ class Settings(BaseSettings):
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
 
     @classmethod
-    def load(cls, **rooms: Any) -> Settings:
+    def load(cls, **sections: Any) -> Settings:
         """Read all sources.
 
         Args:
-            **rooms: A dict of values per room, over everything else, e.g. `store={"data_dir": "kb"}`.
+            **sections: A dict of values per section, over everything else, e.g. `store={"data_dir": "kb"}`.
 
         Raises:
             SettingsError: A value is unknown or out of range, or the file cannot be read; names each one.
         """
-        # Variables such as `HELIOGRAPH_ROOM__NAME` that name no room; their source passes them over.
+        # Variables such as `HELIOGRAPH_SECTION__NAME` that name no section; their source passes them over.
         names = (name.lower().partition("heliograph_") for name in os.environ if "__" in name)
         named = (rest.partition("__")[0] for before, prefix, rest in names if prefix and not before)
-        unknown: dict[str, Any] = {room: None for room in named if room not in cls.model_fields}
+        unknown: dict[str, Any] = {section: None for section in named if section not in cls.model_fields}
         try:
-            return cls(**rooms, **unknown)
+            return cls(**sections, **unknown)
         except ValidationError as error:
             lines = (f"  {'.'.join(str(part) for part in item['loc'])}: {cls._tell(item)}" for item in error.errors())
             raise SettingsError("these settings are not valid:\n" + "\n".join(lines)) from None
@@ -519,8 +519,8 @@ class Settings(BaseSettings):
     def _tell(cls, item: Any) -> str:
         if item["type"] != "extra_forbidden":
             return problem_of(item)
-        room = cls.model_fields.get(str(item["loc"][0]))
-        known = cls.model_fields if room is None else room.default.__class__.model_fields
+        section = cls.model_fields.get(str(item["loc"][0]))
+        known = cls.model_fields if section is None else section.default.__class__.model_fields
         near = get_close_matches(str(item["loc"][-1]), known, n=1)
         return "there is no such setting" + (f"; did you mean {near[0]!r}?" if near else "")
 
@@ -530,10 +530,10 @@ class Settings(BaseSettings):
         origins: dict[str, str] = {}
         for name, source in (("heliograph.toml", TomlConfigSettingsSource), ("environment", EnvSettingsSource)):
             try:
-                rooms = source(cls)()
+                sections = source(cls)()
             except (OSError, ValueError) as error:
                 raise SettingsError(f"{name} cannot be read: {error}") from error
-            origins |= {f"{room}.{key}": name for room, values in rooms.items() for key in values}
+            origins |= {f"{section}.{key}": name for section, values in sections.items() for key in values}
         return origins
 
 

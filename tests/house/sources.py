@@ -13,11 +13,11 @@ PACKAGE = ROOT / "src" / "heliograph"
 
 @dataclass(frozen=True)
 class Module:
-    """One file: its dotted name, its room, its lines and its syntax tree."""
+    """One file: its dotted name, its package, its lines and its syntax tree."""
 
     path: Path
     name: str
-    room: str
+    package: str
     lines: int
     tree: ast.Module
 
@@ -32,8 +32,8 @@ def _read(path: Path) -> Module:
     parts = path.relative_to(PACKAGE).with_suffix("").parts
     parts = parts[:-1] if parts[-1] == "__init__" else parts
     name = ".".join(("heliograph", *parts))
-    room = parts[0] if parts else "heliograph"
-    return Module(path, name, room, text.count("\n"), ast.parse(text))
+    package = parts[0] if parts else "heliograph"
+    return Module(path, name, package, text.count("\n"), ast.parse(text))
 
 
 def imported_modules(node: ast.AST) -> list[str]:

@@ -23,13 +23,13 @@ _CHART = ROOT / "deploy/helm/heliograph"
 
 
 def known_settings() -> set[str]:
-    rooms = Settings.model_fields.items()
-    return {f"{room}.{name}" for room, field in rooms for name in field.annotation.model_fields}  # type: ignore[union-attr]
+    sections = Settings.model_fields.items()
+    return {f"{section}.{name}" for section, field in sections for name in field.annotation.model_fields}  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("path", _FILES)
 def test_variables_are_settings(path: str) -> None:
-    named = {f"{room}.{name}".lower() for room, name in _VARIABLE.findall((ROOT / path).read_text("utf-8"))}
+    named = {f"{section}.{name}".lower() for section, name in _VARIABLE.findall((ROOT / path).read_text("utf-8"))}
     assert named <= known_settings()
 
 

@@ -20,7 +20,7 @@ from .sources import PACKAGE, ROOT, Module, imported_modules, modules
 
 MOST_FILE_LINES = 900
 
-# Each room may import the rooms below it and itself; `heliograph` is the package's own __init__.
+# Each package may import the packages below it and itself; `heliograph` is the package's own __init__.
 LAYERS = (
     {"errors", "models", "_version"},
     {"ids"},
@@ -49,7 +49,7 @@ LAYERS = (
     {"cli"},
     {"__main__"},
 )
-LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
+LEVEL = {package: level for level, packages in enumerate(LAYERS) for package in packages}
 IDS = [module.name for module in modules()]
 
 
@@ -67,11 +67,11 @@ def test_module_says_what_it_owns(module: Module) -> None:
 
 @pytest.mark.parametrize("module", modules(), ids=IDS)
 def test_imports_point_down(module: Module) -> None:
-    assert module.room in LEVEL, f"the room {module.room!r} has no place in LAYERS"
+    assert module.package in LEVEL, f"the package {module.package!r} has no place in LAYERS"
     for node in ast.walk(module.tree):
         for name in imported_modules(node):
-            room = name.split(".")[1] if "." in name else "heliograph"
-            allowed = room == module.room or LEVEL[room] < LEVEL[module.room]
+            package = name.split(".")[1] if "." in name else "heliograph"
+            allowed = package == module.package or LEVEL[package] < LEVEL[module.package]
             assert allowed, f"line {node.lineno} imports {name}"
 
 
@@ -182,7 +182,7 @@ def _defaults_of(node: ast.AST, name: str) -> list[ast.expr]:
 def test_only_settings_reads_the_environment() -> None:
     for module in modules():
         # The package itself only says, before anybody imports onnxruntime, that it is to report nothing.
-        if module.room == "settings" or module.name == "heliograph":
+        if module.package == "settings" or module.name == "heliograph":
             continue
         for node in ast.walk(module.tree):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os":
@@ -220,7 +220,7 @@ def test_nobody_waits_by_select() -> None:
 
 def test_back_ends_are_named_only_in_stores() -> None:
     for module in modules():
-        if module.room in {"stores", "cli"}:
+        if module.package in {"stores", "cli"}:
             continue
         for node in ast.walk(module.tree):
             for name in imported_modules(node):

@@ -325,8 +325,9 @@ class GuardedChatModel(WrapperChatModel):
 # No model call is paid for twice: finished replies are kept, and equal calls at the same moment share one.
 #
 # Kept are replies for extraction, summaries and keywords. Answers are not: what they depend on (parameters, data
-# version) is known to the query room, which keeps them itself. Streams and replies cut at a length limit pass through
-# unkept. A key is `default:<purpose>:<hash>` over all that decides a reply: model, messages, JSON mode and length.
+# version) is known to the query package, which keeps them itself. Streams and replies cut at a length limit pass
+# through unkept. A key is `default:<purpose>:<hash>` over all that decides a reply: model, messages, JSON mode and
+# length.
 
 _LOG = logging.getLogger(__name__)
 _OF_QUESTIONS = frozenset({Purpose.KEYWORDS, Purpose.RERANK})

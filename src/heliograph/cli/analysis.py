@@ -516,14 +516,14 @@ def _read_sets(
 
 
 def _parse_settings(pairs: Sequence[str]) -> dict[str, dict[str, Any]]:
-    rooms: dict[str, dict[str, Any]] = {}
+    sections: dict[str, dict[str, Any]] = {}
     for pair in pairs:
         name, sign, value = pair.partition("=")
-        room, dot, field = name.partition(".")
-        if not (sign and dot and room and field):
+        section, dot, field = name.partition(".")
+        if not (sign and dot and section and field):
             raise typer.BadParameter(f"--set takes ROOM.NAME=VALUE, got {pair!r}")
-        rooms.setdefault(room, {})[field] = value
-    return rooms
+        sections.setdefault(section, {})[field] = value
+    return sections
 
 
 @contextmanager

@@ -61,7 +61,7 @@ _HEAD = """\
 Every setting has a default, and none has to be set. Later wins:
 
 1. the defaults below;
-2. `heliograph.toml` in the working directory, one table a room:
+2. `heliograph.toml` in the working directory, one table a section:
 
    ```toml
    [chat]
@@ -83,7 +83,7 @@ where it comes from. This page is the output of `heliograph settings --markdown`
 
 @dataclass(frozen=True, slots=True)
 class SettingRow:
-    """One setting of a room such as `chat`: its variable, and what it may be, is by default and means, in words."""
+    """One setting of a section such as `chat`: its variable, and what it may be, is by default and means, in words."""
 
     room: str
     name: str
@@ -108,7 +108,7 @@ class SettingValue:
 
 
 def list_settings() -> list[SettingRow]:
-    """Return all settings, by room, in the order in which they are defined."""
+    """Return all settings, by section, in the order in which they are defined."""
     return [
         SettingRow(
             room,
@@ -118,7 +118,7 @@ def list_settings() -> list[SettingRow]:
             _default(to_plain(field.default)),
             field.description or "",
         )
-        for room, model in _rooms()
+        for room, model in _sections()
         for name, field in model.model_fields.items()
     ]
 
@@ -139,7 +139,7 @@ def settings_markdown() -> str:
     """Return the page `docs/settings.md`."""
     rows = list_settings()
     parts = [_HEAD]
-    for room, model in _rooms():
+    for room, model in _sections():
         title = (model.__doc__ or "").strip()
         parts.append(f"\n## {room}\n\n{title}\n\n| setting | variable | default | allowed | meaning |\n")
         parts.append("|---|---|---|---|---|\n")
@@ -150,7 +150,7 @@ def settings_markdown() -> str:
     return "".join(parts)
 
 
-def _rooms() -> list[tuple[str, type[BaseModel]]]:
+def _sections() -> list[tuple[str, type[BaseModel]]]:
     kinds = ((room, field.annotation) for room, field in Settings.model_fields.items())
     return [(room, kind) for room, kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
 

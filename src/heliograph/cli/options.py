@@ -84,10 +84,10 @@ def engine_settings(session: Session, engine: Engine | None, workers: int | None
     }
     if engine is None and not ray:
         return session.settings
-    rooms: dict[str, Any] = {"ray": ray} if ray else {}
+    sections: dict[str, Any] = {"ray": ray} if ray else {}
     if engine is not None:
-        rooms["ingest"] = {"engine": engine}
-    settings = session.load_settings(**rooms)
+        sections["ingest"] = {"engine": engine}
+    settings = session.load_settings(**sections)
     if ray and settings.ingest.engine != "ray":
         raise typer.BadParameter("--workers and --address are those of a Ray cluster; add --engine ray")
     return settings

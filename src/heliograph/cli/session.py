@@ -135,10 +135,10 @@ class Session:
         """
         return self.load_settings()
 
-    def load_settings(self, **rooms: Mapping[str, Any]) -> Settings:
-        """Read the settings, some rooms and the command line's own options over them; raises `SettingsError`."""
-        store = {**rooms.get("store", {}), **self._store}
-        return heliograph.Settings.load(**rooms | {"store": store} if store else rooms)
+    def load_settings(self, **sections: Mapping[str, Any]) -> Settings:
+        """Read the settings, some sections and the command line's own options over them; raises `SettingsError`."""
+        store = {**sections.get("store", {}), **self._store}
+        return heliograph.Settings.load(**sections | {"store": store} if store else sections)
 
     @contextmanager
     def engine(self, settings: Settings | None = None, *, creates: bool = False) -> Generator[Heliograph]:

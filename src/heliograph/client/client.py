@@ -32,7 +32,7 @@ from heliograph.client.transport import (
     transport_error,
 )
 from heliograph.errors import InvalidRequestError, NotFoundError, ServiceUnavailable
-from heliograph.models import DEFAULT_MODE, ModeName
+from heliograph.models import DEFAULT_MODE, DocumentSort, ModeName
 
 T = TypeVar("T")
 Metadata = Mapping[str, Any] | None
@@ -117,15 +117,16 @@ class AsyncDocuments(_Resource):
         track_id: str | None = None,
         source_prefix: str | None = None,
         filter: Metadata = None,
+        sort: DocumentSort = "created_at",
+        descending: bool = False,
         offset: int = 0,
         limit: int = 100,
     ) -> records.DocumentList:
         """Return a page of documents, at most 1,000; all conditions that are given must hold."""
         conditions = {"status": status, "track_id": track_id, "source_prefix": source_prefix}
         wanted = None if filter is None else json.dumps(filter)
-        return await self._send(
-            get("/documents", records.DocumentList, **conditions, filter=wanted, offset=offset, limit=limit)
-        )
+        page = {"sort": sort, "descending": descending, "offset": offset, "limit": limit}
+        return await self._send(get("/documents", records.DocumentList, **conditions, filter=wanted, **page))
 
     async def get(self, document_id: str, *, chunk_offset: int = 0, chunk_limit: int = 50) -> records.DocumentDetail:
         """Return a document and a page of its chunks, at most 500."""

@@ -239,7 +239,7 @@ def spelling_similarity(name: str, other: str) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class CurationRooms:
+class CurationParts:
     """What the methods work with."""
 
     store: Store
@@ -257,7 +257,7 @@ class GraphCuration(ABC):
     """
 
     @abstractmethod
-    async def _curation(self) -> CurationRooms: ...
+    async def _curation(self) -> CurationParts: ...
 
     @staticmethod
     def _corrected(
@@ -301,9 +301,9 @@ class GraphCuration(ABC):
 
         Only these entities are looked at, or all if none is named.
         """
-        rooms = await self._curation()
-        ids = await find_entity_ids(rooms.store, names) if names else None
-        return await rooms.duplicates.find(limit, ids)
+        parts = await self._curation()
+        ids = await find_entity_ids(parts.store, names) if names else None
+        return await parts.duplicates.find(limit, ids)
 
     async def insert_graph(
         self,

@@ -64,7 +64,13 @@ from heliograph.settings import IngestSettings, Settings
 # anew. The file is written last, so an interrupted run counts as none.
 
 _FILE = "fingerprint.json"
-_READING_ROOMS = (heliograph.documents, heliograph.extraction, heliograph.ingest, heliograph.prompts, heliograph.text)
+_READERS = (
+    heliograph.documents,
+    heliograph.extraction,
+    heliograph.ingest,
+    heliograph.prompts,
+    heliograph.text,
+)
 # Trying other words in what is asked later must not cost an index that a chat model was paid for.
 _QUESTION_PROMPTS = ("answer.txt", "answer_naive.txt", "keywords.txt", "understanding.txt")
 _CHAT_OPTIONS = {"temperature", "max_output_tokens", "json_mode"}
@@ -121,7 +127,7 @@ def plan_index(
         further["resolution"] = settings.resolution.model_dump(mode="json", exclude_defaults=True)
     if settings.chat.model:
         further["chat_options"] = settings.chat.model_dump(mode="json", exclude_defaults=True, include=_CHAT_OPTIONS)
-    choices |= {room: options for room, options in further.items() if options}
+    choices |= {section: options for section, options in further.items() if options}
     how = _hash([json.dumps(choices, sort_keys=True, default=str)])
     what = _hash(part for item in corpus.documents for part in (item.source, item.title, item.text))
     workspace = f"{re.sub(r'[^A-Za-z0-9_]+', '-', name).strip('-')[:40] or 'set'}-{_hash([what, how])[:12]}"
@@ -178,7 +184,7 @@ def _full(plan: IndexPlan) -> str:
 
 
 def _code_hash() -> str:
-    folders = [Path(folder) for room in _READING_ROOMS for folder in room.__path__]
+    folders = [Path(folder) for package in _READERS for folder in package.__path__]
     files = sorted(path for folder in folders for kind in ("*.py", "*.txt") for path in folder.rglob(kind))
     unread = {Path(folder, name) for folder in heliograph.prompts.__path__ for name in _QUESTION_PROMPTS}
     return _hash(path.read_text("utf-8") for path in files if path not in unread)

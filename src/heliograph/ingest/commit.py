@@ -30,8 +30,8 @@ from heliograph.ingest.merging import (
     NO_ENTITY_OVERRIDES,
     NO_RELATION_OVERRIDES,
     Folded,
-    Folder,
     IndexEntry,
+    Merger,
     TouchedEntity,
     TouchedRelation,
     make_vectors,
@@ -114,12 +114,12 @@ class Committer:
     """
 
     def __init__(
-        self, store: Store, embedding: EmbeddingModel, summarizer: DescriptionSummarizer | None, folder: Folder
+        self, store: Store, embedding: EmbeddingModel, summarizer: DescriptionSummarizer | None, merger: Merger
     ) -> None:
         self.embedding = embedding
         self._store = store
         self._summarizer = summarizer
-        self._folder = folder
+        self._merger = merger
         self._last_vectors: dict[str, NDArray[np.float32]] = {}
         self._kept: KeptVectors = {}
         self._tell: Callable[[int], None] | None = None
@@ -252,7 +252,7 @@ class Committer:
         if not entity_ids and not relation_ids:
             return resolution, [], [], _Stored()
         is_curated = any(rules.curations for rules in resolution.book)
-        leading = self._folder.limits.leading + draft.delta.most_removed
+        leading = self._merger.limits.leading + draft.delta.most_removed
         evidence, relation_evidence = await self._store.records.get_evidence(entity_ids, relation_ids, leading)
         # Folds are read after their evidence: if they are newer, the versions no longer hold and the draft is
         # refused. Without evidence there is none, unless people keep it.
@@ -331,12 +331,12 @@ class Committer:
         stored: _Stored,
     ) -> None:
         is_curated = any(rules.curations for rules in resolution.book)
-        delta, folder = draft.delta, self._folder
+        delta, merger = draft.delta, self._merger
 
         def touch() -> None:
             for id_ in entity_ids:
                 change = delta.removed_entities.get(id_, []), delta.added_entities.get(id_, [])
-                draft.entities[id_] = folder.touch_entity(
+                draft.entities[id_] = merger.touch_entity(
                     *(id_, change, stored.entity_evidence.get(id_), stored.entities.get(id_)),
                     entity_overrides(resolution.book, id_) if is_curated else NO_ENTITY_OVERRIDES,
                     is_reshaped=id_ in resolution.entities,
@@ -344,7 +344,7 @@ class Committer:
             for id_ in relation_ids:
                 change = delta.removed_relations.get(id_, []), delta.added_relations.get(id_, [])
                 ends = resolution.relations.get(id_)
-                draft.relations[id_] = folder.touch_relation(
+                draft.relations[id_] = merger.touch_relation(
                     *(id_, change, stored.relation_evidence.get(id_), stored.relations.get(id_)),
                     relation_overrides(resolution.book, *(ends or end_ids((*change[0], *change[1])[0])))
                     if is_curated
@@ -380,7 +380,7 @@ class Committer:
             if kept := await summarizer.recall(item.label, item.fragments, subject_id=id_):
                 return kept
             if not draft.change.is_removal:
-                return Summary(self._folder.limits.join(item.fragments))
+                return Summary(self._merger.limits.join(item.fragments))
             return summarizer.stand_in(item.fragments, item.stored.description if item.stored else "")
 
         for key, made in zip(wanted, await gather_or_cancel(map(summary, wanted.values())), strict=True):
@@ -392,17 +392,17 @@ class Committer:
         renewed = draft.change.passages.keys()
         for id_ in entity_ids:
             entity = draft.entities[id_]
-            draft.folded_entities[id_] = self._folder.fold_entity(entity, self._description(draft, entity), renewed)
+            draft.folded_entities[id_] = self._merger.fold_entity(entity, self._description(draft, entity), renewed)
         for id_ in relation_ids:
             relation = draft.relations[id_]
             described = self._description(draft, relation)
-            draft.folded_relations[id_] = self._folder.fold_relation(relation, described, renewed)
+            draft.folded_relations[id_] = self._merger.fold_relation(relation, described, renewed)
 
     def _description(self, draft: Draft, item: TouchedEntity | TouchedRelation) -> str:
         if item.description is not None:
             return item.description
         summary = draft.descriptions.get((item.label, item.fragments))
-        return self._folder.limits.join(item.fragments) if summary is None else summary
+        return self._merger.limits.join(item.fragments) if summary is None else summary
 
     async def _make_vectors(self, draft: Draft) -> dict[Collection, VectorBatch]:
         """Make the vectors of new chunks, and of what the change touches."""

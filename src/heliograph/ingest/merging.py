@@ -606,7 +606,7 @@ class Folded(Generic[F]):
     terms: TextEntry | None = None
 
 
-class Folder:
+class Merger:
     """Says what a change makes of the entities and relations that it touches; may be used from any thread."""
 
     def __init__(self, settings: IngestSettings, embedding: EmbeddingInfo, *, has_chat: bool) -> None:

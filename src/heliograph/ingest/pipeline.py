@@ -40,7 +40,7 @@ from heliograph.ingest.intake import (
     prepare,
     promote_twin,
 )
-from heliograph.ingest.merging import Folder
+from heliograph.ingest.merging import Merger
 from heliograph.ingest.models import (
     DeleteReport,
     DocumentResult,
@@ -127,11 +127,11 @@ class IngestPipeline:
         extracts_by_chat = chat is not None and settings.extractor in ("auto", "chat")
         # Made whoever reads, so that sizes which do not go together are told of at once.
         chunker = chunker or make_chunker(settings, embedding.info, extracts_by_chat=extracts_by_chat)
-        folder = Folder(settings, embedding.info, has_chat=chat is not None)
+        merger = Merger(settings, embedding.info, has_chat=chat is not None)
         summarizer = None if chat is None else DescriptionSummarizer(chat, settings)
         self._store = store
         self._settings = settings
-        self._committer = Committer(store, embedding, summarizer, folder)
+        self._committer = Committer(store, embedding, summarizer, merger)
         parallel = settings.max_parallel_documents
         # Who asks for one document at a time gets no commit of several.
         self._most_waiting = 1 if parallel == 1 else _WAITING_PER_READ * parallel

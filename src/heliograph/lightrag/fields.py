@@ -180,7 +180,9 @@ class Fields:
         if types := params.get("entity_types"):
             changes["ingest"]["entity_types"] = tuple(types)
         try:
-            return base.model_copy(update={room: _changed(getattr(base, room), new) for room, new in changes.items()})
+            return base.model_copy(
+                update={section: _changed(getattr(base, section), new) for section, new in changes.items()}
+            )
         except ValidationError as error:
             problems = "; ".join(f"{item['loc'][0]}: {item['msg']}, got {item['input']!r}" for item in error.errors())
             raise ValueError(f"LightRAG cannot be made like this: {problems}") from None
@@ -231,8 +233,8 @@ class Fields:
             warn_once(f"addon_params: {', '.join(map(repr, unknown))} has no effect here")
 
 
-def _changed(room: M, changes: Mapping[str, Any]) -> M:
-    return type(room).model_validate(room.model_dump() | dict(changes))
+def _changed(section: M, changes: Mapping[str, Any]) -> M:
+    return type(section).model_validate(section.model_dump() | dict(changes))
 
 
 def _variable(name: str) -> str:

@@ -21,8 +21,8 @@ from heliograph.errors import InvalidRequestError, NotFoundError, StaleChangeset
 from heliograph.ids import end_ids
 from heliograph.ingest.commit import embed_entries
 from heliograph.ingest.merging import (
-    Folder,
     IndexEntry,
+    Merger,
     TouchedEntity,
     TouchedRelation,
     apply_entity_delta,
@@ -129,9 +129,9 @@ class Recounter:
     It folds and summarises as the ingest does; without a chat model, fragments are joined.
     """
 
-    def __init__(self, store: Store, folder: Folder, chat: ChatModel | None, settings: IngestSettings) -> None:
+    def __init__(self, store: Store, merger: Merger, chat: ChatModel | None, settings: IngestSettings) -> None:
         self._store = store
-        self._folder = folder
+        self._merger = merger
         self._settings = settings
         self._summarizer = None if chat is None else DescriptionSummarizer(chat, settings)
 
@@ -140,7 +140,7 @@ class Recounter:
         counted: dict[str, EntityEvidence] = {}
         async for id_, page in self._mentions(ids, of_entities=True):
             known = counted.get(id_) or empty_entity_evidence(id_)
-            counted[id_] = apply_entity_delta(known, (), page, self._folder.limits.leading)
+            counted[id_] = apply_entity_delta(known, (), page, self._merger.limits.leading)
         stored = {entity.id: entity for entity in await self._store.graph.get_entities(ids)}
         rules = RuleLoader(self._store)
         await rules.load(ids)
@@ -148,9 +148,9 @@ class Recounter:
         found: dict[str, Refolded[EntityEvidence, Entity]] = {}
         for id_ in ids:
             evidence = counted.get(id_) or empty_entity_evidence(id_)
-            touched = self._folder.touch_entity(id_, ((), ()), evidence, None, entity_overrides(book, id_))
+            touched = self._merger.touch_entity(id_, ((), ()), evidence, None, entity_overrides(book, id_))
             if not touched.is_gone:
-                folded = self._folder.fold_entity(touched, await self._description(touched, stored.get(id_)))
+                folded = self._merger.fold_entity(touched, await self._description(touched, stored.get(id_)))
                 found[id_] = Refolded(evidence, folded.fold, folded.entry, folded.terms)
             elif evidence.mention_count:
                 found[id_] = Refolded(evidence, None)
@@ -161,7 +161,7 @@ class Recounter:
         counted: dict[str, RelationEvidence] = {}
         async for id_, page in self._mentions(ids, of_entities=False):
             known = counted.get(id_) or empty_relation_evidence(id_, end_ids(page[0]))
-            counted[id_] = apply_relation_delta(known, (), page, self._folder.limits.leading)
+            counted[id_] = apply_relation_delta(known, (), page, self._merger.limits.leading)
         stored = {relation.id: relation for relation in await self._store.graph.get_relations(ids)}
         ends = {id_: (item.source_id, item.target_id) for id_, item in (*stored.items(), *counted.items())}
         rules = RuleLoader(self._store)
@@ -171,9 +171,9 @@ class Recounter:
         for id_, pair in ends.items():
             evidence = counted.get(id_) or empty_relation_evidence(id_, pair)
             overrides = relation_overrides(book, *pair)
-            touched = self._folder.touch_relation(id_, ((), ()), evidence, None, overrides, ends=pair)
+            touched = self._merger.touch_relation(id_, ((), ()), evidence, None, overrides, ends=pair)
             if not touched.is_gone:
-                folded = self._folder.fold_relation(touched, await self._description(touched, stored.get(id_)))
+                folded = self._merger.fold_relation(touched, await self._description(touched, stored.get(id_)))
                 found[id_] = Refolded(evidence, folded.fold, folded.entry)
             elif evidence.mention_count:
                 found[id_] = Refolded(evidence, None)
@@ -186,7 +186,7 @@ class Recounter:
         if stored is not None and stored.description and needs_summary(touched.fragments, self._settings):
             return stored.description
         if self._summarizer is None:
-            return self._folder.limits.join(touched.fragments)
+            return self._merger.limits.join(touched.fragments)
         label, id_ = touched.label, touched.evidence.id
         return (await self._summarizer.summarize(label, touched.fragments, subject_id=id_)).text
 
@@ -485,10 +485,10 @@ class Maintenance:
     def __init__(
         self, store: Store, embedding: EmbeddingModel, chat: ChatModel | None, settings: IngestSettings
     ) -> None:
-        folder = Folder(settings, embedding.info, has_chat=chat is not None)
+        merger = Merger(settings, embedding.info, has_chat=chat is not None)
         self._store = store
         self._embedding = embedding
-        self._recounter = Recounter(store, folder, chat, settings)
+        self._recounter = Recounter(store, merger, chat, settings)
 
     async def check(self, *, repair: bool = False, progress: CheckProgress | None = None) -> CheckReport:
         """Compare every projection with the truth; with `repair`, put right what can be.

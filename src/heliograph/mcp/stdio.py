@@ -55,7 +55,7 @@ _EXPECTED = "Invalid Request: give 'jsonrpc': '2.0', a 'method', 'params' as an 
 def run_stdio(settings: Settings, given: Given | None = None) -> None:
     """Serve until input ends, output is closed, or SIGTERM or SIGINT comes.
 
-    Raises as `open_rooms` of the engine does.
+    Raises as `open_parts` of the engine does.
     """
     with _standard_pipes() as (given_input, output):
         asyncio.run(_serve(settings, given, given_input, output))

@@ -340,7 +340,7 @@ class Retrieval:
                 return "Query returned empty dataset."
 
 
-# Where a new parameter goes besides is listed under "Adding something" in ARCHITECTURE.md.
+# Where a new parameter goes besides is listed under "Adding something" in CONTRIBUTING.md.
 @dataclass(frozen=True, slots=True)
 class QueryParam:
     """How one question is to be answered. None means the default of `QuerySettings`.

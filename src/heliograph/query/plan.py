@@ -35,7 +35,7 @@ from heliograph.text.tokens import count_tokens
 # The modes of a question: rows of one table, each naming the channels that it searches.
 #
 # The rules of every mode are those of its channels, but that `auto` understands the question first; nothing else in
-# the query room asks which mode it is in, save what is printed. Results of LightRAG's channels (entity, relation,
+# the query package asks which mode it is in, save what is printed. Results of LightRAG's channels (entity, relation,
 # vector) are merged round robin in the order of the row; as soon as a row has a channel beyond those, its chunks are
 # ranked by one fused search (`heliograph.query.fusion`), and entities and relations are those of its evidence, with
 # those of given keywords.

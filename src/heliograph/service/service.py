@@ -148,7 +148,7 @@ class Service:
         self._stack = AsyncExitStack()
 
     async def open(self) -> Self:
-        """Open everything, or nothing; raises as `open_rooms` of the engine does."""
+        """Open everything, or nothing; raises as `open_parts` of the engine does."""
         async with AsyncExitStack() as stack:
             stack.push_async_callback(asyncio.to_thread, self.monitoring.close)
             stack.callback(observe, None)

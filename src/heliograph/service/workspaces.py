@@ -1,6 +1,7 @@
 """The workspaces that one process serves: opened on first use, shared by requests, closed when long idle.
 
-Models are opened once and lent to every workspace; each workspace keeps its own store, cache of replies and counts.
+Models are opened once and shared by all workspaces; each workspace has its own store, cache of replies, counts, and
+limit of chat calls under way.
 A workspace that is being removed is given to nobody. One that another process removed, and perhaps made again, is
 noticed by the identity of its store, and opened again.
 """
@@ -99,7 +100,7 @@ class Workspaces:
         return list(self._open)
 
     async def open(self) -> None:
-        """Make the models ready and open the default workspace; raises as `open_rooms` of the engine does."""
+        """Make the models ready and open the default workspace; raises as `open_parts` of the engine does."""
         async with AsyncExitStack() as stack:
             models = self._given
             if models.embedding is None:

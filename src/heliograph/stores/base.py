@@ -21,7 +21,7 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from sys import maxsize
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,7 @@ from heliograph.models import (
     Chunk,
     Curation,
     Document,
+    DocumentSort,
     DocumentStatus,
     Entity,
     EntityEvidence,
@@ -93,8 +94,6 @@ T = TypeVar("T")
 SHOWN_ERRORS = 5
 # Documents that are read at once where all are looked through.
 _PAGE = 1_000
-
-DocumentSort = Literal["created_at", "updated_at", "source", "id"]
 
 
 class Hit(NamedTuple):

@@ -78,10 +78,10 @@ class KeySet:
         """Return where each key stands; all of them must be in it."""
         return np.searchsorted(self.keys, keys)
 
-    def changed(self, doubtful: Keys, there: Keys) -> KeySet:
-        """Return these keys without the doubtful ones, but for those of them that are there, all ascending."""
-        left = np.delete(self.keys, self.places(doubtful[self.holds(doubtful)]))
-        return KeySet(np.insert(left, np.searchsorted(left, there), there))
+    def rechecked(self, checked: Keys, present: Keys) -> KeySet:
+        """Return the set after keys were looked up again: those checked go, those found present come; all ascending."""
+        left = np.delete(self.keys, self.places(checked[self.holds(checked)]))
+        return KeySet(np.insert(left, np.searchsorted(left, present), present))
 
 
 T = TypeVar("T")
@@ -145,18 +145,20 @@ class Scope:
     """The part of one data version that a filter leaves.
 
     Attributes:
-        owners: Where the chunks of a matching document are stored under a twin that does not match: the twin's id to
-            that of the first of the documents which have them here.
+        shown_as: Chunks may be stored under a document that does not match while one with the same text does: the id
+            that they are stored under, to the id that they are shown under, the first that matches.
         chunks: Chunks of the documents that match, where the filter has conditions on chunks those that meet them.
         ends: Per relation the places of its two entities, `(n, 2)`.
         weights: Per relation the sum of the weights of its mentions here.
-        incident: Places of relations, grouped by the entity they touch; those that came later are in no group.
-        incident_from: Per entity where its group begins, and one more; entities that came later have none.
+        incident: Adjacency in CSR form: places of the relations of the entity at place `e` are
+            `incident[incident_from[e]:incident_from[e + 1]]`. Each relation stands in it twice.
+        incident_from: Per entity where its group begins, and one more. Entities and relations that a renewal appended
+            are not covered, and looked through one by one.
     """
 
     version: int
     documents: KeySet
-    owners: Mapping[str, str]
+    shown_as: Mapping[str, str]
     chunks: KeySet
     entities: KeySet
     degrees: NDArray[np.int64]
@@ -186,7 +188,7 @@ class Scope:
         return bool(commit.document_ids) and not (
             commit.is_curated
             or any(matches(filter_, document) for document in commit.documents)
-            or not self.owners.keys().isdisjoint(commit.document_ids)
+            or not self.shown_as.keys().isdisjoint(commit.document_ids)
             or self.has_any("documents", commit.document_ids, keys)
             or self.has_any("chunks", commit.chunk_ids, keys)
             or self.has_any("entities", commit.removed_entities, keys)
@@ -195,10 +197,10 @@ class Scope:
 
     def touching(self, entities: Places) -> Places:
         """Return the places of the relations that touch any of the entities at these places, once each, ascending."""
-        grouped, starts = len(self.incident) // 2, self.incident_from
+        covered, starts = len(self.incident) // 2, self.incident_from
         known = [place for place in entities.tolist() if place + 1 < len(starts)]
         groups = [self.incident[starts[place] : starts[place + 1]] for place in known]
-        late = np.flatnonzero(np.isin(self.ends[grouped:], entities).any(axis=1)) + grouped
+        late = np.flatnonzero(np.isin(self.ends[covered:], entities).any(axis=1)) + covered
         return np.unique(np.concatenate((*groups, late)))
 
     def remember(self, key: int, fold: Entity | Relation) -> None:
@@ -227,18 +229,18 @@ def scoped_relations(entities: KeySet, relations: Keys, ends: Keys, weights: NDA
     }
 
 
-def find_owners(documents: Iterable[tuple[str, str | None]]) -> dict[str, str]:
+def find_shown(documents: Iterable[tuple[str, str | None]]) -> dict[str, str]:
     """Return, per document that stores chunks and does not match, the first of its twins that do, by id.
 
     Given are matching documents by ascending id, each with the one that stores its chunks, if any does.
     """
     listed = list(documents)
     matching = {id_ for id_, _ in listed}
-    owners: dict[str, str] = {}
+    shown_as: dict[str, str] = {}
     for id_, holder in listed:
         if holder is not None and holder not in matching:
-            owners.setdefault(holder, id_)
-    return owners
+            shown_as.setdefault(holder, id_)
+    return shown_as
 
 
 S = TypeVar("S", bound=Scope)
@@ -472,7 +474,7 @@ P = ParamSpec("P")
 def _within(
     method: Callable[Concatenate[R, ScopedReading, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[R, P], CoroutineType[Any, Any, T]]:
-    """Have a method run on what the filter leaves of one moment, which it is given first."""
+    """Fill in a method's first parameter, `reading`: what the filter leaves of one moment. Callers leave it out."""
 
     @wraps(method)
     async def call(role: R, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -521,7 +523,7 @@ class _Records(_Role, RecordsStore):
     async def get_document_chunks(self, reading: ScopedReading, document_id: str) -> list[Chunk]:
         if not await reading.keep("documents", [document_id]):
             return []
-        held_by = {shown: holder for holder, shown in reading.scope.owners.items()}
+        held_by = {shown: holder for holder, shown in reading.scope.shown_as.items()}
         holder = held_by.get(document_id, document_id)
         chunks = await reading.records.get_document_chunks(holder)
         left = await reading.find_keys("chunks", [chunk.id for chunk in chunks])
@@ -530,7 +532,7 @@ class _Records(_Role, RecordsStore):
     @_within
     async def get_sources(self, reading: ScopedReading, chunk_ids: Sequence[str]) -> dict[str, str]:
         allowed = await reading.keep("chunks", chunk_ids)
-        if not reading.scope.owners:
+        if not reading.scope.shown_as:
             return await reading.records.get_sources(allowed)
         chunks = _owned(reading.scope, await reading.records.get_chunks(allowed))
         documents = await reading.records.get_documents(list(dict.fromkeys(item.document_id for item in chunks)))
@@ -544,7 +546,7 @@ class _Records(_Role, RecordsStore):
         found = await reading.records.get_twins(await reading.keep("chunks", chunk_ids))
         ids = dict.fromkeys(id_ for twins in found.values() for id_, _ in twins)
         # One that has the chunks here is their document and no twin of it.
-        others = (await reading.find_keys("documents", ids)).keys() - set(reading.scope.owners.values())
+        others = (await reading.find_keys("documents", ids)).keys() - set(reading.scope.shown_as.values())
         left = {id_: tuple(twin for twin in twins if twin[0] in others) for id_, twins in found.items()}
         return {id_: twins for id_, twins in left.items() if twins}
 
@@ -572,20 +574,20 @@ class _Records(_Role, RecordsStore):
 
 def _owned(scope: Scope, chunks: list[Chunk]) -> list[Chunk]:
     """Return chunks under the documents that have them in the scope."""
-    if not scope.owners:
+    if not scope.shown_as:
         return chunks
-    return [replace(item, document_id=scope.owners.get(item.document_id, item.document_id)) for item in chunks]
+    return [replace(item, document_id=scope.shown_as.get(item.document_id, item.document_id)) for item in chunks]
 
 
 async def _as_left(reading: ScopedReading, documents: Sequence[Document]) -> list[Document]:
     """Return documents as they would be without those that do not match: a twin may be the original then."""
-    owners = reading.scope.owners
+    shown_as = reading.scope.shown_as
     originals = await reading.find_keys("documents", [item.twin_of for item in documents if item.twin_of])
     left: list[Document] = []
     for document in documents:
         original = document.twin_of
         if original and original not in originals:
-            shown = owners.get(original, "")
+            shown = shown_as.get(original, "")
             document = replace(document, twin_of="" if shown == document.id else shown)
         left.append(document)
     return left

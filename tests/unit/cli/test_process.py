@@ -50,7 +50,7 @@ def test_what_needs_no_engine_loads_none(arguments: tuple[str, ...], tmp_path: P
     loaded = _loaded_by(arguments, tmp_path)
     assert "typer" in loaded
     assert not HEAVY & loaded
-    assert _rooms(loaded) <= {"_version", "cli", "errors"}
+    assert _parts(loaded) <= {"_version", "cli", "errors"}
 
 
 @pytest.mark.parametrize("mode", ["auto", "mix"])
@@ -61,7 +61,7 @@ def test_question_loads_what_answers_it_and_no_more(mode: str, tmp_path: Path) -
     assert "heliograph.query.answers.extractive" in loaded
     assert not loaded & {"fastapi", "httpx", "mcp", "numpy.ma", "onnx", "openai", "uvicorn"}
     assert not loaded & {f"heliograph.extraction.{name}" for name in ("chat", "local", "local_subjects", "replies")}
-    assert not _rooms(loaded) & {
+    assert not _parts(loaded) & {
         *("adapters", "analysis", "client", "distributed", "evaluation", "lightrag", "mcp", "monitoring"),
         *("server", "service", "testing", "wire"),
     }
@@ -83,7 +83,7 @@ finally:
     return set(found.stderr.splitlines())
 
 
-def _rooms(modules: set[str]) -> set[str]:
+def _parts(modules: set[str]) -> set[str]:
     return {name.split(".")[1] for name in modules if name.startswith("heliograph.")}
 
 

@@ -113,6 +113,9 @@ def test_document_goes_through_its_life(serve: Serve, tmp_path: Path) -> None:
         assert client.documents.wait(uploaded.track_id)[0].source == "four.md"
         many = client.documents.insert_many(["Flo (person): runs.", "Gus (person): swims."], sources=["5.md", "6.md"])
         assert len(client.documents.wait(many.track_id)) == 2
+        listed = [item.source for item in client.documents.list(sort="source", descending=True).documents]
+        assert listed == sorted(listed, reverse=True)
+        assert {"5.md", "6.md", "four.md"} <= set(listed)
         removal = client.documents.delete(done.id)
         while client.jobs.get(removal.job_id).finished_at is None:
             pass

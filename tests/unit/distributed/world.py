@@ -113,10 +113,10 @@ def open_pipeline(
     chat: ChatModel | None = None,
     extractor: Extractor | None = None,
     meter: ChatMeter | None = None,
-    **rooms: Any,
+    **sections: Any,
 ) -> tuple[IngestPipeline, ClusterParts]:
     """Return a pipeline whose documents are read by workers, as `heliograph.engine` makes it."""
-    settings = Settings.load(**{"ray": {"workers": 2, "start_timeout_seconds": 5}, **rooms})
+    settings = Settings.load(**{"ray": {"workers": 2, "start_timeout_seconds": 5}, **sections})
     embedding, meter = FakeEmbeddingModel(16, record=False), meter or ChatMeter()
     given = GivenModels(chat, embedding, extractor)
     cluster = open_cluster(settings, given, embedding, store.replies, meter, stack, launcher)

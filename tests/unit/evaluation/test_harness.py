@@ -23,8 +23,8 @@ def plan(tmp_path: Path, *configurations: Configuration, **options: object) -> E
     return EvaluationPlan(configurations or (NAIVE,), tmp_path / "indexes", **options)  # type: ignore[arg-type]
 
 
-async def run(given: EvaluationSet, plan: EvaluationPlan, **rooms: dict[str, object]) -> EvaluationRun:
-    settings = Settings.load(**rooms)
+async def run(given: EvaluationSet, plan: EvaluationPlan, **sections: dict[str, object]) -> EvaluationRun:
+    settings = Settings.load(**sections)
     return await evaluate([given], settings, plan, embedding=FakeEmbeddingModel())
 
 
@@ -142,7 +142,7 @@ async def test_evaluate_names_a_field_that_no_question_has(harbour: Path, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("room", "name", "value", "is_other"),
+    ("section", "name", "value", "is_other"),
     [
         ("resolution", "merge_duplicates", True, True),
         ("resolution", "min_duplicate_cosine", 0.7, False),
@@ -152,11 +152,11 @@ async def test_evaluate_names_a_field_that_no_question_has(harbour: Path, tmp_pa
     ],
 )
 def test_index_depends_on_what_it_is_made_with(
-    harbour: Path, tmp_path: Path, room: str, name: str, value: object, *, is_other: bool
+    harbour: Path, tmp_path: Path, section: str, name: str, value: object, *, is_other: bool
 ) -> None:
     corpus, info = map_corpus(read_set(harbour)), FakeEmbeddingModel().info
     settings = Settings.load(chat={"model": "m"})
-    changed = settings.model_copy(update={room: getattr(settings, room).model_copy(update={name: value})})
+    changed = settings.model_copy(update={section: getattr(settings, section).model_copy(update={name: value})})
     first, second = (plan_index("harbour", corpus, given, info, tmp_path) for given in (settings, changed))
     assert (first.fingerprint != second.fingerprint) is is_other
     assert (first.folder != second.folder) is is_other

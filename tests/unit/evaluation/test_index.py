@@ -16,9 +16,9 @@ from heliograph.settings import Settings
 from heliograph.testing.fakes import FakeEmbeddingModel
 
 
-def planned(harbour: Path, **rooms: dict[str, Any]) -> IndexPlan:
+def planned(harbour: Path, **sections: dict[str, Any]) -> IndexPlan:
     corpus = map_corpus(read_set(harbour))
-    return plan_index("harbour", corpus, Settings.load(**rooms), FakeEmbeddingModel().info, Path("indexes"))
+    return plan_index("harbour", corpus, Settings.load(**sections), FakeEmbeddingModel().info, Path("indexes"))
 
 
 @pytest.mark.parametrize("extractor", ["auto", "chat", "local"])
@@ -55,7 +55,7 @@ def test_index_depends_on_settings_of_ingest_that_change_what_it_holds(
 
 
 @pytest.mark.parametrize(
-    ("room", "file", "is_other"),
+    ("section", "file", "is_other"),
     [
         (heliograph.ingest, "summary.py", True),
         (heliograph.text, "words/stop_de.txt", True),
@@ -68,11 +68,11 @@ def test_index_depends_on_settings_of_ingest_that_change_what_it_holds(
     ],
 )
 def test_index_depends_on_code_words_and_prompts_that_documents_are_read_with(
-    harbour: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: ModuleType, file: str, *, is_other: bool
+    harbour: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, section: ModuleType, file: str, *, is_other: bool
 ) -> None:
-    copy = tmp_path / "room"
-    shutil.copytree(Path(room.__path__[0]), copy)
-    monkeypatch.setattr(room, "__path__", [str(copy)])
+    copy = tmp_path / "section"
+    shutil.copytree(Path(section.__path__[0]), copy)
+    monkeypatch.setattr(section, "__path__", [str(copy)])
     before = planned(harbour).code
     (copy / file).write_text((copy / file).read_text("utf-8") + "#", "utf-8")
     assert (planned(harbour).code != before) is is_other

@@ -43,10 +43,10 @@ COMMIT = [
     "ingest.commit.is_plain",
     "ingest.commit.mention_delta",
     "ingest.resolution.rule_counts",
-    "ingest.merging.Folder.touch_entity",
-    "ingest.merging.Folder.touch_relation",
-    "ingest.merging.Folder.fold_entity",
-    "ingest.merging.Folder.fold_relation",
+    "ingest.merging.Merger.touch_entity",
+    "ingest.merging.Merger.touch_relation",
+    "ingest.merging.Merger.fold_entity",
+    "ingest.merging.Merger.fold_relation",
     "ingest.commit.changeset",
     "testing.fakes.FakeEmbeddingModel.embed",
 ]
@@ -185,7 +185,7 @@ async def test_outage_met_while_a_failure_is_noted_stops_the_run(monkeypatch: py
 async def test_failure_of_an_update_keeps_what_was_stored(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     await make_pipeline(store).insert([*GOOD, NewDocument("Bo (person): Here.", "bad.txt")])
     with monkeypatch.context() as patch:
-        break_at(patch, "ingest.merging.Folder.fold_entity", ZeroDivisionError())
+        break_at(patch, "ingest.merging.Merger.fold_entity", ZeroDivisionError())
         assert len((await make_pipeline(store).insert(DOCUMENTS)).failures) == 1
     assert {"Bo"} <= {entity.name for entity in await store.graph.list_entities(0, 100)}
     whole = MemoryStore()

@@ -27,7 +27,7 @@ class Asked:
             self.made.append(team)
             none = KeySet(np.empty(0, np.int64))
             relations = scoped_relations(none, none.keys, np.empty((0, 2), np.int64), np.empty(0))
-            return Scope(version=version, documents=none, owners={}, chunks=none, entities=none, **relations)
+            return Scope(version=version, documents=none, shown_as={}, chunks=none, entities=none, **relations)
 
         return await self.memory.get(_team(team), self.fold, version, make)
 

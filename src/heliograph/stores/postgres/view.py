@@ -36,7 +36,7 @@ from heliograph.stores.view import (
     ScopedReader,
     ScopedReading,
     ScopeMemory,
-    find_owners,
+    find_shown,
     scoped_relations,
 )
 
@@ -231,7 +231,7 @@ async def _make_scope(session: Session, filter_: Filter, version: int) -> Postgr
     return PostgresScope(
         version=version,
         documents=sets["documents"],
-        owners=find_owners((id_, holder) for id_, holder in documents),
+        shown_as=find_shown((id_, holder) for id_, holder in documents),
         chunks=sets["chunks"],
         entities=sets["entities"],
         **scoped_relations(sets["entities"], sets["relations"].keys, ends, weights),

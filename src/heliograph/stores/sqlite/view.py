@@ -47,7 +47,7 @@ from heliograph.stores.view import (
     ScopedReader,
     ScopedReading,
     ScopeMemory,
-    find_owners,
+    find_shown,
     scoped_relations,
 )
 
@@ -240,7 +240,7 @@ def _make_scope(connection: apsw.Connection, filter_: Filter, version: int) -> S
     return SqliteScope(
         version=version,
         documents=documents,
-        owners=_owners(connection, documents, holders),
+        shown_as=_shown(connection, documents, holders),
         chunks=KeySet(chunks),
         moments=moments,
         has_twins=bool((holders != documents.keys).any()),
@@ -292,7 +292,7 @@ def _renew_scope(
     renewed = replace(
         scope,
         version=version,
-        documents=scope.documents.changed(changed, matching.keys),
+        documents=scope.documents.rechecked(changed, matching.keys),
         chunks=KeySet(chunks[ascending]),
         moments=np.concatenate((scope.moments[stays], moments[is_matching | is_kept]))[ascending],
     )
@@ -308,7 +308,7 @@ def _renew_scope(
         found = np.union1d(found, keys[renewed.chunks.holds(places)])
     else:
         found = np.union1d(found, doubtful[scope.entities.holds(doubtful)])
-    entities = scope.entities.changed(doubtful, _existing(connection, found))
+    entities = scope.entities.rechecked(doubtful, _existing(connection, found))
     return _with_relations(connection, renewed, entities, doubtful, stored, commits)
 
 
@@ -397,12 +397,12 @@ def _documents(
     return KeySet(documents), seen, holders
 
 
-def _owners(connection: apsw.Connection, documents: KeySet, holders: Keys) -> dict[str, str]:
-    """Return the owners as `find_owners` does."""
+def _shown(connection: apsw.Connection, documents: KeySet, holders: Keys) -> dict[str, str]:
+    """Return under which documents chunks are shown, as `find_shown` does."""
     missing = (holders != 0) & ~documents.holds(holders)
     pairs = list(zip(documents.keys[missing].tolist(), holders[missing].tolist(), strict=True))
     ids = find_ids(connection, {key for pair in pairs for key in pair})
-    return find_owners(sorted((ids[twin], ids[holder]) for twin, holder in pairs))
+    return find_shown(sorted((ids[twin], ids[holder]) for twin, holder in pairs))
 
 
 def _chunks(
