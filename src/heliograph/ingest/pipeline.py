@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import replace
 
 from heliograph.chat.base import ChatModel
@@ -280,7 +280,7 @@ class IngestPipeline:
     async def abandon(self, reason: str) -> int:
         """Mark what waits as failed, for `retry` to take up, and return how many documents that are.
 
-        What is under way in this process is left alone.
+        What is under way in this process is left alone, and so is what is handed over anew meanwhile.
 
         Raises:
             StoreError: The store cannot be used.
@@ -292,8 +292,10 @@ class IngestPipeline:
                     if document.status in WAITING_STATUSES:
                         failed = replace(document, status=DocumentStatus.FAILED, error=reason, updated_at=utc_now())
                         expected = {id_: document.content_hash}
-                        await self._committer.apply(Changeset(documents=(failed,), expected_documents=expected))
-                        count += 1
+                        # What was handed over anew just now is not what was to be stopped.
+                        with suppress(StaleChangesetError):
+                            await self._committer.apply(Changeset(documents=(failed,), expected_documents=expected))
+                            count += 1
         return count
 
     async def identify(self, source: str, text: str) -> str:

@@ -322,6 +322,21 @@ async def test_document_that_is_handed_over_again_while_it_is_read_is_read_once(
     assert (document.track_id, len(extractor.read)) == ("first", 1)
 
 
+async def test_what_is_handed_over_while_the_rest_is_given_up_stays(store: MemoryStore) -> None:
+    pipeline = make_pipeline(store)
+    await pipeline.enqueue([NewDocument("Ann (person): First.", "a"), NewDocument("Bo (person): Other.", "b")])
+    apply, anew = store.apply, [NewDocument("Ann (person): Second.", "a")]
+
+    async def interrupted(changeset: Changeset) -> int:
+        if anew and changeset.documents[0].source == "a":
+            await make_pipeline(store).enqueue([anew.pop()])
+        return await apply(changeset)
+
+    store.apply = interrupted
+    assert await pipeline.abandon("enough") == 1
+    assert await statuses(store) == [DocumentStatus.PENDING, DocumentStatus.FAILED]
+
+
 async def test_what_is_said_of_a_document_while_it_is_read_is_kept(
     store: MemoryStore, extractor: SpelledExtractor
 ) -> None:
