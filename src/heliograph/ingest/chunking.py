@@ -206,11 +206,12 @@ class _Reader:
         self._leads = _leads(line)
 
 
-_ANNOUNCES = re.compile(r"[:：?？][*_]{0,3}\s*$|\s*(?:[-*+] )?(\*\*|__)[^*_\n]{1,100}\1\s*$")
+# Begins with no run of anything: a search would try a long one again from each of its characters.
+_ANNOUNCES = re.compile(r"[:：?？][*_]{0,3}\s*$|(\*\*|__)[^*_\n]{1,100}\1\s*$")
 
 
 def _leads(line: str) -> bool:
-    """Whether a line announces what follows: it ends in a colon, asks, or is in bold as a whole."""
+    """Whether a line announces what follows: it ends in a colon, asks, or ends in bold."""
     return _ANNOUNCES.search(line) is not None
 
 

@@ -281,6 +281,13 @@ def test_work_grows_in_proportion_to_the_text(strategy: type[SpanChunker], kind:
     assert large <= 5 * small + 1_000
 
 
+def test_long_indents_are_passed_over_at_once() -> None:
+    # Were each of a million spaces tried as a start, this would take hours.
+    text = f"Intro.\n\n{' ' * 1_000_000}- deep\n\n- item\n{' ' * 1_000_000}more.\n\n" + "The end. " * 400
+    chunks = SemanticChunker(150, 0).chunk("doc", text)
+    assert chunks[-1].end == len(text.rstrip())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", STRUCTURED)
 @pytest.mark.parametrize("kind", ["one line", "fences", "rows"])

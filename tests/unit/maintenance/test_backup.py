@@ -72,6 +72,10 @@ async def test_restore_refuses_what_is_no_backup(kb: AsyncHeliograph, tmp_path: 
 
 async def test_restore_overwrites_no_workspace(kb: AsyncHeliograph, tmp_path: Path) -> None:
     await kb.store.backup(tmp_path / "kb.backup")
-    with pytest.raises(ConflictError, match="workspace"):
+    with pytest.raises(ConflictError, match=r"workspace.*move its heliograph\.db away first"):
         await restore_workspace(StoreSettings(data_dir=tmp_path), tmp_path / "kb.backup")
     assert (await kb.stats()).chunks == 3
+    # What it says can be done.
+    await kb.close()
+    (tmp_path / "default" / "heliograph.db").rename(tmp_path / "aside.db")
+    await restore_workspace(StoreSettings(data_dir=tmp_path), tmp_path / "kb.backup")

@@ -383,15 +383,20 @@ class Database:
 
     def _connect(self, cache_kib: int) -> apsw.Connection:
         connection = self.open_connection()
+        try:
+            connection.set_busy_timeout(self._timeout_milliseconds)
+            connection.pragma("synchronous", self._synchronous)
+            connection.pragma("cache_size", -cache_kib)
+            connection.pragma("temp_store", "memory")
+            # Else a statement with `LIMIT ?` is prepared anew whenever it is run, for the sake of the number, which
+            # takes three quarters of the time of a short one.
+            connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+        except BaseException:
+            # Left open, it would keep a repair by this process out.
+            connection.close()
+            raise
         with self._lock:
             self._connections.append(connection)
-        connection.set_busy_timeout(self._timeout_milliseconds)
-        connection.pragma("synchronous", self._synchronous)
-        connection.pragma("cache_size", -cache_kib)
-        connection.pragma("temp_store", "memory")
-        # Else a statement with `LIMIT ?` is prepared anew whenever it is run, for the sake of the number, which takes
-        # three quarters of the time of a short one.
-        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         return connection
 
     def open_connection(self) -> apsw.Connection:

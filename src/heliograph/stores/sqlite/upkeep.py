@@ -57,7 +57,7 @@ from heliograph.stores.sqlite.page_checks import (
     write_checksums,
 )
 from heliograph.stores.sqlite.records import entity_mentions, relation_mentions
-from heliograph.stores.sqlite.schema import APPLICATION_ID, FILL_WORDS, LATEST_VERSION, migrate
+from heliograph.stores.sqlite.schema import APPLICATION_ID, FILL_WORDS, LATEST_VERSION, has_tables, migrate
 from heliograph.stores.sqlite.search import SEARCHED, TextAccelerator, VectorAccelerator, log_changes
 
 # The workspaces in a data folder: each is a folder with a database file in it.
@@ -212,7 +212,8 @@ def restore_file(backup: Path, folder: Path) -> None:
     target = folder / FILE_NAME
     if target.exists():
         raise ConflictError(
-            f"there is a workspace in {str(folder)!r} already; restore into another workspace, or clear that one first"
+            f"there is a workspace in {str(folder)!r} already; restore into another workspace, or stop what uses that "
+            f"one and move its {FILE_NAME} away first"
         )
     part = folder / f".{FILE_NAME}.{secrets.token_hex(4)}"
     try:
@@ -545,7 +546,28 @@ def salvage_workspace(settings: StoreSettings) -> list[Damage] | None:
         return None
     register()
     with translate_errors(path):
-        return salvage(path)
+        try:
+            return salvage(path)
+        except (apsw.CorruptError, apsw.NotADBError) as error:
+            raise StoreDamaged(
+                f"too little of the store {str(path)!r} is left to be repaired; move the file away and restore a "
+                "backup, or take the documents in again"
+            ) from error
+
+
+def _restore_length(path: Path) -> None:
+    """Give a file that was cut off the length that its header tells, by zeros: SQLite opens no shorter one."""
+    with path.open("rb+") as file:
+        header = file.read(100)
+        if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
+            return
+        page_bytes, changes, pages, counted = (
+            int.from_bytes(header[start:end]) for start, end in ((16, 18), (24, 28), (28, 32), (92, 96))
+        )
+        # Of another change the number of pages counts for nothing; 1 stands for the one size that takes three bytes.
+        length = pages * (65_536 if page_bytes == 1 else page_bytes) if changes == counted else 0
+        if length > file.seek(0, os.SEEK_END):
+            file.truncate(length)
 
 
 def salvage(path: Path) -> list[Damage]:
@@ -562,7 +584,10 @@ def salvage(path: Path) -> list[Damage]:
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     connections: list[apsw.Connection] = []
     try:
+        _restore_length(path)
         doubting = _open(path, connections, compares=False)
+        if not has_tables(doubting):
+            raise apsw.CorruptError
         check_schema(doubting, str(path))
         try:
             doubting.set_busy_timeout(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,8 @@ import pytest
 from heliograph import AsyncHeliograph
 from heliograph.errors import StoreDamaged
 from heliograph.server.responses import status_of
+from heliograph.settings import StoreSettings
+from heliograph.stores.registry import salvage_store
 from heliograph.stores.sqlite import database, page_checks
 from heliograph.stores.sqlite.page_checks import damaged_pages, has_checksums
 from heliograph.stores.sqlite.schema import LATEST_VERSION
@@ -245,3 +248,27 @@ async def test_store_of_before_that_another_process_has_open_is_used_as_it_is(tm
 
 def test_damage_is_told_over_http_as_a_problem_of_ours() -> None:
     assert status_of(StoreDamaged("x")) == (503, "The store is damaged")
+
+
+async def test_store_that_was_cut_short_is_repaired(tmp_path: Path) -> None:
+    await fill(tmp_path)
+    os.truncate(tmp_path / FILE, (tmp_path / FILE).stat().st_size - 4096)
+    with pytest.raises(StoreDamaged, match="check --repair") as refused:
+        await opened(tmp_path).open()
+    # While the refusal is looked at, all that was opened in vain is closed.
+    assert await salvage_store(StoreSettings(data_dir=tmp_path)) == []
+    assert refused.tb is not None
+    async with opened(tmp_path) as engine:
+        await engine.check(repair=True)
+        assert (await engine.check()).problems == ()
+        assert {item.source for item in (await engine.documents()).documents} == {"a.md", "b.md", "c.md"}
+
+
+@pytest.mark.parametrize("length", [0, 2048])
+async def test_store_of_which_too_little_is_left_is_not_repaired(tmp_path: Path, length: int) -> None:
+    await fill(tmp_path)
+    os.truncate(tmp_path / FILE, length)
+    with pytest.raises(StoreDamaged):
+        await opened(tmp_path).open()
+    with pytest.raises(StoreDamaged, match=r"too little.*move the file away and restore a backup"):
+        await salvage_store(StoreSettings(data_dir=tmp_path))
