@@ -49,7 +49,7 @@ from heliograph.query.models import FoundPart
 from heliograph.query.plan import FUSED_CHANNELS, Channel, FusionParameters
 from heliograph.stores.base import EntityPlaces, Hit, StoreView
 from heliograph.stores.changeset import Collection
-from heliograph.text.analysis import terms
+from heliograph.text.analysis import chunk_index_text, terms
 from heliograph.text.patterns import compiled
 from heliograph.text.sentences import paragraph_starts
 
@@ -209,6 +209,15 @@ class Found:
         mixed = (self.scale.usual(products) + share * own) / lengths[:, np.newaxis]
         return Nearness(mixed.astype(np.float32), {chunk_id: column for column, chunk_id in enumerate(ids)})
 
+    async def held_share(self, chunk_ids: Sequence[str]) -> float:
+        """Return the share of the question's terms under which any of these chunks is found."""
+        wanted = frozenset(self.words)
+        chunks = await self.store.records.get_chunks(chunk_ids)
+        documents = await self.store.records.get_documents(list({chunk.document_id for chunk in chunks}))
+        titles = {document.id: document.title for document in documents}
+        held = {term for chunk in chunks for term in terms(chunk_index_text(titles.get(chunk.document_id, ""), chunk))}
+        return len(wanted & held) / len(wanted)
+
     async def read_sources(self, chunk_ids: Iterable[str]) -> None:
         """Read the sources of the documents of chunks, and the id of a document that has no source."""
         missing = [chunk_id for chunk_id in dict.fromkeys(chunk_ids) if chunk_id not in self.sources]
@@ -290,6 +299,8 @@ def worth_of_mentions(
 # How far down the list of cosines the fall is measured that says how well vectors tell chunks apart, and its least.
 _FALL_RANK = 10
 _LEAST_FALL = 0.02
+# Best chunks by words of which is seen how many of the question's words the corpus has together.
+_FIRST_WORDED = 3
 # Hits wanted by a question that keeps twenty chunks, before they are reranked.
 _USUAL_HITS = 60
 # Chunks taken from either index at the most: their vectors are all read.
@@ -425,7 +436,7 @@ class FusedSearch:
             if near:
                 fall = near[0].score - near[min(_FALL_RANK, len(near)) - 1].score
                 weight = min(weight, parameters.keyword_spread / max(fall, _LEAST_FALL))
-            weight /= max(worded[0].score, 1e-9)
+            weight *= await found.held_share([hit.id for hit in worded[:_FIRST_WORDED]]) / max(worded[0].score, 1e-9)
             found.add(Channel.KEYWORD, {hit.id: weight * hit.score for hit in worded})
         found.add(NAMED_ENTITY, _named_scores(found))
         return near

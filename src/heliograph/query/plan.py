@@ -99,8 +99,9 @@ class FusionParameters:
         vector_limit: Chunks taken from the vector index, for up to 60 hits; for more, in proportion.
         keyword_limit: Chunks taken from the full-text index, likewise.
         keyword_spread: The keyword weight is this over the fall of the cosine from the first to the tenth chunk: the
-            less the vectors tell chunks apart, the more the words decide.
-        most_keyword: The keyword weight at the most.
+            less the vectors tell chunks apart, the more the words decide. Of it counts the share of the question's
+            words that the first chunks by words hold: who asks in words of his own is found by meaning.
+        most_keyword: The keyword weight at the most, before that share is taken.
         named: What a chunk gains that is about an entity named in the question; shared among such chunks (by the root
             of their number), since a name that many chunks are about says little of any.
         one_word: Of it what a name of one word is worth, which may as well be a common word.
@@ -123,8 +124,7 @@ class FusionParameters:
         walk: Weight of the walk over the graph around what was found; small, it settles what the others leave open.
         walk_starts: Best chunks from which the walk starts.
         damping: Probability that the walk goes on and does not start anew.
-        within_pages: Share of what names, bridges and the walk count where the near chunks are of few documents; words
-            count less, see `weighed`.
+        within_pages: Share of what words, names, bridges and the walk count where the near chunks are of few documents.
         account: The same where the question asks for an account of a whole subject ("Summarize ..."); where both hold,
             the smaller share counts.
         again: What each further chunk of a document is worth beside the one before: a page of hundreds of chunks
@@ -134,8 +134,8 @@ class FusionParameters:
     # The first hop: what is near the question, by vectors and by words.
     vector_limit: int = 40
     keyword_limit: int = 100
-    keyword_spread: float = 0.025
-    most_keyword: float = 0.6
+    keyword_spread: float = 0.03
+    most_keyword: float = 0.9
 
     # Names: what the question names.
     named: float = 0.2
@@ -172,17 +172,15 @@ class FusionParameters:
         return replace(self, least_gain=self.least_gain * max(0.0, 1.0 - lead / self.clear_lead))
 
     def weighed(self, share: float) -> FusionParameters:
-        """Return what holds where names, bridges and the walk count this share of what they count elsewhere.
+        """Return what holds where words, names, bridges and the walk count this share of what they count elsewhere.
 
-        Words count less than that, its power of 1.5: of what the pages of one subject have in common they are the most
-        common. Residual questions are as many fewer, since what they add counts so little.
+        Residual questions are as many fewer, since what they add counts so little.
         """
-        worded = share**1.5
         return replace(
             self,
             residual_limit=round(share * self.residual_limit),
-            keyword_spread=worded * self.keyword_spread,
-            most_keyword=worded * self.most_keyword,
+            keyword_spread=share * self.keyword_spread,
+            most_keyword=share * self.most_keyword,
             named=share * self.named,
             bridge_weight=share * self.bridge_weight,
             walk=share * self.walk,
