@@ -24,6 +24,17 @@ _HAN = late_pattern(rf"[《“]?[{HAN}]")
 _ENDS = frozenset(".,;:!?。，；：！？、")
 
 
+# Chinese and Japanese are written without spaces, and their lines broken anywhere.
+_BROKEN_UNSPACED = late_pattern(
+    rf"(?<=[{HAN}\u3001-\u303f\u3041-\u30ff\uff00-\uff65])[ \t]*\n\s*(?=[{HAN}\u3001-\u303f\u3041-\u30ff\uff00-\uff65])"
+)
+
+
+def on_one_line(text: str) -> str:
+    """Return a text with one space for each run of white space; none where a line of Chinese or Japanese was broken."""
+    return " ".join((_BROKEN_UNSPACED.sub("", text) if "\n" in text else text).split())
+
+
 def is_own_line(text: str, line_end: int) -> bool:
     """Return whether the line that ends here was ended on purpose.
 
