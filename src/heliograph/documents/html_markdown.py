@@ -16,6 +16,7 @@ from typing import Any
 
 from heliograph.documents.markdown import fence, markdown_table
 from heliograph.documents.terminal_text import is_manual_page, terminal_markdown
+from heliograph.text.sentences import without_breaks
 
 # A selectolax node; the package has no types for a lexbor node's attributes.
 Node = Any
@@ -172,7 +173,7 @@ class _Inline:
     pieces: list[str] = field(default_factory=list[str])
 
     def take(self) -> str:
-        lines = "".join(self.pieces).split("\v")
+        lines = without_breaks("".join(self.pieces)).split("\v")
         self.pieces.clear()
         return "\n".join(line for line in (_SPACE.sub(" ", line).strip() for line in lines) if line)
 
