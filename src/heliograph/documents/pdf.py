@@ -100,12 +100,12 @@ def _without(spans: Sequence[Span], lines: Sequence[Line]) -> list[Span]:
 
 
 def _without_titles(
-    pages: list[list[Span]], heights: Sequence[float], slots: Counter[tuple[bool, int]]
+    pages: list[list[Span]], heights: Sequence[float], gone: Counter[tuple[bool, int]]
 ) -> list[list[Span]]:
     """Return the spans of each page without the titles of chapters and sections that are repeated at its edge.
 
     They change from page to page, but stand where those of other pages do, apart from the text, no larger than it is;
-    and what they say is said elsewhere, or almost all pages have one. `slots` counts where other lines have gone.
+    and what they say is said elsewhere, or most pages have one. `gone` counts where running lines were.
     """
     if len(pages) < _LEAST_TITLED:
         return pages
@@ -120,21 +120,21 @@ def _without_titles(
             line = _line_apart(spans, height, is_upper=is_upper)
             if line is not None and line.size <= largest and not _SENTENCE_ENDS.search(line.text):
                 found.append((number, line, _slot(line, height)))
-    slots = slots + Counter(slot for _, _, slot in found)
+    every = gone + Counter(slot for _, _, slot in found)
 
-    def times(slot: tuple[bool, int]) -> int:
+    def times(slots: Counter[tuple[bool, int]], slot: tuple[bool, int]) -> int:
         return slots[slot] + max(slots[slot[0], slot[1] - 1], slots[slot[0], slot[1] + 1])
 
     filled = sum(1 for spans in pages if spans)
-    titles = [item for item in found if times(item[2]) >= max(_LEAST_TITLED, _TITLED_SHARE * filled)]
+    titles = [item for item in found if times(every, item[2]) >= max(_LEAST_TITLED, _TITLED_SHARE * filled)]
     if not titles:
         return pages
     said = Counter(_plain_title(span.text) for spans in pages for span in spans)
     running: dict[int, list[Line]] = {}
     for number, line, slot in titles:
         words = _plain_title(max(line.cells, key=lambda cell: len(cell.text)).text)
-        is_everywhere = times(slot) >= _MOSTLY_TITLED * filled and not line.is_bold
-        if said[words] > 1 or is_everywhere:
+        is_usual = times(every, slot) >= _MOSTLY_TITLED * filled or times(gone, slot) >= _TITLED_SHARE * filled
+        if said[words] > 1 or (is_usual and not line.is_bold):
             running.setdefault(number, []).append(line)
     return [_without(spans, running[number]) if number in running else spans for number, spans in enumerate(pages)]
 
@@ -400,7 +400,10 @@ def _starts_paragraph(
     ratio = line.size / last.size if last.size else 1.0
     is_heading = max(line.size, last.size) >= _HEADING_RATIO * style.body_size
     is_same_size = 0.88 < ratio < 1.14 if is_heading else 0.7 < ratio < 1.43
-    if not is_same_size:
+    # A line may begin with a word in another font, and go on with the sentence all the same.
+    is_close = line.middle - last.middle < _PARAGRAPH_GAP * pitch and abs(line.left - last.left) < _INDENT * last.size
+    is_broken_off = last.text.endswith(HYPHEN) or (line.text[0].islower() and not _SENTENCE_ENDED.search(last.text))
+    if not is_same_size and (is_heading or not is_close or not is_broken_off):
         return True
     if line.is_bold != last.is_bold:
         # A heading without a gap is bold throughout and short.
