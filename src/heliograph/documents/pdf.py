@@ -22,7 +22,6 @@ from heliograph.documents import scans
 from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument
 from heliograph.documents.markdown import clean_text, markdown_table, too_long
 from heliograph.documents.pdf_layout import (
-    ENTRY_END,
     HYPHEN,
     Grid,
     Line,
@@ -30,6 +29,7 @@ from heliograph.documents.pdf_layout import (
     Table,
     find_tables,
     group_lines,
+    is_entry,
     read_columns,
     read_flow,
     read_spans,
@@ -394,16 +394,13 @@ def _starts_paragraph(
     last = current[-1]
     if _BULLET.match(line.text) or _NUMBERED.match(line.text):
         return True
-    if ENTRY_END.search(last.text) or (ENTRY_END.search(line.text) and _PAGE_AT_END.search(last.text)):
+    if is_entry(last.text) or (is_entry(line.text) and _PAGE_AT_END.search(last.text)):
         return True
     # Fonts of one size differ in height; headings stand out.
     ratio = line.size / last.size if last.size else 1.0
     is_heading = max(line.size, last.size) >= _HEADING_RATIO * style.body_size
     is_same_size = 0.88 < ratio < 1.14 if is_heading else 0.7 < ratio < 1.43
-    # A line may begin with a word in another font, and go on with the sentence all the same.
-    is_close = line.middle - last.middle < _PARAGRAPH_GAP * pitch and abs(line.left - last.left) < _INDENT * last.size
-    is_broken_off = last.text.endswith(HYPHEN) or (line.text[0].islower() and not _SENTENCE_ENDED.search(last.text))
-    if not is_same_size and (is_heading or not is_close or not is_broken_off):
+    if not is_same_size and (is_heading or not _is_broken_off(last, line, pitch)):
         return True
     if line.is_bold != last.is_bold:
         # A heading without a gap is bold throughout and short.
@@ -419,11 +416,18 @@ def _starts_paragraph(
     return is_short and last.text.endswith(_SENTENCE_END)
 
 
+def _is_broken_off(last: Line, line: Line, pitch: float) -> bool:
+    """Whether a sentence goes on in a line that begins in another font."""
+    if line.middle - last.middle >= _PARAGRAPH_GAP * pitch or abs(line.left - last.left) >= _INDENT * last.size:
+        return False
+    return last.text.endswith(HYPHEN) or (line.text[0].islower() and not _SENTENCE_ENDED.search(last.text))
+
+
 def _paragraph(lines: Sequence[Line], left: float, right: float, style: Style) -> Block:
     text = join_lines((line.text for line in lines), style.words)
-    is_entry = ENTRY_END.search(text) is not None
-    text = (_DOTS if is_entry else _LEADER).sub(" ", text).strip()
-    if is_entry:
+    is_listed = is_entry(text)
+    text = (_DOTS if is_listed else _LEADER).sub(" ", text).strip()
+    if is_listed:
         return Block(f"- {text}" if _LETTER.search(text) else "")
     level = _heading_level(lines, text, style)
     if level:

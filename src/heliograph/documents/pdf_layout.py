@@ -133,6 +133,8 @@ class _Open:
     pieces: list[str]
     first: int
     last: int
+    # Whether it holds a letter or a digit.
+    has_word: bool
 
     def takes(self, left: float, top: float, bottom: float) -> bool:
         """Whether a character belongs to it."""
@@ -215,7 +217,7 @@ def _spans(c: Any, raw: Any, count: int, frame: _Frame, accented: Mapping[int, s
             text = "„"
             has_space = current is not None and left - current.right > _LEAST_SPACE * (bottom - top)
         if current is not None and current.takes(left, top, bottom):
-            if not any(character.isalnum() for piece in current.pieces for character in piece):
+            if not current.has_word:
                 # The height of a bullet says nothing about the font of what follows.
                 current.top, current.bottom, current.first = top, bottom, position
             if is_beside_accent and left - current.right < _LEAST_SPACE * (bottom - top):
@@ -223,9 +225,10 @@ def _spans(c: Any, raw: Any, count: int, frame: _Frame, accented: Mapping[int, s
             current.pieces.append(f" {text}" if has_space else text)
             current.right = max(current.right, right)
             current.last = position
+            current.has_word |= text.isalnum()
         else:
             yield from _close(c, raw, current, frame)
-            current = _Open(left, top, right, bottom, [text], position, position)
+            current = _Open(left, top, right, bottom, [text], position, position, text.isalnum())
         has_space, is_beside_accent = False, text == "„"
     yield from _close(c, raw, current, frame)
 
@@ -427,7 +430,7 @@ _LEAST_WIDE_ROWS = 2
 _LEAST_WIDE_COLUMNS = 3
 _MAX_CELL_CHARACTERS = 80
 # The number of a page behind dots that lead to it: an entry of a table of contents, which is no row of a table.
-ENTRY_END = re.compile(r"(?:(?:\s?[.·…]){3,}\s*|(?:\s[.·…])+\s+)(?:\d{1,4}|[ivxlcdm]{1,8}|[A-Z]-\d{1,3})$")
+_ENTRY_END = re.compile(r"(?:(?:\s?[.·…]){3,}\s*|(?:\s[.·…])+\s+)(?:\d{1,4}|[ivxlcdm]{1,8}|[A-Z]-\d{1,3})$")
 # Lines of one cell follow each other more closely than rows do.
 _CONTINUATION_GAP = 0.35
 _ROW_GAP = 2.5
@@ -447,6 +450,12 @@ class Table:
 def is_marker(text: str) -> bool:
     """Return whether a text is a bullet, or numbers an item of a list or a heading."""
     return bool(_MARKER.fullmatch(text))
+
+
+def is_entry(text: str) -> bool:
+    """Return whether a text is an entry of a table of contents, up to the number of a page."""
+    has_dots = ". ." in text or ".." in text or " . " in text or "·" in text or "…" in text
+    return has_dots and _ENTRY_END.search(text) is not None
 
 
 def find_tables(lines: Sequence[Line]) -> Iterator[Table | list[Line]]:
@@ -480,13 +489,13 @@ def find_tables(lines: Sequence[Line]) -> Iterator[Table | list[Line]]:
 
 def _table_end(lines: Sequence[Line], start: int) -> int:
     """Return where the run of lines ends that may be a table, or `start` if none starts here."""
-    if len(lines[start].cells) < 2 or ENTRY_END.search(lines[start].text):
+    if len(lines[start].cells) < 2 or is_entry(lines[start].text):
         return start
     end = start + 1
     while end < len(lines):
         line, last = lines[end], lines[end - 1]
         gap = line.top - last.bottom
-        if ENTRY_END.search(line.text):
+        if is_entry(line.text):
             break
         is_row = len(line.cells) > 1 and gap < _ROW_GAP * line.size
         if not is_row:
