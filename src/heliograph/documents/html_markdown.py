@@ -16,6 +16,7 @@ from typing import Any
 
 from heliograph.documents.markdown import fence, markdown_table
 from heliograph.documents.terminal_text import is_manual_page, terminal_markdown
+from heliograph.text.sentences import without_breaks
 
 # A selectolax node; the package has no types for a lexbor node's attributes.
 Node = Any
@@ -140,6 +141,10 @@ _TOOLS = frozenset(
 )
 _PROSE = frozenset({"p", "li", "td", "dd", "b", "i", "em", "strong"})
 _LISTS = frozenset({"ul", "ol", "menu", "dir"})
+# What stands between the items of a list and is none: what is stressed, or goes on with words, and whole paragraphs.
+_STRESS = frozenset({"b", "strong", "i", "em", "u", "font", "big", "small", "br"})
+_LOOSE = _STRESS | {"a", "span", "code", "tt", "kbd", "samp", "sub", "sup", "abbr", "cite", "q", "var", "img"}
+_BETWEEN = frozenset({"p", "blockquote", "center", "pre", "table"})
 _FILE_NAME = re.compile(r"\S+\.(?:png|gif|jpe?g|svg|webp|bmp)", re.IGNORECASE)
 _NAME_LIKE = re.compile(r"\w+(?:[-_.]\w+)+")
 _NO_LETTER = re.compile(r"[\W_]")
@@ -151,6 +156,8 @@ _BEFORE_NOTE = re.compile(r"(?:[^\W\d_]{5}|[^\w\s)\]}])$")
 _ORDINAL = re.compile(r"(?:\d|\b[nN])[aeo]$")
 # So many paragraphs that only count up are the numbers of those between them.
 _LEAST_NUMBERED = 5
+_LONGEST_NUMBER = 12
+_MARGIN_NUMBER = re.compile(r"(\d{1,5})(?:\.[a-z]{1,3}(?:\.\d{1,2})?)?(?:/\d)?")
 # Deeper nesting is only made to break readers; what lies below becomes plain text.
 _MAX_DEPTH = 150
 
@@ -158,8 +165,15 @@ _MAX_DEPTH = 150
 def to_markdown(node: Node) -> str:
     """Return what a node holds as Markdown blocks with blank lines between them; empty if there are no words."""
     blocks = list(_blocks(node, 0))
-    numbers = [(place, int(block)) for place, block in enumerate(blocks) if block.isdecimal() and len(block) < 6]
-    if len(numbers) >= _LEAST_NUMBERED and all(after == before + 1 for (_, before), (_, after) in pairwise(numbers)):
+    numbers = [
+        (place, int(match[1]))
+        for place, block in enumerate(blocks)
+        if len(block) < _LONGEST_NUMBER and (match := _MARGIN_NUMBER.fullmatch(block))
+    ]
+    # Those with letters behind them ("14.c") stand beside additions to the paragraph of this number.
+    steps = {after - before for (_, before), (_, after) in pairwise(numbers)}
+    is_margin = steps <= {0, 1} if any(not blocks[place].isdecimal() for place, _ in numbers) else steps == {1}
+    if len(numbers) >= _LEAST_NUMBERED and is_margin:
         margin = {place for place, _ in numbers}
         blocks = [block for place, block in enumerate(blocks) if place not in margin]
     return "\n\n".join(blocks)
@@ -172,8 +186,13 @@ class _Inline:
     pieces: list[str] = field(default_factory=list[str])
 
     def take(self) -> str:
-        lines = "".join(self.pieces).split("\v")
+        if not self.pieces:
+            return ""
+        text = "".join(self.pieces)
         self.pieces.clear()
+        if not text or text.isspace():
+            return ""
+        lines = without_breaks(text).split("\v")
         return "\n".join(line for line in (_SPACE.sub(" ", line).strip() for line in lines) if line)
 
 
@@ -208,8 +227,11 @@ def _holds_block(node: Node, depth: int) -> bool:
 
 def _block(node: Node, depth: int) -> Iterator[str]:
     tag = node.tag
-    if tag == "hr" or is_hidden(node.attributes):
+    attributes = node.attributes
+    if tag == "hr" or is_hidden(attributes):
         return
+    if "role" in attributes:
+        tag = role_heading(attributes) or tag
     if depth > _MAX_DEPTH:
         if text := _SPACE.sub(" ", node.text(separator=" ")).strip():
             yield text
@@ -225,21 +247,36 @@ def _list(node: Node, depth: int) -> Iterator[str]:
     start = node.attributes.get("start") or ""
     number = int(start) if start.isascii() and start.isdigit() and len(start) < 9 else 1
     items: list[str] = []
+    above: list[str] = []
+    loose = _Inline()
+
+    def stand_below(text: str, gap: str) -> None:
+        """Put what stands between two items to the one above it; what stands above all of them, above the list."""
+        if items:
+            items[-1] += gap + textwrap.indent(text, " " * len(items[-1].partition(" ")[0] + " "))
+        else:
+            above.append(text)
+
     for child in _children(node):
-        if child.is_text_node and (loose := _SPACE.sub(" ", child.text_content or "").strip()):
-            items.append(loose)
+        if child.is_text_node:
+            if loose.pieces or not (child.text_content or "").isspace():
+                _collect(child, loose, depth + 1)
+            continue
+        if child.tag in (_LOOSE if loose.pieces else _STRESS) and not _holds_block(child, depth):
+            _collect(child, loose, depth + 1)
+            continue
+        if loose.pieces and child.is_element_node and (words := loose.take()):
+            stand_below(_paragraph(words), "\n\n")
         if not child.is_element_node or child.tag in _DROPPED or is_hidden(child.attributes):
             continue
         blocks = list(_blocks(child, depth + 1)) if child.tag == "li" else list(_block(child, depth + 1))
         if not blocks:
             continue
         if child.tag in _LISTS:
-            # A list between two items belongs to the one above it.
-            within = "\n".join(blocks)
-            if items:
-                items[-1] += "\n" + textwrap.indent(within, " " * len(items[-1].partition(" ")[0] + " "))
-            else:
-                items.append(within)
+            stand_below("\n".join(blocks), "\n")
+            continue
+        if child.tag in _BETWEEN:
+            stand_below("\n\n".join(blocks), "\n\n")
             continue
         mark = f"{number}. " if node.tag == "ol" else "- "
         number += 1
@@ -248,6 +285,9 @@ def _list(node: Node, depth: int) -> Iterator[str]:
         for block in blocks[1:]:
             text += ("\n" if re.match(r"(- |\d+\. )", block) else "\n\n") + block
         items.append(mark + re.sub(r"\n(?=[^\n])", "\n" + " " * len(mark), text))
+    if words := loose.take():
+        stand_below(_paragraph(words), "\n\n")
+    yield from above
     if items:
         yield "\n".join(items)
 
@@ -331,6 +371,14 @@ def is_hidden(attributes: Mapping[str, str | None]) -> bool:
         or attributes.get("aria-hidden") == "true"
         or ("style" in attributes and bool(_HIDDEN_STYLE.search(attributes["style"] or "")))
     )
+
+
+def role_heading(attributes: Mapping[str, str | None]) -> str:
+    """Return as which heading (`h3`) an element without a heading's name is shown, by its role; empty if as none."""
+    if (attributes.get("role") or "").strip().lower() != "heading":
+        return ""
+    level = (attributes.get("aria-level") or "").strip()
+    return f"h{level}" if f"h{level}" in _HEADINGS else "h2"
 
 
 def _is_anchor(node: Node) -> bool:

@@ -29,6 +29,7 @@ from heliograph.documents.markdown import (
 )
 from heliograph.documents.terminal_text import terminal_markdown
 from heliograph.errors import IngestError
+from heliograph.text.sentences import join_full_lines
 
 
 class MarkdownLoader(Loader):
@@ -43,7 +44,7 @@ class MarkdownLoader(Loader):
         title = fields.pop("title", "")
         if not isinstance(title, str) or not title:
             title = find_title(body)
-        return LoadedDocument(source=raw.name, title=title, text=body, metadata=fields)
+        return LoadedDocument(source=raw.name, title=title, text=join_full_lines(body), metadata=fields)
 
 
 class TextLoader(MarkdownLoader):

@@ -1,7 +1,7 @@
 """Loads HTML pages: their content as Markdown, their title, and what they state about themselves.
 
 Prose stays; menus, banners and footers go. A block is judged by what it is and where it stands, and a block that holds
-sentences is never left out because of the name its author gave it.
+sentences is never left out because of its name alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument
 from heliograph.documents.encoding import decode_text
-from heliograph.documents.html_markdown import is_hidden, to_markdown
+from heliograph.documents.html_markdown import is_hidden, layout_cells, role_heading, to_markdown
 from heliograph.errors import import_optional
 
 # What goes is told by what a block is and where it stands:
@@ -71,6 +71,11 @@ _STEP_WORDS = frozenset({
     "上一章", "下一章", "上页", "下页", "起始页", "首页", "首頁", "主页", "目录", "目錄", "索引", "返回", "顶部",
     "返回顶部", "回到顶部", "«", "»", "‹", "›", "<", ">", "<<", ">>", "←", "→", "↑", "⟵", "⟶",
 })  # fmt: skip
+# The end of a page, which may hold sentences.
+_FOOT = re.compile(r"(?:^|\s)(?:(?:page|site|doc|document|main|global)[-_]?)?foot(?:er)?(?:\s|$)", re.IGNORECASE)
+_LONGEST_FOOT = 600
+# In words.
+_LONGEST_NAME = 2
 _COPYRIGHT = re.compile(r"\s*(?:©|\(c\)\s|copyright\b|版权所有|版權所有)", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[.!?:;])[\"'”’)\]]*\s+|(?<=[。！？；：])")
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -81,7 +86,7 @@ _LEAST_WIDE, _LEAST_WIDE_WITHOUT_END = 8, 24
 _SHARE_OF_PROSE = 0.9
 _MOSTLY_LINKS = 0.6
 _LEAST_LINKS = 3
-_LONGEST_BAR = 400
+_LONGEST_BAR, _LONGEST_STEP = 400, 40
 _MANY_LINKS = 0.3
 # A navigation that holds more of the prose than this is none.
 _SHARE_OF_SECTION = 0.3
@@ -160,7 +165,8 @@ def remove_furniture(body: Node, title: str = "") -> int:
     judge = _Judge(root, "".join(title.split()).casefold())
     doomed = judge.furniture()
     omitted = sum(block.characters for block in doomed)
-    left = root.characters - omitted
+    # The foot of a page says nothing of how much content there is.
+    left = root.characters - omitted + judge.foot_characters
     if left < min(_LEAST_CHARACTERS, _LEAST_LEFT * root.characters) and not judge.has_heading_or_main():
         # A page that is nothing but furniture is taken whole.
         doomed = [block for block in doomed if block.is_hidden]
@@ -169,6 +175,99 @@ def remove_furniture(body: Node, title: str = "") -> int:
     for block in doomed:
         block.node.decompose()
     return omitted
+
+
+# A class that says that what it names is a heading, whose level a number may tell: "title", "section2-title", "h3".
+_HEADING_CLASS = re.compile(
+    r"(?:^|\s)(?:h(?P<h>[1-6])"
+    r"|(?:(?P<part>page|doc|document|article|book|chapter|section|sect|subsection|subsubsection|topic|level)"
+    r"(?:[-_]?(?P<number>[1-5]))?[-_]?(?:header[-_])?)?(?P<what>title|heading|headline|header)(?:[-_]?(?P<last>[1-6]))?)"
+    r"(?=\s|$)",
+    re.IGNORECASE,
+)
+_PART_LEVELS = {
+    **dict.fromkeys(("page", "doc", "document", "article", "book", "chapter"), 1),
+    "subsection": 3,
+    "subsubsection": 4,
+}
+_LEVEL_OF_BOLD = 2
+_LONGEST_HEADING = 120
+_NO_HEADING_END = re.compile(r"[.,;:!。，；：！]$")
+_LARGE = frozenset({"4", "5", "6", "7", "+1", "+2", "+3", "+4"})
+_NO_HEADING_WITHIN = frozenset(
+    {"a", "li", "td", "th", "dt", "dd", "pre", "nav", "table", "caption", "summary", "label"}
+)
+_LEAST_BOLD = 2
+
+
+def mark_headings(body: Node) -> None:
+    """Say of what stands for a heading, on a page without headings below its title, that it is one, by its role.
+
+    That is what its class names so, and else short paragraphs that are bold or large throughout, where several are.
+    """
+    if body.css_first("h2, h3, h4, h5, h6, [role=heading]") is not None:
+        return
+    named = False
+    for node in body.css("[class*=title i], [class*=head i], .h1, .h2, .h3, .h4, .h5, .h6"):
+        match = _HEADING_CLASS.search(node.attributes.get("class") or "")
+        if match is None or node.tag not in ("div", "p") or not _can_be_heading(node):
+            continue
+        if match["what"] == "header" and not match["number"]:
+            # What stands above the text, which may be anything.
+            continue
+        level = int(match["h"] or match["last"] or 0) or int(match["number"] or 0) + 1
+        if not (match["h"] or match["last"] or match["number"]):
+            level = _PART_LEVELS.get((match["part"] or "").lower(), 2)
+        _mark_heading(node, level)
+        named = True
+    if named:
+        return
+    found: dict[int, Node] = {}
+    for bold in body.css("b, strong, big, font[size]"):
+        if bold.tag == "font" and (bold.attributes.get("size") or "") not in _LARGE:
+            continue
+        words = _letters(bold)
+        node = bold.parent
+        while node is not None and node.tag in _INLINE:
+            node = node.parent
+        if (
+            node is not None
+            and node.tag in ("p", "div", "center")
+            and words == _letters(node)
+            and _can_be_heading(node)
+        ):
+            found[node.mem_id] = node
+    # Of a line or two it cannot be told whether they stress what they say.
+    if len(found) >= _LEAST_BOLD and sum(len(_letters(node)) for node in found.values()) < 0.3 * len(_letters(body)):
+        for node in found.values():
+            _mark_heading(node, _LEVEL_OF_BOLD)
+
+
+def _mark_heading(node: Node, level: int) -> None:
+    node.attrs["role"] = "heading"
+    node.attrs["aria-level"] = str(level)
+
+
+def _letters(node: Node) -> str:
+    return "".join(node.text().split())
+
+
+def _can_be_heading(node: Node) -> bool:
+    """Whether a block is short and no sentence, holds no heading, code or table, and stands in no part of a list."""
+    words = " ".join(node.text().split())
+    if not any(character.isalpha() for character in words) or len(words) > _LONGEST_HEADING:
+        return False
+    if _NO_HEADING_END.search(words) or node.css_first("h1, pre, table, ul, ol, dl, img, [role=heading]") is not None:
+        return False
+    if any(inner.mem_id != node.mem_id for inner in node.css("p")):
+        return False
+    # A part of a heading goes with the whole of it.
+    above = node.parent
+    while above is not None and above.tag not in _NO_HEADING_WITHIN:
+        if above.attributes and above.attributes.get("role") == "heading":
+            return False
+        above = above.parent
+    return above is None
 
 
 def _read_blocks(body: Node) -> _Block:
@@ -192,7 +291,8 @@ def _read_blocks(body: Node) -> _Block:
         if tag not in _INLINE or hidden:
             role = (attributes.get("role") or "").strip().lower()
             classes, id_ = attributes.get("class") or "", attributes.get("id") or ""
-            inner = _Block(node, _ROLES.get(role, tag) if role else tag, block, classes, id_, is_hidden=hidden)
+            kind = role_heading(attributes) or _ROLES.get(role, tag) if role else tag
+            inner = _Block(node, kind, block, classes, id_, is_hidden=hidden)
             block.children.append(inner)
             blocks.append(inner)
             block = inner
@@ -203,7 +303,7 @@ def _read_blocks(body: Node) -> _Block:
                 block.links_within += (attributes["href"] or "").startswith("#")
                 is_marked = _is_marked_step(attributes)
                 block.marked_steps += is_marked
-                block.steps += is_marked or _is_step_word(node.text())
+                block.steps += is_marked or _is_step_word(_link_words(node))
         elif tag == "img":
             (block.linked if is_linked else block.own).append(attributes.get("alt") or "")
         elif tag in ("button", "input"):
@@ -218,7 +318,8 @@ def _read_blocks(body: Node) -> _Block:
 def _sum_up(block: _Block) -> None:
     """Complete a block whose children are complete, and add it to the one that it stands in."""
     own, linked = "".join(block.own), "".join(block.linked)
-    own_length, linked_length = len("".join(own.split())), len("".join(linked.split()))
+    own_length = len("".join(own.split())) if own and not own.isspace() else 0
+    linked_length = len("".join(linked.split())) if linked else 0
     block.characters += own_length + linked_length
     block.link_characters += linked_length
     if block.tag == "pre" or (own_length and _has_sentence(own)):
@@ -279,6 +380,9 @@ class _Judge:
         # Whether what is judged stands right before the content, which has no heading of its own.
         self._is_next = False
         self._doomed: list[_Block] = []
+        self.foot_characters = 0
+        # All that the page says, without white space, where it is asked for.
+        self._said: str | None = None
 
     def furniture(self) -> list[_Block]:
         """Return the blocks to take out, none within another."""
@@ -300,6 +404,24 @@ class _Judge:
             block for block in self._doomed if block.parent is None or doomed.isdisjoint(_upwards(block.parent))
         ]
         return self._doomed
+
+    def _is_named_foot(self, block: _Block) -> bool:
+        """Whether a block that ends the page is called its foot, is short, and leads elsewhere."""
+        return (
+            block.links > 0
+            and block.characters <= _LONGEST_FOOT
+            and not block.headings
+            and block.prose < self._root.prose
+            and _FOOT.search(f"{block.classes} {block.id}") is not None
+        )
+
+    def _are_said_again(self, block: _Block) -> bool:
+        """Whether most links of a block are names, or what the page says elsewhere, such as its headings."""
+        if self._said is None:
+            self._said = "".join(self._root.node.text().split()).casefold()
+        links = [words for link in block.node.css("a[href]") if len(words := link.text().split()) > _LONGEST_NAME]
+        again = sum(self._said.count("".join(words).casefold()) > 1 for words in links)
+        return 2 * len(links) < block.links or 2 * again >= len(links)
 
     def kept(self) -> Iterator[_Block]:
         """Yield the blocks that stay."""
@@ -323,7 +445,9 @@ class _Judge:
             self._doomed.append(block)
             return
         self._has_title |= block.tag == "h1"
-        if depth < _MAX_DEPTH:
+        # The names of fields in a table of data belong to what stands beside them.
+        is_data = block.tag == "table" and block.data > 0 and not block.steps and layout_cells(block.node) is None
+        if depth < _MAX_DEPTH and not is_data:
             for child in block.children:
                 self._judge_outside(child, depth + 1, is_before=is_before)
 
@@ -344,6 +468,9 @@ class _Judge:
         if block.prose:
             if block.is_named(_NAMES) and (block.controls or not has_plain_prose):
                 return True
+            if not is_before and self._is_named_foot(block):
+                self.foot_characters += block.characters
+                return True
             return not block.children and bool(_COPYRIGHT.match(block.text()))
         if block.data and block.link_share() < _MANY_LINKS:
             return False
@@ -357,11 +484,24 @@ class _Judge:
     def _walk_inside(self, block: _Block, depth: int, *, is_last: bool) -> None:
         """Judge the children of a block within the content; no prose follows one that `is_last`."""
         last: _Block | None = None
+        is_below_bar = False
         end = max((index for index, child in enumerate(block.children) if child.prose or child.data), default=-1)
         for index, child in enumerate(block.children):
             following = block.children[index + 1] if index + 1 < len(block.children) else None
             ends_content = is_last and index >= end
-            if self._is_furniture_inside(child) or (ends_content and _is_foot(child, last)):
+            if ends_content and self._is_begun and child.steps > 1:
+                is_below_bar |= self._is_furniture_inside(child)
+            # Below the links to the next page only what belongs to no page follows.
+            is_left_over = is_below_bar and child.characters and not (child.prose or child.data or child.headings)
+            is_named_foot = ends_content and self._is_named_foot(child)
+            if is_left_over or is_named_foot:
+                self.foot_characters += child.characters
+            if (
+                is_left_over
+                or is_named_foot
+                or self._is_furniture_inside(child)
+                or (ends_content and _is_foot(child, last))
+            ):
                 if (
                     last is not None
                     and last.tag in _HEADINGS
@@ -400,8 +540,8 @@ class _Judge:
             return True
         share = block.link_share()
         if min(block.links_within, block.listed) >= max(_LEAST_LINKS, 0.9 * block.links) and share >= _MOSTLY_LINKS:
-            # A list of the headings of this page.
-            return not block.data
+            # A list of the headings of this page; where it says what the page says nowhere else, it is content.
+            return not block.data and self._are_said_again(block)
         if self._is_begun or block.headings or block.data:
             return False
         return share >= _MOSTLY_LINKS and (block.links > 1 or not "".join(block.own).strip())
@@ -456,8 +596,16 @@ def _is_marked_step(attributes: Mapping[str, str | None]) -> bool:
     )
 
 
+def _link_words(link: Node) -> str:
+    """Return what a link says; where it is a picture, what that is described as."""
+    if words := link.text().strip():
+        return words
+    image = link.css_first("img")
+    return (image.attributes.get("alt") or "") if image is not None else ""
+
+
 def _is_step_word(text: str) -> bool:
-    return " ".join(text.split()).strip("[]()").casefold() in _STEP_WORDS
+    return len(text) < _LONGEST_STEP and " ".join(text.split()).strip("[]()").casefold() in _STEP_WORDS
 
 
 def _is_foot(block: _Block, previous: _Block | None) -> bool:
@@ -560,6 +708,7 @@ class HtmlLoader(Loader):
         body = page.body
         if body is None:
             return LoadedDocument(raw.name, _title(page), "", metadata)
+        mark_headings(body)
         omitted = remove_furniture(body, _stated_title(page))
         text = to_markdown(body)
         return LoadedDocument(

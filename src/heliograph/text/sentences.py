@@ -8,6 +8,7 @@ span each. A heading belongs to the paragraph below it.
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,62 @@ OPENERS = frozenset('"“„‚‘«»([*-•·|>#:—–…!?;_`~/=')
 _LONGEST_TITLE = 60
 _HAN = late_pattern(rf"[《“]?[{HAN}]")
 _ENDS = frozenset(".,;:!?。，；：！？、")
+
+
+# Chinese and Japanese are written without spaces, and their lines broken anywhere: such a break says nothing.
+_UNSPACED = rf"{HAN}\u3001-\u303f\u3041-\u30ff\uff00-\uff65"
+_UNSPACED_BREAK = late_pattern(rf"\n(?<=[{_UNSPACED}]\n)\s*(?=[{_UNSPACED}])")
+# Of a plain text, lines are as wide as the others around them where they are broken because they are full.
+_FULL_BREAK = late_pattern(rf"\n(?<=[{_UNSPACED}]\n)(?<![。！？：；]\n)[ \t]*(?=[{_UNSPACED}])")
+_WIDE = late_pattern(rf"[{_UNSPACED}]")
+_LEAST_FULL, _RAGGED = 36, 6
+_LAID_OUT = late_pattern(r"\S(?: {3,}|\t)\S")
+
+
+def without_breaks(text: str) -> str:
+    """Return a text without the line ends between Chinese or Japanese characters, which would read as spaces."""
+    return text if text.isascii() or "\n" not in text else _UNSPACED_BREAK.sub("", text)
+
+
+def on_one_line(text: str) -> str:
+    """Return a text with one space for each run of white space; none where a line of Chinese or Japanese was broken."""
+    return " ".join(without_breaks(text).split())
+
+
+def join_full_lines(text: str) -> str:
+    """Return Markdown or a plain text with those lines of Chinese or Japanese joined that end because they are full.
+
+    What is narrow or ends with a sentence stays a line of its own, as do headings, rows of tables, code, and what
+    begins a list item.
+    """
+    pieces: list[str] = []
+    position = 0
+    # The paragraph that was looked at last: where it ends, and how wide its widest line is.
+    paragraph_end, widest = -1, 0
+    fences: list[int] | None = None
+    for match in _FULL_BREAK.finditer(text):
+        line_start, line_end = text.rfind("\n", 0, match.start()) + 1, match.start()
+        if line_end >= paragraph_end:
+            start = text.rfind("\n\n", 0, line_end) + 1
+            paragraph_end = end if (end := text.find("\n\n", line_end)) >= 0 else len(text)
+            widest = max(_columns(line.strip()) for line in text[start:paragraph_end].split("\n"))
+        if fences is None:
+            fences = [fence.start() for fence in re.finditer(r"^[ \t>]{0,12}(?:```|~~~)", text, re.MULTILINE)]
+        line = text[line_start:line_end]
+        if (
+            _columns(line.strip()) >= max(_LEAST_FULL, widest - _RAGGED)
+            and not _WHOLE_LINE.match(text, line_start, line_end)
+            and not _BLOCK_START.match(text, line_end + 1)
+            and not _LAID_OUT.search(line)
+            and bisect(fences, line_end) % 2 == 0
+        ):
+            pieces.append(text[position:line_end])
+            position = match.end()
+    return "".join((*pieces, text[position:]))
+
+
+def _columns(line: str) -> int:
+    return len(line) + len(_WIDE.findall(line))
 
 
 def is_own_line(text: str, line_end: int) -> bool:

@@ -66,3 +66,15 @@ def test_limit_counts_characters_not_bytes() -> None:
     assert len(load("zh.txt", "字" * 10, Limits(max_characters=10)).text) == 10
     with pytest.raises(IngestError, match="max_document_characters"):
         load("zh.txt", "字" * 10, Limits(max_characters=9))
+
+
+def test_full_lines_of_chinese_are_joined_within_their_paragraph_and_item() -> None:
+    text = (
+        "灯塔手册\n灯塔看守人每天黄昏之前必须检查所有的灯芯，并且把储存的灯\n油加满，然后才能点灯。\n下一句另起一行。\n\n"
+        "* 第一项：灯塔看守人每天黄昏之前必须检查所有的灯芯以及储存的灯\n  油。\n"
+        "* 第二项：同样检查望远镜、信号旗、罗盘以及一切其他的航海仪器设备\n* 第三项\n\n"
+        "```\n灯塔看守人每天黄昏之前必须检查所有的灯芯以及储存的灯\n油\n```\n\n床前明月光\n疑是地上霜\n"
+    )
+    joined = text.replace("储存的灯\n油加满", "储存的灯油加满").replace("储存的灯\n  油。", "储存的灯油。")
+    assert load("灯塔.txt", text).text == joined
+    assert load("灯塔.md", text).text == joined

@@ -258,3 +258,69 @@ def test_of_words_for_each_system_the_default_is_read() -> None:
     text = load("page.html", f"<body><p>Press {key}+F to find a word in the text of this page.</p></body>").text
     assert "Press Ctrl" in text
     assert not any(word in text for word in ("Command", "secret", "one", "other"))
+
+
+def _text(body: str) -> str:
+    return load("a.html", f"<html><head><title>Lamps</title></head><body>{body}</body></html>").text
+
+
+def test_blocks_whose_class_calls_them_titles_are_headings_where_there_are_no_others() -> None:
+    body = (
+        '<div class="page-header-title">Lamps</div>'
+        '<div class="section1"><div class="section1-header"><div class="section1-number">1</div>'
+        f'<div class="section1-title">Wicks</div></div><div class="text">{SENTENCE}</div></div>'
+        f'<div class="section2-title">Oil</div><p>{SENTENCE}</p>'
+        '<ul><li><div class="title">No heading</div></li></ul>'
+    )
+    assert _text(body) == (f"# Lamps\n\n## 1 Wicks\n\n{SENTENCE}\n\n### Oil\n\n{SENTENCE}\n\n- No heading\n")
+    assert "## Wicks" not in _text(f'<h2>Lamps</h2><p>{SENTENCE}</p><p class="title">Wicks</p><p>{SENTENCE}</p>')
+
+
+def test_short_paragraphs_that_are_bold_or_large_are_headings_where_there_are_no_others() -> None:
+    body = f'<p><b>Wicks</b></p><p>{SENTENCE}</p><p><font size="+2">What is oil?</font></p><p>{SENTENCE} <b>No.</b></p>'
+    assert _text(body) == f"## Wicks\n\n{SENTENCE}\n\n## What is oil?\n\n{SENTENCE} No.\n"
+    assert _text(f"<p><b>Beware</b></p><p>{SENTENCE}</p>").startswith("Beware")
+
+
+def test_links_to_questions_of_a_page_stay_where_nothing_repeats_them() -> None:
+    questions = ("How is a wick cut?", "What does oil cost?", "Who keeps the lamp?")
+    listed = "".join(f'<li><a href="#q{n}">{text}</a></li>' for n, text in enumerate(questions))
+    answers = "".join(f'<p id="q{n}">{SENTENCE}</p>' for n in range(3))
+    assert all(f"- {text}" in _text(f"<h1>FAQ</h1><ul>{listed}</ul>{answers}") for text in questions)
+    repeated = "".join(f'<h2 id="q{n}">{text}</h2><p>{SENTENCE}</p>' for n, text in enumerate(questions))
+    assert "- How" not in _text(f"<h1>FAQ</h1><ul>{listed}</ul>{repeated}")
+
+
+def test_what_stands_between_items_belongs_to_the_one_above() -> None:
+    text = html_to_markdown(
+        "<ul>Take <b>these</b> tools:<li>scissors</li>or a <i>knife</i><li>oil</li><p>Not water.</p></ul>"
+    )
+    assert text == "Take these tools:\n\n- scissors\n\n  or a knife\n- oil\n\n  Not water."
+
+
+def test_foot_of_a_page_goes_with_its_bar_of_pictures() -> None:
+    bar = "".join(f'<a href="{n}.html"><img src="{n}.gif" alt="{n}"></a> ' for n in ("Contents", "Previous", "Next"))
+    page = f'<h1>Wicks</h1><p>{SENTENCE}</p><hr><div>{bar}</div><div>Printed for <a href="/">the guild</a></div>'
+    assert _text(page) == f"# Wicks\n\n{SENTENCE}\n"
+    foot = '<div id="footer"><p>This page is for lamps of the second kind.</p><p><a href="/">Help us</a>.</p></div>'
+    assert _text(f"<h1>Wicks</h1><p>{SENTENCE}</p>{foot}") == f"# Wicks\n\n{SENTENCE}\n"
+
+
+def test_names_of_fields_above_the_text_stay() -> None:
+    rows = "".join(
+        f"<tr><th>{name}:</th><td>{said}</td></tr>" for name, said in (("Author", "Ada"), ("Status", "Final"))
+    )
+    text = _text(
+        f'<table>{rows}</table><div class="section"><h1>Wicks</h1><p>{SENTENCE}</p><h1>Oil</h1><p>{SENTENCE}</p></div>'
+    )
+    assert text.startswith("| Author: | Ada |\n| --- | --- |\n| Status: | Final |\n")
+
+
+def test_numbers_of_paragraphs_with_letters_are_left_out() -> None:
+    numbers = ("1", "2/3", "2.a", "2.b/1", "3")
+    text = _text("<h1>Wicks</h1>" + "".join(f"<div>{number}</div><p>{SENTENCE}</p>" for number in numbers))
+    assert text == "# Wicks\n\n" + "\n\n".join([SENTENCE] * 5) + "\n"
+
+
+def test_broken_lines_of_chinese_are_joined() -> None:
+    assert html_to_markdown("<p>灯塔的灯\n  芯和 lamp\n油</p>") == "灯塔的灯芯和 lamp 油"

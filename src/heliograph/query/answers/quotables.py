@@ -17,7 +17,7 @@ from enum import Enum, auto
 from heliograph.query.models import RetrievedChunk
 from heliograph.text.analysis import is_chinese, terms_in
 from heliograph.text.patterns import compiled, late_pattern
-from heliograph.text.sentences import sentence_spans
+from heliograph.text.sentences import on_one_line, sentence_spans
 
 _FENCE_LINE = late_pattern(r"^[ \t>]{0,12}(```|~~~)", re.MULTILINE)
 _HEADING = late_pattern(r"#{1,6}[ \t]+(.*\S)")
@@ -27,6 +27,10 @@ _NO_STATEMENT = compiled(
     re.IGNORECASE,
 )
 _LIST_MARK = late_pattern(r"^(?:(?:[-*+•>]|\d{1,3}[.)])\s+)+")
+# Where the next item of a list begins, and what a said item may end with.
+_ITEM_ENDS = late_pattern(r"\n(?=[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t])")
+_ENDS_ITEM = late_pattern(r"[.!?;:,…。！？；：，、][\"'”’)）」』\]*_]*$")
+_ENDS_WIDE = late_pattern(r"[。！？；：，、][”’）」』*_]*$")
 # Not the prompt ">>>". A line of nothing else ends a paragraph.
 _QUOTE_MARKS = late_pattern(r"^[ \t]*(?:>(?:[ \t]+|$))+(?P<is_all>$)?", re.MULTILINE)
 _TABLE_RULE = late_pattern(r"\|?[\s:|-]*-[\s:|-]*$")
@@ -209,8 +213,18 @@ def completed_span(document_text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def shown_text(text: str) -> str:
-    """Return a sentence on one line, without its list mark and the marks of a quotation."""
-    return _LIST_MARK.sub("", " ".join(_QUOTE_MARKS.sub("", text).split()))
+    """Return a text on one line, without list marks and the marks of a quotation.
+
+    Items of a list follow each other like sentences, with a semicolon behind each that has no mark at its end.
+    """
+    shown = ""
+    for item in _ITEM_ENDS.split(_QUOTE_MARKS.sub("", text)):
+        said = _LIST_MARK.sub("", on_one_line(item))
+        if shown and said:
+            stop = "" if _ENDS_ITEM.search(shown) else "；" if is_chinese(shown) else "; "
+            shown += stop or ("" if _ENDS_WIDE.search(shown) else " ")
+        shown += said
+    return shown
 
 
 def _is_row(shown: str) -> bool:
@@ -364,7 +378,7 @@ class _Reading:
             if _FENCE_LINE.match(written):
                 self.is_code = not self.is_code
                 continue
-            shown = " ".join(written.split())
+            shown = on_one_line(written)
             if start in messages and self._begin_message(messages[start]):
                 continue
             if self.is_code:

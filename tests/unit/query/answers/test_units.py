@@ -7,7 +7,7 @@ import pytest
 
 from heliograph.models import Chunk
 from heliograph.query.answers.candidates import expected_forms
-from heliograph.query.answers.quotables import Quotable, quotable_sentences
+from heliograph.query.answers.quotables import Quotable, quotable_sentences, shown_text
 from heliograph.query.answers.sentence_ranking import answer_margin, choose, shortlist
 from heliograph.query.models import RetrievedChunk
 from heliograph.text.analysis import detect_language
@@ -374,3 +374,29 @@ def test_what_an_option_does_is_told_by_its_own_entry_though_others_sound_more_l
     listed = shortlist("What does -E mean for trim-lamp?", quotables, {})
     near = [0.3 if sentence.lead == "-E" else 0.6 for _, sentence in listed.items]
     assert choose(listed, 1, near)[0].told == "-E Take no saved wick, but cut a new one."
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("- Trim the wick.\n- Fill the lamp.", "Trim the wick. Fill the lamp."),
+        (
+            "1. trim the wick\n2. fill the lamp (to the brim.)\n   1. light it",
+            "trim the wick; fill the lamp (to the brim.) light it",
+        ),
+        ("two tools:\n  * scissors\n  * a funnel", "two tools: scissors; a funnel"),
+        ("> - trim the wick\n> - fill the lamp", "trim the wick; fill the lamp"),
+        ("- 剪灯芯\n- 加油。\n- 点灯", "剪灯芯；加油。点灯"),
+        ("Keep 3 - 4 wicks\nin a dry place.", "Keep 3 - 4 wicks in a dry place."),
+    ],
+)
+def test_items_quoted_together_read_like_sentences(text: str, shown: str) -> None:
+    assert shown_text(text) == shown
+
+
+def test_a_broken_line_of_chinese_is_quoted_without_a_space() -> None:
+    [item, other] = _quotables(
+        "* 灯塔看守人每天黄昏之前必须检查所有的灯芯以及储存的灯\n  油。\n* 使用 Lantern\n  软件。\n", "zh"
+    )
+    assert item.shown == "灯塔看守人每天黄昏之前必须检查所有的灯芯以及储存的灯油。"
+    assert other.shown == "使用 Lantern 软件。"
