@@ -278,7 +278,7 @@ def _says_more(name: str) -> bool:
 
 
 def _is_name(name: str) -> bool:
-    if _LONG_NUMBER.search(name) or not any(letter.isalpha() for letter in name):
+    if _LONG_NUMBER.search(name) or "@" in name or not any(letter.isalpha() for letter in name):
         return False
     if _SENTENCE_MARK.search(name) and not _TITLE_WITH_SUBTITLE.fullmatch(name):
         return False
@@ -311,7 +311,7 @@ _LONGEST_REPEATED = 60
 _MARKS = " \t*_\"'“”‘’`,;:"
 _ALSO = re.compile(r",|;| – | — | or (?=[A-Z\"“])| also | commonly | formerly | officially | better known ")
 _DEFINED_BY = re.compile(
-    r"\b(?:of|by|in|on|at|for|from|to|that|which|who|whose|with|and|or|as|than|if|when|released|written|directed)\b|[.,;(]"
+    r"\b(?:of|by|in|on|at|for|from|to|that|which|where|who|whose|known (?:as|by|for)|with|and|or|as|than|if|when|released|written|directed)\b|[.,;(]"
 )
 _LETTERS = re.compile(r"[^\W\d_]{3,}")
 _MOST_SUBJECT_WORDS = 9
@@ -440,7 +440,7 @@ def _kind(nouns: Sequence[str]) -> str:
         # A "building block" is no building.
         if kind and (kind != "location" or not place):
             return kind
-        if len(noun) > 3 and noun.endswith(_PERSON_ENDINGS) and noun not in _NO_PERSONS:
+        if not place and len(noun) > 3 and noun.endswith(_PERSON_ENDINGS) and noun not in _NO_PERSONS:
             return "person"
     return "unknown"
 

@@ -103,6 +103,10 @@ _PLACE_BEFORE = late_pattern(
     r"(?:born|died|lived?s?|living|located|situated|based|raised|buried|settled|resid\w+|arrived) (?:in|at|near)$"
     r"|(?:moved|travell?ed|returned|emigrated|went|flew|sent) to$|(?:city|town|village|capital|mayor|island) of$|near$"
 )
+_PERSONS_TOO = frozenset(
+    {"cape", "castle", "cave", "fields", "hall", "hill", "hills", "house", "lake", "lane", "park", "street"}
+)
+_PERSONS_TOO |= {"tower", "west", "woods", "north", "south", "east", "field", "forest", "temple", "square"}
 # "Red Channel" and "Options Flags Field" are no places.
 _UNSURE_PLACES = frozenset(
     {"area", "building", "channel", "drive", "field", "fields", "pass", "path", "plain", "port", "range", "state"}
@@ -112,7 +116,7 @@ _OF = frozenset({"of", "for", "des", "der", "von", "vom"})
 _IN_NAMES = _OF | INNER_PARTICLES | frozenset({"and", "the", "on", "in", "at", "to", "del", "und", "et", "y", "e"})
 # Not "von", which ties German nouns ("Satz von Werkzeugen") more often than names.
 _NAME_PARTICLES = frozenset({"van", "bin", "ibn"})
-_AFTER_PERSON = late_pattern(r"\W*(?:\((?:born|b\.|\d{4}\s?[-–])|,? who\b|(?:was|is) born\b)|, (?:Jr|Sr)\b")
+_AFTER_PERSON = late_pattern(r"\W*(?:\((?:born|b\.|\d{4}\s?[-–])|,? who\b|(?:was|is) born\b)|, (?:Jr|Sr)\b|\s*\(?@")
 _NO_SURNAMES = COMMON_WORDS | function_words()
 _NEXT_WORD = late_pattern(r"\s*(\w+)")
 _INITIAL = late_pattern(r"\b[A-Z]\.")
@@ -137,10 +141,13 @@ def type_of_name(name: str, before: str, after: str, *, is_titled: bool = False,
     if not words:
         return "unknown"
     if is_titled:
-        return "person"
-    is_title = words[0] in KEPT_TITLES and (len(words) > 1 or not name.isupper())
-    if is_title and not all(map(is_usually_lower, words)):
+        # "Premier League", "Manager DN" and "Ms. Marsh 144" are none.
+        is_none = name.isupper() or words[-1] in ORGANIZATION_WORDS or after[1:2].isdigit()
+        return "unknown" if is_none else "person"
+    if words[0] in KEPT_TITLES and len(words) > 1 and not all(map(is_usually_lower, words)):
         return _by_head(words, name.split()) or "person"
+    if words[-1] in _PERSONS_TOO and _by_surroundings(before, after, len(words)) == "person":
+        return "person"
     # Small words that join no names are those of a heading: "Laufende Dienste auf Port 443".
     is_heading = any(word.islower() and word not in _IN_NAMES for word in name.split())
     by_words = "" if is_heading else _by_head(words, name.split())
@@ -151,8 +158,9 @@ def type_of_name(name: str, before: str, after: str, *, is_titled: bool = False,
     if by_words or name.rstrip("s").isupper():
         return by_words or "unknown"
     kind = _by_surroundings(before, after, len(words))
-    # "Contributors who", "moved to Unstable".
-    is_common = kind in {"person", "location"} and (is_usually_lower(words[-1]) or words[-1][0].isdigit())
+    # "Contributors who", "Market Socialists who", "moved to Unstable".
+    is_word = any(map(is_usually_lower, {words[-1], words[-1].removesuffix("s")}))
+    is_common = kind in {"person", "location"} and (is_word or words[-1][0].isdigit())
     return kind if kind and not is_common else "unknown"
 
 
@@ -175,10 +183,20 @@ def _by_head(words: Sequence[str], written: Sequence[str]) -> str:
     if not head:
         kept = [word for word in words if not word[0].isdigit() and word not in ROMAN_NUMERALS]
         head = kept[-1] if len(kept) > 1 else ""
-    if words[0] in GIVEN_NAMES and len(words) == 2 and head not in ORGANIZATION_WORDS:
-        return ""
     kind = next((kind for kind, heads in _BY_HEAD if head in heads), "")
-    is_unsure = kind == "location" and (head in _UNSURE_PLACES or head.removesuffix("s") in _UNSURE_PLACES)
+    is_place = kind == "location"
+    if (
+        words[0] in GIVEN_NAMES
+        and len(words) == 2
+        and kind != "organization"
+        and not (is_place and head not in _PERSONS_TOO)
+    ):
+        # "Grace Hall", but not "Christina County".
+        return ""
+    if is_place and head in _PERSONS_TOO and (head != words[-1] or (len(words) == 3 and len(words[1]) == 1)):
+        # "Thomas G. Lane"; "Hall of Fame", "House of Representatives".
+        return ""
+    is_unsure = is_place and (head in _UNSURE_PLACES or head.removesuffix("s") in _UNSURE_PLACES)
     return "" if is_unsure and _names_no_place(written[: words.index(head)]) else kind
 
 
@@ -221,8 +239,12 @@ def _place_or_person(words: Sequence[str], name: str) -> str:
     is_common = (len(last) > _LONGEST_SYLLABLE and is_usually_lower(last)) or last in _NO_SURNAMES
     if is_common or last in PLACES or last in DEMONYMS or ("." in words[0] and words[0] in PLACES):
         return ""
-    is_chinese = words[0] in CHINESE_FAMILY_NAMES and 2 <= len(words) <= 3 and all(len(word) <= 8 for word in words)
-    has_initial = len(words) > 1 and _INITIAL.search(name) and not _INITIAL.fullmatch(name[-2:])
+    given = [word.replace("-", "") for word in words[1:]]
+    is_chinese = (
+        words[0] in CHINESE_FAMILY_NAMES and 1 <= len(given) <= 2 and all(map(_CHINESE_GIVEN_NAME.fullmatch, given))
+    )
+    # Not "Igalia S.L", nor what goes on in another script behind a "C.".
+    has_initial = len(words) > 1 and _INITIAL.search(name) and len(last) > 1 and "." not in last and last[0] < "\u0250"
     # "Appendix F. Foo" and "R. Package Foo" number and list things.
     is_listed = any(len(word) > _LONGEST_SYLLABLE and is_usually_lower(word) for word in words[:-1])
     return "person" if is_chinese or (has_initial and not is_listed) else ""
@@ -236,11 +258,9 @@ def is_place(name: str) -> bool:
 def _by_surroundings(before: str, after: str, word_count: int) -> str:
     following = _NEXT_WORD.match(after)
     is_thing = before.rstrip().lower().endswith(" the")
-    if (
-        word_count <= 4
-        and not is_thing
-        and (_AFTER_PERSON.match(after) or (following and following.group(1) in PERSON_VERBS))
-    ):
+    told = _AFTER_PERSON.match(after)
+    is_person = (told and (word_count > 1 or told[0][-1] != "@")) or (following and following[1] in PERSON_VERBS)
+    if word_count <= 4 and not is_thing and is_person:
         return "person"
     before = before[-40:].rstrip(" \"'“‘*_`").lower()
     if _PLACE_BEFORE.search(before):
@@ -544,7 +564,11 @@ def _is_initial_letter(tokens: list[NameToken], index: int) -> bool:
 
 
 def _is_dot(tokens: list[NameToken], index: int) -> bool:
-    return index < len(tokens) and tokens[index].text == "."
+    return _is_mark(tokens, index, ".")
+
+
+def _is_mark(tokens: list[NameToken], index: int, mark: str) -> bool:
+    return index < len(tokens) and tokens[index].text == mark
 
 
 def _is_lower(tokens: list[NameToken], index: int) -> bool:
@@ -632,6 +656,7 @@ _COLUMN_GAP = "   "
 _MOST_WORDS = 8
 _MOST_TOKENS = 24
 _LONGEST_NAME = 100
+_LONGEST_GIVEN_NAME = 8
 
 
 def latin_names(text: str, start: int, end: int, evidence: CaseEvidence) -> list[NameSpan]:
@@ -645,10 +670,10 @@ def latin_names(text: str, start: int, end: int, evidence: CaseEvidence) -> list
             continue
         last = index
         while last - index < _MOST_TOKENS and (following := _next_part(tokens, index, last)) > last:
-            line_end = text.find("\n", tokens[last].end, tokens[following].start)
-            if line_end >= 0 and is_own_line(text, line_end):
+            gap, line_end, _ = text[tokens[last].end : tokens[following].start].partition("\n")
+            if _COLUMN_GAP in gap or "\t" in gap:
                 break
-            if line_end < 0 and _COLUMN_GAP in text[tokens[last].end : tokens[following].start]:
+            if line_end and (is_own_line(text, tokens[last].end + len(gap)) or _is_mark(tokens, following + 1, ":")):
                 break
             last = following
         is_german = evidence.language == "de"
@@ -826,7 +851,9 @@ def _after_titles(tokens: list[NameToken], first: int, last: int) -> int:
     start, are_roles = first, True
     for index in range(first, last):
         word, following = tokens[index].lower, tokens[index + 1]
-        are_roles = are_roles and (word in _BEFORE_GIVEN_NAME or (index == 0 and _is_profession(word)))
+        are_roles = are_roles and (
+            word in _BEFORE_GIVEN_NAME or (index in {0, first} and _is_profession(word, opens=not index))
+        )
         if are_roles and following.lower in GIVEN_NAMES:
             return index + 1
         rest = tokens[index + 1 : last + 1]
@@ -844,9 +871,13 @@ def _after_titles(tokens: list[NameToken], first: int, last: int) -> int:
     return start
 
 
-def _is_profession(word: str) -> bool:
-    """Return whether a word says what somebody does, by its ending: "Keyboardist Boom Gaspar", "Drummers Jack ..."."""
-    return word not in GIVEN_NAMES and word.removesuffix("s").endswith(("ist", "ician", "er", "or"))
+def _is_profession(word: str, *, opens: bool) -> bool:
+    """Return whether a word says what somebody does, by its ending: "Keyboardist Boom Gaspar", "Drummers Jack ...".
+
+    Inside a sentence short ones may be given names: "Theodor Ludwig Wiesengrund".
+    """
+    is_made_so = word.removesuffix("s").endswith(("ist", "ician", "er", "or"))
+    return is_made_so and (opens or len(word) > _LONGEST_GIVEN_NAME) and word not in GIVEN_NAMES
 
 
 def is_era_or_degree(word: str) -> bool:

@@ -93,6 +93,7 @@ def _is_path(found: str, before: str) -> bool:
 _NOT_PROSE = late_pattern(
     r"https?://[!-~]+|www\.[!-~]+|\]\([^()\n]{0,500}\)|<[^<>\n]{1,200}>|(?<![\w.+-])[\w.+-]{1,64}@[\w.-]{1,255}|&[a-z]{2,8};"
 )
+_ADDRESS = late_pattern(r"<?(?:mailto:)?[\w.+-]+@\w|\]\(mailto:")
 # "Section 2.1, “Common Features”": what is quoted is the heading of a section.
 _NUMBERED = re.compile(
     r"(?<![\w.])(?:\d+|[A-Z](?=[.,\s]))(?:\.\d+)*[.,]?\s?(?:[章节節部]\s?[,，]?\s?)?"
@@ -198,7 +199,8 @@ def read_texts(
 
 
 def _blank(match: re.Match[str]) -> str:
-    return " " * len(match.group())
+    """Return blanks, after an "@" for an address of mail: whom the name before it belongs to writes mail."""
+    return ("@" if _ADDRESS.match(match.group()) else " ").ljust(len(match.group()))
 
 
 def _without_heading(match: re.Match[str]) -> str:
@@ -303,10 +305,10 @@ def _marked_terms(text: str, evidence: CaseEvidence) -> list[NameSpan]:
     for match in _MARKED.finditer(text):
         mark = match.lastgroup or ""
         written = match.group(mark)
-        term = written.strip().removesuffix("()")
+        term = written.strip("@ ").removesuffix("()")
         kind = _marked_type(mark, term, evidence)
         if kind:
-            start = match.start(mark) + len(written) - len(written.lstrip())
+            start = match.start(mark) + len(written) - len(written.lstrip("@ "))
             terms.append(NameSpan(term, start, start + len(term), kind))
     return terms
 
