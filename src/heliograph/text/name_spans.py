@@ -38,11 +38,7 @@ from heliograph.text.patterns import late_pattern
 from heliograph.text.sentences import OPENERS, NameSpan, is_own_line
 from heliograph.text.tokens import is_usually_lower
 
-# Words that tell a name from a common word, and one type of name from another, all in lower case.
-#
-# The lists are short on purpose: they hold the words that decide often. Whatever is not listed is judged by its
-# capitals and its place (`heliograph.text.name_spans`), and has the type `unknown`. Each list says in its file
-# what it holds.
+# Words that tell a name from a common word, and one type of name from another: few, which decide often.
 
 CALENDAR = word_list("calendar")
 COMMON_WORDS = word_list("common_words")
@@ -70,14 +66,11 @@ TECHNOLOGY_WORDS = word_list("technology_words")
 
 JOINED_AFTER_POSSESSIVE = word_list("joined_after_possessive") | LOCATION_WORDS
 # A name of several words goes on across "of" when one of these is its last word so far.
-OF_WORDS = ORGANIZATION_WORDS | LOCATION_WORDS | EVENT_WORDS | WORK_WORDS | COMMON_WORDS | word_list("of_words")
+OF_WORDS = ORGANIZATION_WORDS | LOCATION_WORDS | EVENT_WORDS | WORK_WORDS | COMMON_WORDS
 
 
-# What kind of thing a name in Latin letters stands for, by the words in it and beside it.
-#
-# A name's words and its neighbours in, one type out (`heliograph.text.name_spans.NameSpan.type`). The rules go from
-# the surest cue to the weakest and stop at the first that holds; a name without any cue is `unknown`, which outvotes
-# nobody.
+# What kind of thing a name stands for, by the words in it and beside it, the surest cue first. A name without any cue is
+# `unknown`, which outvotes nobody.
 
 _BY_HEAD = (
     ("event", EVENT_WORDS),
@@ -105,8 +98,8 @@ _PLACE_BEFORE = late_pattern(
 )
 _PERSONS_TOO = frozenset(
     {"cape", "castle", "cave", "fields", "hall", "hill", "hills", "house", "lake", "lane", "park", "street"}
+    | {"tower", "west", "woods", "north", "south", "east", "field", "forest", "temple", "square"}
 )
-_PERSONS_TOO |= {"tower", "west", "woods", "north", "south", "east", "field", "forest", "temple", "square"}
 # "Red Channel" and "Options Flags Field" are no places.
 _UNSURE_PLACES = frozenset(
     {"area", "building", "channel", "drive", "field", "fields", "pass", "path", "plain", "port", "range", "state"}
@@ -118,6 +111,8 @@ _IN_NAMES = _OF | INNER_PARTICLES | frozenset({"and", "the", "on", "in", "at", "
 _NAME_PARTICLES = frozenset({"van", "bin", "ibn"})
 _AFTER_PERSON = late_pattern(r"\W*(?:\((?:born|b\.|\d{4}\s?[-–])|,? who\b|(?:was|is) born\b)|, (?:Jr|Sr)\b|\s*\(?@")
 _NO_SURNAMES = COMMON_WORDS | function_words()
+_IN_PLACE = late_pattern(r"\b(?:in|near) $")
+_WITHIN_PLACE = late_pattern(r", [A-Z][a-z]")
 _NEXT_WORD = late_pattern(r"\s*(\w+)")
 _INITIAL = late_pattern(r"\b[A-Z]\.")
 _NO_PERSON_MARKS = frozenset(":“”„«»")
@@ -142,8 +137,7 @@ def type_of_name(name: str, before: str, after: str, *, is_titled: bool = False,
         return "unknown"
     if is_titled:
         # "Premier League", "Manager DN" and "Ms. Marsh 144" are none.
-        is_none = name.isupper() or words[-1] in ORGANIZATION_WORDS or after[1:2].isdigit()
-        return "unknown" if is_none else "person"
+        return "unknown" if name.isupper() or words[-1] in ORGANIZATION_WORDS or after[1:2].isdigit() else "person"
     if words[0] in KEPT_TITLES and len(words) > 1 and not all(map(is_usually_lower, words)):
         return _by_head(words, name.split()) or "person"
     if words[-1] in _PERSONS_TOO and _by_surroundings(before, after, len(words)) == "person":
@@ -152,6 +146,9 @@ def type_of_name(name: str, before: str, after: str, *, is_titled: bool = False,
     is_heading = any(word.islower() and word not in _IN_NAMES for word in name.split())
     by_words = "" if is_heading else _by_head(words, name.split())
     by_words = by_words or _place_or_person(words, name)
+    if by_words == "person" and _IN_PLACE.search(before[-4:]) and _WITHIN_PLACE.match(after):
+        # "in Lawrence, Kansas".
+        return "location"
     if by_words == "person" and words[0] not in GIVEN_NAMES and _names_no_person(words, name, before, language):
         by_words = ""
     by_words = by_words or ("" if is_heading else _by_inner_word(words))
@@ -184,20 +181,17 @@ def _by_head(words: Sequence[str], written: Sequence[str]) -> str:
         kept = [word for word in words if not word[0].isdigit() and word not in ROMAN_NUMERALS]
         head = kept[-1] if len(kept) > 1 else ""
     kind = next((kind for kind, heads in _BY_HEAD if head in heads), "")
-    is_place = kind == "location"
-    if (
-        words[0] in GIVEN_NAMES
-        and len(words) == 2
-        and kind != "organization"
-        and not (is_place and head not in _PERSONS_TOO)
-    ):
-        # "Grace Hall", but not "Christina County".
+    is_two = words[0] in GIVEN_NAMES and len(words) == 2
+    if kind != "location":
+        return "" if is_two and kind != "organization" else kind
+    if words[-1] in ORGANIZATION_WORDS:
+        return "organization"
+    # "Grace Hall" and "Thomas G. Lane", but not "Christina County"; "Hall of Fame", "House of Representatives".
+    is_other = is_two or head != words[-1] or (len(words) == 3 and len(words[1]) == 1)
+    is_unsure = head in _UNSURE_PLACES or head.removesuffix("s") in _UNSURE_PLACES
+    if (is_other and head in _PERSONS_TOO) or (is_unsure and _names_no_place(written[: words.index(head)])):
         return ""
-    if is_place and head in _PERSONS_TOO and (head != words[-1] or (len(words) == 3 and len(words[1]) == 1)):
-        # "Thomas G. Lane"; "Hall of Fame", "House of Representatives".
-        return ""
-    is_unsure = is_place and (head in _UNSURE_PLACES or head.removesuffix("s") in _UNSURE_PLACES)
-    return "" if is_unsure and _names_no_place(written[: words.index(head)]) else kind
+    return kind
 
 
 def _names_no_place(before: Sequence[str]) -> bool:
@@ -269,12 +263,8 @@ def _by_surroundings(before: str, after: str, word_count: int) -> str:
     return next((kind for kind, nouns in _BY_NOUN_BEFORE if noun in nouns), "")
 
 
-# Which words of a sentence may be part of a name, in scripts with capitals.
-#
-# A sentence in, `NameToken`s out: its words and marks in order, each judged by itself and its neighbours. A capital
-# that only marks the start of a sentence counts for nothing unless the texts (`CaseEvidence`) write the word so
-# elsewhere or no common word is known that looks like it. Months and days that stand for a date are no names, nor are
-# function words.
+# Which words of a sentence may be part of a name: a capital at its start counts for nothing unless the texts
+# (`CaseEvidence`) write the word so elsewhere or no common word is known that looks like it.
 
 _UNCASED = HAN + r"\u0e00-\u0eff\u3041-\u30ff\uac00-\ud7af"
 _WORD = rf"[^\W_{_UNCASED}]"
@@ -282,11 +272,12 @@ _TOKEN = late_pattern(
     rf"[A-Z]{{1,5}}[/&][A-Z]{{1,5}}(?!\w)|_{{0,2}}{_WORD}(?:[^\W{_UNCASED}]|[-'’.+@](?={_WORD}))*(?:\+\+|#(?!\w))?"
     rf"|[{_UNCASED}]+|[^\w\s]"
 )
-# "Alt+F4", but not "GTK+3".
 _KEYS = late_pattern(r"[^\W\d_][a-zß-öø-ÿ]{1,5}\+\w")
 _MIXED = late_pattern(r"(?=[^\s]*[A-Za-z])(?=[^\s]*\d)[\w.+-]+")
 _ID_PART = late_pattern(r"\w*\d:[A-Z]+:\d\w*")
 _PART_NUMBER = late_pattern(r"[A-Z]{1,2}\d{1,3}[a-z]?")
+# The addresses of cells in a table.
+_CELL, _LEAST_CELLS = late_pattern(r"(?<![\w.-])[A-Z]{1,2}\d{1,3}(?![\w-])"), 3
 _QUANTITY = late_pattern(
     r"f\d{1,2}|[\d.]+[-\w]{0,3}|\d+x\d+|\d+-\w+|[a-z]+-\d+\w{0,2}|\d+(?:st|nd|rd|th)\b.*", re.IGNORECASE
 )
@@ -297,8 +288,6 @@ _CAMEL = late_pattern(r"[a-z][a-z0-9]*[A-Z]\w*|[A-Z][a-z]+(?:[A-Z][a-z0-9]+)+")
 _AFTER_ENTRIES = frozenset(",;])")
 _CODE_LITERALS = word_list("code_literals")
 _INSTRUCTIONS = word_list("instructions")
-_BEFORE_DATE = word_list("before_dates")
-_FIRST_IN_NAMES = word_list("first_in_names")
 _PERSONS = GIVEN_NAMES | CHINESE_FAMILY_NAMES
 # One syllable of Chinese in Latin letters.
 _ONSET = "(?:[bpmfdtnlgkhjqxrzcsyw]|[zcs]h)?"
@@ -313,7 +302,6 @@ _LONGEST_ACRONYM = 6
 _SHOUTED_AT_LEAST = 4
 # The tokenizer knows the words of other languages less well: a capital that opens a sentence proves nothing in them.
 _WELL_KNOWN = frozenset({"en", "de", "zh", "ja"})
-# "Usa" is a word of Spanish.
 _PLACES_IN_CAPITALS = frozenset({"eu", "uae", "uk", "us", "usa", "ussr"})
 # German writes the polite "you" and "your" with a capital wherever they stand.
 _GERMAN_POLITE = late_pattern(r"Sie|Ihnen|Ihr(?:e[nmrs]?)?")
@@ -357,6 +345,8 @@ class CaseEvidence:
         nouns = frozenset(NOUN_AFTER_ARTICLE.findall(text))
         language, *others = languages_of(text, lower, is_german=german is not None)
         labels = labels_of(text, language) if labels is None else labels
+        cells = frozenset(_CELL.findall(text))
+        labels = labels | cells if len(cells) >= _LEAST_CELLS else labels
         if german is None:
             german = german_words(text) if "de" in (language, *others) else NO_GERMAN_WORDS
         return cls(lower, capitalised, grammar_words(language), language, tuple(others), german, nouns, labels)
@@ -504,7 +494,7 @@ def _is_name_at_start(tokens: list[NameToken], index: int, evidence: CaseEvidenc
         return False
     if lower in COMMON_WORDS or lower in STRUCTURE_WORDS:
         following = tokens[index + 1].text if index + 1 < len(tokens) else ""
-        is_known = word in evidence.capitalised or lower in _FIRST_IN_NAMES or following.lower() in COMMON_WORDS
+        is_known = word in evidence.capitalised or following.lower() in COMMON_WORDS
         is_known = is_known or _is_title_case(tokens, index)
         goes_on = following.lower() not in evidence.function_words and following.lower() not in STRIPPED_TITLES
         return is_known and following[:1].isupper() and goes_on
@@ -564,11 +554,7 @@ def _is_initial_letter(tokens: list[NameToken], index: int) -> bool:
 
 
 def _is_dot(tokens: list[NameToken], index: int) -> bool:
-    return _is_mark(tokens, index, ".")
-
-
-def _is_mark(tokens: list[NameToken], index: int, mark: str) -> bool:
-    return index < len(tokens) and tokens[index].text == mark
+    return index < len(tokens) and tokens[index].text == "."
 
 
 def _is_lower(tokens: list[NameToken], index: int) -> bool:
@@ -580,7 +566,7 @@ def _is_date_part(tokens: list[NameToken], index: int) -> bool:
     if tokens[index].lower not in CALENDAR:
         return False
     near = tokens[max(0, index - 1) : index] + tokens[index + 1 : index + 2]
-    if any(token.text[0].isdigit() for token in near) or (index > 0 and tokens[index - 1].lower in _BEFORE_DATE):
+    if any(token.text[0].isdigit() for token in near):
         return True
     return not any(token.text[0].isupper() and token.lower not in _NEVER_BESIDE_NAMES for token in near)
 
@@ -617,12 +603,8 @@ def _german_end(tokens: list[NameToken], first: int, last: int, evidence: CaseEv
     return last
 
 
-# Names in scripts with capitals: English above all, and any other by the same rule.
-#
-# A sentence in, `NameSpan`s out. Words that may be names (`heliograph.text.name_spans`) grow into longer ones across
-# particles, initials and numbers ("University of Toronto", "Ludwig van Beethoven", "J. K. Rowling", "TLS 1.3").
-# Titles and roles are taken off, and what is left is judged once more: "Chapter 3", "July 2012" and "Prime Minister"
-# are no names. In German, which gives every noun a capital, a single word needs more than that (`text.german`).
+# Words that may be names grow into longer ones ("University of Toronto", "J. K. Rowling", "TLS 1.3"); titles are taken
+# off, and what is left is judged once more: "Chapter 3", "July 2012" and "Prime Minister" are no names.
 
 # "DD.MM.YY" and the German "TT.MM.JJJJ", but not "J.D.".
 DATE_PATTERN = late_pattern(r"(?=.*([DMYTJ])\1)[DMYTJ]{1,4}(?:[./-][DMYTJ]{1,4})+")
@@ -633,7 +615,9 @@ _QUOTES = frozenset('"“”')
 _ABBREVIATED = word_list("abbreviations_in_names")
 _SUFFIXES = frozenset({"jr", "sr", "inc", "ltd", "llc", "corp", "co", "plc", "gmbh"})
 _ROLE_WORDS = STRIPPED_TITLES | {"prime", "vice", "deputy", "general", "chief", "executive", "officer", "assistant"}
-_BEFORE_GIVEN_NAME = _ROLE_WORDS | DEMONYMS | {"major", "brigadier", "captain", "admiral", "marshal", "private"}
+_BEFORE_GIVEN_NAME = (
+    _ROLE_WORDS | DEMONYMS | {"copyright", "major", "brigadier", "captain", "admiral", "marshal", "private"}
+)
 _PEOPLES = PLACES | DEMONYMS
 _JOINED_BY_AND = frozenset(
     {"department", "ministry", "institute", "office", "bureau", "committee", "faculty", "school"}
@@ -644,14 +628,12 @@ _BEFORE_ARTICLES = frozenset({"of", "for", "on", "de", "von", "van"})
 _INNER_ARTICLES = frozenset({"the", "la", "las", "los", "der", "den"})
 _ADDED = frozenset({"supplemental", "supplementary"})
 _NEVER_ALONE = STRUCTURE_WORDS | ROMAN_NUMERALS | CALENDAR | function_words() | _ADDED
-# Without their full stops.
 _DEGREES = frozenset({"ba", "bs", "bsc", "dphil", "edd", "llb", "llm", "ma", "mba", "md", "mphil", "ms", "msc", "phd"})
 _ERAS_AND_DEGREES = CALENDAR | _DEGREES
 _ACRONYMS = frozenset({"US", "IT", "WHO"})
 _MONARCH_NUMBERS = ROMAN_NUMERALS | {"i", "v", "x"}
 _ARROWS = frozenset("→➔➝⇒►▸▶")
 _LIST_MARKS = frozenset("-*•·+")
-# So many blanks set columns apart.
 _COLUMN_GAP = "   "
 _MOST_WORDS = 8
 _MOST_TOKENS = 24
@@ -673,7 +655,10 @@ def latin_names(text: str, start: int, end: int, evidence: CaseEvidence) -> list
             gap, line_end, _ = text[tokens[last].end : tokens[following].start].partition("\n")
             if _COLUMN_GAP in gap or "\t" in gap:
                 break
-            if line_end and (is_own_line(text, tokens[last].end + len(gap)) or _is_mark(tokens, following + 1, ":")):
+            if line_end and (
+                is_own_line(text, tokens[last].end + len(gap))
+                or [token.text for token in tokens[following + 1 : following + 2]] == [":"]
+            ):
                 break
             last = following
         is_german = evidence.language == "de"
@@ -857,7 +842,7 @@ def _after_titles(tokens: list[NameToken], first: int, last: int) -> int:
         if are_roles and following.lower in GIVEN_NAMES:
             return index + 1
         rest = tokens[index + 1 : last + 1]
-        # "CEO Shadow", "Manager Mention MR" and "Window Manager XFCE" are no persons.
+        # "Window Manager XFCE" is no person.
         is_thing = (len(rest) > 1 or tokens[index].text.isupper() or index > first) and all(
             token.text.isupper() or is_usually_lower(token.text.partition("'")[0]) for token in rest
         )
@@ -872,10 +857,7 @@ def _after_titles(tokens: list[NameToken], first: int, last: int) -> int:
 
 
 def _is_profession(word: str, *, opens: bool) -> bool:
-    """Return whether a word says what somebody does, by its ending: "Keyboardist Boom Gaspar", "Drummers Jack ...".
-
-    Inside a sentence short ones may be given names: "Theodor Ludwig Wiesengrund".
-    """
+    """Return whether a word is made as "Keyboardist" and "Drummers" are; inside a sentence "Theodor" is a name."""
     is_made_so = word.removesuffix("s").endswith(("ist", "ician", "er", "or"))
     return is_made_so and (opens or len(word) > _LONGEST_GIVEN_NAME) and word not in GIVEN_NAMES
 
@@ -906,9 +888,11 @@ def _is_acceptable(name: str, evidence: CaseEvidence) -> bool:
         return False
     if words[0] in _NEVER_ALONE or words[0] in evidence.function_words:
         return name in _ACRONYMS
+    if name in evidence.labels:
+        return False
     if name.isupper() or is_identifier(name):
         return True
-    if words[0] in COMMON_WORDS or name in evidence.labels:
+    if words[0] in COMMON_WORDS:
         return False
     # "Haga clic en Guardar": a button.
     verb = INFINITIVES.get(evidence.language)

@@ -269,11 +269,14 @@ def _read_sentence(
 ) -> SentenceReading:
     names = latin_names(text, start, end, evidence)
     if tagged is not None:
-        names.extend(chinese_names(tagged.words, start))
+        names.extend(
+            name for name in chinese_names(tagged.words, start) if not _labels_line(text, name.start, name.end)
+        )
     elif not text.isascii() and not _KANA.search(text, start, end):
         # What an English sentence quotes in Chinese characters is usually the original form of a name.
         for match in _HAN_RUN.finditer(text, start, end):
-            names.append(NameSpan(match.group(), match.start(), match.end(), "unknown"))
+            if not _labels_line(text, *match.span()):
+                names.append(NameSpan(match.group(), *match.span(), "unknown"))
     names.sort(key=lambda name: (name.start - name.end, name.start))
     # A quoted single name may be a nickname inside a longer one.
     sure = [term for term in marked if term.type != "unknown"]
@@ -284,10 +287,21 @@ def _read_sentence(
         phrases += (Phrase(text[first:last], first, last) for first, last in runs)
     if tagged is not None:
         runs = chinese_phrases(tagged.words, start)
-        found = (Phrase(text[first:last], first, last, verbal) for first, last, verbal in runs)
+        found = (
+            Phrase(text[first:last], first, last, verbal)
+            for first, last, verbal in runs
+            if not _labels_line(text, first, last)
+        )
         phrases += phrases_outside(found, settled)
     phrases.sort(key=lambda phrase: phrase.start)
     return SentenceReading(start, end, tuple(settled), tuple(phrases))
+
+
+def _labels_line(text: str, start: int, end: int) -> bool:
+    """Return whether a line says something of what these words call: "示例: abort shutdown script"."""
+    return text[end : end + 1] in {":", "："} and not any(
+        map(str.isalnum, text[text.rfind("\n", 0, start) + 1 : start])
+    )
 
 
 def phrases_outside(phrases: Iterable[Phrase], names: Sequence[NameSpan]) -> Iterator[Phrase]:
