@@ -69,7 +69,7 @@ JOINED_AFTER_POSSESSIVE = word_list("joined_after_possessive") | LOCATION_WORDS
 OF_WORDS = ORGANIZATION_WORDS | LOCATION_WORDS | EVENT_WORDS | WORK_WORDS | COMMON_WORDS
 
 
-# What kind of thing a name stands for, by the words in it and beside it, the surest cue first. A name without any cue is
+# What kind of thing a name stands for, by words in and beside it, the surest cue first. A name without any cue is
 # `unknown`, which outvotes nobody.
 
 _BY_HEAD = (
