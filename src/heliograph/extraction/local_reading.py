@@ -505,7 +505,12 @@ def _read_chunk(
     line = title_line(text, sentences)
     subjects = _subjects(title, chunk, line, said, opens_document=opens_document, says_title=context.says_title)
     parts = [
-        replace(part, titles=tuple(name for title in part.titles if (name := said.as_said(*title))))
+        replace(
+            part,
+            titles=tuple(name for title in part.titles if (name := said.as_said(*title))),
+            # "Beachten Sie, dass ..., was" says not what somebody was.
+            opening=None if said.is_german else part.opening,
+        )
         for part in read_parts(text, sentences, said.subjects_of, may_define_term=opens_document and not subjects)
     ]
     titles = list(dict.fromkeys((*subjects, *(name for part in parts[1:] for name in part.titles))))
@@ -673,8 +678,15 @@ class _Said:
                 return name, kind
             # A capital says nothing in German, where every noun has one, and little of a word that stands alone.
             has_capitals = "de" not in self._languages and " " in name and _IN_TITLE_CASE.fullmatch(name) is not None
+            # "SINOPSIS" and "BOGUES": where a heading is in capitals, they prove nothing of a word.
+            longest = (0 if " " in name else _LONGEST_ACRONYM - 1) if name.isupper() else len(name)
             has_sure_word = any(
-                word[0].isalpha() and (is_identifier(word) or word.isupper() or (has_capitals and _is_sure(word)))
+                word[0].isalpha()
+                and (
+                    is_identifier(word)
+                    or (word.isupper() and len(word) <= longest)
+                    or (has_capitals and _is_sure(word))
+                )
                 for word in name.split()
             )
             is_meant = has_sure_word or _PRONOUN_FIRST.match(self._whole, self._behind(name)) is not None
@@ -739,6 +751,8 @@ class _Said:
         name = cleaned_name(span.text)
         if entity_key(name) in self._names:
             return True
+        if name.isupper() and len(name) >= _LONGEST_ACRONYM and self._whole[sentence.start] == "#":
+            return False
         # "Bugfix checklist", "2.1. Properties": the first word of a line has its capital from there.
         if span.type != "unknown" or any(map(str.isalpha, self._whole[sentence.start : span.start])):
             return _is_sure(name)
@@ -798,7 +812,10 @@ def _known_spans(
         known.extend(_places(text, opening.name, opening.kind, is_cased=not opening.name[1:].islower()))
     # What a Chinese sentence states as the value of an attribute, however the word model cuts it.
     stated = (match for sentence in sentences for match in _STATED.finditer(text, sentence.start, sentence.end))
-    known += [NameSpan(match["value"], match.start("value"), match.end("value"), "unknown") for match in stated]
+    types = {(name.start, name.end): name.type for sentence in sentences for name in sentence.names}
+    known += [
+        NameSpan(match["value"], *match.span("value"), types.get(match.span("value"), "unknown")) for match in stated
+    ]
     return list(spans_within(known, [(sentence.start, sentence.end) for sentence in sentences]))
 
 

@@ -182,7 +182,8 @@ def _read_heading(text: str, language: str, begins_with_verb: bool) -> tuple[tup
     if page := _MANUAL_PAGE.match(text) or _ABOUT_CODE.match(text):
         text = page["name"]
     name = clean_name(_BRACKETED_END.sub("", text)) or text
-    if not name or name.casefold() in _GENERIC or _FILE_NAME.fullmatch(name):
+    is_generic = name.casefold() in _GENERIC or _GENERIC.issuperset(name.casefold().split())
+    if not name or is_generic or _FILE_NAME.fullmatch(name):
         return ()
     is_german = language == "de"
     # A verb, though with a capital, is no part of the names behind it: "Installare Apache".
@@ -193,7 +194,8 @@ def _read_heading(text: str, language: str, begins_with_verb: bool) -> tuple[tup
         kinds = {clean_name(span.text): span.type for span in found}
         has_capitals = not _HAN.search(name) and any(word[0].isupper() for word in name.split()[1:])
         by_name = type_of_name(name, "", "", language=language) if has_capitals else "concept"
-        return ((name, by_name if kinds.get(name, "person") == "person" else kinds[name]),)
+        is_told = kinds.get(name, "person") != "person" or (name in kinds and _HAN.search(name))
+        return ((name, kinds[name] if is_told else by_name),)
     sure = [
         span for span in found if " " in span.text or span.type != "unknown" or _proves_itself(name, span, language)
     ]
@@ -278,13 +280,15 @@ def _says_more(name: str) -> bool:
 
 
 def _is_name(name: str) -> bool:
-    if _LONG_NUMBER.search(name) or not any(letter.isalpha() for letter in name):
+    if _LONG_NUMBER.search(name) or "@" in name or not any(letter.isalpha() for letter in name):
         return False
     if _SENTENCE_MARK.search(name) and not _TITLE_WITH_SUBTITLE.fullmatch(name):
         return False
     if _HAN.search(name):
         return 2 <= len(name) <= _MOST_HAN
     words = name.casefold().split()
+    if all(word in CALENDAR or word[0].isdigit() for word in words):
+        return False
     most = _MOST_WORDS_IN_TITLE_CASE if _TITLE_CASE.fullmatch(name) else _MOST_TITLE_WORDS
     return 1 < len(name) <= _MOST_LETTERS and len(words) <= most and _SAYING_HOW.isdisjoint(words)
 
@@ -311,7 +315,8 @@ _LONGEST_REPEATED = 60
 _MARKS = " \t*_\"'“”‘’`,;:"
 _ALSO = re.compile(r",|;| – | — | or (?=[A-Z\"“])| also | commonly | formerly | officially | better known ")
 _DEFINED_BY = re.compile(
-    r"\b(?:of|by|in|on|at|for|from|to|that|which|who|whose|with|and|or|as|than|if|when|released|written|directed)\b|[.,;(]"
+    r"\b(?:of|by|in|on|at|for|from|to|that|which|where|who|whose|with|and|or|as|than|if|when|released|written|directed)\b"
+    r"|known (?:as|by|for)\b|[.,;(]"
 )
 _LETTERS = re.compile(r"[^\W\d_]{3,}")
 _MOST_SUBJECT_WORDS = 9
@@ -321,7 +326,7 @@ _LOOK_AHEAD = 400
 _HAN_OPENER = compiled(
     r"[《“\"]?([^，。；：！？\s（()）、《》“”\"]{2,20}?)[》”\"]?(?=[（(，。]|是|为|又称|位于|[。]?$)"
 )
-_HAN_NO_SUBJECTS = word_list("zh_no_subjects")
+_HAN_NO_SUBJECTS = word_list("zh_no_subjects") | _GENERIC
 _HAN_MEANING = compiled(r"(?:[（(][^（）()]{0,100}[）)])?是(?:一[种门类项]|指)")
 _KINDS = (
     ("content", WORK_WORDS | {"western", "sitcom", "drama", "comedy"}),
@@ -440,7 +445,7 @@ def _kind(nouns: Sequence[str]) -> str:
         # A "building block" is no building.
         if kind and (kind != "location" or not place):
             return kind
-        if len(noun) > 3 and noun.endswith(_PERSON_ENDINGS) and noun not in _NO_PERSONS:
+        if not place and len(noun) > 3 and noun.endswith(_PERSON_ENDINGS) and noun not in _NO_PERSONS:
             return "person"
     return "unknown"
 

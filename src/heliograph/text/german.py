@@ -144,7 +144,9 @@ def is_german_noun(
             return _GIVEN_NAMES.isdisjoint(inner) and _TITLES.isdisjoint(inner) and _KEPT_TITLES.isdisjoint(inner)
         if any(inner.islower() for inner in words[first:last]):
             # The genitive of a noun: "Aufruf des Befehls".
-            return word.endswith(NOUN_ENDINGS) or ("des" in inner and words[last].endswith("s"))
+            nouns = (one for one in words[first : last + 1] if not one.islower())
+            are_nouns = all(is_german_noun(("in", one), 1, 1, german, lower_words) for one in nouns)
+            return are_nouns or word.endswith(NOUN_ENDINGS) or ("des" in inner and words[last].endswith("s"))
         # "Verwandte Themen": an adjective has its capital from the start of the sentence, and the noun as nouns do.
         opens = first == 0 or words[first - 1] in OPENERS
         if word.endswith(_ADJECTIVE_ENDINGS):

@@ -15,6 +15,8 @@ INSIDE_SENTENCE = re.compile(rf"(?<=[^\W\d_,;] )([^\W_{HAN}\u0e00-\u0eff\u3041-\
 _USUAL_SHARE = 3
 # So often a text must write a word with a capital that the world hardly ever does.
 _SURELY_MEANT = 4
+# Longer words in capitals may be common ones, too.
+_LONGEST_SURE = 5
 
 
 def labels_of(text: str, language: str) -> frozenset[str]:
@@ -33,6 +35,9 @@ def labels_of(text: str, language: str) -> frozenset[str]:
 
 def _is_label_word(word: str, count: int, small: int, *, is_english: bool) -> bool:
     lower = word.lower()
+    if word.isupper() and len(word) > _LONGEST_SURE:
+        # "ARCHIVO", where "archivo" is spoken of, stands for any.
+        return not is_english and small >= count
     if is_usually_capitalised(word) or lower in KNOWN_NAMES or not word[1:].islower():
         return False
     return small * (_USUAL_SHARE if is_usually_lower(word) else 1) >= max(count, 1) or (

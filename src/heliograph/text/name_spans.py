@@ -38,11 +38,7 @@ from heliograph.text.patterns import late_pattern
 from heliograph.text.sentences import OPENERS, NameSpan, is_own_line
 from heliograph.text.tokens import is_usually_lower
 
-# Words that tell a name from a common word, and one type of name from another, all in lower case.
-#
-# The lists are short on purpose: they hold the words that decide often. Whatever is not listed is judged by its
-# capitals and its place (`heliograph.text.name_spans`), and has the type `unknown`. Each list says in its file
-# what it holds.
+# Words that tell a name from a common word, and one type of name from another: few, which decide often.
 
 CALENDAR = word_list("calendar")
 COMMON_WORDS = word_list("common_words")
@@ -70,14 +66,11 @@ TECHNOLOGY_WORDS = word_list("technology_words")
 
 JOINED_AFTER_POSSESSIVE = word_list("joined_after_possessive") | LOCATION_WORDS
 # A name of several words goes on across "of" when one of these is its last word so far.
-OF_WORDS = ORGANIZATION_WORDS | LOCATION_WORDS | EVENT_WORDS | WORK_WORDS | COMMON_WORDS | word_list("of_words")
+OF_WORDS = ORGANIZATION_WORDS | LOCATION_WORDS | EVENT_WORDS | WORK_WORDS | COMMON_WORDS
 
 
-# What kind of thing a name in Latin letters stands for, by the words in it and beside it.
-#
-# A name's words and its neighbours in, one type out (`heliograph.text.name_spans.NameSpan.type`). The rules go from
-# the surest cue to the weakest and stop at the first that holds; a name without any cue is `unknown`, which outvotes
-# nobody.
+# What kind of thing a name stands for, by words in and beside it, the surest cue first. A name without any cue is
+# `unknown`, which outvotes nobody.
 
 _BY_HEAD = (
     ("event", EVENT_WORDS),
@@ -103,6 +96,10 @@ _PLACE_BEFORE = late_pattern(
     r"(?:born|died|lived?s?|living|located|situated|based|raised|buried|settled|resid\w+|arrived) (?:in|at|near)$"
     r"|(?:moved|travell?ed|returned|emigrated|went|flew|sent) to$|(?:city|town|village|capital|mayor|island) of$|near$"
 )
+_PERSONS_TOO = frozenset(
+    {"cape", "castle", "cave", "fields", "hall", "hill", "hills", "house", "lake", "lane", "park", "street"}
+    | {"tower", "west", "woods", "north", "south", "east", "field", "forest", "temple", "square"}
+)
 # "Red Channel" and "Options Flags Field" are no places.
 _UNSURE_PLACES = frozenset(
     {"area", "building", "channel", "drive", "field", "fields", "pass", "path", "plain", "port", "range", "state"}
@@ -112,8 +109,10 @@ _OF = frozenset({"of", "for", "des", "der", "von", "vom"})
 _IN_NAMES = _OF | INNER_PARTICLES | frozenset({"and", "the", "on", "in", "at", "to", "del", "und", "et", "y", "e"})
 # Not "von", which ties German nouns ("Satz von Werkzeugen") more often than names.
 _NAME_PARTICLES = frozenset({"van", "bin", "ibn"})
-_AFTER_PERSON = late_pattern(r"\W*(?:\((?:born|b\.|\d{4}\s?[-–])|,? who\b|(?:was|is) born\b)|, (?:Jr|Sr)\b")
+_AFTER_PERSON = late_pattern(r"\W*(?:\((?:born|b\.|\d{4}\s?[-–])|,? who\b|(?:was|is) born\b)|, (?:Jr|Sr)\b|\s*\(?@")
 _NO_SURNAMES = COMMON_WORDS | function_words()
+_IN_PLACE = late_pattern(r"\b(?:in|near) $")
+_WITHIN_PLACE = late_pattern(r", [A-Z][a-z]")
 _NEXT_WORD = late_pattern(r"\s*(\w+)")
 _INITIAL = late_pattern(r"\b[A-Z]\.")
 _NO_PERSON_MARKS = frozenset(":“”„«»")
@@ -137,22 +136,28 @@ def type_of_name(name: str, before: str, after: str, *, is_titled: bool = False,
     if not words:
         return "unknown"
     if is_titled:
-        return "person"
-    is_title = words[0] in KEPT_TITLES and (len(words) > 1 or not name.isupper())
-    if is_title and not all(map(is_usually_lower, words)):
+        # "Premier League", "Manager DN" and "Ms. Marsh 144" are none.
+        return "unknown" if name.isupper() or words[-1] in ORGANIZATION_WORDS or after[1:2].isdigit() else "person"
+    if words[0] in KEPT_TITLES and len(words) > 1 and not all(map(is_usually_lower, words)):
         return _by_head(words, name.split()) or "person"
+    if words[-1] in _PERSONS_TOO and _by_surroundings(before, after, len(words)) == "person":
+        return "person"
     # Small words that join no names are those of a heading: "Laufende Dienste auf Port 443".
     is_heading = any(word.islower() and word not in _IN_NAMES for word in name.split())
     by_words = "" if is_heading else _by_head(words, name.split())
     by_words = by_words or _place_or_person(words, name)
+    if by_words == "person" and _IN_PLACE.search(before[-4:]) and _WITHIN_PLACE.match(after):
+        # "in Lawrence, Kansas".
+        return "location"
     if by_words == "person" and words[0] not in GIVEN_NAMES and _names_no_person(words, name, before, language):
         by_words = ""
     by_words = by_words or ("" if is_heading else _by_inner_word(words))
     if by_words or name.rstrip("s").isupper():
         return by_words or "unknown"
     kind = _by_surroundings(before, after, len(words))
-    # "Contributors who", "moved to Unstable".
-    is_common = kind in {"person", "location"} and (is_usually_lower(words[-1]) or words[-1][0].isdigit())
+    # "Contributors who", "Market Socialists who", "moved to Unstable".
+    is_word = any(map(is_usually_lower, {words[-1], words[-1].removesuffix("s")}))
+    is_common = kind in {"person", "location"} and (is_word or words[-1][0].isdigit())
     return kind if kind and not is_common else "unknown"
 
 
@@ -175,11 +180,18 @@ def _by_head(words: Sequence[str], written: Sequence[str]) -> str:
     if not head:
         kept = [word for word in words if not word[0].isdigit() and word not in ROMAN_NUMERALS]
         head = kept[-1] if len(kept) > 1 else ""
-    if words[0] in GIVEN_NAMES and len(words) == 2 and head not in ORGANIZATION_WORDS:
-        return ""
     kind = next((kind for kind, heads in _BY_HEAD if head in heads), "")
-    is_unsure = kind == "location" and (head in _UNSURE_PLACES or head.removesuffix("s") in _UNSURE_PLACES)
-    return "" if is_unsure and _names_no_place(written[: words.index(head)]) else kind
+    is_two = words[0] in GIVEN_NAMES and len(words) == 2
+    if kind != "location":
+        return "" if is_two and kind != "organization" else kind
+    if words[-1] in ORGANIZATION_WORDS:
+        return "organization"
+    # "Grace Hall" and "Thomas G. Lane", but not "Christina County"; "Hall of Fame", "House of Representatives".
+    is_other = is_two or head != words[-1] or (len(words) == 3 and len(words[1]) == 1)
+    is_unsure = head in _UNSURE_PLACES or head.removesuffix("s") in _UNSURE_PLACES
+    if (is_other and head in _PERSONS_TOO) or (is_unsure and _names_no_place(written[: words.index(head)])):
+        return ""
+    return kind
 
 
 def _names_no_place(before: Sequence[str]) -> bool:
@@ -221,8 +233,12 @@ def _place_or_person(words: Sequence[str], name: str) -> str:
     is_common = (len(last) > _LONGEST_SYLLABLE and is_usually_lower(last)) or last in _NO_SURNAMES
     if is_common or last in PLACES or last in DEMONYMS or ("." in words[0] and words[0] in PLACES):
         return ""
-    is_chinese = words[0] in CHINESE_FAMILY_NAMES and 2 <= len(words) <= 3 and all(len(word) <= 8 for word in words)
-    has_initial = len(words) > 1 and _INITIAL.search(name) and not _INITIAL.fullmatch(name[-2:])
+    given = [word.replace("-", "") for word in words[1:]]
+    is_chinese = (
+        words[0] in CHINESE_FAMILY_NAMES and 1 <= len(given) <= 2 and all(map(_CHINESE_GIVEN_NAME.fullmatch, given))
+    )
+    # Not "Igalia S.L", nor what goes on in another script behind a "C.".
+    has_initial = len(words) > 1 and _INITIAL.search(name) and len(last) > 1 and "." not in last and last[0] < "\u0250"
     # "Appendix F. Foo" and "R. Package Foo" number and list things.
     is_listed = any(len(word) > _LONGEST_SYLLABLE and is_usually_lower(word) for word in words[:-1])
     return "person" if is_chinese or (has_initial and not is_listed) else ""
@@ -236,11 +252,9 @@ def is_place(name: str) -> bool:
 def _by_surroundings(before: str, after: str, word_count: int) -> str:
     following = _NEXT_WORD.match(after)
     is_thing = before.rstrip().lower().endswith(" the")
-    if (
-        word_count <= 4
-        and not is_thing
-        and (_AFTER_PERSON.match(after) or (following and following.group(1) in PERSON_VERBS))
-    ):
+    told = _AFTER_PERSON.match(after)
+    is_person = (told and (word_count > 1 or told[0][-1] != "@")) or (following and following[1] in PERSON_VERBS)
+    if word_count <= 4 and not is_thing and is_person:
         return "person"
     before = before[-40:].rstrip(" \"'“‘*_`").lower()
     if _PLACE_BEFORE.search(before):
@@ -249,12 +263,8 @@ def _by_surroundings(before: str, after: str, word_count: int) -> str:
     return next((kind for kind, nouns in _BY_NOUN_BEFORE if noun in nouns), "")
 
 
-# Which words of a sentence may be part of a name, in scripts with capitals.
-#
-# A sentence in, `NameToken`s out: its words and marks in order, each judged by itself and its neighbours. A capital
-# that only marks the start of a sentence counts for nothing unless the texts (`CaseEvidence`) write the word so
-# elsewhere or no common word is known that looks like it. Months and days that stand for a date are no names, nor are
-# function words.
+# Which words of a sentence may be part of a name: a capital at its start counts for nothing unless the texts
+# (`CaseEvidence`) write the word so elsewhere or no common word is known that looks like it.
 
 _UNCASED = HAN + r"\u0e00-\u0eff\u3041-\u30ff\uac00-\ud7af"
 _WORD = rf"[^\W_{_UNCASED}]"
@@ -262,11 +272,12 @@ _TOKEN = late_pattern(
     rf"[A-Z]{{1,5}}[/&][A-Z]{{1,5}}(?!\w)|_{{0,2}}{_WORD}(?:[^\W{_UNCASED}]|[-'’.+@](?={_WORD}))*(?:\+\+|#(?!\w))?"
     rf"|[{_UNCASED}]+|[^\w\s]"
 )
-# "Alt+F4", but not "GTK+3".
 _KEYS = late_pattern(r"[^\W\d_][a-zß-öø-ÿ]{1,5}\+\w")
 _MIXED = late_pattern(r"(?=[^\s]*[A-Za-z])(?=[^\s]*\d)[\w.+-]+")
 _ID_PART = late_pattern(r"\w*\d:[A-Z]+:\d\w*")
 _PART_NUMBER = late_pattern(r"[A-Z]{1,2}\d{1,3}[a-z]?")
+# The addresses of cells in a table.
+_CELL, _LEAST_CELLS = late_pattern(r"(?<![\w.-])[A-Z]{1,2}\d{1,3}(?![\w-])"), 3
 _QUANTITY = late_pattern(
     r"f\d{1,2}|[\d.]+[-\w]{0,3}|\d+x\d+|\d+-\w+|[a-z]+-\d+\w{0,2}|\d+(?:st|nd|rd|th)\b.*", re.IGNORECASE
 )
@@ -277,8 +288,6 @@ _CAMEL = late_pattern(r"[a-z][a-z0-9]*[A-Z]\w*|[A-Z][a-z]+(?:[A-Z][a-z0-9]+)+")
 _AFTER_ENTRIES = frozenset(",;])")
 _CODE_LITERALS = word_list("code_literals")
 _INSTRUCTIONS = word_list("instructions")
-_BEFORE_DATE = word_list("before_dates")
-_FIRST_IN_NAMES = word_list("first_in_names")
 _PERSONS = GIVEN_NAMES | CHINESE_FAMILY_NAMES
 # One syllable of Chinese in Latin letters.
 _ONSET = "(?:[bpmfdtnlgkhjqxrzcsyw]|[zcs]h)?"
@@ -293,7 +302,6 @@ _LONGEST_ACRONYM = 6
 _SHOUTED_AT_LEAST = 4
 # The tokenizer knows the words of other languages less well: a capital that opens a sentence proves nothing in them.
 _WELL_KNOWN = frozenset({"en", "de", "zh", "ja"})
-# "Usa" is a word of Spanish.
 _PLACES_IN_CAPITALS = frozenset({"eu", "uae", "uk", "us", "usa", "ussr"})
 # German writes the polite "you" and "your" with a capital wherever they stand.
 _GERMAN_POLITE = late_pattern(r"Sie|Ihnen|Ihr(?:e[nmrs]?)?")
@@ -337,6 +345,8 @@ class CaseEvidence:
         nouns = frozenset(NOUN_AFTER_ARTICLE.findall(text))
         language, *others = languages_of(text, lower, is_german=german is not None)
         labels = labels_of(text, language) if labels is None else labels
+        cells = frozenset(_CELL.findall(text))
+        labels = labels | cells if len(cells) >= _LEAST_CELLS else labels
         if german is None:
             german = german_words(text) if "de" in (language, *others) else NO_GERMAN_WORDS
         return cls(lower, capitalised, grammar_words(language), language, tuple(others), german, nouns, labels)
@@ -484,7 +494,7 @@ def _is_name_at_start(tokens: list[NameToken], index: int, evidence: CaseEvidenc
         return False
     if lower in COMMON_WORDS or lower in STRUCTURE_WORDS:
         following = tokens[index + 1].text if index + 1 < len(tokens) else ""
-        is_known = word in evidence.capitalised or lower in _FIRST_IN_NAMES or following.lower() in COMMON_WORDS
+        is_known = word in evidence.capitalised or following.lower() in COMMON_WORDS
         is_known = is_known or _is_title_case(tokens, index)
         goes_on = following.lower() not in evidence.function_words and following.lower() not in STRIPPED_TITLES
         return is_known and following[:1].isupper() and goes_on
@@ -556,7 +566,7 @@ def _is_date_part(tokens: list[NameToken], index: int) -> bool:
     if tokens[index].lower not in CALENDAR:
         return False
     near = tokens[max(0, index - 1) : index] + tokens[index + 1 : index + 2]
-    if any(token.text[0].isdigit() for token in near) or (index > 0 and tokens[index - 1].lower in _BEFORE_DATE):
+    if any(token.text[0].isdigit() for token in near):
         return True
     return not any(token.text[0].isupper() and token.lower not in _NEVER_BESIDE_NAMES for token in near)
 
@@ -593,12 +603,8 @@ def _german_end(tokens: list[NameToken], first: int, last: int, evidence: CaseEv
     return last
 
 
-# Names in scripts with capitals: English above all, and any other by the same rule.
-#
-# A sentence in, `NameSpan`s out. Words that may be names (`heliograph.text.name_spans`) grow into longer ones across
-# particles, initials and numbers ("University of Toronto", "Ludwig van Beethoven", "J. K. Rowling", "TLS 1.3").
-# Titles and roles are taken off, and what is left is judged once more: "Chapter 3", "July 2012" and "Prime Minister"
-# are no names. In German, which gives every noun a capital, a single word needs more than that (`text.german`).
+# Words that may be names grow into longer ones ("University of Toronto", "J. K. Rowling", "TLS 1.3"); titles are taken
+# off, and what is left is judged once more: "Chapter 3", "July 2012" and "Prime Minister" are no names.
 
 # "DD.MM.YY" and the German "TT.MM.JJJJ", but not "J.D.".
 DATE_PATTERN = late_pattern(r"(?=.*([DMYTJ])\1)[DMYTJ]{1,4}(?:[./-][DMYTJ]{1,4})+")
@@ -609,7 +615,9 @@ _QUOTES = frozenset('"“”')
 _ABBREVIATED = word_list("abbreviations_in_names")
 _SUFFIXES = frozenset({"jr", "sr", "inc", "ltd", "llc", "corp", "co", "plc", "gmbh"})
 _ROLE_WORDS = STRIPPED_TITLES | {"prime", "vice", "deputy", "general", "chief", "executive", "officer", "assistant"}
-_BEFORE_GIVEN_NAME = _ROLE_WORDS | DEMONYMS | {"major", "brigadier", "captain", "admiral", "marshal", "private"}
+_BEFORE_GIVEN_NAME = (
+    _ROLE_WORDS | DEMONYMS | {"copyright", "major", "brigadier", "captain", "admiral", "marshal", "private"}
+)
 _PEOPLES = PLACES | DEMONYMS
 _JOINED_BY_AND = frozenset(
     {"department", "ministry", "institute", "office", "bureau", "committee", "faculty", "school"}
@@ -620,18 +628,17 @@ _BEFORE_ARTICLES = frozenset({"of", "for", "on", "de", "von", "van"})
 _INNER_ARTICLES = frozenset({"the", "la", "las", "los", "der", "den"})
 _ADDED = frozenset({"supplemental", "supplementary"})
 _NEVER_ALONE = STRUCTURE_WORDS | ROMAN_NUMERALS | CALENDAR | function_words() | _ADDED
-# Without their full stops.
 _DEGREES = frozenset({"ba", "bs", "bsc", "dphil", "edd", "llb", "llm", "ma", "mba", "md", "mphil", "ms", "msc", "phd"})
 _ERAS_AND_DEGREES = CALENDAR | _DEGREES
 _ACRONYMS = frozenset({"US", "IT", "WHO"})
 _MONARCH_NUMBERS = ROMAN_NUMERALS | {"i", "v", "x"}
 _ARROWS = frozenset("→➔➝⇒►▸▶")
 _LIST_MARKS = frozenset("-*•·+")
-# So many blanks set columns apart.
 _COLUMN_GAP = "   "
 _MOST_WORDS = 8
 _MOST_TOKENS = 24
 _LONGEST_NAME = 100
+_LONGEST_GIVEN_NAME = 8
 
 
 def latin_names(text: str, start: int, end: int, evidence: CaseEvidence) -> list[NameSpan]:
@@ -645,10 +652,13 @@ def latin_names(text: str, start: int, end: int, evidence: CaseEvidence) -> list
             continue
         last = index
         while last - index < _MOST_TOKENS and (following := _next_part(tokens, index, last)) > last:
-            line_end = text.find("\n", tokens[last].end, tokens[following].start)
-            if line_end >= 0 and is_own_line(text, line_end):
+            gap, line_end, _ = text[tokens[last].end : tokens[following].start].partition("\n")
+            if _COLUMN_GAP in gap or "\t" in gap:
                 break
-            if line_end < 0 and _COLUMN_GAP in text[tokens[last].end : tokens[following].start]:
+            if line_end and (
+                is_own_line(text, tokens[last].end + len(gap))
+                or [token.text for token in tokens[following + 1 : following + 2]] == [":"]
+            ):
                 break
             last = following
         is_german = evidence.language == "de"
@@ -826,11 +836,13 @@ def _after_titles(tokens: list[NameToken], first: int, last: int) -> int:
     start, are_roles = first, True
     for index in range(first, last):
         word, following = tokens[index].lower, tokens[index + 1]
-        are_roles = are_roles and (word in _BEFORE_GIVEN_NAME or (index == 0 and _is_profession(word)))
+        are_roles = are_roles and (
+            word in _BEFORE_GIVEN_NAME or (index in {0, first} and _is_profession(word, opens=not index))
+        )
         if are_roles and following.lower in GIVEN_NAMES:
             return index + 1
         rest = tokens[index + 1 : last + 1]
-        # "CEO Shadow", "Manager Mention MR" and "Window Manager XFCE" are no persons.
+        # "Window Manager XFCE" is no person.
         is_thing = (len(rest) > 1 or tokens[index].text.isupper() or index > first) and all(
             token.text.isupper() or is_usually_lower(token.text.partition("'")[0]) for token in rest
         )
@@ -844,9 +856,10 @@ def _after_titles(tokens: list[NameToken], first: int, last: int) -> int:
     return start
 
 
-def _is_profession(word: str) -> bool:
-    """Return whether a word says what somebody does, by its ending: "Keyboardist Boom Gaspar", "Drummers Jack ..."."""
-    return word not in GIVEN_NAMES and word.removesuffix("s").endswith(("ist", "ician", "er", "or"))
+def _is_profession(word: str, *, opens: bool) -> bool:
+    """Return whether a word is made as "Keyboardist" and "Drummers" are; inside a sentence "Theodor" is a name."""
+    is_made_so = word.removesuffix("s").endswith(("ist", "ician", "er", "or"))
+    return is_made_so and (opens or len(word) > _LONGEST_GIVEN_NAME) and word not in GIVEN_NAMES
 
 
 def is_era_or_degree(word: str) -> bool:
@@ -875,9 +888,11 @@ def _is_acceptable(name: str, evidence: CaseEvidence) -> bool:
         return False
     if words[0] in _NEVER_ALONE or words[0] in evidence.function_words:
         return name in _ACRONYMS
+    if name in evidence.labels:
+        return False
     if name.isupper() or is_identifier(name):
         return True
-    if words[0] in COMMON_WORDS or name in evidence.labels:
+    if words[0] in COMMON_WORDS:
         return False
     # "Haga clic en Guardar": a button.
     verb = INFINITIVES.get(evidence.language)

@@ -93,6 +93,7 @@ def _is_path(found: str, before: str) -> bool:
 _NOT_PROSE = late_pattern(
     r"https?://[!-~]+|www\.[!-~]+|\]\([^()\n]{0,500}\)|<[^<>\n]{1,200}>|(?<![\w.+-])[\w.+-]{1,64}@[\w.-]{1,255}|&[a-z]{2,8};"
 )
+_ADDRESS = late_pattern(r"<?(?:mailto:)?[\w.+-]+@\w|\]\(mailto:")
 # "Section 2.1, “Common Features”": what is quoted is the heading of a section.
 _NUMBERED = re.compile(
     r"(?<![\w.])(?:\d+|[A-Z](?=[.,\s]))(?:\.\d+)*[.,]?\s?(?:[章节節部]\s?[,，]?\s?)?"
@@ -198,7 +199,8 @@ def read_texts(
 
 
 def _blank(match: re.Match[str]) -> str:
-    return " " * len(match.group())
+    """Return blanks, after an "@" for an address of mail: whom the name before it belongs to writes mail."""
+    return ("@" if _ADDRESS.match(match.group()) else " ").ljust(len(match.group()))
 
 
 def _without_heading(match: re.Match[str]) -> str:
@@ -267,11 +269,14 @@ def _read_sentence(
 ) -> SentenceReading:
     names = latin_names(text, start, end, evidence)
     if tagged is not None:
-        names.extend(chinese_names(tagged.words, start))
+        names.extend(
+            name for name in chinese_names(tagged.words, start) if not _labels_line(text, name.start, name.end)
+        )
     elif not text.isascii() and not _KANA.search(text, start, end):
         # What an English sentence quotes in Chinese characters is usually the original form of a name.
         for match in _HAN_RUN.finditer(text, start, end):
-            names.append(NameSpan(match.group(), match.start(), match.end(), "unknown"))
+            if not _labels_line(text, *match.span()):
+                names.append(NameSpan(match.group(), *match.span(), "unknown"))
     names.sort(key=lambda name: (name.start - name.end, name.start))
     # A quoted single name may be a nickname inside a longer one.
     sure = [term for term in marked if term.type != "unknown"]
@@ -282,10 +287,21 @@ def _read_sentence(
         phrases += (Phrase(text[first:last], first, last) for first, last in runs)
     if tagged is not None:
         runs = chinese_phrases(tagged.words, start)
-        found = (Phrase(text[first:last], first, last, verbal) for first, last, verbal in runs)
+        found = (
+            Phrase(text[first:last], first, last, verbal)
+            for first, last, verbal in runs
+            if not _labels_line(text, first, last)
+        )
         phrases += phrases_outside(found, settled)
     phrases.sort(key=lambda phrase: phrase.start)
     return SentenceReading(start, end, tuple(settled), tuple(phrases))
+
+
+def _labels_line(text: str, start: int, end: int) -> bool:
+    """Return whether a line says something of what these words call: "示例: abort shutdown script"."""
+    return text[end : end + 1] in {":", "："} and not any(
+        map(str.isalnum, text[text.rfind("\n", 0, start) + 1 : start])
+    )
 
 
 def phrases_outside(phrases: Iterable[Phrase], names: Sequence[NameSpan]) -> Iterator[Phrase]:
@@ -303,10 +319,10 @@ def _marked_terms(text: str, evidence: CaseEvidence) -> list[NameSpan]:
     for match in _MARKED.finditer(text):
         mark = match.lastgroup or ""
         written = match.group(mark)
-        term = written.strip().removesuffix("()")
+        term = written.strip("@ ").removesuffix("()")
         kind = _marked_type(mark, term, evidence)
         if kind:
-            start = match.start(mark) + len(written) - len(written.lstrip())
+            start = match.start(mark) + len(written) - len(written.lstrip("@ "))
             terms.append(NameSpan(term, start, start + len(term), kind))
     return terms
 

@@ -16,7 +16,7 @@ from heliograph.text.analysis import HAN, stop_words, word_list
 from heliograph.text.patterns import late_pattern
 
 # After these a capital may only mark the start of a sentence, a list item, a quotation or a cell.
-OPENERS = frozenset('"“„‚‘«»([*-•·|>#:—–…!?;_`~/=')
+OPENERS = frozenset('"“„‚‘«»([*-•·|>#:—–…!?;_`~/=@')
 
 # Line ends that mean something: a title above a paragraph ends early, a wrapped line ends when it is full.
 

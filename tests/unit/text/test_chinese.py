@@ -108,8 +108,13 @@ def test_phrases_are_runs_of_nouns_and_single_predicates() -> None:
     assert found == [("开发", True), ("消息队列", False), ("方法", False)]
 
 
-def test_person_has_a_family_name_or_one_written_by_sound() -> None:
+def test_person_is_what_the_model_is_sure_of() -> None:
     for name in ("王垠", "令狐冲", "泰戈尔"):
-        assert names((name, "PER")) == [(name, "person")]
-    for name in ("库元", "春宵", "漠漠烟", "loader"):
-        assert names((name, "PER")) == [(name, "unknown")]
+        assert (name, "person") in types(f"{name}是著名诗人，{name}于1913年出版了他的诗集。")
+    for name in ("库元", "春宵", "漠漠烟", "loader", "毛毛虫"):
+        assert (name, "person") not in types(f"请打开{name}数据，并且检查。")
+    assert ("刘氏", "person") not in types("相传刘氏家族在此居住。")
+
+
+def types(text: str) -> list[tuple[str, str]]:
+    return [(name.text, name.type) for name in chinese_names(tag_words([text])[0], 0)]
