@@ -86,8 +86,8 @@ class FusedHit:
     Attributes:
         score: What it is ranked by, higher is better; comparable within one search only.
         scores: Per channel what it adds: `vector` (cosine), `keyword`, `entity` (about an entity that the question
-            names), `bridge`, `graph`. They add up to `score`, but for what
-            a further chunk of a document counts less, unless hits were fused by rank. Zeros are left out.
+            names), `bridge`, `graph`. Zeros are left out. Their sum is `score`, unless the document has a better hit
+            (then `score` is lower, by `FusionParameters.again`) or hits were fused by rank.
         path: Chunks from which bridges led to it, the first hit first; empty if none did.
     """
 
@@ -139,7 +139,8 @@ class Found:
     Attributes:
         scale: What cosines mean; those below are in the usual scale.
         parameters: Weights and bounds, as they are for this question in this corpus.
-        share: What names, bridges and the walk count for such a question, before it is seen in what corpus.
+        share: What names, bridges and the walk count for such a question: 1, or `FusionParameters.account` where an
+            account of a subject is asked for; less where the nearest chunks are of few documents.
         channels: Per channel what it found, chunk ids with scores.
         cosines: Of the question and all chunks whose vector was compared.
         mentions: What is named per chunk that was read for it.
@@ -175,12 +176,15 @@ class Found:
         """Return scores summed over channels."""
         return by_score(self.channels)
 
-    def add(self, channel: str, scores: Scores) -> None:
-        """Take over what a channel found in place of what it found before; what it found counts by its cosine too."""
+    def set_channel(self, channel: str, scores: Scores) -> None:
+        """Replace a channel's scores.
+
+        Chunks that are new to the search get their cosine in the vector channel, too, if that is used.
+        """
         self.channels[channel] = scores
-        near = self.channels.get(Channel.VECTOR)
-        if near is not None and near is not scores:
-            near |= {id_: self.cosines[id_] for id_ in scores.keys() - near.keys() if id_ in self.cosines}
+        by_vector = self.channels.get(Channel.VECTOR)
+        if by_vector is not None and by_vector is not scores:
+            by_vector |= {id_: self.cosines[id_] for id_ in scores.keys() - by_vector.keys() if id_ in self.cosines}
 
     async def read_vectors(self, chunk_ids: Iterable[str]) -> None:
         """Read the vectors of chunks, and compare them with the question."""
@@ -195,6 +199,9 @@ class Found:
     def nearness(self, residuals: NDArray[np.float32], share: float, chunk_ids: Iterable[str]) -> Nearness:
         """Compare chunks with residual questions into which a share of the question itself is mixed.
 
+        It is the cosine of each chunk with `normalise(residual + share * question)`, computed from three cosines that
+        are known, since cosines are rescaled and vectors are not.
+
         Args:
             residuals: Embedded residual questions, `(n, dimension)`, unit rows.
             share: How much of the question's vector is added to each.
@@ -202,11 +209,11 @@ class Found:
         """
         ids = [chunk_id for chunk_id in dict.fromkeys(chunk_ids) if chunk_id in self.vectors]
         chunks = np.stack([self.vectors[chunk_id] for chunk_id in ids]) if ids else residuals[:0]
-        own = np.array([self.cosines[chunk_id] for chunk_id in ids], np.float32)
-        likeness = np.clip(self.scale.usual(residuals @ self.vector), -1.0, 1.0)
-        lengths = np.sqrt(1.0 + share * share + 2.0 * share * likeness)
-        products = np.stack([cosines(chunks, residual) for residual in residuals])
-        mixed = (self.scale.usual(products) + share * own) / lengths[:, np.newaxis]
+        question_chunk = np.array([self.cosines[chunk_id] for chunk_id in ids], np.float32)
+        question_residual = np.clip(self.scale.usual(residuals @ self.vector), -1.0, 1.0)
+        residual_chunk = self.scale.usual(np.stack([cosines(chunks, residual) for residual in residuals]))
+        lengths = np.sqrt(1.0 + share * share + 2.0 * share * question_residual)
+        mixed = (residual_chunk + share * question_chunk) / lengths[:, np.newaxis]
         return Nearness(mixed.astype(np.float32), {chunk_id: column for column, chunk_id in enumerate(ids)})
 
     async def held_share(self, chunk_ids: Sequence[str]) -> float:
@@ -367,7 +374,7 @@ class FusedSearch:
             scores = {id_: share for id_, share in reached.chunks.items() if id_ in found.cosines or id_ in totals}
             if scores and parameters.walk > 0:
                 scale = parameters.walk / max(scores.values())
-                found.add(Channel.GRAPH, {id_: scale * share for id_, share in scores.items()})
+                found.set_channel(Channel.GRAPH, {id_: scale * share for id_, share in scores.items()})
         await found.read_sources(best(found.totals(), limits.hits))
         return _hits(found, replace(limits, min_cosine=found.scale.usual(limits.min_cosine)))
 
@@ -429,7 +436,7 @@ class FusedSearch:
             self._weigh_channels(found, near),
         )
         if Channel.VECTOR in limits.channels:
-            found.add(Channel.VECTOR, dict(found.cosines))
+            found.set_channel(Channel.VECTOR, dict(found.cosines))
         if worded:
             parameters = found.parameters
             weight = parameters.most_keyword
@@ -437,8 +444,8 @@ class FusedSearch:
                 fall = near[0].score - near[min(_FALL_RANK, len(near)) - 1].score
                 weight = min(weight, parameters.keyword_spread / max(fall, _LEAST_FALL))
             weight *= await found.held_share([hit.id for hit in worded[:_FIRST_WORDED]]) / max(worded[0].score, 1e-9)
-            found.add(Channel.KEYWORD, {hit.id: weight * hit.score for hit in worded})
-        found.add(NAMED_ENTITY, _named_scores(found))
+            found.set_channel(Channel.KEYWORD, {hit.id: weight * hit.score for hit in worded})
+        found.set_channel(NAMED_ENTITY, _named_scores(found))
         return near
 
     async def _search_vectors(self, found: Found, limits: SearchLimits) -> Sequence[Hit]:
@@ -448,7 +455,7 @@ class FusedSearch:
         hits = await self._store.vectors.search(Collection.CHUNKS, found.vector, count, -1.0)
         return [Hit(hit.id, found.scale.usual(hit.score)) for hit in hits]
 
-    async def _link(self, found: Found) -> Sequence[Hit]:
+    async def _link(self, found: Found) -> None:
         spans = question_spans(found.question)
         if spans:
             await found.read_places([span.entity_id for span in spans])
@@ -458,7 +465,6 @@ class FusedSearch:
             if aliases:
                 found.places |= places
                 found.named = link_entities([*spans, *aliases], found.places)
-        return []
 
     async def _cross_bridges(self, found: Found) -> None:
         """Go from the best chunks over entities to further ones."""
@@ -477,7 +483,7 @@ class FusedSearch:
         followed = follow_bridges(starts, found.places, wanted, parameters)
         followed, entities = await self._store.at_one_moment(lambda: self._look_beyond(found, followed, parameters))
         if not followed:
-            found.add(Channel.BRIDGE, {})
+            found.set_channel(Channel.BRIDGE, {})
             return
         beyond = [id_ for item in followed for id_ in (*item.about, *item.mentioning)]
         # A chunk that nothing has found yet will count with its cosine once a bridge leads there.
@@ -509,7 +515,7 @@ class FusedSearch:
                 gained[place] = exact
         reached = best_gains(gained)
         found.paths = {chunk_id: (gain.bridge.chunk_id,) for chunk_id, gain in reached.items()}
-        found.add(Channel.BRIDGE, {chunk_id: gain.value for chunk_id, gain in reached.items()})
+        found.set_channel(Channel.BRIDGE, {chunk_id: gain.value for chunk_id, gain in reached.items()})
 
     async def _look_beyond(
         self, found: Found, followed: Sequence[FollowedBridge], parameters: FusionParameters

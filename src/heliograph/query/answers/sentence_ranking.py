@@ -147,23 +147,21 @@ def _year_in(text: str, event: _Event) -> int | None:
 
 # Which of the sentences goes first: the one likeliest to hold the answer.
 #
-# The sentence that shares most with a question of several steps is often the one that leads to the answer: it speaks
-# of what the question names and brings up a new name. So it competes with the sentences that this name leads on to,
-# by what stands near the question word, by how well their chunks were found, and by names of the kind asked for that
-# were not brought up before. The leading sentence stays beside the winner, as second. Each side of a comparison has a
-# sentence.
+# The *lead* is the sentence that shares most with the question. Of a question of several steps it often is the one that
+# leads to the answer: it speaks of what the question names and brings up a new name. So it competes with its
+# *followers*, sentences of other documents that speak of a name which the first sentences brought up. The winner comes
+# first, the lead stays beside it. Each side of a comparison has a sentence.
 
-# Sentences whose names may lead on; shorter names are not looked for within titles.
+# Sentences whose new names are followed; shorter names are not looked for within titles.
 _LEADING = 3
 _LEAST_IN_TITLE = 4
-# Of all that stands near the question word worth 1: a chunk's standing, how much of it is owed to a bridge, a fitting
-# name, and being the leading sentence, which in the very document that the question names gives the answer less often.
-_STANDING = 1.25
-_BRIDGE = 0.75
-_TYPE_WEIGHT = 0.6
-_LEADS = 0.2
-_LEADS_FROM_NAMED = -0.7
-_MEANING_FIRST = 1.0
+# What each adds where lead and followers compete; 1.0 is a sentence that holds all that stands near the question word.
+_STANDING = 1.25  # how well its chunk was found, 0 to 1
+_BRIDGE = 0.75  # how much of that is owed to a bridge, 0 to 1
+_TYPE_WEIGHT = 0.6  # a new name of the kind asked for
+_LEADS = 0.2  # being the lead
+_LEADS_FROM_NAMED = -0.7  # being the lead in the document that the question names, which seldom holds the answer then
+_MEANING_FIRST = 1.0  # its cosine with the question
 # What a sentence must hold of the question, by weight, and of the kind asked for, to answer it alone.
 _WHOLE = 0.999
 _LEAST_TYPE = 0.5
@@ -254,47 +252,43 @@ _LONGEST_DETECTED = 600
 # Languages that write several nouns as one word, and from how many letters on a part of one is looked for.
 _COMPOUNDING = frozenset({"de", "nl"})
 _LEAST_PART_OF_COMPOUND = 5
-# Of a whole question's terms worth 1: what nearby terms are worth, besides those of the heading and of sentences
-# taken in, what stands near the question word, the chunk's score, its place, and a fitting name; a number, a date or
-# code that is asked for and not said by the question is worth more: it is seldom there by chance.
-_NEARBY = 0.8
-_ASKED = 0.35
-_BESIDE = 0.3
-_CHUNK_SCORE = 1.0
-_CHUNK_PLACE = 0.3
-_PLACE_ALONE = 0.6
+# What each adds to a sentence's score; 1.0 is a sentence that holds every term of the question.
+_NEARBY = 0.8  # terms that only the heading, the title, the sentence before or the chunk's first one hold
+_BESIDE = 0.3  # those of them that the heading or sentences which it takes in hold
+_ASKED = 0.35  # what stands near the question word
+_CHUNK_SCORE = 1.0  # its chunk's score, as a share of the best one's
+_CHUNK_PLACE = 0.3  # its chunk's place, from the first to the `_LAST_PLACE`-th
+_PLACE_ALONE = 0.6  # that place, where it is all that is known
+_TYPE = 0.45  # a name of the kind asked for
+_SURE_TYPE = 1.0  # a number, a date or code that is asked for: it is seldom there by chance
+_LENGTH = -0.1  # its length, by the logarithm
+_MEANING = 2.5  # its cosine with the question
+_MEANING_ACROSS = 4.0  # that, where the best chunk is in another language, so that words tell little
+_ROW = 0.2  # being a row of a table
+_CODE = -0.3  # being a line of code
+_ASKS = -0.4  # being a question itself
+_EXPLAINS = 1.0  # explaining the option that the question names
+_DEFINES = 0.2  # explaining an option, a command or the like, where the question asks for one
+# A sentence in another script than the question's has this share of its score.
+_OTHER_SCRIPT = 0.85
+_LAST_PLACE = 10
 # Where chunks of one document are cut is chance, so they stand nearer to the best of them by this share of the way.
 _OF_DOCUMENT = 0.4
-_LAST_PLACE = 10
-_TYPE = 0.45
-_SURE_TYPE = 1.0
-_LENGTH = 0.1
-_OTHER_SCRIPT = 0.85
-# What the cosine of question and sentence is worth, where the best chunk is in another language and words tell little
-# also; what a row of a table is worth, and, beside what says something, a line of code and a question.
-_MEANING = 2.5
-_MEANING_ACROSS = 4.0
-_ROW = 0.2
-_CODE = -0.3
-_ASKS = -0.4
-# What being of an option that the question names is worth, and explaining one where it asks for one.
-_EXPLAINS = 1.0
-_DEFINES = 0.2
 # So many of the quotes, where they are short, go on with sentences beside them that speak of the question, too.
 _IN_PASSAGES = 3
-# Of what was covered before what is no longer counted; what leads on from a name is worth; a document taken before.
-_REPEATED = 0.8
-_LEADS_ON = 0.3
-_SAME_DOCUMENT = 0.2
+# What each adds to the score of a further sentence, beside those that are taken.
+_REPEATED = -0.8  # the share of the question's terms that it holds and that are covered already
+_LEADS_ON = 0.3  # speaking of a name that those brought up
+_SAME_DOCUMENT = -0.2  # being of a document that has one already
 # What shares this much of its terms with a sentence taken before says the same again.
 _SAME = 0.8
-# Of what the best sentence is worth what a further one must be.
+# A further sentence must reach this share of the best one's score.
 _RELEVANT = 0.72
 # Where no embedding compares: below this share of the question's terms no sentence says anything of it.
 _LEAST_COVERED = 0.22
-# The cosines of the nearest sentence and of the nearest chunk, and so much of the share of the question's terms that
-# one sentence holds, must come to this. A sentence is so much farther where its chunk has none of the question's names.
-# Another language shares no terms and costs nearness: there so large a share is taken for held.
+# A question is answered if cosine of the nearest sentence + cosine of the nearest chunk + 0.4 * covered >= 0.85, where
+# `covered` is the largest share of its terms that one sentence holds. A sentence counts as 0.3 farther where its chunk
+# has none of the names in the question. Across languages no terms are shared, so `covered` is 0.25 at least.
 LEAST_ANSWERED = 0.85
 _COVERED = 0.4
 _COVERED_ACROSS = 0.25
@@ -500,7 +494,7 @@ def _scored(
         nearby = (sentence.nearby | title) - sentence.words
         score = asked.shared_by(sentence.told, sentence.words, nearby) + _NEARBY * asked.share(nearby)
         own, of_document = _standing(sentence, best), standings[sentence.item.chunk.document_id]
-        score += own + _OF_DOCUMENT * (of_document - own) - _LENGTH * math.log1p(len(sentence.shown) / 100)
+        score += own + _OF_DOCUMENT * (of_document - own) + _LENGTH * math.log1p(len(sentence.shown) / 100)
         score += _EXPLAINS * asked.explains(sentence) + _DEFINES * asked.defines(sentence)
         score += _ROW * (sentence.form is Form.ROW) + _CODE * (sentence.form is Form.CODE) + _ASKS * sentence.asks
         score += _ASKED * asked.near_share(sentence.words & asked.weights.keys())
@@ -568,8 +562,8 @@ def _chosen(
         return not named.isdisjoint(candidate.names) or any(name in title for name in named)
 
     def value(candidate: Candidate) -> float:
-        score = candidate.score - _REPEATED * asked.share(candidate.own & covered) + _LEADS_ON * leads_on(candidate)
-        return score - _SAME_DOCUMENT * (candidate.document_id in documents)
+        score = candidate.score + _REPEATED * asked.share(candidate.own & covered) + _LEADS_ON * leads_on(candidate)
+        return score + _SAME_DOCUMENT * (candidate.document_id in documents)
 
     def is_next_step(candidate: Candidate) -> bool:
         # Of a question of several steps the last one may say little of what is asked.
