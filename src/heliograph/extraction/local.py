@@ -51,7 +51,7 @@ def excerpt(sentence: str, at: int) -> str:
     longest = HAN_EXCERPT_LENGTH if is_chinese(text) else EXCERPT_LENGTH
     if len(text) <= longest:
         return text
-    # To within a mark whose other one stands behind it.
+    # Where `at` is once marks are taken out; off by a mark's length if it lies within a pair such as **...**.
     place = min(len(plain(sentence[first : max(at, first)])), len(text))
     # As much as possible from the start of the sentence, which is where its subject stands.
     start = 0
@@ -232,30 +232,52 @@ def choose_entities(read: ReadChunk, limit: int) -> dict[str, ChosenEntity]:
     return chosen
 
 
+# What each adds to the score by which the entities of a chunk are kept.
+_MENTION = 0.5  # a mention, up to so many
+_MOST_COUNTED = 4
+_LONG_NAME = 1.0  # a name of several words, with a digit, or of more than three Chinese characters
+_TYPED = 0.5  # a type that is more than "concept"
+_IN_FIRST_SENTENCE = 0.5
+_PHRASE = -1.5  # being a phrase and no name
+_DEMONYM = -2.0
+_MAY_BE_COMMON = -1.0  # one word without a type that is mostly written small
+
+
 def _score(found: Sequence[Occurrence], read: ReadChunk, kind: str) -> float:
     if not found:
         return _CLEAR_OF_DOUBT
     first = found[0]
     name = first.name
     is_long = len(name) > 3 if _HAN.match(name) else " " in name or any(character.isdigit() for character in name)
-    score = min(len(found), 4) * 0.5
-    score += _CLEAR_OF_DOUBT if first.key in read.subjects else 0.0
-    score += 1.0 if is_long else 0.0
-    score += 0.5 if kind not in {"unknown", "concept"} else 0.0
-    score += 0.5 if first.sentence == 0 else 0.0
-    score -= 1.5 if first.is_phrase else 0.0
-    score -= 2.0 if first.name.lower() in DEMONYMS else 0.0
-    score -= 1.0 if kind == "unknown" and " " not in first.name and is_usually_lower(first.name) else 0.0
-    return score
+    may_be_common = kind == "unknown" and " " not in first.name and is_usually_lower(first.name)
+    return (
+        _MENTION * min(len(found), _MOST_COUNTED)
+        + _CLEAR_OF_DOUBT * (first.key in read.subjects)
+        + _LONG_NAME * is_long
+        + _TYPED * (kind not in {"unknown", "concept"})
+        + _IN_FIRST_SENTENCE * (first.sentence == 0)
+        + _PHRASE * first.is_phrase
+        + _DEMONYM * (first.name.lower() in DEMONYMS)
+        + _MAY_BE_COMMON * may_be_common
+    )
+
+
+# What each adds to the score by which the sentence is chosen that describes an entity.
+_EXPANDS = 4.0  # giving the long form of its short name, or the reverse
+_SAYS_WHAT_IT_IS = 3.0  # "X is a ..."
+_OPENS = 1.0  # beginning with its name
+_OTHER_NAME = 0.3  # another entity in it, up to so many
+_MOST_OTHERS = 5
+_READABLE = 1.0  # being of a usual length
 
 
 def _description(key: str, found: Sequence[Occurrence], read: ReadChunk, others: Sequence[int]) -> str:
     text = read.chunk.text
-    if not any(_is_line(read, place.sentence) for place in found):
+    if all(_is_heading(read, place.sentence) for place in found):
         # Only a title or heading names it: it has the first sentence below that says something.
         first = found[0].sentence if found else 0
         below = range(first, len(read.sentences))
-        index = next((i for i in below if read.says[i]), next((i for i in below if _is_line(read, i)), -1))
+        index = next((i for i in below if read.says[i]), next((i for i in below if not _is_heading(read, i)), -1))
         return "" if index < 0 else excerpt(text[read.sentences[index].start : read.sentences[index].end], 0)
     defining = {d.sentence for d in read.definitions if key in (d.short, d.long)}
 
@@ -264,19 +286,22 @@ def _description(key: str, found: Sequence[Occurrence], read: ReadChunk, others:
         sentence = read.sentences[place.sentence]
         opens = place.start - sentence.start <= _ENDS_OPENING
         defines = opens and _SAYS_WHAT.match(text, place.end, min(sentence.end, place.end + 60)) is not None
-        score = (3.0 if defines else 0.0) + (1.0 if opens else 0.0) + 0.3 * min(others[place.sentence], 5)
-        score += 1.0 if sentence.end - sentence.start in _USUAL_LENGTH else 0.0
-        score += _SAYS_SOMETHING if read.says[place.sentence] else 0.0
-        return score + (4.0 if place.sentence in defining else 0.0)
+        return (
+            _SAYS_WHAT_IT_IS * defines
+            + _OPENS * opens
+            + _OTHER_NAME * min(others[place.sentence], _MOST_OTHERS)
+            + _READABLE * (sentence.end - sentence.start in _USUAL_LENGTH)
+            + _SAYS_SOMETHING * read.says[place.sentence]
+            + _EXPANDS * (place.sentence in defining)
+        )
 
     best = max(found, key=lambda place: (says(place), -place.start))
     sentence = read.sentences[best.sentence]
     return excerpt(text[sentence.start : sentence.end], best.start - sentence.start)
 
 
-def _is_line(read: ReadChunk, sentence: int) -> bool:
-    """Return whether a sentence is no heading, though it may only be a line of a list or table."""
-    return read.chunk.text[read.sentences[sentence].start] != "#"
+def _is_heading(read: ReadChunk, sentence: int) -> bool:
+    return read.chunk.text[read.sentences[sentence].start] == "#"
 
 
 # Relations of a chunk: sentences in which two of its entities meet.
@@ -353,7 +378,7 @@ def _candidates(read: ReadChunk, entities: Mapping[str, ChosenEntity]) -> Iterat
     for place in sorted(first.values(), key=lambda place: (place.start, place.key)):
         by_sentence.setdefault(place.sentence, []).append(place)
     for index, places in by_sentence.items():
-        if not _is_line(read, index):
+        if _is_heading(read, index):
             continue
         # "American" says of which country something is; as many sentences say so as there are films and singers.
         telling = [place for place in places if place.name.lower() not in DEMONYMS]
