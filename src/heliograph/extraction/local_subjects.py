@@ -105,6 +105,13 @@ _NUMBERING = compiled(
     r"|[A-Z](?:\.\d{1,3})+\.?\s+|第\s?[一二三四五六七八九十百\d]{1,4}\s?[章节部篇回讲]\s*[:：、]?\s*|[（(]?[一二三四五六七八九十]{1,3}[)）、]\s*)",
     re.IGNORECASE,
 )
+# A part of a work whose title stands before is about what stands behind its number, if anything does: "The Bell,
+# Chapter 2: The Flood", "望江钟 第二章：大水".
+_HAN_PART = r"[\s·，、：:]\s?第\s?[一二三四五六七八九十百\d]{1,4}\s?[章节部篇回讲]"
+_PART = rf"[,:;–—-]\s+(?:{'|'.join(sorted(STRUCTURE_WORDS))})\s+{_PART_NUMBER}"
+_PART_OF_WORK = compiled(
+    rf"^\S.{{0,59}}?(?:{_PART}\s*[:.–—-]\s+|{_HAN_PART}\s*[:：、]?\s*)(?=\S)|(?:{_PART}|{_HAN_PART})\s*$", re.IGNORECASE
+)
 # "A. Appendix", but not "T. S. Eliot".
 _APPENDIX = re.compile(r"[A-H]\. ([^\W\d_]{2,})")
 _ARTICLES = word_list("articles")
@@ -172,7 +179,8 @@ def _heading_text(heading: str) -> str:
     """Return a heading without marks and numbering; empty if it is the first line of a table without marks."""
     if "   " in heading.strip():
         return ""
-    text = clean_name(_GERMAN_ARTICLE.sub("", _NUMBERING.sub("", plain(_HASHES.sub("", heading))))).rstrip(" .…")
+    said = _PART_OF_WORK.sub("", plain(_HASHES.sub("", heading)))
+    text = clean_name(_GERMAN_ARTICLE.sub("", _NUMBERING.sub("", said))).rstrip(" .…")
     label = _APPENDIX.match(text)
     return text if label is None or label[1].lower() in GIVEN_NAMES else text[3:]
 
