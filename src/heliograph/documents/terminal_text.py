@@ -11,7 +11,7 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 from heliograph.documents.markdown import fence
 
@@ -41,6 +41,80 @@ _TAGGED_LINE = re.compile(r"(-{1,2}\w\S{0,12}) +(?=\S)|(\S{1,12}) {2,}(?=\S)")
 
 Line = tuple[int, str]
 """How far a line is indented, and what it says; nothing if it is blank."""
+
+
+# Lines between blank ones that come again and again at the same distance, page numbers aside, are heads and feet of
+# pages: so many of them, so many lines apart, and so far off at the most, in so many of the gaps.
+_LEAST_PAGES = 4
+_PAGE_LENGTHS = range(30, 100)
+_OFF = 3
+_REGULAR = 0.8
+# Alone, in brackets, or far from the rest: "Employee 12" may head a record.
+_PAGE_NUMBER = re.compile(
+    r"^\s*(?:[-–]\s*)?(?:\d+|[ivxlc]+)(?:\s*[-–])?\s*$|\[[Pp]age (?:\d+|[ivxlc]+)\]\s*$"
+    r"|\s{3,}(?:[Pp]age )?(?:\d+|[ivxlc]+)\s*$|^\s*(?:[Pp]age )?(?:\d+|[ivxlc]+)(?=\s{3,})"
+)
+_ENDS_PARAGRAPH = re.compile(r"[.!?:;。！？：；][\"'”’)\]]*$")
+_SPLIT_WORD = re.compile(r"(?<=[^\W\d_])[-\u2010]\n[ \t]*(?=([^\W\d_]+))")
+
+
+def join_pages(text: str) -> str:
+    """Return a text that was set in pages without their heads and feet; paragraphs and words go on over them."""
+    lines = text.split("\n")
+    said = [" ".join(line.split()) for line in lines]
+    places: dict[str, list[int]] = {}
+    for place, words in enumerate(said):
+        if words and not any(said[max(0, place - 1) : place]) and not any(said[place + 1 : place + 2]):
+            places.setdefault(" ".join(_PAGE_NUMBER.sub(" #", lines[place]).split()), []).append(place)
+    marks = {
+        place
+        for line, found in places.items()
+        if _is_of_pages(found) and any(character.isalnum() or character == "#" for character in line)
+        for place in found
+    }
+    if not marks:
+        return text
+    joined: list[str] = []
+    place = 0
+    while place < len(lines):
+        end = place
+        while end < len(lines) and (not said[end] or end in marks):
+            end += 1
+        if marks.isdisjoint(range(place, end)):
+            joined += lines[place : end + 1]
+        else:
+            # The widest lines of what stands around say whether the last one was full.
+            around = [*lines[max(0, place - 20) : place], *lines[end : end + 20]]
+            is_over = end < len(lines) and bool(joined) and _goes_on(joined[-1], lines[end], max(map(len, around)))
+            joined += [*([] if is_over else [""]), *lines[end : end + 1]]
+        place = end + 1
+    text = "\n".join(joined)
+    within = frozenset(re.findall(r"[^\W\d_]+[-\u2010][^\W\d_]+", text))
+
+    def whole(match: re.Match[str]) -> str:
+        before = re.split(r"[\W\d_]+", text[max(0, match.start() - 40) : match.start()])[-1]
+        return "-" if match[1][0].isupper() or f"{before}-{match[1]}" in within else ""
+
+    return _SPLIT_WORD.sub(whole, text)
+
+
+def _is_of_pages(places: Sequence[int]) -> bool:
+    """Return whether lines at these places stand a page apart, or several where left and right pages differ."""
+    gaps = [after - before for before, after in pairwise(places)]
+    if len(places) < _LEAST_PAGES:
+        return False
+    length = sorted(gaps)[len(gaps) // 2]
+    regular = sum(min(gap % length, length - gap % length) <= _OFF for gap in gaps)
+    return length in _PAGE_LENGTHS and regular >= _REGULAR * len(gaps)
+
+
+def _goes_on(before: str, after: str, width: int) -> bool:
+    """Return whether a line goes on a paragraph that the end of a page cuts."""
+    if not before.strip() or _ENDS_PARAGRAPH.search(before) or _MARK.match(after.lstrip()):
+        return False
+    indent = len(after) - len(after.lstrip())
+    is_full = len(before) >= 0.85 * width and indent <= len(before) - len(before.lstrip())
+    return after.lstrip()[0].islower() or is_full
 
 
 def is_manual_page(text: str) -> bool:

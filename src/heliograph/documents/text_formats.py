@@ -27,7 +27,7 @@ from heliograph.documents.markdown import (
     split_front_matter,
     too_long,
 )
-from heliograph.documents.terminal_text import terminal_markdown
+from heliograph.documents.terminal_text import join_pages, terminal_markdown
 from heliograph.errors import IngestError
 from heliograph.text.sentences import join_full_lines
 
@@ -56,8 +56,9 @@ class TextLoader(MarkdownLoader):
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
         loaded = super().load(raw, limits)
         read = _MARKUPS.get(PurePath(raw.name).suffix.lower(), terminal_markdown)
-        text = read(loaded.text)
-        return replace(loaded, text=text, title=loaded.title or find_title(text)) if text else loaded
+        paged = join_pages(loaded.text) if read is terminal_markdown else loaded.text
+        text = read(paged) or paged
+        return replace(loaded, text=text, title=loaded.title or find_title(text))
 
 
 _UNDERLINED = re.compile(
