@@ -13,13 +13,13 @@ import struct
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 from typing import Any
 
 from heliograph.documents import scans
-from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument
+from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument, join_pages
 from heliograph.documents.markdown import clean_text, markdown_table, too_long
 from heliograph.documents.pdf_layout import (
     HYPHEN,
@@ -29,7 +29,6 @@ from heliograph.documents.pdf_layout import (
     Table,
     find_tables,
     group_lines,
-    is_entry,
     read_columns,
     read_flow,
     read_spans,
@@ -41,12 +40,6 @@ _ZONE = 0.13
 _LINES = 3
 _LEAST_PAGES = 3
 _HEIGHT_STEP = 4.0
-# A page's line is a repeated title where so many pages, and such a share of them, have one at its height. Its gap to
-# the text is so many times its height, which is so many times that of the text.
-_LEAST_TITLED, _TITLED_SHARE, _MOSTLY_TITLED = 4, 0.35, 0.7
-_TITLE_GAP, _LARGEST_TITLE = 0.7, 1.15
-_NUMBER_AROUND = re.compile(r"^[\W\d]+|[\W\d]+$")
-_SENTENCE_ENDS = re.compile(r"[.!?:;,。！？：；，]$")
 _DIGITS = re.compile(r"\d+")
 _ROMAN = re.compile(r"^[ivxlcdm]{1,8}$")
 _PAGE_NUMBER = re.compile(
@@ -82,77 +75,12 @@ def remove_margins(pages: Sequence[PageSpans]) -> list[list[Span]]:
         key for number, lines in enumerate(edges) for key in {key for line in lines for key in _keys(line, number)}
     )
     kept: list[list[Span]] = []
-    removed = Counter[tuple[bool, int]]()
     for number, (page, lines) in enumerate(zip(pages, edges, strict=True)):
         running = [line for line in lines if _is_running(line, number, seen, len(pages))]
-        kept.append(_without(page.spans, running) if running else list(page.spans))
-        removed.update({_slot(line, page.height) for line in running})
-    return _without_titles(kept, [page.height for page in pages], removed)
-
-
-def _slot(line: Line, height: float) -> tuple[bool, int]:
-    """Return where a line at the edge of a page stands: whether above, and how high."""
-    return line.middle < height / 2, round(line.middle / _HEIGHT_STEP)
-
-
-def _without(spans: Sequence[Span], lines: Sequence[Line]) -> list[Span]:
-    return [span for span in spans if not any(line.top <= span.middle <= line.bottom for line in lines)]
-
-
-def _without_titles(
-    pages: list[list[Span]], heights: Sequence[float], gone: Counter[tuple[bool, int]]
-) -> list[list[Span]]:
-    """Return the spans of each page without the titles of chapters and sections that are repeated at its edge.
-
-    They change from page to page, but stand where those of other pages do, apart from the text, no larger than it is;
-    and what they say is said elsewhere, or most pages have one. `gone` counts where running lines were.
-    """
-    if len(pages) < _LEAST_TITLED:
-        return pages
-    letters = Counter[float]()
-    for spans in pages:
-        for span in spans:
-            letters[round(span.size)] += len(span.text)
-    largest = _LARGEST_TITLE * max(letters, key=letters.__getitem__, default=0.0)
-    found: list[tuple[int, Line, tuple[bool, int]]] = []
-    for number, (spans, height) in enumerate(zip(pages, heights, strict=True)):
-        for is_upper in (True, False):
-            line = _line_apart(spans, height, is_upper=is_upper)
-            if line is not None and line.size <= largest and not _SENTENCE_ENDS.search(line.text):
-                found.append((number, line, _slot(line, height)))
-    every = gone + Counter(slot for _, _, slot in found)
-
-    def times(slots: Counter[tuple[bool, int]], slot: tuple[bool, int]) -> int:
-        return slots[slot] + max(slots[slot[0], slot[1] - 1], slots[slot[0], slot[1] + 1])
-
-    filled = sum(1 for spans in pages if spans)
-    titles = [item for item in found if times(every, item[2]) >= max(_LEAST_TITLED, _TITLED_SHARE * filled)]
-    if not titles:
-        return pages
-    said = Counter(_plain_title(span.text) for spans in pages for span in spans)
-    running: dict[int, list[Line]] = {}
-    for number, line, slot in titles:
-        words = _plain_title(max(line.cells, key=lambda cell: len(cell.text)).text)
-        is_usual = times(every, slot) >= _MOSTLY_TITLED * filled or times(gone, slot) >= _TITLED_SHARE * filled
-        if said[words] > 1 or (is_usual and not line.is_bold):
-            running.setdefault(number, []).append(line)
-    return [_without(spans, running[number]) if number in running else spans for number, spans in enumerate(pages)]
-
-
-def _line_apart(spans: Sequence[Span], height: float, *, is_upper: bool) -> Line | None:
-    """Return the line at the upper or lower edge of a page, if it stands apart from the others."""
-    zone = _ZONE * height
-    if is_upper:
-        lines = group_lines([span for span in spans if span.middle < zone])[:1]
-        others = [span.top - line.bottom for line in lines for span in spans if span.middle > line.bottom]
-    else:
-        lines = group_lines([span for span in spans if span.middle > height - zone])[-1:]
-        others = [line.top - span.bottom for line in lines for span in spans if span.middle < line.top]
-    return lines[0] if others and min(others) >= _TITLE_GAP * lines[0].size else None
-
-
-def _plain_title(text: str) -> str:
-    return _NUMBER_AROUND.sub("", text).casefold()
+        kept.append(
+            [span for span in page.spans if not any(line.top <= span.middle <= line.bottom for line in running)]
+        )
+    return kept
 
 
 def _keys(line: Line, page: int) -> list[tuple[str, int]]:
@@ -197,25 +125,6 @@ _SHORT_LINE = 0.75
 _BULLET = re.compile(r"^([•●▪■◦○‣∙·➢➤✓\uf0b7\uf0a7*–—-])\s+(?=\S)")
 _NUMBERED = re.compile(r"^(?:\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{2,5})[.)]|[（(][一二三四五六七八九十\d]+[)）])\s+(?=\S)")
 _SENTENCE_END = (".", "!", "?", ":", "。", "！", "？", "；", "：", ".”", '."', ".)")
-_PAGE_AT_END = re.compile(r"\s(?:\d{1,4}|[ivxlcdm]{1,8})$")
-# Between the parts of a paragraph; and how long it is at least where it is broken off.
-_MOST_ASIDES = 6
-_SHORTEST_BEGUN = 24
-_NO_PARAGRAPH = re.compile(r"#|\||```")
-_NO_TEXT = re.compile(
-    rf"#|\||```|- |\\|{_NUMBERED.pattern[1:]}|[（(]?[一二三四五六七八九十]{{1,3}}[)）、]|第.{{1,4}}[章节節]"
-)
-_SENTENCE_ENDED = re.compile(r"[.!?:;。！？：；][\"'”’)\]）」』\d]*$")
-_CAPTION = re.compile(
-    r"(?:figure|fig\.|table|listing|algorithm|abbildung|abb\.|tabelle|tab\.|figura|tabla|tableau|tabela|rysunek|рис\.|"
-    r"рисунок|таблица|[图圖表図])\s?[\dA-Z][\w.\-]*\s*(?:[:.：–—-]|$|\s\S)",
-    re.IGNORECASE,
-)
-_NOTE_MARK = re.compile(r"(?:\[?\d{1,3}\]?|[*†‡§]{1,3})\s?\S")
-_LETTER = re.compile(r"[^\W\d_]")
-_SMALL = 0.92
-_FULL_EMS = 2.0
-_DOTS = re.compile(r"(?:\s?[.·…]){3,}\s*|(?:\s[.·…])+\s+(?=\w+$)")
 _LEADER = re.compile(r"(?:\s?[.·…]){4,}\s*")
 _WORD = re.compile(r"[^\W\d_]+(?:[-\u2010][^\W\d_]+)*")
 _LAST_WORD = re.compile(rf"([^\W\d_]+)[-\u2010{HYPHEN}]$")
@@ -260,109 +169,33 @@ def measure_style(pages: Iterable[Sequence[Sequence[Line] | Grid]]) -> Style:
     return Style(body, tuple(sizes[:_HEADING_LEVELS]), frozenset(words))
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A paragraph, heading, item of a list or table of a page, as Markdown.
-
-    Attributes:
-        is_aside: Whether text goes on around it: a caption, a footnote, a table.
-        is_first: Whether it is the first of its column, where it may go on with what the one before ends with.
-        is_full: Whether its last line reaches to the edge of its column.
-        is_flush: Whether its first line is not indented.
-    """
-
-    text: str
-    is_aside: bool = False
-    is_first: bool = False
-    is_full: bool = False
-    is_flush: bool = False
-
-
-def render_page(groups: Sequence[Sequence[Line] | Grid], style: Style) -> list[Block]:
-    """Return what stands on a page, in order."""
-    blocks: list[Block] = []
+def render_page(groups: Sequence[Sequence[Line] | Grid], style: Style) -> str:
+    """Return a page as Markdown."""
+    blocks: list[str] = []
     for group in groups:
-        begin = len(blocks)
         if isinstance(group, Grid):
-            table = markdown_table(
-                [[join_lines((line.text for line in cell), style.words) for cell in row] for row in group.rows]
+            blocks.append(
+                markdown_table(
+                    [[join_lines((line.text for line in cell), style.words) for cell in row] for row in group.rows]
+                )
             )
-            blocks.append(Block(table, is_aside=True))
-        else:
-            for part in find_tables(group):
-                if isinstance(part, Table):
-                    blocks.append(Block(part.markdown, is_aside=True))
-                else:
-                    blocks += _paragraphs(part, style)
-        if len(blocks) > begin:
-            blocks[begin] = replace(blocks[begin], is_first=True)
-    return [block for block in (replace(block, text=clean_text(block.text)) for block in blocks) if block.text]
-
-
-def join_blocks(pages: Sequence[Sequence[Block]], words: frozenset[str]) -> tuple[str, tuple[int, ...]]:
-    """Return the text of all pages, and the offset at which each starts.
-
-    A paragraph that goes on in the next column or on the next page is one; captions, footnotes and tables that stand
-    between its parts come before it, where they stand on its page, or else behind it.
-    """
-    # Paragraphs, each with its parts and the page of each.
-    told: list[list[tuple[int, Block]]] = []
-    for page, blocks in enumerate(pages):
-        may_go_on = False
-        for block in blocks:
-            may_go_on |= block.is_first
-            if block.is_aside:
-                told.append([(page, block)])
-                continue
-            place = len(told) - 1
-            while may_go_on and place > max(0, len(told) - _MOST_ASIDES) and told[place][-1][1].is_aside:
-                place -= 1
-            if may_go_on and place >= 0 and _goes_on(told[place][-1][1], block):
-                begun = told.pop(place)
-                between = [place for place in range(place, len(told)) if told[place][0][0] == begun[-1][0]]
-                told.insert(between[-1] + 1 if between else place, [*begun, (page, block)])
+            continue
+        for part in find_tables(group):
+            if isinstance(part, Table):
+                blocks.append(part.markdown)
             else:
-                told.append([(page, block)])
-            may_go_on = False
-    text, starts = "", [-1] * len(pages)
-    pieces: list[str] = []
-    length = 0
-    last: tuple[int, Block] | None = None
-    for parts in told:
-        if last is not None:
-            is_list = last[1].text.startswith("- ") and parts[0][1].text.startswith("- ")
-            # Neighbouring items of a list are one block.
-            gap = "\n" if is_list and last[0] == parts[0][0] else "\n\n"
-            pieces.append(gap)
-            length += len(gap)
-        text = ""
-        for page, block in parts:
-            text = _joined(text, block.text, words) if text else block.text
-            if starts[page] < 0:
-                starts[page] = length + len(text) - len(block.text)
-        text = text.replace(HYPHEN, "-")
-        pieces.append(text)
-        length += len(text)
-        last = (parts[-1][0], parts[0][1])
-    for page in range(len(pages) - 1, -1, -1):
-        if starts[page] < 0:
-            starts[page] = starts[page + 1] if page + 1 < len(pages) else length
-    return ("".join((*pieces, "\n")) if pieces else ""), tuple(starts)
-
-
-def _goes_on(before: Block, block: Block) -> bool:
-    """Whether the first block of a column or page goes on with the paragraph before it."""
-    text, after = before.text, block.text
-    if before.is_aside or _NO_PARAGRAPH.match(text) or _NO_TEXT.match(after) or _SENTENCE_ENDED.search(text):
-        return False
-    if _UNSPACED.match(text[-1]) and _UNSPACED.match(after[0]):
-        return before.is_full and block.is_flush
-    if len(text) < _SHORTEST_BEGUN:
-        return False
-    if after[0].islower():
-        return True
-    # A name, or a noun in German; of what is broken off behind a word.
-    return before.is_full and block.is_flush and (after[0].isupper() or after[0] in '"“„«(') and text[-1].islower()
+                blocks += _paragraphs(part, style)
+    # Neighbouring items of a list are one block.
+    merged: list[str] = []
+    was_item = False
+    for block in blocks:
+        is_item = block.startswith("- ")
+        if was_item and is_item:
+            merged[-1] += f"\n{block}"
+        else:
+            merged.append(block)
+        was_item = is_item
+    return "\n\n".join(filter(None, merged))
 
 
 def join_lines(lines: Iterable[str], words: frozenset[str]) -> str:
@@ -370,22 +203,21 @@ def join_lines(lines: Iterable[str], words: frozenset[str]) -> str:
     text = ""
     for line in lines:
         text = _joined(text, line.strip(), words) if text else line.strip()
-    # One at the end may part a word that goes on in the next column.
-    return text[:-1].replace(HYPHEN, "-") + text[-1:]
+    return text.replace(HYPHEN, "-")
 
 
-def _paragraphs(lines: Sequence[Line], style: Style) -> Iterator[Block]:
+def _paragraphs(lines: Sequence[Line], style: Style) -> Iterator[str]:
     pitches = [after.middle - before.middle for before, after in pairwise(lines)]
     pitch = median(sorted(pitches)[: max(1, len(pitches) * 3 // 4)]) if pitches else 0.0
     left, right = min((line.left for line in lines), default=0.0), max((line.right for line in lines), default=0.0)
     current: list[Line] = []
     for line in lines:
         if current and _starts_paragraph(current, line, pitch, left, right, style):
-            yield _paragraph(current, left, right, style)
+            yield _paragraph(current, style)
             current = []
         current.append(line)
     if current:
-        yield _paragraph(current, left, right, style)
+        yield _paragraph(current, style)
 
 
 def _starts_paragraph(
@@ -394,13 +226,11 @@ def _starts_paragraph(
     last = current[-1]
     if _BULLET.match(line.text) or _NUMBERED.match(line.text):
         return True
-    if is_entry(last.text) or (is_entry(line.text) and _PAGE_AT_END.search(last.text)):
-        return True
     # Fonts of one size differ in height; headings stand out.
     ratio = line.size / last.size if last.size else 1.0
     is_heading = max(line.size, last.size) >= _HEADING_RATIO * style.body_size
     is_same_size = 0.88 < ratio < 1.14 if is_heading else 0.7 < ratio < 1.43
-    if not is_same_size and (is_heading or not _is_broken_off(last, line, pitch)):
+    if not is_same_size:
         return True
     if line.is_bold != last.is_bold:
         # A heading without a gap is bold throughout and short.
@@ -416,28 +246,14 @@ def _starts_paragraph(
     return is_short and last.text.endswith(_SENTENCE_END)
 
 
-def _is_broken_off(last: Line, line: Line, pitch: float) -> bool:
-    """Whether a sentence goes on in a line that begins in another font."""
-    if line.middle - last.middle >= _PARAGRAPH_GAP * pitch or abs(line.left - last.left) >= _INDENT * last.size:
-        return False
-    return last.text.endswith(HYPHEN) or (line.text[0].islower() and not _SENTENCE_ENDED.search(last.text))
-
-
-def _paragraph(lines: Sequence[Line], left: float, right: float, style: Style) -> Block:
-    text = join_lines((line.text for line in lines), style.words)
-    is_listed = is_entry(text)
-    text = (_DOTS if is_listed else _LEADER).sub(" ", text).strip()
-    if is_listed:
-        return Block(f"- {text}" if _LETTER.search(text) else "")
+def _paragraph(lines: Sequence[Line], style: Style) -> str:
+    text = _LEADER.sub(" ", join_lines((line.text for line in lines), style.words)).strip()
     level = _heading_level(lines, text, style)
     if level:
-        return Block(f"{'#' * level} {text}")
-    size = median(line.size for line in lines)
-    is_aside = bool(_CAPTION.match(text)) or (size < _SMALL * style.body_size and bool(_NOTE_MARK.match(text)))
-    is_full = lines[-1].right >= right - _FULL_EMS * size
-    is_flush = lines[0].left <= left + 0.5 * size
-    text = _BULLET.sub("- ", text) if _BULLET.match(text) else _MARK_AT_START.sub(r"\\\1", text)
-    return Block(text, is_aside, is_full=is_full, is_flush=is_flush)
+        return f"{'#' * level} {text}"
+    if _BULLET.match(text):
+        return _BULLET.sub("- ", text)
+    return _MARK_AT_START.sub(r"\\\1", text)
 
 
 def _heading_level(lines: Sequence[Line], text: str, style: Style) -> int:
@@ -500,7 +316,7 @@ class PdfLoader(Loader):
             stated = document.get_metadata_dict()
         finally:
             document.close()
-        text, starts = _render(pages)
+        text, starts = join_pages(_render(pages))
         if not text and count:
             can_do = unread and not scans.can_read_pictures()
             do = "install heliograph[ocr], which reads them" if can_do else "nothing in it can be read as text"
@@ -538,7 +354,7 @@ class PictureLoader(Loader):
             raise IngestError(message) from error
         except (OSError, ValueError, SyntaxError, EOFError) as error:
             raise IngestError(f"{raw.name!r} is no picture that can be read; get it again, or save it anew") from error
-        text, starts = _render(pages)
+        text, starts = join_pages(_render(pages))
         if not text:
             raise IngestError(f"no text was found in the picture {raw.name!r}; give pictures of pages")
         if len(pages) == 1:
@@ -668,14 +484,13 @@ def _is_picture(pdfium: Any, page: Any, spans: Sequence[Span]) -> bool:
     return covered >= _COVERED * (right - left) * (top - bottom)
 
 
-def _render(pages: Sequence[PageSpans]) -> tuple[str, tuple[int, ...]]:
-    """Return the text of all pages, and where each starts."""
+def _render(pages: Sequence[PageSpans]) -> list[str]:
     columns = [
         [*read_columns(spans)] if page.is_picture else read_flow(spans)
         for page, spans in zip(pages, remove_margins(pages), strict=True)
     ]
     style = measure_style(columns)
-    return join_blocks([render_page(page, style) for page in columns], style.words)
+    return [clean_text(render_page(page, style)) for page in columns]
 
 
 def _date(stated: str) -> str:

@@ -132,9 +132,6 @@ class _Open:
     bottom: float
     pieces: list[str]
     first: int
-    last: int
-    # Whether it holds a letter or a digit.
-    has_word: bool
 
     def takes(self, left: float, top: float, bottom: float) -> bool:
         """Whether a character belongs to it."""
@@ -217,18 +214,16 @@ def _spans(c: Any, raw: Any, count: int, frame: _Frame, accented: Mapping[int, s
             text = "„"
             has_space = current is not None and left - current.right > _LEAST_SPACE * (bottom - top)
         if current is not None and current.takes(left, top, bottom):
-            if not current.has_word:
+            if not any(character.isalnum() for piece in current.pieces for character in piece):
                 # The height of a bullet says nothing about the font of what follows.
                 current.top, current.bottom, current.first = top, bottom, position
             if is_beside_accent and left - current.right < _LEAST_SPACE * (bottom - top):
                 has_space = False
             current.pieces.append(f" {text}" if has_space else text)
             current.right = max(current.right, right)
-            current.last = position
-            current.has_word |= text.isalnum()
         else:
             yield from _close(c, raw, current, frame)
-            current = _Open(left, top, right, bottom, [text], position, position, text.isalnum())
+            current = _Open(left, top, right, bottom, [text], position)
         has_space, is_beside_accent = False, text == "„"
     yield from _close(c, raw, current, frame)
 
@@ -258,8 +253,7 @@ def _close(c: Any, raw: Any, current: _Open | None, frame: _Frame) -> Iterator[S
     tilt = abs((math.degrees(angle) - 90 * frame.quarter_turns + 180) % 360 - 180) if angle >= 0 else 0.0
     if tilt > _MAX_TILT_DEGREES:
         return
-    # Its last character too: a bold word may begin a line of text.
-    is_bold = all(c.FPDFText_GetFontWeight(raw, index) >= _BOLD_WEIGHT for index in (current.first, current.last))
+    is_bold = c.FPDFText_GetFontWeight(raw, current.first) >= _BOLD_WEIGHT
     yield Span(current.left, current.top, current.right, current.bottom, "".join(current.pieces), is_bold)
 
 
@@ -429,8 +423,6 @@ _LEAST_TABLE_ROWS = 3
 _LEAST_WIDE_ROWS = 2
 _LEAST_WIDE_COLUMNS = 3
 _MAX_CELL_CHARACTERS = 80
-# The number of a page behind dots that lead to it: an entry of a table of contents, which is no row of a table.
-_ENTRY_END = re.compile(r"(?:(?:\s?[.·…]){3,}\s*|(?:\s[.·…])+\s+)(?:\d{1,4}|[ivxlcdm]{1,8}|[A-Z]-\d{1,3})$")
 # Lines of one cell follow each other more closely than rows do.
 _CONTINUATION_GAP = 0.35
 _ROW_GAP = 2.5
@@ -450,12 +442,6 @@ class Table:
 def is_marker(text: str) -> bool:
     """Return whether a text is a bullet, or numbers an item of a list or a heading."""
     return bool(_MARKER.fullmatch(text))
-
-
-def is_entry(text: str) -> bool:
-    """Return whether a text is an entry of a table of contents, up to the number of a page."""
-    has_dots = ". ." in text or ".." in text or " . " in text or "·" in text or "…" in text
-    return has_dots and _ENTRY_END.search(text) is not None
 
 
 def find_tables(lines: Sequence[Line]) -> Iterator[Table | list[Line]]:
@@ -489,14 +475,12 @@ def find_tables(lines: Sequence[Line]) -> Iterator[Table | list[Line]]:
 
 def _table_end(lines: Sequence[Line], start: int) -> int:
     """Return where the run of lines ends that may be a table, or `start` if none starts here."""
-    if len(lines[start].cells) < 2 or is_entry(lines[start].text):
+    if len(lines[start].cells) < 2:
         return start
     end = start + 1
     while end < len(lines):
         line, last = lines[end], lines[end - 1]
         gap = line.top - last.bottom
-        if is_entry(line.text):
-            break
         is_row = len(line.cells) > 1 and gap < _ROW_GAP * line.size
         if not is_row:
             # It may go on with one cell of the row before.
@@ -556,7 +540,6 @@ def _columns(parts: Iterable[Span | _Run]) -> list[tuple[float, float]]:
 # columns a grid, which is a table whose cells may hold several lines. Where the drawing order jumps about, or goes
 # across columns of prose line by line, the page is read by its geometry alone (`pdf_layout`).
 
-_LEADS = re.compile(r"(?:\s?[.·…]){6}")
 _LINE_GAP = 1.2
 _OUTDENT = 3.0
 _MAX_CELL_LINES = 15
@@ -613,8 +596,7 @@ def read_flow(spans: Sequence[Span]) -> list[list[Line] | Grid]:
     groups: list[list[Line] | Grid] = []
     for part in _parts(_rows(runs)):
         found = [span for row in part for run in row for span in run.spans]
-        # Entries of a table of contents are lines, though dots part them from their pages.
-        is_grid = len(part[0]) > 1 and not any(_LEADS.search(span.text) for span in found)
+        is_grid = len(part[0]) > 1
         if is_grid and any(run.lines > 1 for row in part for run in row):
             columns = _columns(run for row in part for run in row)
             rows: list[tuple[tuple[Line, ...], ...]] = []

@@ -5,8 +5,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from reportlab.pdfbase import pdfmetrics
-from reportlab.pdfbase.ttfonts import TTFont
 
 from heliograph.documents.base import Limits
 from heliograph.documents.isolation import DocumentReader
@@ -147,64 +145,3 @@ def test_quote_below_its_line_opens_a_word() -> None:
     pages = PdfPages()
     pages.line(100, 100, "der").line(118, 106, "”").line(121.4, 100, "alten“ Art")
     assert "der „alten“ Art" in load("old.pdf", pages.data()).text
-
-
-_LAMPS = ["The keeper of the lamp looks at its wick before each night and trims it where it is", "burnt."]
-
-
-def test_titles_of_sections_that_are_repeated_above_the_text_are_left_out() -> None:
-    pdf = PdfPages()
-    for section in ("Oil", "Wicks", "Glass", "Brass", "Ropes", "Ladders"):
-        pdf.line(72, 40, section).line(72, 80, section, 16)
-        pdf.lines(72, 110, [f"{section}: {_LAMPS[0]}", _LAMPS[1]]).line(72, 160, f"{section} is kept dry.").next()
-    pages = pages_of(load("a.pdf", pdf.data()))
-    assert pages[3] == f"# Brass\n\nBrass: {' '.join(_LAMPS)}\n\nBrass is kept dry."
-    assert all(page.count("\n\n") == 2 for page in pages)
-
-
-def test_first_lines_of_pages_that_stand_apart_stay_where_they_are_said_once() -> None:
-    pdf = PdfPages()
-    for name in ("Alder", "Birch", "Cedar", "Dogwood", "Elm"):
-        pdf.line(72, 40, f"{name} wood", font="Helvetica-Bold").lines(72, 80, _LAMPS).next()
-    assert "Cedar wood" in load("a.pdf", pdf.data()).text
-
-
-def test_sentence_goes_on_over_pages_and_columns_past_captions_and_notes() -> None:
-    pdf = PdfPages().lines(
-        72, 100, ["The keeper of the lamp trims the wick at dusk, fills the oil, and writes the dis-"]
-    )
-    pdf.line(72, 700, "Figure 1: A lamp.").line(72, 720, "1 See the list of lamps.", 7).next()
-    pdf.line(200, 90, "Figure 2: A wick.").lines(
-        72, 140, ["tance of each ship into the book of the tower.", "Then he", "sleeps."]
-    )
-    document = load("a.pdf", pdf.data())
-    assert document.text == (
-        "Figure 1: A lamp.\n\n1 See the list of lamps.\n\nThe keeper of the lamp trims the wick at dusk, fills the "
-        "oil, and writes the distance of each ship into the book of the tower. Then he sleeps.\n\nFigure 2: A wick.\n"
-    )
-    assert document.text[document.page_starts[1] :].startswith("tance of each ship")
-
-
-def test_pages_that_end_with_a_sentence_are_paragraphs_of_their_own() -> None:
-    pdf = PdfPages().lines(72, 100, ["The keeper of the lamp trims the wick at dusk and fills the oil."]).next()
-    pdf.lines(72, 100, ["iron is kept from rust by grease."])
-    assert load("a.pdf", pdf.data()).text.count("\n\n") == 1
-
-
-def test_table_of_contents_is_a_list() -> None:
-    pdf = PdfPages().line(72, 80, "Contents", 16)
-    for index, (title, page) in enumerate([("1.1 Oil", 3), ("1.2 Wicks of the lamps", 12), ("1.3 Glass", 17)]):
-        pdf.line(72, 110 + 14 * index, f"{title} {'. ' * (60 - len(title))}{page}")
-    text = load("a.pdf", pdf.data()).text
-    assert text.endswith("- 1.1 Oil 3\n- 1.2 Wicks of the lamps 12\n- 1.3 Glass 17\n")
-
-
-def test_bold_word_at_the_start_of_a_line_makes_no_heading() -> None:
-    pdfmetrics.registerFont(TTFont("VeraBd", "VeraBd.ttf"))
-    pdfmetrics.registerFont(TTFont("Vera", "Vera.ttf"))
-    pdf = PdfPages().line(72, 100, "Cheap:", font="VeraBd").line(114, 100, "oil is bought by the bot-", font="Vera")
-    pdf.line(72, 112, "tle from the town.", font="Vera").line(72, 150, "A bold line", font="VeraBd")
-    pdf.line(72, 180, "Brass is kept dry.", font="Vera")
-    assert load("a.pdf", pdf.data()).text == (
-        "Cheap: oil is bought by the bottle from the town.\n\n# A bold line\n\nBrass is kept dry.\n"
-    )
