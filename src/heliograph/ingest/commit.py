@@ -46,7 +46,7 @@ from heliograph.ingest.resolution import (
     relation_overrides,
 )
 from heliograph.ingest.summary import DescriptionSummarizer, Summary
-from heliograph.models import Document, Entity, EntityEvidence, Relation, RelationEvidence, Usage
+from heliograph.models import Entity, EntityEvidence, Relation, RelationEvidence, Usage
 from heliograph.observing import stage
 from heliograph.stores.base import Store
 from heliograph.stores.changeset import Changeset, Collection, VectorBatch
@@ -193,8 +193,6 @@ class Committer:
         if isinstance(change, DocumentChange) and change.is_removal:
             await self._check_basis(change)
         async with applying:
-            if isinstance(change, DocumentChange):
-                await self._check_given(change)
             with stage("ingest.commit"):
                 await self._apply(changeset)
         entities, relations = (
@@ -208,18 +206,10 @@ class Committer:
         expected = () if change.is_new else (basis,)
         states, known = ([(it.content_hash, it.status, it.chunk_count) for it in side] for side in (stored, expected))
         if states != known:
-            raise _conflict(basis, "changed" if stored else "deleted")
-
-    async def _check_given(self, change: DocumentChange) -> None:
-        """Check that nobody has handed the document over anew, with the same text, since its work began.
-
-        Versions and hashes do not tell that, and what is written now would take the place of what was said of it then.
-        No other task of this process applies anything meanwhile.
-        """
-        bases = {} if change.is_new else {basis.id: basis for basis in (change.basis, *change.other_bases)}
-        for stored in await self._store.records.get_documents(list(bases)) if bases else ():
-            if as_given(stored) != as_given(bases[stored.id]):
-                raise _conflict(stored, "changed")
+            raise ConflictError(
+                f"the document {basis.id!r} was {'changed' if stored else 'deleted'} by another process while it was "
+                "being worked on; what that process did stands"
+            )
 
     async def _apply(self, changeset: Changeset) -> int:
         """Apply to the end even if cancelled, so that no commit is under way when the cancellation returns."""
@@ -473,25 +463,6 @@ class Committer:
         return np.concatenate(parts)
 
 
-def as_given(document: Document) -> tuple[object, ...]:
-    """Return what tells one handing over of a document from another: what was said of it, and the batch."""
-    return (
-        document.content_hash,
-        document.source,
-        document.metadata,
-        document.details,
-        document.page_starts,
-        document.track_id,
-    )
-
-
-def _conflict(document: Document, what: str) -> ConflictError:
-    return ConflictError(
-        f"the document {document.id!r} was {what} by another process while it was being worked on; what that process "
-        "did stands"
-    )
-
-
 async def embed_texts(embedding: EmbeddingModel, texts: Sequence[str]) -> NDArray[np.float32]:
     """Return the vectors of texts that are stored, `(n, dimension)`.
 
@@ -596,7 +567,6 @@ def joined(changes: Sequence[DocumentChange]) -> DocumentChange:
         others=tuple(item.document for item in others if item.document is not None),
         expected={item.basis.id: item.basis.content_hash for item in others},
         is_joint=bool(others),
-        other_bases=tuple(item.basis for item in others),
     )
 
 

@@ -16,7 +16,7 @@ import json
 import logging
 import re
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
@@ -343,10 +343,6 @@ def as_twin(document: Document, original_id: str) -> Document:
 class WorkLocks:
     """Locks documents, by id, while a task works on them; texts, by their hash, are locked alike.
 
-    Two sets of these are about texts. One is held while a text is read, which may take minutes, so that two documents
-    do not read it side by side. The other is held for moments, by whoever decides by what is stored which document
-    holds the chunks of a text, and is the last to be claimed.
-
     They are taken for all documents of a call together, so that no two calls wait for each other.
     """
 
@@ -440,14 +436,14 @@ class Intake:
         store: Store,
         committer: Committer,
         duplicates: Literal["cite", "report", "separate"],
-        holder_locks: WorkLocks,
+        text_locks: WorkLocks,
     ) -> None:
         """Keep the parts."""
         self._store = store
         self._records = store.records
         self._committer = committer
         self._duplicates = duplicates
-        self._holder_locks = holder_locks
+        self._text_locks = text_locks
 
     async def identify(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Return candidates with the ids of the documents that they are, see `heliograph.ingest.intake`.
@@ -471,12 +467,8 @@ class Intake:
                 chosen.setdefault(candidate.document.id, candidate)
         return [_against(candidate, chosen.get(candidate.document.id)) for candidate in named]
 
-    async def enqueue(
-        self, candidates: Sequence[Candidate], under_way: Collection[str] = ()
-    ) -> list[ReadingTask | DocumentResult]:
+    async def enqueue(self, candidates: Sequence[Candidate]) -> list[ReadingTask | DocumentResult]:
         """Store new and changed documents; return per candidate, in order, the work to do or its result.
-
-        A document whose id is `under_way` is left alone if it waits as it was handed over now.
 
         Raises:
             ConflictError: Another process changed a document with the same text as one that changes here.
@@ -486,23 +478,22 @@ class Intake:
         entries: list[ReadingTask | DocumentResult] = []
         for batch in _batches(candidates):
             stored = await self._find_stored(batch)
-            async with self._holder_locks.claim({item.content_hash for item in stored.known.values()}):
+            async with self._text_locks.claim({item.content_hash for item in stored.known.values()}):
                 # Where nothing was stored, nobody was waited for either.
-                entries += await self._enqueue_apart(batch, under_way, None if stored.known else stored)
+                entries += await self._enqueue_apart(batch, None if stored.known else stored)
         return entries
 
     async def _enqueue_apart(
-        self, batch: Sequence[Candidate], under_way: Collection[str], stored: _StoredAlready | None = None
+        self, batch: Sequence[Candidate], stored: _StoredAlready | None = None
     ) -> list[ReadingTask | DocumentResult]:
         """Store a batch in one transaction; if one of it cannot be stored, each in its own, so that it fails alone."""
         try:
-            stored = await self._find_stored(batch) if stored is None else stored
-            return await self._enqueue(batch, stored, under_way)
+            return await self._enqueue(batch, await self._find_stored(batch) if stored is None else stored)
         except OUTAGES:
             raise
         except Exception as error:
             if len(batch) > 1:
-                return [entry for candidate in batch for entry in await self._enqueue_apart([candidate], under_way)]
+                return [entry for candidate in batch for entry in await self._enqueue_apart([candidate])]
             if isinstance(error, ConflictError):
                 raise
             document = batch[0].document
@@ -526,20 +517,13 @@ class Intake:
 
         return await self._store.read_written(find)
 
-    async def _enqueue(
-        self, batch: Sequence[Candidate], already: _StoredAlready, under_way: Collection[str]
-    ) -> list[ReadingTask | DocumentResult]:
+    async def _enqueue(self, batch: Sequence[Candidate], already: _StoredAlready) -> list[ReadingTask | DocumentResult]:
         known, originals = already.known, already.originals
         entries: list[ReadingTask | DocumentResult] = []
         rows: dict[str, Document] = {}
         texts: dict[str, str] = {}
         for candidate in batch:
             stored = known.get(candidate.document.id)
-            if stored is not None and stored.id in under_way and _waits_as_given(candidate, stored):
-                entries.append(
-                    DocumentResult(stored.id, stored.source, Outcome.UNCHANGED, chunk_count=stored.chunk_count)
-                )
-                continue
             row, entry = self._decide_with_twins(candidate, stored, originals)
             if isinstance(entry, ReadingTask) and stored is not None and await find_twins(self._records, stored):
                 # No twin that waits from now on may be promoted: they are stored as waiting, and twins read again.
@@ -651,13 +635,6 @@ def _against(candidate: Candidate, chosen: Candidate | None) -> Candidate:
         "different texts; the first was taken, give the other its own id or source"
     )
     return replace(candidate, error=error)
-
-
-def _waits_as_given(candidate: Candidate, stored: Document) -> bool:
-    if candidate.error is not None or stored.status not in WAITING_STATUSES:
-        return False
-    given = {name for name in (*_GIVEN, "content_hash", "page_starts") if name not in candidate.kept}
-    return all(getattr(candidate.document, name) == getattr(stored, name) for name in given)
 
 
 def _decide(candidate: Candidate, stored: Document | None) -> tuple[Document | None, ReadingTask | DocumentResult]:

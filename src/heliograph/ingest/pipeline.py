@@ -26,7 +26,7 @@ from heliograph.extraction.base import Extractor
 from heliograph.ids import is_storable
 from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.chunking import Chunker, make_chunker
-from heliograph.ingest.commit import Commit, Committer, JointCommits, as_given
+from heliograph.ingest.commit import Commit, Committer, JointCommits
 from heliograph.ingest.intake import (
     OUTAGES,
     Candidate,
@@ -135,8 +135,8 @@ class IngestPipeline:
         parallel = settings.max_parallel_documents
         # Who asks for one document at a time gets no commit of several.
         self._most_waiting = 1 if parallel == 1 else _WAITING_PER_READ * parallel
-        self._holder_locks = WorkLocks()
-        self._intake = Intake(store, self._committer, settings.duplicates, self._holder_locks)
+        self._text_locks = WorkLocks()
+        self._intake = Intake(store, self._committer, settings.duplicates, self._text_locks)
         self._processor = DocumentProcessor(
             store.records,
             reader or InProcessReader(chunker, extractor),
@@ -144,7 +144,7 @@ class IngestPipeline:
             # What a chat model writes takes long and is paid for by document, so each is committed by itself.
             JointCommits(self._committer, 1 if chat is not None else self._most_waiting),
             parallel,
-            self._holder_locks,
+            self._text_locks,
             shares_texts=settings.duplicates != "separate",
         )
         self._document_locks = WorkLocks()
@@ -199,16 +199,13 @@ class IngestPipeline:
         """Store documents as pending, for `resume` to process, and return at once.
 
         Results are `pending`, or what `insert` says of documents that need no processing or cannot be taken in. A
-        document under way is replaced: what is being made of its old text is given up. If it is handed over as it is
-        being processed, nothing changes.
+        document under way is replaced: what is being made of its old text is given up.
 
         Raises:
             StoreError: The store cannot be used.
         """
         batch = track_id or new_track_id("insert")
-        candidates = await self._prepare(documents, batch)
-        under_way = {id_ for run in self._runs for id_ in run.under_way}
-        entries = await self._intake.enqueue(candidates, under_way)
+        entries = await self._intake.enqueue(await self._prepare(documents, batch))
         results: list[DocumentResult] = []
         for entry in entries:
             if isinstance(entry, DocumentResult):
@@ -226,7 +223,7 @@ class IngestPipeline:
     async def abandon(self, reason: str) -> int:
         """Mark what waits as failed, for `retry` to take up, and return how many documents that are.
 
-        What is under way in this process is left alone, and so is what is handed over anew meanwhile.
+        What is under way in this process is left alone, and a text that is handed over anew meanwhile.
 
         Raises:
             StoreError: The store cannot be used.
@@ -270,7 +267,7 @@ class IngestPipeline:
         async with self._document_locks.claim([document.id]):
             known = await self._documents([document.id])
             if known and known[0].content_hash != document.content_hash:
-                async with self._holder_locks.claim([known[0].content_hash]):
+                async with self._text_locks.claim([known[0].content_hash]):
                     known = await self._documents([document.id])
                     if twins := await find_twins(self._store.records, known[0]):
                         left = as_twin(known[0], twins[0].id)
@@ -343,7 +340,7 @@ class IngestPipeline:
             # Twins first, so that none is made an original only to go as well.
             for document in sorted(await self._documents(wanted), key=lambda item: not item.twin_of):
                 id_, records = document.id, self._store.records
-                async with self._holder_locks.claim([document.content_hash]):
+                async with self._text_locks.claim([document.content_hash]):
                     found = await self._documents([id_])
                     if not found:
                         raise ConflictError(
@@ -466,7 +463,7 @@ class DocumentProcessor:
         committer: Committer,
         joint: JointCommits,
         max_parallel: int,
-        holder_locks: WorkLocks,
+        text_locks: WorkLocks,
         *,
         shares_texts: bool,
     ) -> None:
@@ -476,8 +473,7 @@ class DocumentProcessor:
         self._committer = committer
         self._joint = joint
         self._reading = asyncio.Semaphore(max_parallel)
-        self._text_locks = WorkLocks()
-        self._holder_locks = holder_locks
+        self._text_locks = text_locks
         self._shares_texts = shares_texts
 
     async def process(self, task: ReadingTask, progress: DocumentProgress) -> DocumentResult:
@@ -496,11 +492,6 @@ class DocumentProcessor:
         except ConflictError as error:
             # The document's record is no longer ours to write.
             failure: HeliographError = error
-            (stored,) = await self._records.get_documents([document.id]) or [document]
-            if stored.status in WAITING_STATUSES and as_given(stored) != as_given(document):
-                # It was handed over anew, and waits as that.
-                progress.finish(Usage())
-                return DocumentResult(document.id, document.source, Outcome.PENDING, detail=str(error))
         except Exception as error:  # noqa: BLE001 (a defect fails the document that meets it, not those behind it)
             failure = as_failure(f"the document {document.source!r}", error)
             if task.scope is not ReadingScope.FAILED_CHUNKS:
@@ -520,12 +511,10 @@ class DocumentProcessor:
                     # Another document of this text came meanwhile and has taken the chunks.
                     result = DocumentResult(stored.id, stored.source, Outcome.PROCESSED)
                     return result, Commit(0, 0, Usage())
-            elif self._shares_texts:
-                async with self._holder_locks.claim([document.content_hash]):
-                    if (original := await find_original(self._records, document)) is not None:
-                        commit = await self._commit_twin(document, original)
-                        detail = f"the same text as {original.source!r}; both are cited"
-                        return DocumentResult(document.id, document.source, Outcome.PROCESSED, detail=detail), commit
+            elif self._shares_texts and (original := await find_original(self._records, document)) is not None:
+                commit = await self._commit_twin(document, original)
+                detail = f"the same text as {original.source!r}; both are cited"
+                return DocumentResult(document.id, document.source, Outcome.PROCESSED, detail=detail), commit
             return await self._read(replace(task, document=replace(document, twin_of="")), progress)
 
     async def _commit_twin(self, document: Document, original: Document) -> Commit:
@@ -633,7 +622,7 @@ async def read_stored_chunks(records: RecordsStore, document_id: str) -> StoredC
 
 
 class Run:
-    """Processes documents once; `under_way` are the ids of those that are not done yet."""
+    """Processes documents once."""
 
     def __init__(
         self, processor: DocumentProcessor, reporter: ProgressReporter, max_tasks: int, gate: asyncio.Event
@@ -643,7 +632,6 @@ class Run:
         self._reporter = reporter
         self._max_tasks = max_tasks
         self._gate = gate
-        self.under_way: set[str] = set()
         self._tasks: list[asyncio.Task[None]] = []
         self._results: dict[int, DocumentResult] = {}
         self._outage: HeliographError | None = None
@@ -667,7 +655,6 @@ class Run:
         """
         self._check_cancelled(len(tasks))
         self._reporter.expect(len(tasks), sum(task.document.length for task in tasks))
-        self.under_way = {task.document.id for task in tasks}
         try:
             # A twin waits until what may hold its chunks is done.
             for are_twins in (False, True):
@@ -720,5 +707,4 @@ class Run:
             except OUTAGES as error:
                 self._outage = self._outage or error
             finally:
-                self.under_way.discard(task.document.id)
                 on_finished(task.document.id)

@@ -358,7 +358,6 @@ class DocumentChange:
         expected: Content hash per id of other documents that the change relies on.
         is_new: Whether it is not stored yet, not even as pending; its basis then has no content hash.
         is_joint: Whether `others` are new as it is, and all else is about them too.
-        other_bases: `basis` of each of them then.
         may_call_chat: Whether a chat model may be asked for descriptions; else those that it gave before are taken
             where they are kept, and fragments are joined.
     """
@@ -380,7 +379,6 @@ class DocumentChange:
     expected: Mapping[str, str] = field(default_factory=dict[str, str])
     is_new: bool = False
     is_joint: bool = False
-    other_bases: tuple[Document, ...] = ()
     may_call_chat: bool = True
     curations: ClassVar[tuple[Curation, ...]] = ()  # people make these, in a `CurationChange`
 

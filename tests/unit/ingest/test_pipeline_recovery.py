@@ -285,41 +285,20 @@ async def test_document_is_worked_on_by_one_task_at_a_time(store: MemoryStore, e
     assert (await store.get_stats()).entities in (0, 1)
 
 
-@pytest.mark.parametrize("source", ["a", "b"], ids=["other text", "same text elsewhere"])
-async def test_document_under_way_is_replaced_without_waiting_for_it(
-    store: MemoryStore, extractor: SpelledExtractor, source: str
-) -> None:
-    pipeline = make_pipeline(store, extractor)
-    extractor.gate = asyncio.Event()
-    running = asyncio.create_task(pipeline.insert([NewDocument("Ann (person): First.", "a")]))
-    await asyncio.sleep(0.01)
-    text = "Ann (person): Second." if source == "a" else "Ann (person): First."
-    told = await asyncio.wait_for(pipeline.enqueue([NewDocument(text, source)]), 20)
-    assert told.count(Outcome.PENDING) == 1
-    extractor.gate.set()
-    assert (await running).count(Outcome.PENDING if source == "a" else Outcome.PROCESSED) == 1
-    assert (await pipeline.resume()).count(Outcome.PROCESSED) == 1
-    expected = MemoryStore()
-    given = {"a": NewDocument("Ann (person): First.", "a")} | {source: NewDocument(text, source)}
-    await make_pipeline(expected).insert(list(given.values()))
-    assert await snapshot(store) == await snapshot(expected)
+async def test_runs_of_a_pipeline_share_one_exclusive_section(store: MemoryStore, extractor: SpelledExtractor) -> None:
+    events: list[str] = []
 
+    @asynccontextmanager
+    async def exclusive() -> AsyncGenerator[None]:
+        events.append("in")
+        yield
+        events.append("out")
 
-async def test_document_that_is_handed_over_again_while_it_is_read_is_read_once(
-    store: MemoryStore, extractor: SpelledExtractor
-) -> None:
-    pipeline = make_pipeline(store, extractor)
-    new = NewDocument("Ann (person): First.", "a", metadata={"team": "red"})
-    extractor.gate = asyncio.Event()
-    running = asyncio.create_task(pipeline.insert([new], track_id="first"))
-    await asyncio.sleep(0.01)
-    told = await asyncio.wait_for(pipeline.enqueue([new], track_id="again"), 20)
-    assert told.count(Outcome.UNCHANGED) == 1
-    extractor.gate.set()
-    assert (await running).count(Outcome.PROCESSED) == 1
-    assert (await pipeline.resume()).results == ()
-    (document,) = await store.records.get_documents([document_id("a")])
-    assert (document.track_id, len(extractor.read)) == ("first", 1)
+    pipeline = make_pipeline(store, extractor, exclusive=exclusive)
+    await asyncio.gather(pipeline.insert(DOCUMENTS[:3]), pipeline.insert(DOCUMENTS[3:]))
+    assert events == ["in", "out"]
+    await pipeline.insert(DOCUMENTS)
+    assert events == ["in", "out"]
 
 
 async def test_what_is_handed_over_while_the_rest_is_given_up_stays(store: MemoryStore) -> None:
@@ -335,40 +314,6 @@ async def test_what_is_handed_over_while_the_rest_is_given_up_stays(store: Memor
     store.apply = interrupted
     assert await pipeline.abandon("enough") == 1
     assert await statuses(store) == [DocumentStatus.PENDING, DocumentStatus.FAILED]
-
-
-async def test_what_is_said_of_a_document_while_it_is_read_is_kept(
-    store: MemoryStore, extractor: SpelledExtractor
-) -> None:
-    pipeline = make_pipeline(store, extractor)
-    extractor.gate = asyncio.Event()
-    texts = ["Ann (person): First.", "Bo (person): Other."]
-    running = asyncio.create_task(pipeline.insert([NewDocument(text, text[:2]) for text in texts]))
-    await asyncio.sleep(0.01)
-    anew = NewDocument(texts[0], "An", metadata={"team": "red"})
-    assert (await asyncio.wait_for(pipeline.enqueue([anew]), 20)).count(Outcome.PENDING) == 1
-    extractor.gate.set()
-    report = await running
-    assert [result.outcome for result in report.results] == [Outcome.PENDING, Outcome.PROCESSED]
-    assert (await pipeline.resume()).count(Outcome.PROCESSED) == 1
-    (document,) = await store.records.get_documents([document_id("An")])
-    assert (document.status, document.metadata) == (DocumentStatus.PROCESSED, {"team": "red"})
-
-
-async def test_runs_of_a_pipeline_share_one_exclusive_section(store: MemoryStore, extractor: SpelledExtractor) -> None:
-    events: list[str] = []
-
-    @asynccontextmanager
-    async def exclusive() -> AsyncGenerator[None]:
-        events.append("in")
-        yield
-        events.append("out")
-
-    pipeline = make_pipeline(store, extractor, exclusive=exclusive)
-    await asyncio.gather(pipeline.insert(DOCUMENTS[:3]), pipeline.insert(DOCUMENTS[3:]))
-    assert events == ["in", "out"]
-    await pipeline.insert(DOCUMENTS)
-    assert events == ["in", "out"]
 
 
 async def test_refused_exclusive_section_keeps_documents_pending(store: MemoryStore) -> None:
