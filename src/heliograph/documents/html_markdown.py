@@ -157,6 +157,7 @@ _ORDINAL = re.compile(r"(?:\d|\b[nN])[aeo]$")
 # So many paragraphs that only count up are the numbers of those between them.
 _LEAST_NUMBERED = 5
 _LONGEST_NUMBER = 12
+_LEAST_RISES = 2
 _MARGIN_NUMBER = re.compile(r"(\d{1,5})(?:\.[a-z]{1,3}(?:\.\d{1,2})?)?(?:/\d)?")
 # Deeper nesting is only made to break readers; what lies below becomes plain text.
 _MAX_DEPTH = 150
@@ -172,7 +173,9 @@ def to_markdown(node: Node) -> str:
     ]
     # Those with letters behind them ("14.c") stand beside additions to the paragraph of this number.
     steps = {after - before for (_, before), (_, after) in pairwise(numbers)}
-    is_margin = steps <= {0, 1} if any(not blocks[place].isdecimal() for place, _ in numbers) else steps == {1}
+    has_letters = any(character.isalpha() for place, _ in numbers for character in blocks[place])
+    rises = sum(after[1] > before[1] for before, after in pairwise(numbers))
+    is_margin = steps <= {0, 1} and rises >= _LEAST_RISES if has_letters else steps == {1}
     if len(numbers) >= _LEAST_NUMBERED and is_margin:
         margin = {place for place, _ in numbers}
         blocks = [block for place, block in enumerate(blocks) if place not in margin]
@@ -231,7 +234,8 @@ def _block(node: Node, depth: int) -> Iterator[str]:
     if tag == "hr" or is_hidden(attributes):
         return
     if "role" in attributes:
-        tag = role_heading(attributes) or tag
+        is_section = any(inner.mem_id != node.mem_id for inner in node.css("p, ul, ol, dl, pre, table"))
+        tag = tag if is_section else role_heading(attributes) or tag
     if depth > _MAX_DEPTH:
         if text := _SPACE.sub(" ", node.text(separator=" ")).strip():
             yield text

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument
@@ -74,6 +75,9 @@ _STEP_WORDS = frozenset({
 # The end of a page, which may hold sentences.
 _FOOT = re.compile(r"(?:^|\s)(?:(?:page|site|doc|document|main|global)[-_]?)?foot(?:er)?(?:\s|$)", re.IGNORECASE)
 _LONGEST_FOOT = 600
+_LISTS = frozenset({"ul", "ol", "dl", "table", "pre"})
+# Links of a block that are looked for elsewhere on the page.
+_MOST_COMPARED = 50
 # In words.
 _LONGEST_NAME = 2
 _COPYRIGHT = re.compile(r"\s*(?:©|\(c\)\s|copyright\b|版权所有|版權所有)", re.IGNORECASE)
@@ -192,10 +196,30 @@ _PART_LEVELS = {
 }
 _LEVEL_OF_BOLD = 2
 _LONGEST_HEADING = 120
+# "Figure 1. Wick" is about what stands beside it alone.
+_CAPTION = re.compile(
+    r"(?:figure|example|table|fig|abbildung|abb|beispiel|tabelle|tableau|exemple)\b\.? ?\d", re.IGNORECASE
+)
 _NO_HEADING_END = re.compile(r"[.,;:!。，；：！]$")
 _LARGE = frozenset({"4", "5", "6", "7", "+1", "+2", "+3", "+4"})
 _NO_HEADING_WITHIN = frozenset(
-    {"a", "li", "td", "th", "dt", "dd", "pre", "nav", "table", "caption", "summary", "label"}
+    {
+        "a",
+        "li",
+        "td",
+        "th",
+        "dt",
+        "dd",
+        "pre",
+        "nav",
+        "table",
+        "caption",
+        "summary",
+        "label",
+        "blockquote",
+        "form",
+        "figure",
+    }
 )
 _LEAST_BOLD = 2
 
@@ -223,19 +247,18 @@ def mark_headings(body: Node) -> None:
     if named:
         return
     found: dict[int, Node] = {}
+    seen: set[int] = set()
     for bold in body.css("b, strong, big, font[size]"):
         if bold.tag == "font" and (bold.attributes.get("size") or "") not in _LARGE:
             continue
-        words = _letters(bold)
         node = bold.parent
         while node is not None and node.tag in _INLINE:
             node = node.parent
-        if (
-            node is not None
-            and node.tag in ("p", "div", "center")
-            and words == _letters(node)
-            and _can_be_heading(node)
-        ):
+        # The first of a block is all of it, or none is.
+        if node is None or node.mem_id in seen or node.tag not in ("p", "div", "center"):
+            continue
+        seen.add(node.mem_id)
+        if _letters(bold) == _letters(node) and _can_be_heading(node):
             found[node.mem_id] = node
     # Of a line or two it cannot be told whether they stress what they say.
     if len(found) >= _LEAST_BOLD and sum(len(_letters(node)) for node in found.values()) < 0.3 * len(_letters(body)):
@@ -255,7 +278,7 @@ def _letters(node: Node) -> str:
 def _can_be_heading(node: Node) -> bool:
     """Whether a block is short and no sentence, holds no heading, code or table, and stands in no part of a list."""
     words = " ".join(node.text().split())
-    if not any(character.isalpha() for character in words) or len(words) > _LONGEST_HEADING:
+    if not any(character.isalpha() for character in words) or len(words) > _LONGEST_HEADING or _CAPTION.match(words):
         return False
     if _NO_HEADING_END.search(words) or node.css_first("h1, pre, table, ul, ol, dl, img, [role=heading]") is not None:
         return False
@@ -411,7 +434,7 @@ class _Judge:
             block.links > 0
             and block.characters <= _LONGEST_FOOT
             and not block.headings
-            and block.prose < self._root.prose
+            and (not block.prose or block.link_share() >= _MANY_LINKS)
             and _FOOT.search(f"{block.classes} {block.id}") is not None
         )
 
@@ -419,9 +442,10 @@ class _Judge:
         """Whether most links of a block are names, or what the page says elsewhere, such as its headings."""
         if self._said is None:
             self._said = "".join(self._root.node.text().split()).casefold()
-        links = [words for link in block.node.css("a[href]") if len(words := link.text().split()) > _LONGEST_NAME]
+        first = islice(block.node.css("a[href]"), _MOST_COMPARED)
+        links = [words for link in first if len(words := link.text().split()) > _LONGEST_NAME]
         again = sum(self._said.count("".join(words).casefold()) > 1 for words in links)
-        return 2 * len(links) < block.links or 2 * again >= len(links)
+        return 2 * len(links) < min(block.links, _MOST_COMPARED) or 2 * again >= len(links)
 
     def kept(self) -> Iterator[_Block]:
         """Yield the blocks that stay."""
@@ -491,8 +515,10 @@ class _Judge:
             ends_content = is_last and index >= end
             if ends_content and self._is_begun and child.steps > 1:
                 is_below_bar |= self._is_furniture_inside(child)
-            # Below the links to the next page only what belongs to no page follows.
-            is_left_over = is_below_bar and child.characters and not (child.prose or child.data or child.headings)
+            # Below the links to the next page, up to a heading, stands only what belongs to no page.
+            is_below_bar &= not (child.headings or child.tag in _HEADINGS)
+            says_something = child.prose or child.data or child.tag in _LISTS
+            is_left_over = is_below_bar and 0 <= end < index and child.links > 0 and not says_something
             is_named_foot = ends_content and self._is_named_foot(child)
             if is_left_over or is_named_foot:
                 self.foot_characters += child.characters

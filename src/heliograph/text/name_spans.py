@@ -137,7 +137,8 @@ def type_of_name(name: str, before: str, after: str, *, is_titled: bool = False,
         return "unknown"
     if is_titled:
         # "Premier League", "Manager DN" and "Ms. Marsh 144" are none.
-        return "unknown" if name.isupper() or words[-1] in ORGANIZATION_WORDS or after[1:2].isdigit() else "person"
+        is_code = (name.isupper() and len(name) <= 3) or (after[1:2].isdigit() and not after[1:5].isdigit())
+        return "unknown" if is_code or words[-1] in ORGANIZATION_WORDS else "person"
     if words[0] in KEPT_TITLES and len(words) > 1 and not all(map(is_usually_lower, words)):
         return _by_head(words, name.split()) or "person"
     if words[-1] in _PERSONS_TOO and _by_surroundings(before, after, len(words)) == "person":
@@ -276,8 +277,8 @@ _KEYS = late_pattern(r"[^\W\d_][a-zß-öø-ÿ]{1,5}\+\w")
 _MIXED = late_pattern(r"(?=[^\s]*[A-Za-z])(?=[^\s]*\d)[\w.+-]+")
 _ID_PART = late_pattern(r"\w*\d:[A-Z]+:\d\w*")
 _PART_NUMBER = late_pattern(r"[A-Z]{1,2}\d{1,3}[a-z]?")
-# The addresses of cells in a table.
-_CELL, _LEAST_CELLS = late_pattern(r"(?<![\w.-])[A-Z]{1,2}\d{1,3}(?![\w-])"), 3
+# The addresses of cells in a table, of which formulas and ranges speak.
+_CELL, _RANGE = late_pattern(r"(?<![\w.-])[A-Z]{1,2}\d{1,3}(?![\w-])"), late_pattern(r"[A-Z]\d+:[A-Z]+\d|=[A-Z]+[(\d]")
 _QUANTITY = late_pattern(
     r"f\d{1,2}|[\d.]+[-\w]{0,3}|\d+x\d+|\d+-\w+|[a-z]+-\d+\w{0,2}|\d+(?:st|nd|rd|th)\b.*", re.IGNORECASE
 )
@@ -345,8 +346,7 @@ class CaseEvidence:
         nouns = frozenset(NOUN_AFTER_ARTICLE.findall(text))
         language, *others = languages_of(text, lower, is_german=german is not None)
         labels = labels_of(text, language) if labels is None else labels
-        cells = frozenset(_CELL.findall(text))
-        labels = labels | cells if len(cells) >= _LEAST_CELLS else labels
+        labels = labels.union(_CELL.findall(text)) if _RANGE.search(text) else labels
         if german is None:
             german = german_words(text) if "de" in (language, *others) else NO_GERMAN_WORDS
         return cls(lower, capitalised, grammar_words(language), language, tuple(others), german, nouns, labels)

@@ -27,7 +27,8 @@ _ENDS = frozenset(".,;:!?。，；：！？、")
 
 # Chinese and Japanese are written without spaces, and their lines broken anywhere: such a break says nothing.
 _UNSPACED = rf"{HAN}\u3001-\u303f\u3041-\u30ff\uff00-\uff65"
-_UNSPACED_BREAK = late_pattern(rf"\n(?<=[{_UNSPACED}]\n)\s*(?=[{_UNSPACED}])")
+# A vertical tab is a line end that was asked for.
+_UNSPACED_BREAK = late_pattern(rf"\n(?<=[{_UNSPACED}]\n)[^\S\v]*(?=[{_UNSPACED}])")
 # Of a plain text, lines are as wide as the others around them where they are broken because they are full.
 _FULL_BREAK = late_pattern(rf"\n(?<=[{_UNSPACED}]\n)(?<![。！？：；]\n)[ \t]*(?=[{_UNSPACED}])")
 _WIDE = late_pattern(rf"[{_UNSPACED}]")
@@ -49,26 +50,29 @@ def join_full_lines(text: str) -> str:
     """Return Markdown or a plain text with those lines of Chinese or Japanese joined that end because they are full.
 
     What is narrow or ends with a sentence stays a line of its own, as do headings, rows of tables, code, and what
-    begins a list item.
+    begins a list item. Where the last line of a paragraph is as wide as the others, it may be a list.
     """
     pieces: list[str] = []
     position = 0
     # The paragraph that was looked at last: where it ends, and how wide its widest line is.
-    paragraph_end, widest = -1, 0
+    paragraph_end, widest, is_list = -1, 0, False
     fences: list[int] | None = None
     for match in _FULL_BREAK.finditer(text):
         line_start, line_end = text.rfind("\n", 0, match.start()) + 1, match.start()
         if line_end >= paragraph_end:
             start = text.rfind("\n\n", 0, line_end) + 1
             paragraph_end = end if (end := text.find("\n\n", line_end)) >= 0 else len(text)
-            widest = max(_columns(line.strip()) for line in text[start:paragraph_end].split("\n"))
+            paragraph = text[start:paragraph_end].rstrip()
+            widths = [_columns(line.strip()) for line in paragraph.split("\n")]
+            widest = max(widths)
+            is_list = widths[-1] >= widest - _RAGGED and paragraph[-1] not in _ENDS
         if fences is None:
             fences = [fence.start() for fence in re.finditer(r"^[ \t>]{0,12}(?:```|~~~)", text, re.MULTILINE)]
         line = text[line_start:line_end]
         if (
             _columns(line.strip()) >= max(_LEAST_FULL, widest - _RAGGED)
             and not _WHOLE_LINE.match(text, line_start, line_end)
-            and not _BLOCK_START.match(text, line_end + 1)
+            and not (is_list or line.startswith("    ") or _BLOCK_START.match(text, line_end + 1))
             and not _LAID_OUT.search(line)
             and bisect(fences, line_end) % 2 == 0
         ):

@@ -302,7 +302,8 @@ def test_foot_of_a_page_goes_with_its_bar_of_pictures() -> None:
     bar = "".join(f'<a href="{n}.html"><img src="{n}.gif" alt="{n}"></a> ' for n in ("Contents", "Previous", "Next"))
     page = f'<h1>Wicks</h1><p>{SENTENCE}</p><hr><div>{bar}</div><div>Printed for <a href="/">the guild</a></div>'
     assert _text(page) == f"# Wicks\n\n{SENTENCE}\n"
-    foot = '<div id="footer"><p>This page is for lamps of the second kind.</p><p><a href="/">Help us</a>.</p></div>'
+    link = '<a href="/">Help us to write this manual</a>'
+    foot = f'<div id="footer"><p>For lamps of the second kind.</p><p>{link}.</p></div>'
     assert _text(f"<h1>Wicks</h1><p>{SENTENCE}</p>{foot}") == f"# Wicks\n\n{SENTENCE}\n"
 
 
@@ -324,3 +325,26 @@ def test_numbers_of_paragraphs_with_letters_are_left_out() -> None:
 
 def test_broken_lines_of_chinese_are_joined() -> None:
     assert html_to_markdown("<p>灯塔的灯\n  芯和 lamp\n油</p>") == "灯塔的灯芯和 lamp 油"
+
+
+def test_lists_below_a_bar_of_links_stay() -> None:
+    bar = '<div><a href="p.html">Previous</a> <a href="n.html">Next</a></div>'
+    short = "<ul><li>abs: short</li><li>cut: shorter</li></ul>"
+    assert "cut: shorter" in _text(f"<h1>Index of commands</h1>{bar}{short}")
+    assert "cut: shorter" in _text(f"<h1>Wicks</h1><p>{SENTENCE}</p>{bar}<h2>Options</h2>{short}")
+    assert "cut: shorter" in _text(f"<h1>Wicks</h1><p>{SENTENCE}</p>{bar}<p>Written by Ada</p>{short}")
+
+
+def test_sentences_stay_whatever_their_block_is_called() -> None:
+    foot = f'<div class="footer"><p>{SENTENCE} Call <a href="tel:1">555-1</a>.</p></div>'
+    assert "555-1" in _text(f"<h1>Wicks</h1><p>{SENTENCE}</p>{foot}")
+
+
+def test_ratings_are_no_margin_numbers() -> None:
+    page = "".join(f"<div>{number}/5</div><p>{SENTENCE}</p>" for number in (5, 5, 4, 5, 5))
+    assert _text(f"<h1>Wicks</h1>{page}").count("/5") == 5
+
+
+def test_captions_are_no_headings() -> None:
+    page = "".join(f'<p class="title">Figure {n}. Wick</p><p>{SENTENCE}</p>' for n in (1, 2))
+    assert "# Figure" not in _text(f"<h1>Wicks</h1>{page}")

@@ -217,14 +217,23 @@ def shown_text(text: str) -> str:
 
     Items of a list follow each other like sentences, with a semicolon behind each that has no mark at its end.
     """
-    shown = ""
+    shown: list[str] = []
+    are_items = False
     for item in _ITEM_ENDS.split(_QUOTE_MARKS.sub("", text)):
-        said = _LIST_MARK.sub("", on_one_line(item))
+        said = on_one_line(item)
+        # In the middle of a sentence a line begins so by chance: "on the\n12. of May".
+        are_items = are_items or not shown or _ENDS_ITEM.search(shown[-1]) is not None
+        if not are_items:
+            shown.append(f" {said}")
+            continue
+        are_items = _LIST_MARK.match(said) is not None
+        said = _LIST_MARK.sub("", said)
         if shown and said:
-            stop = "" if _ENDS_ITEM.search(shown) else "；" if is_chinese(shown) else "; "
-            shown += stop or ("" if _ENDS_WIDE.search(shown) else " ")
-        shown += said
-    return shown
+            stop = "" if _ENDS_ITEM.search(shown[-1]) else "；" if is_chinese(shown[-1]) else "; "
+            shown.append(stop or ("" if _ENDS_WIDE.search(shown[-1]) else " "))
+        if said:
+            shown.append(said)
+    return "".join(shown)
 
 
 def _is_row(shown: str) -> bool:
