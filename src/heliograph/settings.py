@@ -291,7 +291,7 @@ class ResolutionSettings(_Section):
 
     merge_duplicates: bool = Field(
         False,
-        description="Merge duplicates whenever documents were processed, undoable, not only propose them.",
+        description="Merge duplicates after every call that processed documents, undoable, not only propose them.",
     )
     min_duplicate_cosine: float = Field(
         0.0,

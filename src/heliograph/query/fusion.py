@@ -306,7 +306,7 @@ def worth_of_mentions(
 # How far down the list of cosines the fall is measured that says how well vectors tell chunks apart, and its least.
 _FALL_RANK = 10
 _LEAST_FALL = 0.02
-# Best chunks by words of which is seen how many of the question's words the corpus has together.
+# How many of the best chunks by words are looked at for the question's words.
 _FIRST_WORDED = 3
 # Hits wanted by a question that keeps twenty chunks, before they are reranked.
 _USUAL_HITS = 60

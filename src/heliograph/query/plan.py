@@ -99,8 +99,8 @@ class FusionParameters:
         vector_limit: Chunks taken from the vector index, for up to 60 hits; for more, in proportion.
         keyword_limit: Chunks taken from the full-text index, likewise.
         keyword_spread: The keyword weight is this over the fall of the cosine from the first to the tenth chunk: the
-            less the vectors tell chunks apart, the more the words decide. Of it counts the share of the question's
-            words that the first chunks by words hold: who asks in words of his own is found by meaning.
+            less the vectors tell chunks apart, the more the words decide. It is multiplied by the share of the
+            question's words that the first chunks by words hold: who asks in other words is found by meaning.
         most_keyword: The keyword weight at the most, before that share is taken.
         named: What a chunk gains that is about an entity named in the question; shared among such chunks (by the root
             of their number), since a name that many chunks are about says little of any.

@@ -156,8 +156,8 @@ def _year_in(text: str, event: _Event) -> int | None:
 _LEADING = 3
 _LEAST_IN_TITLE = 4
 # What each adds where lead and followers compete; 1.0 is a sentence that holds all that stands near the question word.
-_STANDING = 1.25  # how well its chunk was found, 0 to 1
-_BRIDGE = 0.75  # how much of that is owed to a bridge, 0 to 1
+_STANDING = 1.25  # how well its chunk was found, as `_standing` says
+_BRIDGE = 0.75  # what a bridge gave its chunk, as a share of the best chunk's score
 _TYPE_WEIGHT = 0.6  # a new name of the kind asked for
 _LEADS = 0.2  # being the lead
 _LEADS_FROM_NAMED = -0.7  # being the lead in the document that the question names, which seldom holds the answer then
@@ -289,6 +289,7 @@ _LEAST_COVERED = 0.22
 # A question is answered if cosine of the nearest sentence + cosine of the nearest chunk + 0.4 * covered >= 0.85, where
 # `covered` is the largest share of its terms that one sentence holds. A sentence counts as 0.3 farther where its chunk
 # has none of the names in the question. Across languages no terms are shared, so `covered` is 0.25 at least.
+# `answer_margin` has all cases.
 LEAST_ANSWERED = 0.85
 _COVERED = 0.4
 _COVERED_ACROSS = 0.25

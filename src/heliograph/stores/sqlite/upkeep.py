@@ -555,6 +555,10 @@ def salvage_workspace(settings: StoreSettings) -> list[Damage] | None:
             ) from error
 
 
+# A file that had more than so many times what is left of it is not brought back to its length.
+_MOST_CUT_OFF = 16
+
+
 def _restore_length(path: Path) -> None:
     """Give a file that was cut off the length that its header tells, by zeros: SQLite opens no shorter one."""
     with path.open("rb+") as file:
@@ -566,7 +570,9 @@ def _restore_length(path: Path) -> None:
         )
         # Of another change the number of pages counts for nothing; 1 stands for the one size that takes three bytes.
         length = pages * (65_536 if page_bytes == 1 else page_bytes) if changes == counted else 0
-        if length > file.seek(0, os.SEEK_END):
+        stored = file.seek(0, os.SEEK_END)
+        # A header that asks for far more is damaged itself.
+        if stored < length <= _MOST_CUT_OFF * stored:
             file.truncate(length)
 
 
