@@ -203,23 +203,8 @@ _CAPTION = re.compile(
 _NO_HEADING_END = re.compile(r"[.,;:!。，；：！]$")
 _LARGE = frozenset({"4", "5", "6", "7", "+1", "+2", "+3", "+4"})
 _NO_HEADING_WITHIN = frozenset(
-    {
-        "a",
-        "li",
-        "td",
-        "th",
-        "dt",
-        "dd",
-        "pre",
-        "nav",
-        "table",
-        "caption",
-        "summary",
-        "label",
-        "blockquote",
-        "form",
-        "figure",
-    }
+    {"a", "blockquote", "caption", "dd", "dt", "figure", "form", "label"}
+    | {"li", "nav", "pre", "summary", "table", "td", "th"}
 )
 _LEAST_BOLD = 2
 
