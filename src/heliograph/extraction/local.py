@@ -24,6 +24,7 @@ from heliograph.text.analysis import HAN, function_words, is_chinese, stop_words
 from heliograph.text.name_spans import DEMONYMS
 from heliograph.text.patterns import compiled
 from heliograph.text.phrases import SentenceReading
+from heliograph.text.sentences import row_cells
 from heliograph.text.tokens import is_usually_lower
 
 EXCERPT_LENGTH = 200
@@ -38,6 +39,8 @@ _LONGEST_SENTENCE = 4000
 def excerpt(sentence: str, at: int) -> str:
     """Return a sentence on one line, without marks, cut at word bounds to 200 characters around `at` (100 in Chinese).
 
+    A row of a table is "first cell: other cells".
+
     Args:
         sentence: The sentence.
         at: The place in it that must be shown.
@@ -48,6 +51,9 @@ def excerpt(sentence: str, at: int) -> str:
     mark = _LINE_MARK.match(sentence)
     first = mark.end() if mark else 0
     text = plain(sentence[first:])
+    if sentence.lstrip().startswith("|"):
+        name, *others = [cell for cell in row_cells(text) if cell] or [""]
+        text = f"{name.rstrip(':：')}: {'; '.join(others)}" if others else name
     longest = HAN_EXCERPT_LENGTH if is_chinese(text) else EXCERPT_LENGTH
     if len(text) <= longest:
         return text
@@ -93,6 +99,7 @@ def _few_words(gap: str) -> str:
         words.pop()
     said = " ".join(words[1:] if words and words[0].lower() in _ARTICLES else words)
     is_told = len(words) <= _MOST_WORDS and len(said) <= _LONGEST_SAID and not _PARTS_WORDS.search(said)
+    is_told = is_told and any(character.isalpha() for character in said)
     return said if is_told and not function_words().issuperset(words) and not is_chinese(said) else ""
 
 
@@ -104,7 +111,7 @@ _BRACKETS = re.compile(r"[(（\[][^()（）\[\]]*[)）\]]")
 _LONGEST_GAP = 200
 _POSSESSIVE = re.compile(r"^['’]?s ")
 _AT_EDGES = " \t\n\"'“”‘’«»„`*_()[]"
-_PARTS_WORDS = re.compile(r"[,;:|()\[\]{}=<>/\\\"“”«»„`*]|\.(?:\s|$)|\d")
+_PARTS_WORDS = re.compile(r"[,;:，、；：。！？《》（）【】|()\[\]{}=<>/\\\"“”«»„`*]|\.(?:\s|$)|\d")
 _MOST_WORDS, _LONGEST_SAID = 7, 50
 # Where another clause or another thing begins, what is said ends.
 _ENDS_PREDICATE = word_list("conjunctions") | word_list("pronouns") | {"and", "or", "but", "nor", "that", "which"}

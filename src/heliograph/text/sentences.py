@@ -46,6 +46,14 @@ def on_one_line(text: str) -> str:
     return " ".join(without_breaks(text).split())
 
 
+_CELL_ENDS = late_pattern(r"(?<!\\)\|")
+
+
+def row_cells(row: str) -> list[str]:
+    """Return the cells of a row of a Markdown table, empty ones as well; one cell for a line that is none."""
+    return [cell.strip().replace("\\|", "|") for cell in _CELL_ENDS.split(row.strip().strip("|"))]
+
+
 def join_full_lines(text: str) -> str:
     """Return Markdown or a plain text with those lines of Chinese or Japanese joined that end because they are full.
 

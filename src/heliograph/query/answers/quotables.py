@@ -17,7 +17,7 @@ from enum import Enum, auto
 from heliograph.query.models import RetrievedChunk
 from heliograph.text.analysis import is_chinese, terms_in
 from heliograph.text.patterns import compiled, late_pattern
-from heliograph.text.sentences import on_one_line, sentence_spans
+from heliograph.text.sentences import on_one_line, row_cells, sentence_spans
 
 _FENCE_LINE = late_pattern(r"^[ \t>]{0,12}(```|~~~)", re.MULTILINE)
 _HEADING = late_pattern(r"#{1,6}[ \t]+(.*\S)")
@@ -36,7 +36,6 @@ _QUOTE_MARKS = late_pattern(r"^[ \t]*(?:>(?:[ \t]+|$))+(?P<is_all>$)?", re.MULTI
 _TABLE_RULE = late_pattern(r"\|?[\s:|-]*-[\s:|-]*$")
 _CODE_CELL = late_pattern(r"(?:`[^`]+`[\s,/|]*)+")
 _LONGEST_COLUMN = 12
-_CELL_ENDS = late_pattern(r"(?<!\\)\|")
 _LEADS_IN = (":", "：")
 _LETTER = late_pattern(r"\w")
 _PARAGRAPH_END = late_pattern(r"[ \t]*\n[ \t]*\n\s*\S")
@@ -240,10 +239,6 @@ def _is_row(shown: str) -> bool:
     return shown.startswith("|")
 
 
-def _cells(row: str) -> list[str]:
-    return [cell.strip().replace("\\|", "|") for cell in _CELL_ENDS.split(row.strip().strip("|"))]
-
-
 def _are_names(columns: Sequence[str]) -> bool:
     """Return whether the first row of a table names its columns.
 
@@ -406,7 +401,7 @@ class _Reading:
             is_paragraph = _begins_paragraph(text, start) and _PARAGRAPH_END.match(text, end) is not None
             is_listed = _LIST_MARK.match(written) is not None or text[start - 1 : start] in (" ", "\t")
             if _is_row(written):
-                self._add(start, end, _row_text(_cells(written), self.columns), Form.ROW, above)
+                self._add(start, end, _row_text(row_cells(written), self.columns), Form.ROW, above)
                 continue
             self.columns = ()
             asks = _ASKS.search(shown) is not None and len(shown) <= _LONGEST_QUESTION
@@ -452,7 +447,7 @@ class _Reading:
     def _name_columns(self, end: int) -> None:
         """Take the row that ends there, right above the rule of its table, for the names of the columns."""
         header = self.found[-1]
-        columns = _cells(self.text[header.start : header.end])
+        columns = row_cells(self.text[header.start : header.end])
         if header.end == end and _are_names(columns):
             self.columns = columns
             self.found.pop()

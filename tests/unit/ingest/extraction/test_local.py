@@ -268,3 +268,9 @@ def test_descriptions_are_sentences_and_no_headings() -> None:
     text = "# Zorblatt Server\n\n- Zorblatt Server\n\nThe Zorblatt Server stores what Ann Weber writes."
     (mention,) = [m for m in extract([text])[0].entities if m.name == "Zorblatt Server"]
     assert mention.description == "The Zorblatt Server stores what Ann Weber writes."
+
+
+@pytest.mark.parametrize("between", ["：", "、"])
+def test_a_mark_between_two_names_says_nothing_of_them(between: str) -> None:
+    found = relation(extract([f"Both Mosquitto{between}Redis must be signed."])[0], "Mosquitto", "Redis")
+    assert found.keywords == ()

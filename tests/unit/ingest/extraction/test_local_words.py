@@ -164,3 +164,17 @@ def test_marks_of_markdown_go(text: str, expected: str) -> None:
 def test_code_is_taken_as_it_stands(name: str, at: int) -> None:
     for code in (name, f"__{name.lower()}__", f"{name}(*args, **kwargs)", f"{name}<T>", f"a*{name}*b", f"${name} & 1"):
         assert excerpt(f"The call `{code}` is made.", at) == f"The call {code} is made."
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("| Module Identifier: | deflate_module |", "Module Identifier: deflate_module"),
+        ("| `maithili` | | |", "maithili"),
+        ("| 启用新的签发 CA | 何立群与林知远共同签字 | 每年 |", "启用新的签发 CA: 何立群与林知远共同签字; 每年"),
+        (r"| (r1\|r2) | either of them |", "(r1|r2): either of them"),
+        ("| | |", ""),
+    ],
+)
+def test_excerpt_of_a_row_has_no_bars(row: str, said: str) -> None:
+    assert excerpt(row, 3) == said
