@@ -341,6 +341,7 @@ class _Reading:
         speaker: Who says what is read, with a colon, where the chunk is a conversation.
         open_question: What the speaker asked last, for somebody else to answer.
         columns: Names of the columns of the table that is read.
+        is_title: Whether the term is the title of the table that is read, with which it ends.
         code_above: The last line of the block of code right above; empty behind the first sentence below it.
     """
 
@@ -359,6 +360,7 @@ class _Reading:
     speaker: str = ""
     open_question: str = ""
     columns: Sequence[str] = ()
+    is_title: bool = False
     text: str = ""
     found: list[Quotable] = field(default_factory=list[Quotable])
     first: frozenset[str] = frozenset()
@@ -401,9 +403,12 @@ class _Reading:
             is_paragraph = _begins_paragraph(text, start) and _PARAGRAPH_END.match(text, end) is not None
             is_listed = _LIST_MARK.match(written) is not None or text[start - 1 : start] in (" ", "\t")
             if _is_row(written):
+                self.is_title = self.is_title or self.is_term_new
                 self._add(start, end, _row_text(row_cells(written), self.columns), Form.ROW, above)
                 continue
             self.columns = ()
+            if self.is_title:
+                self._begin_term("")
             asks = _ASKS.search(shown) is not None and len(shown) <= _LONGEST_QUESTION
             is_item = _LIST_MARK.match(written.lstrip()) is not None
             if asks and not self.speaker:
@@ -472,7 +477,7 @@ class _Reading:
         self._note(self._terms(shown), "")
 
     def _begin_term(self, term: str) -> None:
-        self.term, self.is_term_new, self.default = term, True, ""
+        self.term, self.is_term_new, self.default, self.is_title = term, True, "", False
 
     def _add(self, start: int, end: int, shown: str, form: Form, above: frozenset[str]) -> None:
         text = self.text

@@ -146,6 +146,16 @@ def test_a_term_of_a_list_item_explains_nothing_below_the_list() -> None:
     assert leads == {"`-q`: Say nothing.": "", "More on it.": "`-q`", "The lamp burns.": ""}
 
 
+def test_the_title_of_a_table_ends_with_the_table() -> None:
+    table = "Table 5.6 Sizes of lamps\n\n| Lamp | Size |\n|---|---|\n| Brass | 12 |\n\n"
+    leads = {item.shown: item.lead for item in _quotables(f"{table}A brass lamp is heavy.\n\nEnd.\n")}
+    assert leads["Lamp: Brass; Size: 12"] == "Table 5.6 Sizes of lamps"
+    assert leads["A brass lamp is heavy."] == ""
+    # Where the table is a part of what is said of a term, the rest of it still belongs to the term.
+    within = _quotables(f"`--size`\n\nHow large it is.\n\n{table.partition(chr(10))[2]}The largest wins.\n\nEnd.\n")
+    assert "--size" in next(item.lead for item in within if item.shown == "The largest wins.")
+
+
 @pytest.mark.parametrize(
     ("text", "command"),
     [
