@@ -153,6 +153,7 @@ class Chunk:
         headings: Titles of the sections around it, outermost first.
         page: Number, from 1, of the page that holds its first character, where the source has pages.
         context: What reading it depends on besides text, headings and title, as its extractor says.
+        columns: Names of the columns of the table in whose midst it begins, whose head is in a chunk before.
     """
 
     id: str
@@ -165,6 +166,7 @@ class Chunk:
     headings: tuple[str, ...] = field(default=(), metadata=_DETAIL)
     page: int | None = field(default=None, metadata=_DETAIL)
     context: str = ""
+    columns: tuple[str, ...] = field(default=(), metadata=_DETAIL)
 
 
 KEPT_FIELDS: Final = tuple(item.name for item in fields(Document) if item.metadata.get("is_kept"))

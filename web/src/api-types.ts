@@ -68,6 +68,8 @@ export interface Schemas {
     page: number | null;
     /** Titles of the sections around it, outermost first. */
     headings: (string)[];
+    /** Columns of the table in whose midst it begins. */
+    columns: (string)[];
     id: string;
     position: number;
     text: string;
@@ -471,6 +473,8 @@ export interface Schemas {
     page: number | null;
     /** Titles of the sections around it, outermost first. */
     headings: (string)[];
+    /** Columns of the table in whose midst it begins. */
+    columns: (string)[];
     id: string;
     document_id: string;
     source: string;
@@ -1228,6 +1232,8 @@ export interface Schemas {
     page: number | null;
     /** Titles of the sections around it, outermost first. */
     headings: (string)[];
+    /** Columns of the table in whose midst it begins. */
+    columns: (string)[];
     chunk_id: string;
     document_id: string;
     /** Source of the document. */

@@ -28,6 +28,7 @@ from heliograph.ids import entity_key, mention_rank
 from heliograph.models import AliasMention, Chunk, Document, EntityMention, Extraction, RelationMention, Usage
 from heliograph.prompts import data_marker, load_prompt
 from heliograph.settings import IngestSettings
+from heliograph.text.sentences import table_head
 from heliograph.text.tokens import count_tokens
 
 _LONGEST_LABEL = 300
@@ -49,11 +50,12 @@ class ExtractionRequests:
 
     def first(self, document: Document, chunk: Chunk) -> ChatRequest:
         """Return the request that asks for what a chunk says."""
+        passage = table_head(chunk.columns) + chunk.text
         text = Template(load_prompt("extract_text")).substitute(
             title=_label(document.title),
             headings=_label(" > ".join(chunk.headings)),
-            marker=data_marker(chunk.text),
-            text=chunk.text,
+            marker=data_marker(passage),
+            text=passage,
         )
         return ChatRequest(
             *((ChatMessage("system", self._system), ChatMessage("user", text)), Purpose.EXTRACT),

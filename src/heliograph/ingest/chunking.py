@@ -27,14 +27,18 @@ from heliograph.errors import IngestError, SettingsError
 from heliograph.ids import chunk_id
 from heliograph.models import Chunk
 from heliograph.settings import IngestSettings
-from heliograph.text.sentences import sentence_spans
+from heliograph.text.patterns import late_pattern
+from heliograph.text.sentences import row_cells, sentence_spans
 from heliograph.text.tokens import count_tokens, token_ends
 
 
 class HeadingPaths:
-    """Which headings stand above each place of a text; made of all headings of the text, in order."""
+    """Which headings, and which head of a table, stand above each place of a text."""
 
     def __init__(self, text: str) -> None:
+        self.text = text
+        # Where a table was last asked for, and where the block begins in which that stands.
+        self._block = 0, 0
         self.headings = find_headings(text)
         self._starts = [heading.start for heading in self.headings]
         self._paths: list[tuple[str, ...]] = []
@@ -50,10 +54,27 @@ class HeadingPaths:
         place = bisect_right(self._starts, index)
         return self._paths[place - 1] if place else ()
 
+    def columns_at(self, index: int) -> tuple[str, ...]:
+        """Return the names of the columns of the table in which a row begins there, below its head; else none."""
+        if not self.text.startswith("|", index):
+            return ()
+        # No blank line stands within a table, which may be long: it is looked through once.
+        known, begin = self._block if self._block[0] <= index else (0, 0)
+        begin = max(begin, self.text.rfind("\n\n", known, index))
+        self._block = index, begin
+        head = _TABLE_HEAD.search(self.text, begin, min(index, begin + _LONGEST_HEAD))
+        names = row_cells(head["names"]) if head else ()
+        return tuple(names) if any(names) else ()
+
     def level_at(self, index: int) -> int:
         """Return the level of the innermost heading in force at a character; 0 before the first."""
         place = bisect_right(self._starts, index)
         return self.headings[place - 1].level if place else 0
+
+
+_TABLE_HEAD = late_pattern(r"^(?P<names>\|.*)\n[ \t:|]*-[ \t:|-]*\n", re.MULTILINE)
+# A head that is longer than this is told with no chunk.
+_LONGEST_HEAD = 2000
 
 
 # Where a text may be cut, and how well: one pass over its lines.
@@ -111,7 +132,7 @@ class _Reader:
 
     def __init__(self, text: str, headings: Iterable[Heading]) -> None:
         self.blocks: list[Block] = []
-        self._text = text
+        self.text = text
         self._levels = {heading.start: heading.level for heading in headings}
         # What the line before belongs to: heading, fence, indented (code), table or prose; empty after a blank line.
         self._open = ""
@@ -123,7 +144,7 @@ class _Reader:
         self._is_underline = False
 
     def read(self, start: int, end: int) -> None:
-        line = self._text[start:end]
+        line = self.text[start:end]
         body = line.lstrip(" \t")
         level = self._levels.get(start)
         # A fence inside a list item ends with the list at the latest.
@@ -161,7 +182,7 @@ class _Reader:
         body = body.lstrip("> \t")
         if body.startswith(mark) and not body.strip(mark[0]):
             self._fence = ""
-        elif body and self._text.rfind("\n", self.blocks[-1].start, start - 1) >= 0:
+        elif body and self.text.rfind("\n", self.blocks[-1].start, start - 1) >= 0:
             # The first line of code stays with the fence, the last fence with the line before.
             self._put(start, Strength.ROW, "fence")
         self._open = "fence"
@@ -173,7 +194,7 @@ class _Reader:
             return False
         if self._open == "table":
             return True
-        following = self._text[end : self._text.find("\n", end) + 1 or len(self._text)] if self._open == "" else ""
+        following = self.text[end : self.text.find("\n", end) + 1 or len(self.text)] if self._open == "" else ""
         return "|" in following and "-" in following and bool(_DELIMITER_ROW.match(following))
 
     def _item(self, start: int, line: str, indent: int) -> None:
@@ -360,6 +381,7 @@ def place_chunks(
                 end=span.end,
                 headings=paths.at(span.start) if paths else (),
                 page=page_at(page_starts, span.start),
+                columns=paths.columns_at(span.start) if paths else (),
             )
         )
         seen[text] += 1
@@ -536,7 +558,7 @@ class _Division:
     def __init__(
         self, text: str, blocks: Sequence[Block], paths: HeadingPaths, max_tokens: int, overlap_tokens: int
     ) -> None:
-        self._text = text
+        self.text = text
         self._paths = paths
         self._max = max_tokens
         self._overlap = overlap_tokens
@@ -555,7 +577,7 @@ class _Division:
         neither stays as it is.
         """
         cores = list(self._blocks(0, len(self._strengths))) if self._strengths else []
-        places = self._count_before([*(core.start for core in cores), len(self._text)])
+        places = self._count_before([*(core.start for core in cores), len(self.text)])
         joined: list[tuple[int, int]] = []
         for index in range(len(cores)):
             if joined and self._joins(cores, places, joined[-1][0], index):
@@ -575,7 +597,7 @@ class _Division:
         if budget < 1 or core.strength >= Strength.HEADING:
             return core.start
         # A chunk that begins where the one before does would hold all of it.
-        lowest = trim(self._text, before.start, before.end)[0] + 1
+        lowest = trim(self.text, before.start, before.end)[0] + 1
         earliest = max(lowest, int(self._ends[place - budget - 1]) if place > budget else 0)
         starts: Iterable[int] = (earliest,)
         if core.strength != Strength.TOKEN:
@@ -587,9 +609,9 @@ class _Division:
                 if not self._is_prose[index]:
                     begin = self._starts[index + 1] if index < last else core.start
                     break
-            sentences = (begin + span[0] for span in sentence_spans(self._text[begin : core.start]))
+            sentences = (begin + span[0] for span in sentence_spans(self.text[begin : core.start]))
             starts = (start for start in sentences if start >= earliest)
-        fitting = (start for start in starts if count_tokens(self._text[start : core.start].strip()) <= self._overlap)
+        fitting = (start for start in starts if count_tokens(self.text[start : core.start].strip()) <= self._overlap)
         return next(fitting, core.start)
 
     def _joins(self, cores: Sequence[Core], places: Sequence[int], first: int, index: int) -> bool:
@@ -642,12 +664,12 @@ class _Division:
     def _sentences(self, first: int, last: int) -> Iterator[Core]:
         """Yield the parts of blocks between which there is no place for a cut."""
         start, end = self._starts[first], self._starts[last]
-        run = self._text[start:end]
+        run = self.text[start:end]
         # A document that changes here and there mostly repeats its runs of blocks.
         spans = sentence_spans(run) if len(run) > _LONGEST_REMEMBERED else _remembered_spans(run)
         found = [start + span[0] for span in spans]
         # A heading goes with the sentence after it.
-        kept_whole = {trim(self._text, *self._starts[index : index + 2])[0] for index in range(first, last)}
+        kept_whole = {trim(self.text, *self._starts[index : index + 2])[0] for index in range(first, last)}
         cuts = [start, *(cut for cut in found if cut not in kept_whole), end]
         return self._group(cuts, Strength.SENTENCE, self._limit, lambda index: self._lines(*cuts[index : index + 2]))
 
@@ -655,7 +677,7 @@ class _Division:
         """Yield the parts of a sentence that leaves no room for an overlap."""
         if self._fits(start, end):
             return iter((Core(start, end, 0),))
-        lengths = [len(line) for line in self._text[start:end].splitlines(keepends=True)]
+        lengths = [len(line) for line in self.text[start:end].splitlines(keepends=True)]
         cuts: list[int] = [start, *(start + np.cumsum(lengths)).tolist()]
         return self._group(cuts, Strength.LINE, self._limit, lambda index: self._tokens(*cuts[index : index + 2]))
 
@@ -688,7 +710,7 @@ class _Division:
         yield from self._pack(cuts[begin:], places[begin:], strength, limit)
 
     def _pack(self, cuts: Sequence[int], places: Sequence[int], strength: int, limit: int) -> Iterator[Core]:
-        keys = [part_key(self._text, cut) for cut in cuts[:-1]]
+        keys = [part_key(self.text, cut) for cut in cuts[:-1]]
         firsts = [cuts[index] for index in pack(places, keys, limit - 1)]
         for start, end in pairwise((*firsts, cuts[-1])):
             yield Core(start, end, strength)

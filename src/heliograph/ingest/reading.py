@@ -267,10 +267,10 @@ class StoredChunks:
     extractions: Mapping[str, Extraction] = field(default_factory=dict[str, Extraction])
     all_read: bool = False
 
-    def headings(self, chunk_id: str) -> tuple[str, ...] | None:
-        """Return the headings that a chunk stood under; None if there is no such chunk."""
-        chunk = self.chunks.get(chunk_id)
-        return chunk.headings if chunk else None
+    def stands_alike(self, chunk: Chunk) -> bool:
+        """Whether a chunk stood under the same headings, and the same head of a table."""
+        stored = self.chunks.get(chunk.id)
+        return stored is not None and (stored.headings, stored.columns) == (chunk.headings, chunk.columns)
 
     def is_read(self, chunk_id: str) -> bool:
         """Whether a chunk was read without an error."""
@@ -307,8 +307,8 @@ def replaced_chunks(chunks: Sequence[Chunk], stored: StoredChunks) -> list[str]:
     return [id_ for id_, before in stored.chunks.items() if kept.get(id_) != _reading_basis(before)]
 
 
-def _reading_basis(chunk: Chunk) -> tuple[int, tuple[str, ...], str]:
-    return chunk.position, chunk.headings, chunk.context
+def _reading_basis(chunk: Chunk) -> tuple[int, tuple[str, ...], tuple[str, ...], str]:
+    return chunk.position, chunk.headings, chunk.columns, chunk.context
 
 
 def plan_chunks(title: str, chunks: Sequence[Chunk], stored: StoredChunks, *, keeps_readings: bool) -> ChunkPlan:
@@ -317,7 +317,7 @@ def plan_chunks(title: str, chunks: Sequence[Chunk], stored: StoredChunks, *, ke
     Chunks that stay keep their mentions and vectors unless the title may be another (`keeps_readings`).
     """
     current = {chunk.id for chunk in chunks}
-    indexed = {chunk.id for chunk in chunks if keeps_readings and stored.headings(chunk.id) == chunk.headings}
+    indexed = {chunk.id for chunk in chunks if keeps_readings and stored.stands_alike(chunk)}
     same = {chunk.id for chunk in chunks if chunk.id in indexed and stored.chunks[chunk.id].context == chunk.context}
     unread = [chunk for chunk in chunks if chunk.id not in same or not stored.is_read(chunk.id)]
     unread_ids = {chunk.id for chunk in unread}

@@ -20,6 +20,7 @@ from heliograph.ingest.models import DocumentResult
 from heliograph.models import FIELD_SEPARATOR, Stats
 from heliograph.query.answers.models import Answer
 from heliograph.query.models import Retrieval
+from heliograph.text.sentences import table_head
 from heliograph.wire.base import ChunkDetails, EntityHead, RelationHead, Shape
 
 _MARK_LENGTH = 12
@@ -186,7 +187,7 @@ class QueryResult(ToolResult):
         for passage in self.passages:
             page = [] if passage.page is None else [f"page {passage.page}"]
             place = " > ".join([passage.source, *page, *passage.headings])
-            parts.append(f"[{passage.reference_id}] {place}\n{passage.text}")
+            parts.append(f"[{passage.reference_id}] {place}\n{table_head(passage.columns)}{passage.text}")
         parts += _listed("Entities:", self.entities) + _listed("Relations:", self.relations)
         return fence("\n\n".join([*parts, *(f"Note: {warning}" for warning in self.warnings)]))
 

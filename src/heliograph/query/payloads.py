@@ -64,6 +64,7 @@ class ChunkDetailsData(TypedDict):
 
     page: int | None
     headings: list[str]
+    columns: list[str]
 
 
 class ChunkData(ChunkDetailsData):

@@ -200,12 +200,13 @@ _LINK_QUERY = late_pattern(r"(?<=\]\()([^()\s?]{0,2000})\?[^()\s]{0,4000}(?:\([^
 def chunk_index_text(title: str, chunk: Chunk) -> str:
     """Return the text that stands for a chunk.
 
-    Title and headings that it does not contain, a line feed, its text without the queries of its links.
+    Title and headings that it does not contain, and the columns of a table in whose midst it begins, each on a line
+    before its text without the queries of its links.
     """
     text = _LINK_QUERY.sub(r"\1", chunk.text) if "](" in chunk.text else chunk.text
     path = dict.fromkeys(part for part in (title, *chunk.headings) if part and not _has_words_of(text, part))
-    prefix = " > ".join(path)[:_MAX_PREFIX_LENGTH].rstrip()
-    return f"{prefix}\n{text}" if prefix else text
+    lines = (part[:_MAX_PREFIX_LENGTH].rstrip() for part in (" > ".join(path), "; ".join(chunk.columns)))
+    return "\n".join([*filter(None, lines), text])
 
 
 def entity_index_terms(entity: Entity) -> list[str]:

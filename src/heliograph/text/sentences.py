@@ -54,6 +54,12 @@ def row_cells(row: str) -> list[str]:
     return [cell.strip().replace("\\|", "|") for cell in _CELL_ENDS.split(row.strip().strip("|"))]
 
 
+def table_head(columns: Sequence[str]) -> str:
+    """Return the first two lines of a Markdown table with these columns; nothing for none."""
+    names = " | ".join(name.replace("|", "\\|") for name in columns)
+    return f"| {names} |\n|{'---|' * len(columns)}\n" if columns else ""
+
+
 def join_full_lines(text: str) -> str:
     """Return Markdown or a plain text with those lines of Chinese or Japanese joined that end because they are full.
 

@@ -36,6 +36,7 @@ class ChunkDetails(Shape):
 
     page: int | None = Field(None, description="Number, from 1, of the page that holds its first character.")
     headings: tuple[str, ...] = Field((), description="Titles of the sections around it, outermost first.")
+    columns: tuple[str, ...] = Field((), description="Columns of the table in whose midst it begins.")
 
 
 class EntityHead(Shape):

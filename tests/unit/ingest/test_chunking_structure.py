@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 from heliograph.documents.markdown import find_headings
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import IngestError
-from heliograph.ingest.chunking import MarkdownChunker, SemanticChunker, SpanChunker, TokenChunker, make_chunker
+from heliograph.ingest.chunking import (
+    HeadingPaths,
+    MarkdownChunker,
+    SemanticChunker,
+    SpanChunker,
+    TokenChunker,
+    make_chunker,
+)
 from heliograph.models import Chunk
 from heliograph.settings import IngestSettings
 from heliograph.text.tokens import count_tokens
@@ -304,3 +311,26 @@ def test_a_question_stays_with_its_answer(question: str) -> None:
     text = "\n\n".join([paragraph, question, paragraph] * 4)
     chunks = SemanticChunker(130, 0).chunk("doc", text)
     assert not any(chunk.text.endswith(question) for chunk in chunks)
+
+
+def test_rows_behind_the_chunk_with_the_head_of_their_table_know_its_columns() -> None:
+    rows = "".join(f"| P-{number} | {number} EUR |\n" for number in range(40))
+    text = f"# Parts\n\nAll of them.\n\n| Part | Price \\| net |\n|---|:-:|\n{rows}\nEnd.\n\n| a | b |\n"
+    chunks = MarkdownChunker(60, 0).chunk("doc-1", text)
+    named = [chunk for chunk in chunks if chunk.columns]
+    assert {chunk.columns for chunk in named} == {("Part", "Price | net")}
+    assert all(chunk.text.startswith("| P-") for chunk in named)
+    assert [chunk for chunk in chunks if chunk.text.startswith("| P-")] == named
+
+
+def test_columns_of_each_table_are_its_own() -> None:
+    paths = HeadingPaths(
+        "| a | b |\n|---|---|\n| 1 | 2 |\n\n| c |\n|---|\n| 3 |\n\n| 4 |\n\n| | |\n|---|---|\n| 5 | 6 |\n"
+    )
+    text = paths.text
+    assert [paths.columns_at(text.index(row)) for row in ("| 1", "| 3", "| 4", "| 5", "| a", "| c")] == [
+        *(("a", "b"), ("c",), (), ()),
+        *((), ()),
+    ]
+    # In any order.
+    assert paths.columns_at(text.index("| 1")) == ("a", "b")

@@ -38,6 +38,11 @@ def test_chunk_is_indexed_under_what_it_does_not_say(
     assert chunk_index_text(title, chunk(text, *headings)) == indexed
 
 
+def test_rows_are_indexed_under_the_columns_of_their_table() -> None:
+    row = replace(chunk("| P-1 | 3 EUR |", "Parts"), columns=("Part", "Price"))
+    assert chunk_index_text("Shop", row) == "Shop > Parts\nPart; Price\n| P-1 | 3 EUR |"
+
+
 def test_long_paths_are_cut() -> None:
     assert len(chunk_index_text("t" * 200, chunk("x", "h" * 200, "k" * 200))) <= 302
 

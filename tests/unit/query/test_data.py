@@ -69,6 +69,7 @@ async def test_success_has_every_field_of_the_seeds_and_of_lightrag(world: World
         "start": 0,
         "end": 18,
         "page": 3,
+        "columns": [],
         "headings": ["Top", "Inner"],
         "source_marks": ["C1/1", "E1/1"],
         "rerank_score": None,

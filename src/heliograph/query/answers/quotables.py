@@ -245,7 +245,7 @@ def _are_names(columns: Sequence[str]) -> bool:
     It does not where its first cell ends with a colon (a key before its value) or is code, or another cell is a
     sentence: pages without a header have their first row there.
     """
-    first, *others = columns
+    first, *others = columns or (":",)
     is_row = first.endswith(_LEADS_IN) or _CODE_CELL.fullmatch(first) is not None
     return not is_row and not any(cell.endswith((".", "。")) and len(cell) > _LONGEST_COLUMN for cell in others)
 
@@ -375,7 +375,7 @@ class _Reading:
             lambda mark: ("\n" if mark["is_all"] is not None else " ") * len(mark[0]), self.item.chunk.text
         )
         headings = self.item.chunk.headings
-        self._begin_section(headings[-1] if headings else "")
+        self._begin_section(headings[-1] if headings else "", self.item.chunk.columns)
         above = self._terms(" ".join(headings))
         messages = _messages(text)
         spans = _whole(sentence_spans(text), messages)
@@ -406,9 +406,7 @@ class _Reading:
                 self.is_title = self.is_title or self.is_term_new
                 self._add(start, end, _row_text(row_cells(written), self.columns), Form.ROW, above)
                 continue
-            self.columns = ()
-            if self.is_title:
-                self._begin_term("")
+            self._end_table()
             asks = _ASKS.search(shown) is not None and len(shown) <= _LONGEST_QUESTION
             is_item = _LIST_MARK.match(written.lstrip()) is not None
             if asks and not self.speaker:
@@ -443,8 +441,9 @@ class _Reading:
             self._add(start, end, shown_text(written), Form.ITEM if is_item else Form.PROSE, above)
         return self.found
 
-    def _begin_section(self, heading: str) -> None:
-        self.heading, self.leading, self.asked, self.columns = heading, "", "", ()
+    def _begin_section(self, heading: str, columns: Sequence[str] = ()) -> None:
+        self.heading, self.leading, self.asked = heading, "", ""
+        self.columns = columns if _are_names(columns) else ()
         # What stands below the name of a setting explains it.
         self._begin_term(heading if _SETTING.fullmatch(heading) else "")
         self.is_term_listed = False
@@ -456,6 +455,11 @@ class _Reading:
         if header.end == end and _are_names(columns):
             self.columns = columns
             self.found.pop()
+
+    def _end_table(self) -> None:
+        self.columns = ()
+        if self.is_title:
+            self._begin_term("")
 
     def _begin_message(self, message: re.Match[str]) -> bool:
         """Note who speaks now and what was asked before; return whether nothing is said ("Time: 16:00")."""

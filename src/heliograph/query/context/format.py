@@ -24,6 +24,7 @@ from heliograph.prompts import load_prompt
 from heliograph.query.linking import path_row
 from heliograph.query.models import Reference
 from heliograph.query.plan import Channel, Plan
+from heliograph.text.sentences import table_head
 from heliograph.text.tokens import count_tokens, entity_row, relation_row
 
 # Fitting rows into token budgets: whole rows, the first ones, never a part of one.
@@ -166,7 +167,7 @@ class ContextFormat(ABC):
 
     def chunk_body(self, chunk: Chunk) -> str:
         """Return a chunk's row without its beginning, which holds the reference, known only later."""
-        return self.passage(chunk.headings, chunk.text)
+        return self.passage(chunk.headings, table_head(chunk.columns) + chunk.text)
 
     @abstractmethod
     def passage(self, headings: Sequence[str], text: str) -> str:
@@ -188,7 +189,7 @@ class ContextFormat(ABC):
         """Return a number of tokens that a chunk's row does not exceed; of plain text some fifteen too many."""
         text = chunk.text
         known = chunk.token_count or 4 * len(text)
-        frame = self.chunk_row(1, "1", self.passage(chunk.headings, _LETTER))
+        frame = self.chunk_row(1, "1", self.passage(chunk.headings, table_head(chunk.columns) + _LETTER))
         # A table makes one character of a pair of line ends; that takes nothing away from the tokens.
         added = len(row) - len(frame) - len(text) + len(_LETTER) + text.count("\r\n")
         # At its ends the encoding joins signs of the text with those around it; letters and digits stay apart.

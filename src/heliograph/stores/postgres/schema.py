@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from heliograph.errors import SchemaMismatch
 from heliograph.stores.postgres.database import Session, Statement
+from heliograph.stores.sql import CHUNKS
 
 _LOCK_KEY = 0x48454C494F475250  # "HELIOGRP"
 _OLDEST_PGVECTOR = (0, 8)
@@ -220,7 +221,10 @@ DROP TABLE heliograph_term;
 _NEXT_CONTENTS = "ALTER TABLE heliograph_next_vector ADD COLUMN content text"
 
 # A column of a declared field is made by its declaration: `added` of `DOCUMENTS` and its like (`stores/sql.py`).
-MIGRATIONS = (_CREATE, _PROJECTIONS, _MADE, _POSTINGS, _NEXT_CONTENTS)
+MIGRATIONS = (
+    *(_CREATE, _PROJECTIONS, _MADE, _POSTINGS, _NEXT_CONTENTS),
+    CHUNKS.added("lightrag_chunks", "columns"),
+)
 
 LATEST_VERSION = len(MIGRATIONS)
 

@@ -15,7 +15,7 @@ import apsw
 from heliograph.errors import SchemaMismatch
 from heliograph.ids import relation_id
 from heliograph.stores.graph import name_keys_json, name_terms
-from heliograph.stores.sql import transaction
+from heliograph.stores.sql import CHUNKS, transaction
 
 APPLICATION_ID = 0x48454C49  # "HELI"
 
@@ -204,7 +204,7 @@ _MIGRATIONS = (
     *(_CREATE, "ALTER TABLE reply RENAME COLUMN chunk_id TO subject_id;", _REEMBED),
     *("ALTER TABLE document ADD COLUMN page_starts TEXT NOT NULL DEFAULT '[]';", _CURATION, _TWINS),
     *("ALTER TABLE chunk ADD COLUMN context TEXT NOT NULL DEFAULT '';", _NAMES, _OUTBOX, _FEWER_PARTS),
-    *(_WORDS, _CHECKED_FILES),
+    *(_WORDS, _CHECKED_FILES, CHUNKS.added("chunk", "columns")),
 )
 
 LATEST_VERSION = len(_MIGRATIONS)

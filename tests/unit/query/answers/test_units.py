@@ -146,6 +146,13 @@ def test_a_term_of_a_list_item_explains_nothing_below_the_list() -> None:
     assert leads == {"`-q`: Say nothing.": "", "More on it.": "`-q`", "The lamp burns.": ""}
 
 
+def test_a_row_is_told_with_the_columns_of_a_table_that_began_in_a_chunk_before() -> None:
+    text = "| `P-1` | 3 EUR |\n| P-2 | 4 EUR |\n\nEnd.\n\n| x | y |\n"
+    chunk = Chunk("chunk-1", "doc-1", 0, text, 99, 0, len(text), columns=("Part", "Price"))
+    told = [item.shown for item in quotable_sentences([RetrievedChunk(chunk, "a.md", "1", ())])]
+    assert told == ["Part: `P-1`; Price: 3 EUR", "Part: P-2; Price: 4 EUR", "End.", "x; y"]
+
+
 def test_the_title_of_a_table_ends_with_the_table() -> None:
     table = "Table 5.6 Sizes of lamps\n\n| Lamp | Size |\n|---|---|\n| Brass | 12 |\n\n"
     leads = {item.shown: item.lead for item in _quotables(f"{table}A brass lamp is heavy.\n\nEnd.\n")}

@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import example, given, settings
@@ -36,6 +37,14 @@ def test_json_rows_hold_what_a_model_reads() -> None:
     row = form.chunk_row(1, "2", form.chunk_body(_chunk("one\ntwo", "Top", "Inner")))
     assert json.loads(row) == {"reference_id": "2", "content": "one\ntwo", "content_headings": "Top > Inner"}
     assert json.loads(form.chunk_row(1, "2", form.chunk_body(_chunk("x")))) == {"reference_id": "2", "content": "x"}
+
+
+def test_rows_stand_under_the_head_of_their_table() -> None:
+    form = context_format("json")
+    rows = replace(_chunk("| P-1 | 3 EUR |"), columns=("Part", "Price | net"))
+    row = form.chunk_row(1, "2", form.chunk_body(rows))
+    assert json.loads(row)["content"] == "| Part | Price \\| net |\n|---|---|\n| P-1 | 3 EUR |"
+    assert count_tokens(row) <= form.chunk_bound(rows, row)
 
 
 def test_csv_tables_have_a_header_and_numbered_rows() -> None:

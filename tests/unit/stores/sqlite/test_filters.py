@@ -115,9 +115,9 @@ CHUNK_FILTERS = st.recursive(
 def test_sql_finds_the_chunks_that_python_matches(chunks: list[tuple[int | None, list[str]]], part: Filter) -> None:
     filter_ = And((Equals("team", "red"), HasChunk(part)))
     connection = apsw.Connection(":memory:")
-    connection.execute("CREATE TABLE chunk (key INTEGER PRIMARY KEY, page INTEGER, headings TEXT)")
+    connection.execute("CREATE TABLE chunk (key INTEGER PRIMARY KEY, page INTEGER, headings TEXT, columns TEXT)")
     for key, (page, headings) in enumerate(chunks):
-        connection.execute("INSERT INTO chunk VALUES (?, ?, ?)", (key, page, json.dumps(headings)))
+        connection.execute("INSERT INTO chunk VALUES (?, ?, ?, '[]')", (key, page, json.dumps(headings)))
     condition, values = DIALECT.compile_chunk_filter(filter_)
     found = {key for (key,) in connection.execute(f"SELECT key FROM chunk WHERE {condition}", tuple(values))}
     made = [Chunk("c", "d", 0, "", 0, 0, 0, tuple(headings), page) for page, headings in chunks]
