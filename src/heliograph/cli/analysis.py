@@ -38,8 +38,8 @@ from heliograph.evaluation.harness import EvaluationPlan, Watcher, evaluate
 from heliograph.evaluation.results import Configuration, EvaluationRun, IndexInfo
 from heliograph.evaluation.sets import EvaluationSet, find_sets, read_set
 from heliograph.extraction.base import Extractor
-from heliograph.models import DEFAULT_MODE
-from heliograph.query.models import Mode, QueryParam
+from heliograph.models import DEFAULT_MODE, Mode
+from heliograph.query.models import QueryParam
 from heliograph.settings import Settings
 
 # Reports about retrieval as tables.

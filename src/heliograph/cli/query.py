@@ -23,9 +23,9 @@ from heliograph.cli.options import ChunkTopK, MaxEntityTokens, MaxRelationTokens
 from heliograph.cli.output import BriefText, FlowText, Output
 from heliograph.cli.rendering import FAINT, FOLDED, KEY, WIDE, make_table, name_cell, seconds
 from heliograph.cli.session import Session
-from heliograph.models import DEFAULT_MODE, Usage
+from heliograph.models import DEFAULT_MODE, Mode, Usage, heading_path
 from heliograph.query.answers.models import Answer, AnswerKind
-from heliograph.query.models import Context, Mode, QueryParam, Reference, Retrieval
+from heliograph.query.models import Context, QueryParam, Reference, Retrieval
 from heliograph.sync import Heliograph
 
 # References and what was retrieved, as tables; how an answer came about, in a line.
@@ -76,7 +76,7 @@ def render_part(context: Context, part: Part) -> RenderableType:
         return render_relations([item.relation for item in context.relations], title)
     table = make_table({"ref": {**KEY, "justify": "right"}, "found by": FAINT, "chunk": WIDE}, title)
     for item in context.chunks:
-        place = FlowText(" > ".join((item.source, *item.chunk.headings)), "dim")
+        place = FlowText(heading_path((item.source, *item.chunk.headings)), "dim")
         marks = " ".join(str(mark) for mark in item.marks)
         table.add_row(f"[{item.reference_id}]", marks, Group(place, BriefText(item.chunk.text, _CHUNK_CELLS)))
     return table

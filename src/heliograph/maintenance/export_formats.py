@@ -36,6 +36,7 @@ from heliograph.models import (
     Entity,
     Extraction,
     Relation,
+    heading_path,
 )
 from heliograph.stores.changeset import Collection
 
@@ -220,7 +221,7 @@ async def _chunks(contents: Contents) -> AsyncIterator[Row]:
         for chunk in whole.chunks:
             of_chunk = {"source": whole.document.source} | asdict(chunk)
             values = (of_chunk[name] for name in _CHUNKS)
-            yield tuple(" > ".join(value) if isinstance(value, tuple) else value for value in values)
+            yield tuple(heading_path(value) if isinstance(value, tuple) else value for value in values)
 
 
 async def _said(

@@ -352,7 +352,7 @@ class QueryParam:
         only_need_context: Return the context as the answer's text and call no chat model for it.
         only_need_prompt: Return what the chat model would be given; wins over `only_need_context`.
         response_type: Form of the answer, in words.
-        stream: Collect the answer from a stream; nothing streamed is cached. `QueryEngine.stream` gives the pieces.
+        stream: Collect the answer from a stream; nothing streamed is cached. `QueryPipeline.stream` gives the pieces.
         top_k: Entities and relations searched, 1 to 10,000.
         chunk_top_k: Chunks searched, and kept after reranking, 1 to 10,000.
         max_entity_tokens: Budget of the entities.

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints, ValidationInfo, model_validator
 
-from heliograph.models import DEFAULT_MODE, ModeName
+from heliograph.models import DEFAULT_MODE, Mode, ModeName
 from heliograph.query.answers.models import Answer, citation_data
-from heliograph.query.models import Mode, QueryParam, Retrieval
+from heliograph.query.models import QueryParam, Retrieval
 from heliograph.query.payloads import explanation_data, path_data, reference_data, retrieval_metadata
 from heliograph.query.plan import check_length
 from heliograph.wire.answers import FoundChunk, FoundEntity, FoundRelation
