@@ -10,7 +10,7 @@ from heliograph.filters import Equals
 from heliograph.models import Mode
 from heliograph.query.models import Keywords, QueryParam
 from heliograph.query.plan import Channel, make_plan, readable_tokens
-from heliograph.settings import ChatSettings, QuerySettings
+from heliograph.settings import ChatSettings, QuerySettings, Settings
 from heliograph.testing.fakes import FakeChatModel
 from heliograph.text.tokens import count_tokens
 
