@@ -724,10 +724,10 @@ class AsyncHeliograph(GraphCuration):
     async def rebuild(self, role: str | None = None, *, progress: CheckProgress | None = None) -> CheckReport:
         """Compute every projection again from the documents; answers stay the same, before, meanwhile and after.
 
-        With a `role` that another engine serves (`graph`, `vectors`, `cache`), only that engine is filled anew.
+        With a `role` that an external store serves (`graph`, `vectors`, `cache`), only that is filled anew.
 
         Raises:
-            InvalidRequestError: No other engine serves the role.
+            InvalidRequestError: No external store serves the role.
             ModelError: The embedding model failed; what was made before stands, and the rest is as it was.
             StoreUnavailable: Another process is taking documents in.
         """

@@ -42,6 +42,12 @@ ModeName = Literal["auto", "fusion", "mix", "hybrid", "local", "global", "naive"
 # What lists of documents are sorted by. `created_at` is when a document was first seen, as `Document` has it; when it
 # was written stands in its metadata (`heliograph.documents.base.WRITTEN_AT`).
 DocumentSort = Literal["created_at", "updated_at", "source", "id"]
+# How chunks of several channels are fused: by weighted score, or by reciprocal rank.
+FusionName = Literal["score", "rank"]
+# How chunks of entities and relations are picked.
+ChunkPicking = Literal["vector", "weight", "shared_relations"]
+# JSON lines, or CSV tables.
+ContextFormat = Literal["json", "csv"]
 # What became of a chunk that was found; `TracedChunk` says when which. The page has a word for each (`o_...`).
 ChunkOutcome = Literal["kept", "count", "rerank", "budget"]
 # Where no mode is named, but on the routes that are LightRAG's (`heliograph.wire.query.LIGHTRAG_MODE`).

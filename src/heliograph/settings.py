@@ -25,6 +25,7 @@ from pydantic_settings import (
 )
 
 from heliograph.errors import SettingsError
+from heliograph.models import ChunkPicking, ContextFormat, FusionName
 
 # What Python, its libraries and the loader of libraries may need.
 _HARMLESS_VARIABLES = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
@@ -316,11 +317,9 @@ class QuerySettings(_Section):
         None, ge=-1, le=1, description="Least cosine of a hit; empty means the embedding model's own."
     )
     related_chunks: int = Field(5, ge=1, description="Chunks picked per entity or relation.")
-    chunk_picking: Literal["vector", "weight", "shared_relations"] = Field(
-        "vector", description="How chunks of entities and relations are picked."
-    )
-    context_format: Literal["json", "csv"] = Field("json", description="JSON lines, or CSV tables.")
-    fusion: Literal["score", "rank"] = Field(
+    chunk_picking: ChunkPicking = Field("vector", description="How chunks of entities and relations are picked.")
+    context_format: ContextFormat = Field("json", description="JSON lines, or CSV tables.")
+    fusion: FusionName = Field(
         "score", description="How chunks of several channels are fused: by weighted score, or by reciprocal rank."
     )
     keyword_language: str = Field("", description="Language of keywords; empty means the question's.")

@@ -19,7 +19,15 @@ from rich.text import Text
 
 from heliograph.cli.documents import tokens
 from heliograph.cli.graph import render_entities, render_relations
-from heliograph.cli.options import ChunkTopK, MaxEntityTokens, MaxRelationTokens, MaxTotalTokens, TopK, combine_filters
+from heliograph.cli.options import (
+    ChunkTopK,
+    MaxEntityTokens,
+    MaxRelationTokens,
+    MaxTotalTokens,
+    QuestionFilters,
+    TopK,
+    combine_filters,
+)
 from heliograph.cli.output import BriefText, FlowText, Output
 from heliograph.cli.rendering import FAINT, FOLDED, KEY, WIDE, make_table, name_cell, seconds
 from heliograph.cli.session import Session
@@ -133,12 +141,7 @@ def query(
     ] = False,
     response_type: Annotated[str, typer.Option(help="Form of the answer, in words.")] = "Multiple Paragraphs",
     user_prompt: Annotated[str, typer.Option(help="Further instructions to the chat model.")] = "",
-    filter_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--filter", metavar="CONDITION", help="Only from documents that match, such as 'team=red'; may be repeated."
-        ),
-    ] = None,
+    filter_: QuestionFilters = None,
     filter_json: Annotated[
         str, typer.Option(metavar="JSON", help="Only from documents that match, as a JSON object.")
     ] = "",

@@ -15,7 +15,20 @@ from typing import Any, Literal
 from heliograph.chat.base import ChatMessage, ChatModel
 from heliograph.filters import Filter
 from heliograph.functions import ChatFunction
-from heliograph.models import DEFAULT_MODE, Chunk, ChunkOutcome, Entity, GraphPath, Mode, ModeName, Relation, Usage
+from heliograph.models import (
+    DEFAULT_MODE,
+    Chunk,
+    ChunkOutcome,
+    ChunkPicking,
+    ContextFormat,
+    Entity,
+    FusionName,
+    GraphPath,
+    Mode,
+    ModeName,
+    Relation,
+    Usage,
+)
 from heliograph.query.understanding import Understanding
 
 
@@ -403,10 +416,10 @@ class QueryParam:
     include_sources: bool = False
     return_structured: bool = False
     history_turns: int = 0
-    chunk_picking: Literal["vector", "weight", "shared_relations"] | None = None
-    context_format: Literal["json", "csv"] | None = None
+    chunk_picking: ChunkPicking | None = None
+    context_format: ContextFormat | None = None
     channels: Sequence[str] = ()
-    fusion: Literal["score", "rank"] | None = None
+    fusion: FusionName | None = None
     chat_model: ChatModel | ChatFunction | None = None
     system_prompt: str | None = None
     filter: Filter | Mapping[str, Any] | None = None

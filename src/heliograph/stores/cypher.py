@@ -268,13 +268,11 @@ class CypherGraphProjection(GraphProjection):
         self._types = TypeNames((str(name) for (name,) in rows), self._database.dialect.most_types)
 
     async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
-        rows = await self._read_list(_ENTITIES, ids)
-        found = {row[0]: to_entity(row) for row in rows}
+        found = {row[0]: to_entity(row) for row in await self._read_list(_ENTITIES, ids)}
         return [found[id_] for id_ in ids if id_ in found]
 
     async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
-        rows = await self._read_list(_RELATIONS, ids)
-        found = {row[0]: to_relation(row) for row in rows}
+        found = {row[0]: to_relation(row) for row in await self._read_list(_RELATIONS, ids)}
         return [found[id_] for id_ in ids if id_ in found]
 
     async def rank_incident_relations(self, entity_ids: Sequence[str]) -> list[IncidentRelation]:
