@@ -114,7 +114,7 @@ class DocumentQuery:
         filter: Which match it.
         content_hashes: Whose text has any of these hashes; empty means any text.
         twin_of: Which are twins of this document.
-        sort: Field to sort by; ties by id.
+        sort: Field of `Document` to sort by, not of its metadata; ties by id.
         descending: Largest first.
         offset: Documents to skip.
         limit: Documents to return at the most; `sys.maxsize` for all.
