@@ -304,6 +304,10 @@ class ResolutionSettings(_Section):
     )
 
 
+# Settings that had another name before, which is read as well.
+_FORMER_NAMES = {"query.min_score": "query.min_cosine"}
+
+
 class QuerySettings(_Section):
     """Defaults of questions; `QueryParam` overrides them one by one."""
 
@@ -539,7 +543,7 @@ class Settings(BaseSettings):
             except (OSError, ValueError) as error:
                 raise SettingsError(f"{name} cannot be read: {error}") from error
             origins |= {f"{section}.{key}": name for section, values in sections.items() for key in values}
-        return origins
+        return {_FORMER_NAMES.get(key, key): name for key, name in origins.items()}
 
 
 def isolated_environment() -> dict[str, str]:

@@ -185,5 +185,6 @@ def test_filter_is_read_and_checked() -> None:
 def test_least_cosine_may_be_set_by_its_former_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HELIOGRAPH_QUERY__MIN_SCORE", "0.3")
     assert plan(settings=Settings.load().query).min_cosine == 0.3
+    assert Settings.find_origins() == {"query.min_cosine": "environment"}
     monkeypatch.setenv("HELIOGRAPH_QUERY__MIN_COSINE", "0.4")
     assert Settings.load().query.min_cosine == 0.4
