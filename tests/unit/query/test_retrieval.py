@@ -292,11 +292,11 @@ async def test_what_a_reranker_scores_too_low_is_not_said_to_be_too_large(
     answer = await engine.query(question, QueryParam(mode=mode, **GIVEN))
     assert answer.kind is AnswerKind.NOTHING_FOUND
     assert said in answer.text
-    assert "rerank.min_cosine" in answer.text
+    assert "rerank.min_score" in answer.text
     assert "max_total_tokens" not in answer.text
     found = answer.retrieval
     assert found.info.below_threshold_count == found.info.merged_chunks_count > 0
-    assert "below rerank.min_cosine=0.5, the best 0.3" in found.warnings[-1]
+    assert "below rerank.min_score=0.5, the best 0.3" in found.warnings[-1]
     # The graph has no threshold: what it shows is a context.
     assert found.failure is (Failure.BELOW_THRESHOLD if mode == "naive" else None)
 
