@@ -18,7 +18,8 @@ from benchmarks.measure import Stopwatch, peak_memory_mib, pin
 from benchmarks.registry import Options
 from benchmarks.report import Figure, Findings
 from heliograph.engine import AsyncHeliograph, Given
-from heliograph.query.models import Mode, QueryParam
+from heliograph.models import Mode
+from heliograph.query.models import QueryParam
 from heliograph.service.service import Service
 from heliograph.settings import Settings
 from heliograph.testing.fakes import FakeEmbeddingModel

@@ -534,7 +534,7 @@ class MemoryVectorStore(VectorStore):
         self._matrices: dict[Collection, tuple[list[str], NDArray[np.float32]]] = {}
 
     async def search(
-        self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
+        self, collection: Collection, vector: NDArray[np.float32], limit: int, min_cosine: float
     ) -> list[Hit]:
         if not self.held[collection]:
             return []
@@ -545,7 +545,7 @@ class MemoryVectorStore(VectorStore):
         scores = cosines(matrix, vector)
         # Ids are sorted, so a stable sort leaves ties in the order of ids.
         best = np.argsort(-scores, kind="stable")[:limit]
-        return [Hit(ids[index], float(scores[index])) for index in best if scores[index] >= min_score]
+        return [Hit(ids[index], float(scores[index])) for index in best if scores[index] >= min_cosine]
 
     async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         vectors = self.held[collection]

@@ -92,6 +92,7 @@ if TYPE_CHECKING:
     from heliograph.models import DocumentStatus as DocumentStatus
     from heliograph.models import Entity as Entity
     from heliograph.models import GraphPath as GraphPath
+    from heliograph.models import Mode as Mode
     from heliograph.models import Relation as Relation
     from heliograph.models import Stats as Stats
     from heliograph.models import Subgraph as Subgraph
@@ -102,7 +103,6 @@ if TYPE_CHECKING:
     from heliograph.query.answers.models import Citation as Citation
     from heliograph.query.models import Context as Context
     from heliograph.query.models import Keywords as Keywords
-    from heliograph.query.models import Mode as Mode
     from heliograph.query.models import ModeName as ModeName
     from heliograph.query.models import QueryParam as QueryParam
     from heliograph.query.models import Reference as Reference

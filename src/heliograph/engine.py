@@ -54,9 +54,9 @@ from heliograph.maintenance.check import CheckProgress, CheckReport, Maintenance
 from heliograph.models import Batch, Chunk, Document, Entity, GraphPath, Relation, Stats, Subgraph
 from heliograph.query.answers.answer import AnswerStream
 from heliograph.query.answers.models import Answer
-from heliograph.query.engine import QueryEngine
 from heliograph.query.models import QueryParam, Retrieval
 from heliograph.query.payloads import QueryData
+from heliograph.query.pipeline import QueryPipeline
 from heliograph.query.plan import readable_tokens
 from heliograph.rerank.base import Reranker
 from heliograph.rerank.wrappers import ChatReranker, build_reranker
@@ -88,7 +88,7 @@ class Parts:
 
     store: Store
     ingest: IngestPipeline
-    query: QueryEngine
+    query: QueryPipeline
     maintenance: Maintenance
     meter: ChatMeter
     sources: SourceReader
@@ -223,7 +223,7 @@ async def open_parts(settings: Settings, given: Given, stack: AsyncExitStack) ->
     ingest, sources = _open_ingest(settings, models, store, embedding, chat, meter, stack, given.chunker)
     reranker = await _open_reranker(settings, given, chat, stack)
     fold, readable = EvidenceFold.of(settings.ingest), readable_tokens(settings.chat) if chat else None
-    query = QueryEngine(store, embedding, chat, reranker, settings.query, settings.rerank, fold, readable)
+    query = QueryPipeline(store, embedding, chat, reranker, settings.query, settings.rerank, fold, readable)
     maintenance = Maintenance(truth, embedding, chat, settings.ingest)
     curator = Curator(truth, ingest.committer)
     indexing = find_indexing(settings.ingest, embedding.info, has_chat=chat is not None)
@@ -602,7 +602,7 @@ class AsyncHeliograph(GraphCuration):
     ) -> Answer:
         """Answer a question, by default with the parameters of the settings.
 
-        `progress` is called with the name of each stage as it begins; `QueryEngine` says which there are.
+        `progress` is called with the name of each stage as it begins; `QueryPipeline` says which there are.
 
         Raises:
             InvalidRequestError: The question or a parameter cannot be served; says which and why.
@@ -724,10 +724,10 @@ class AsyncHeliograph(GraphCuration):
     async def rebuild(self, role: str | None = None, *, progress: CheckProgress | None = None) -> CheckReport:
         """Compute every projection again from the documents; answers stay the same, before, meanwhile and after.
 
-        With a `role` that another engine serves (`graph`, `vectors`, `cache`), only that engine is filled anew.
+        With a `role` that an external store serves (`graph`, `vectors`, `cache`), only that is filled anew.
 
         Raises:
-            InvalidRequestError: No other engine serves the role.
+            InvalidRequestError: No external store serves the role.
             ModelError: The embedding model failed; what was made before stands, and the rest is as it was.
             StoreUnavailable: Another process is taking documents in.
         """

@@ -9,7 +9,7 @@ who asks a service names too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -39,8 +39,15 @@ class Mode(StrEnum):
 
 # A mode as it is written.
 ModeName = Literal["auto", "fusion", "mix", "hybrid", "local", "global", "naive", "bypass"]
-# What lists of documents are sorted by; `created_at` is when the document was first seen, not its metadata's.
+# What lists of documents are sorted by. `created_at` is when a document was first seen, as `Document` has it; when it
+# was written stands in its metadata (`heliograph.documents.base.WRITTEN_AT`).
 DocumentSort = Literal["created_at", "updated_at", "source", "id"]
+# How chunks of several channels are fused: by weighted score, or by reciprocal rank.
+FusionName = Literal["score", "rank"]
+# How chunks of entities and relations are picked.
+ChunkPicking = Literal["vector", "weight", "shared_relations"]
+# JSON lines, or CSV tables.
+ContextFormat = Literal["json", "csv"]
 # What became of a chunk that was found; `TracedChunk` says when which. The page has a word for each (`o_...`).
 ChunkOutcome = Literal["kept", "count", "rerank", "budget"]
 # Where no mode is named, but on the routes that are LightRAG's (`heliograph.wire.query.LIGHTRAG_MODE`).
@@ -101,8 +108,8 @@ class Document:
         content_hash: Hash of the whole text.
         status: Where it is on its way in.
         error: Why it failed, or which chunks did; empty otherwise.
-        metadata: Free JSON of the user, and what a file says of itself (`mime_type`, `language`, ...), which the user's
-            wins over.
+        metadata: Free JSON of the user, what a file says of itself (`mime_type`, `author`, ...), which the user's wins
+            over, and `language`: stated, else detected.
         length: Characters of text.
         chunk_count: Chunks stored; 0 until processed.
         track_id: The batch that brought it.
@@ -177,6 +184,11 @@ CHUNK_DETAILS: Final = tuple(item.name for item in fields(Chunk) if item.metadat
 def document_details(given: object) -> dict[str, Any]:
     """Return the details of a document, given by fields of the same name, by name."""
     return {name: getattr(given, name) for name in DOCUMENT_DETAILS}
+
+
+def heading_path(headings: Iterable[str]) -> str:
+    """Return the headings above a passage, outermost first, as one line: `Guide > Brokers`."""
+    return " > ".join(headings)
 
 
 def chunk_details(chunk: Chunk) -> dict[str, Any]:

@@ -85,7 +85,10 @@ class Origin:
 
 
 class Observer:
-    """Receives the engine's events, and lets them pass; others must neither fail nor wait. Called from many threads."""
+    """Telemetry: receives what is measured for monitoring, and names no document, question or text.
+
+    This one lets everything pass; others must neither fail nor wait. Called from many threads.
+    """
 
     def stage(
         self,

@@ -13,9 +13,9 @@ import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -25,6 +25,7 @@ from pydantic_settings import (
 )
 
 from heliograph.errors import SettingsError
+from heliograph.models import ChunkPicking, ContextFormat, FusionName
 
 # What Python, its libraries and the loader of libraries may need.
 _HARMLESS_VARIABLES = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
@@ -69,12 +70,12 @@ class StoreSettings(_Section):
     """Where knowledge is kept."""
 
     url: str = Field("sqlite:", description="Back end; the scheme chooses it.")
-    graph_url: str = Field("", description="Another engine for the graph, such as `neo4j://`; empty is `url` itself.")
-    vectors_url: str = Field("", description="Another engine for vectors, such as `qdrant://`; empty is `url` itself.")
-    text_url: str = Field("", description="Another engine for full text, such as `postgresql://`; empty is `url`.")
-    cache_url: str = Field("", description="Another engine for replies of models, such as `redis://`; empty is `url`.")
+    graph_url: str = Field("", description="Another store for the graph, such as `neo4j://`; empty is `url` itself.")
+    vectors_url: str = Field("", description="Another store for vectors, such as `qdrant://`; empty is `url` itself.")
+    text_url: str = Field("", description="Another store for full text, such as `postgresql://`; empty is `url`.")
+    cache_url: str = Field("", description="Another store for replies of models, such as `redis://`; empty is `url`.")
     max_lag: int = Field(
-        10_000, ge=1, description="Commits that another engine may be behind before further ones are refused."
+        10_000, ge=1, description="Commits that another store may be behind before further ones are refused."
     )
     data_dir: Path = Field(
         Path("heliograph_data"), description="Folder of the embedded store, one folder a workspace in it."
@@ -177,7 +178,6 @@ class RerankSettings(_Section):
     max_batch_documents: int = Field(32, ge=1, description="Texts in one request at the most.")
     max_concurrency: int = Field(4, ge=1, description="Requests under way at once.")
     max_retries: int = Field(2, ge=0, description="Further tries after a failure that may pass.")
-    # Of the reranker; the one of questions, `QuerySettings.min_score`, is a cosine.
     min_score: float = Field(0.0, description="Chunks that score less are dropped; 0 keeps all.")
     timeout_seconds: float = Field(
         30.0, gt=0, description="Longest wait for a ranking; then chunks keep the order of the search."
@@ -304,6 +304,10 @@ class ResolutionSettings(_Section):
     )
 
 
+# Settings that had another name before, which is read as well.
+_FORMER_NAMES = {"query.min_score": "query.min_cosine"}
+
+
 class QuerySettings(_Section):
     """Defaults of questions; `QueryParam` overrides them one by one."""
 
@@ -313,16 +317,13 @@ class QuerySettings(_Section):
     max_relation_tokens: int = Field(8000, ge=1, description="Budget of the relations.")
     max_total_tokens: int = Field(30_000, ge=1, description="Budget of everything that the model reads.")
     buffer_tokens: int = Field(200, ge=0, description="Held back for what wraps the context.")
-    # A cosine, called `min_cosine` where it is used; the least score after reranking is `RerankSettings.min_score`.
-    min_score: float | None = Field(
+    min_cosine: float | None = Field(
         None, ge=-1, le=1, description="Least cosine of a hit; empty means the embedding model's own."
     )
     related_chunks: int = Field(5, ge=1, description="Chunks picked per entity or relation.")
-    chunk_picking: Literal["vector", "weight", "shared_relations"] = Field(
-        "vector", description="How chunks of entities and relations are picked."
-    )
-    context_format: Literal["json", "csv"] = Field("json", description="JSON lines, or CSV tables.")
-    fusion: Literal["score", "rank"] = Field(
+    chunk_picking: ChunkPicking = Field("vector", description="How chunks of entities and relations are picked.")
+    context_format: ContextFormat = Field("json", description="JSON lines, or CSV tables.")
+    fusion: FusionName = Field(
         "score", description="How chunks of several channels are fused: by weighted score, or by reciprocal rank."
     )
     keyword_language: str = Field("", description="Language of keywords; empty means the question's.")
@@ -330,6 +331,14 @@ class QuerySettings(_Section):
     enable_rerank: bool = Field(True, description="Rerank chunks when a reranker is configured.")
     user_prompt_prefix: str = Field("", description="Instructions put before every question's `user_prompt`.")
     cache_answers: bool = Field(True, description="Keep a chat model's answers until the workspace changes.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _accept_former_name(cls, data: Any) -> Any:
+        if isinstance(data, dict) and "min_score" in data:
+            values = {**cast("dict[str, Any]", data)}
+            return {"min_cosine": values.pop("min_score"), **values}
+        return data  # pyright: ignore[reportUnknownVariableType]
 
 
 class KeySettings(_Section):
@@ -534,7 +543,7 @@ class Settings(BaseSettings):
             except (OSError, ValueError) as error:
                 raise SettingsError(f"{name} cannot be read: {error}") from error
             origins |= {f"{section}.{key}": name for section, values in sections.items() for key in values}
-        return origins
+        return {_FORMER_NAMES.get(key, key): name for key, name in origins.items()}
 
 
 def isolated_environment() -> dict[str, str]:

@@ -9,7 +9,6 @@ import ast
 import asyncio
 import sys
 import tempfile
-import textwrap
 import threading
 from types import FrameType
 
@@ -54,16 +53,18 @@ async def _walks() -> str:
             await kb.query("Who approves a TLS certificate renewal?", QueryParam(mode="fusion"))
             trace.begin()
     return (
-        f"A document's way in (`kb.insert`, {len(inserting)} files):\n{_listed(inserting)}\n\n"
-        f"A question's way out (`kb.query`, mode `fusion`, no chat model, {len(asking)} files):\n{_listed(asking)}"
+        f"A document's way in (`kb.insert`, {len(inserting)} files):\n\n{_listed(inserting)}\n\n"
+        f"A question's way out (`kb.query`, mode `fusion`, no chat model, {len(asking)} files):\n\n{_listed(asking)}"
     )
 
 
 def _listed(seen: dict[str, str]) -> str:
-    steps = " → ".join(
-        f"`{path.removesuffix('.py')}` ({name.removesuffix('.<locals>.work')})" for path, name in seen.items()
+    """One line a file: which of its functions is called first, and what the file does."""
+    does = {module.path.relative_to(PACKAGE).as_posix(): _sentence(module) for module in modules()}
+    return "\n".join(
+        f"{number}. `{path.removesuffix('.py')}` ({name.removesuffix('.<locals>.work')}): {does[path]}"
+        for number, (path, name) in enumerate(seen.items(), 1)
     )
-    return textwrap.fill(steps, 134, break_long_words=False, break_on_hyphens=False)
 
 
 class Trace:

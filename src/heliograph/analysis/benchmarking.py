@@ -19,7 +19,8 @@ from typing import Any, cast
 
 from heliograph.analysis.inspection import checked_modes, shown_counts
 from heliograph.errors import InvalidRequestError, NotFoundError
-from heliograph.query.models import Mode, QueryParam, Retrieval
+from heliograph.models import Mode
+from heliograph.query.models import QueryParam, Retrieval
 from heliograph.sync import Heliograph
 
 # Files of questions, for benchmarks and assertions.

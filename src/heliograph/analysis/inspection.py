@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import Literal
 
 from heliograph.errors import InvalidRequestError
-from heliograph.models import Usage
+from heliograph.models import Mode, Usage
 from heliograph.query.context.format import (
     ContextFormat,
     context_format,
@@ -22,7 +22,7 @@ from heliograph.query.context.format import (
     fit_budgets,
     paths_tokens,
 )
-from heliograph.query.models import Context, Keywords, Mode, QueryParam, Retrieval
+from heliograph.query.models import Context, Keywords, QueryParam, Retrieval
 from heliograph.query.plan import Plan, make_plan
 from heliograph.sync import Heliograph
 from heliograph.text.tokens import count_tokens

@@ -27,7 +27,15 @@ import heliograph.analysis.benchmarking as benchmarking
 import heliograph.analysis.inspection as inspection
 import heliograph.evaluation.reports as reports
 from heliograph.analysis.graph_page import draw_neighbourhood, draw_retrieval, to_html
-from heliograph.cli.options import ChunkTopK, MaxEntityTokens, MaxRelationTokens, MaxTotalTokens, TopK, combine_filters
+from heliograph.cli.options import (
+    ChunkTopK,
+    MaxEntityTokens,
+    MaxRelationTokens,
+    MaxTotalTokens,
+    QuestionFilters,
+    TopK,
+    combine_filters,
+)
 from heliograph.cli.output import BriefText, FlowText, Output, one_line
 from heliograph.cli.rendering import FIGURE, KEY, WIDE, ProgressView, make_table, seconds, status_text, to_plain
 from heliograph.cli.session import EXIT_FAILED, Session
@@ -38,8 +46,8 @@ from heliograph.evaluation.harness import EvaluationPlan, Watcher, evaluate
 from heliograph.evaluation.results import Configuration, EvaluationRun, IndexInfo
 from heliograph.evaluation.sets import EvaluationSet, find_sets, read_set
 from heliograph.extraction.base import Extractor
-from heliograph.models import DEFAULT_MODE
-from heliograph.query.models import Mode, QueryParam
+from heliograph.models import DEFAULT_MODE, Mode
+from heliograph.query.models import QueryParam
 from heliograph.settings import Settings
 
 # Reports about retrieval as tables.
@@ -160,12 +168,6 @@ Modes = Annotated[
     list[Mode] | None, typer.Option("--mode", "-m", help="How to search; may be repeated.", show_default=_ALL_MODES)
 ]
 OneMode = Annotated[Mode, typer.Option("--mode", "-m", help="How to search.")]
-Filters = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--filter", metavar="CONDITION", help="Only from documents that match, such as 'team=red'; may be repeated."
-    ),
-]
 
 
 # What can be inspected of a question.
@@ -190,7 +192,7 @@ def inspect(
     max_entity_tokens: MaxEntityTokens = None,
     max_relation_tokens: MaxRelationTokens = None,
     max_total_tokens: MaxTotalTokens = None,
-    filter_: Filters = None,
+    filter_: QuestionFilters = None,
 ) -> None:
     """Look into a question: what it covers, what its keywords find, or what the token budgets cut."""
     if part != "coverage" and mode and len(mode) > 1:
@@ -225,7 +227,7 @@ def compare(
     mode: Modes = None,
     top_k: TopK = None,
     chunk_top_k: ChunkTopK = None,
-    filter_: Filters = None,
+    filter_: QuestionFilters = None,
 ) -> None:
     """Set modes side by side for one question: what they find, how alike it is, time and tokens."""
     param = QueryParam(top_k=top_k, chunk_top_k=chunk_top_k, filter=combine_filters(filter_))
@@ -246,7 +248,7 @@ def visualize(
     top_k: TopK = None,
     depth: Annotated[int, typer.Option(min=1, max=10, help="Relations between the entity and the farthest.")] = 1,
     max_entities: Annotated[int, typer.Option(min=1, max=2000, help="Entities drawn at the most.")] = 200,
-    filter_: Filters = None,
+    filter_: QuestionFilters = None,
 ) -> None:
     """Draw the graph of a question's result, or around an entity, as one HTML file that loads nothing."""
     if bool(question) == bool(entity):
@@ -278,7 +280,7 @@ def benchmark(
     answers: Annotated[bool, typer.Option("--answers", help="Have answers written too.")] = False,
     top_k: TopK = None,
     chunk_top_k: ChunkTopK = None,
-    filter_: Filters = None,
+    filter_: QuestionFilters = None,
 ) -> None:
     """Time questions in each mode: latency at the median and the 99th percentile, and how much is found."""
     questions = [item.question for item in benchmarking.read_questions(file)]
@@ -316,7 +318,7 @@ def assert_(
     mode: OneMode = DEFAULT_MODE,
     top_k: TopK = None,
     chunk_top_k: ChunkTopK = None,
-    filter_: Filters = None,
+    filter_: QuestionFilters = None,
 ) -> None:
     """Check that questions find the entities and documents they should; ends with 1 if one does not."""
     if entity or source:

@@ -20,7 +20,8 @@ from heliograph.cli.query import describe_answer, show_answer
 from heliograph.cli.rendering import seconds, to_plain
 from heliograph.cli.session import Session
 from heliograph.ingest.files import find_samples
-from heliograph.query.models import Mode, QueryParam
+from heliograph.models import Mode
+from heliograph.query.models import QueryParam
 from heliograph.sync import Heliograph
 
 _WORKSPACE = "demo"

@@ -49,7 +49,7 @@ from heliograph.filters import And, Sources, parse_expression
 from heliograph.ids import is_storable
 from heliograph.ingest.files import FolderChange
 from heliograph.ingest.models import DeleteReport, DocumentResult, IngestReport, NewDocument, Outcome, Progress
-from heliograph.models import Chunk, Document, DocumentStatus, Usage
+from heliograph.models import Chunk, Document, DocumentStatus, Usage, heading_path
 from heliograph.stores.base import DocumentPage, DocumentQuery, DocumentSort
 from heliograph.sync import Heliograph
 
@@ -114,7 +114,7 @@ def render_document(document: Document, chunks: Sequence[Chunk]) -> RenderableTy
     table = make_table({"#": FIGURE, "tokens": FIGURE, "chunk": WIDE})
     for chunk in chunks:
         text = BriefText(chunk.text, _CHUNK_CELLS)
-        headings = FlowText(" > ".join(chunk.headings), "dim")
+        headings = FlowText(heading_path(chunk.headings), "dim")
         table.add_row(
             f"{chunk.position + 1}", f"{chunk.token_count:,}", Group(headings, text) if chunk.headings else text
         )

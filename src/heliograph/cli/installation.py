@@ -454,7 +454,7 @@ def render_stats(
     lags: Mapping[str, int] | None = None,
     troubles: Mapping[str, str] | None = None,
 ) -> RenderableType:
-    """Return the counts of a workspace, how many commits other engines are behind, and which do not serve."""
+    """Return the counts of a workspace, how many commits external stores are behind, and which do not serve."""
     statuses = ", ".join(f"{count:,} {status.value}" for status, count in sorted(stats.documents.items()))
     total = sum(stats.documents.values())
     rows: list[tuple[str, RenderableType]] = [

@@ -45,7 +45,14 @@ def combine_filters(
     return check_filter(And(tuple(parts))) if parts else None
 
 
-# The options that say how much is searched and kept for a question.
+# The options that say from what, and how much is searched and kept for a question.
+
+QuestionFilters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--filter", metavar="CONDITION", help="Only from documents that match, such as 'team=red'; may be repeated."
+    ),
+]
 
 TopK = Annotated[int | None, typer.Option(help="Entities and relations searched.", show_default=False)]
 ChunkTopK = Annotated[int | None, typer.Option(help="Chunks kept.", show_default=False)]

@@ -19,13 +19,21 @@ from rich.text import Text
 
 from heliograph.cli.documents import tokens
 from heliograph.cli.graph import render_entities, render_relations
-from heliograph.cli.options import ChunkTopK, MaxEntityTokens, MaxRelationTokens, MaxTotalTokens, TopK, combine_filters
+from heliograph.cli.options import (
+    ChunkTopK,
+    MaxEntityTokens,
+    MaxRelationTokens,
+    MaxTotalTokens,
+    QuestionFilters,
+    TopK,
+    combine_filters,
+)
 from heliograph.cli.output import BriefText, FlowText, Output
 from heliograph.cli.rendering import FAINT, FOLDED, KEY, WIDE, make_table, name_cell, seconds
 from heliograph.cli.session import Session
-from heliograph.models import DEFAULT_MODE, Usage
+from heliograph.models import DEFAULT_MODE, Mode, Usage, heading_path
 from heliograph.query.answers.models import Answer, AnswerKind
-from heliograph.query.models import Context, Mode, QueryParam, Reference, Retrieval
+from heliograph.query.models import Context, QueryParam, Reference, Retrieval
 from heliograph.sync import Heliograph
 
 # References and what was retrieved, as tables; how an answer came about, in a line.
@@ -76,7 +84,7 @@ def render_part(context: Context, part: Part) -> RenderableType:
         return render_relations([item.relation for item in context.relations], title)
     table = make_table({"ref": {**KEY, "justify": "right"}, "found by": FAINT, "chunk": WIDE}, title)
     for item in context.chunks:
-        place = FlowText(" > ".join((item.source, *item.chunk.headings)), "dim")
+        place = FlowText(heading_path((item.source, *item.chunk.headings)), "dim")
         marks = " ".join(str(mark) for mark in item.marks)
         table.add_row(f"[{item.reference_id}]", marks, Group(place, BriefText(item.chunk.text, _CHUNK_CELLS)))
     return table
@@ -133,12 +141,7 @@ def query(
     ] = False,
     response_type: Annotated[str, typer.Option(help="Form of the answer, in words.")] = "Multiple Paragraphs",
     user_prompt: Annotated[str, typer.Option(help="Further instructions to the chat model.")] = "",
-    filter_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--filter", metavar="CONDITION", help="Only from documents that match, such as 'team=red'; may be repeated."
-        ),
-    ] = None,
+    filter_: QuestionFilters = None,
     filter_json: Annotated[
         str, typer.Option(metavar="JSON", help="Only from documents that match, as a JSON object.")
     ] = "",

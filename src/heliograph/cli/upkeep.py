@@ -51,7 +51,7 @@ def render_check(report: CheckReport) -> RenderableType:
     return Group(table, Text(verdict))
 
 
-# What another engine may serve.
+# What an external store may serve.
 Role = Literal["graph", "vectors", "text", "cache"]
 
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass, fields
 from importlib import import_module
 from numbers import Integral
 from operator import index
-from typing import Any, Literal
+from typing import Any
+
+from heliograph.models import ChunkPicking, ContextFormat, FusionName
 
 # Where each stands in `heliograph.wire`, by its name here.
 _SHAPES = {
@@ -84,9 +86,9 @@ class QueryOptions:
     include_chunk_content: bool | None = None
     filter: Mapping[str, Any] | None = None
     channels: Sequence[str] | None = None
-    fusion: Literal["score", "rank"] | None = None
-    chunk_picking: Literal["vector", "weight", "shared_relations"] | None = None
-    context_format: Literal["json", "csv"] | None = None
+    fusion: FusionName | None = None
+    chunk_picking: ChunkPicking | None = None
+    context_format: ContextFormat | None = None
     explain: bool | None = None
 
     def to_json(self) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Final
 
 from heliograph.errors import IngestError
 
@@ -83,6 +84,19 @@ class RawDocument:
     charset: str = ""
 
 
+# The field of metadata in which a document says when it was written (`Document.created_at` is when it was first seen).
+WRITTEN_AT: Final = "created_at"
+
+
+def read_date(value: object) -> datetime | None:
+    """Return a date of metadata, ISO 8601, in UTC unless it says otherwise; None if it is none."""
+    try:
+        read = datetime.fromisoformat(str(value))
+        return read if read.tzinfo else read.replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class LoadedDocument:
     """One source, read.
@@ -91,9 +105,9 @@ class LoadedDocument:
         source: Path or URL as given.
         title: As the document states it, else its first heading, else the file's name; never empty.
         text: Clean Markdown; may be empty.
-        metadata: What the document says about itself, as JSON values: `mime_type` and `language` always; `author`,
-            `created_at`, `modified_at` (ISO 8601), `page_count` and others where it does; for Markdown the fields of
-            the front matter.
+        metadata: What the document says about itself, as JSON values: `mime_type` and `language` (stated, else
+            detected) always; `author`, `created_at`, `modified_at` (ISO 8601), `page_count` and others where it does;
+            for Markdown the fields of the front matter.
         page_starts: Offsets in `text` at which pages (slides) 1, 2 ... start, in order and from 0; a page without
             text starts where the next one does. Empty where the source has no pages.
     """

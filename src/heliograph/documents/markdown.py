@@ -8,11 +8,12 @@ structure that retrieval uses is read here: headings, title, front matter. Rows 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import PurePath
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from heliograph.documents.base import Limits, LoadedDocument
@@ -183,7 +184,36 @@ def _unquoted(value: str) -> str:
     return value[1:-1] if is_quoted else value
 
 
-_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
+# What states a language, such as `en-US`.
+_TAG = re.compile(r"\s*([A-Za-z]{2,3})(?:[-_][A-Za-z0-9]{1,8})*\s*")
+# Languages that are detected, by their codes of three letters (ISO 639-2), which books state.
+_THREE_LETTERS = {
+    "eng": "en",
+    "deu": "de",
+    "ger": "de",
+    "fra": "fr",
+    "fre": "fr",
+    "spa": "es",
+    "ita": "it",
+    "por": "pt",
+    "nld": "nl",
+    "dut": "nl",
+    "zho": "zh",
+    "chi": "zh",
+    "jpn": "ja",
+    "kor": "ko",
+    "rus": "ru",
+}
+
+
+def with_language(metadata: Mapping[str, Any], text: str) -> dict[str, Any]:
+    """Return the metadata of a document with its `language`: stated, else detected (`detect_language`).
+
+    It is an ISO 639 code in lower case, without a region: `en-US` becomes `en`. What is no tag of one states none.
+    """
+    tag = _TAG.fullmatch(str(metadata.get("language") or ""))
+    code = tag[1].lower() if tag else detect_language(text)
+    return {**metadata, "language": _THREE_LETTERS.get(code, code)}
 
 
 def finish(loaded: LoadedDocument, limits: Limits) -> LoadedDocument:
@@ -201,12 +231,8 @@ def finish(loaded: LoadedDocument, limits: Limits) -> LoadedDocument:
     text = "".join(pages)
     title = " ".join(clean_text(loaded.title).split()) or find_title(text) or name_title(loaded.source)
     metadata = {key: value for key, value in loaded.metadata.items() if value not in ("", None, [], ())}
-    language = metadata.get("language")
-    if not isinstance(language, str) or not _LANGUAGE.fullmatch(language.strip()):
-        metadata["language"] = detect_language(text)
-    return replace(
-        loaded, title=title, text=text, metadata=metadata, page_starts=tuple(starts) if loaded.page_starts else ()
-    )
+    page_starts = tuple(starts) if loaded.page_starts else ()
+    return replace(loaded, title=title, text=text, metadata=with_language(metadata, text), page_starts=page_starts)
 
 
 def name_title(source: str) -> str:

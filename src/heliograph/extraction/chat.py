@@ -25,7 +25,16 @@ from heliograph.extraction.base import Extractor, ignore_progress
 from heliograph.extraction.local_subjects import subject_keys
 from heliograph.extraction.replies import UNKNOWN_TYPE, ParsedEntity, ParsedExtraction, ParsedRelation, parse_extraction
 from heliograph.ids import entity_key, mention_rank
-from heliograph.models import AliasMention, Chunk, Document, EntityMention, Extraction, RelationMention, Usage
+from heliograph.models import (
+    AliasMention,
+    Chunk,
+    Document,
+    EntityMention,
+    Extraction,
+    RelationMention,
+    Usage,
+    heading_path,
+)
 from heliograph.prompts import data_marker, load_prompt
 from heliograph.settings import IngestSettings
 from heliograph.text.sentences import table_head
@@ -53,7 +62,7 @@ class ExtractionRequests:
         passage = table_head(chunk.columns) + chunk.text
         text = Template(load_prompt("extract_text")).substitute(
             title=_label(document.title),
-            headings=_label(" > ".join(chunk.headings)),
+            headings=_label(heading_path(chunk.headings)),
             marker=data_marker(passage),
             text=passage,
         )

@@ -451,7 +451,7 @@ class LocalExtractor(Extractor):
 
     def contexts(self, document: Document, chunks: Sequence[Chunk]) -> list[str]:
         """Return per chunk whether it is the first, and full names that others introduce; see `Extractor.contexts`."""
-        return chunk_contexts(chunks, _stated_language(document), spoken_title(document))
+        return chunk_contexts(chunks, _language_of(document), spoken_title(document))
 
     async def extract(
         self, document: Document, chunks: Sequence[Chunk], on_chunk: Callable[[], None] = ignore_progress
@@ -496,7 +496,7 @@ class LocalExtractor(Extractor):
         return extractions
 
 
-def _stated_language(document: Document) -> str:
+def _language_of(document: Document) -> str:
     language = document.metadata.get("language")
     return language if isinstance(language, str) else ""
 

@@ -77,7 +77,7 @@ def chunk_contexts(chunks: Sequence[Chunk], language: str = "", title: str = "")
 
     Args:
         chunks: All chunks of the document, in order; of a part of them, the contexts are of that part.
-        language: The language that the document states, as an ISO 639-1 code; empty where it states none.
+        language: The language of the document, stated or detected, as an ISO 639-1 code; empty where nobody knows it.
         title: The title of the document; empty where nobody gave it one.
     """
     text = "\n".join(chunk.text for chunk in chunks)

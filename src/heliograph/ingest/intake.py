@@ -23,7 +23,7 @@ from itertools import accumulate, pairwise
 from pathlib import PurePath
 from typing import Any, Literal, cast
 
-from heliograph.documents.markdown import clean_text, find_title, replace_surrogates, too_long
+from heliograph.documents.markdown import clean_text, find_title, replace_surrogates, too_long, with_language
 from heliograph.errors import (
     ClusterUnavailable,
     ConflictError,
@@ -587,11 +587,13 @@ def _candidate(new: NewDocument, max_characters: int, track_id: str) -> Candidat
     id_ = name or document_id(source or text)
     details["title"] = details["title"] or find_title(text) or PurePath(source).stem[:_MAX_DETAIL_LENGTH]
     metadata = None if new.metadata is None else clean_metadata(new.metadata, source or id_)
+    known = metadata or {}
     document = Document(
         id=id_,
         source=source or id_,
         content_hash=content_hash(text),
-        metadata=metadata or {},
+        # What a loader or a caller states stays as it is.
+        metadata=known if "language" in known else with_language(known, text),
         length=len(text),
         track_id=track_id,
         page_starts=page_starts,

@@ -154,7 +154,7 @@ class Fields:
                 **{name: getattr(self, name) for name in _EQUAL},
                 "related_chunks": self.related_chunk_number,
                 "chunk_picking": self.kg_chunk_pick_method.lower(),
-                "min_score": self.least_cosine,
+                "min_cosine": self.least_cosine,
                 "cache_answers": self.enable_llm_cache,
             },
             "chat": {

@@ -14,8 +14,8 @@ from heliograph.ids import relation_id
 from heliograph.ingest.reading import UNKNOWN_TYPE
 from heliograph.lightrag.base import DocProcessingStatus, DocStatus
 from heliograph.lightrag.utils import TokenizerInterface, compute_mdhash_id
-from heliograph.models import FIELD_SEPARATOR, Chunk, Curation, Document, DocumentStatus, Entity, Relation
-from heliograph.query.models import Failure, Mode, Retrieval
+from heliograph.models import FIELD_SEPARATOR, Chunk, Curation, Document, DocumentStatus, Entity, Mode, Relation
+from heliograph.query.models import Failure, Retrieval
 from heliograph.stores.base import ScanKind, Store
 from heliograph.wire.documents import doc_status
 from heliograph.wire.graph import given_origin

@@ -2,9 +2,9 @@
 
 The workspace is read in windows of ids while others read and write; a window that seems wrong is read again if a
 commit came in between. Documents and chunks are checked first, then entities and relations, whose counts and merged
-descriptions are computed anew from mentions and curations (`Recounter`), then the projections in other engines. A
+descriptions are computed anew from mentions and curations (`Recounter`), then the projections in external stores. A
 `CheckReport` comes out; repairs are ordinary commits. `Maintenance` is what the engine offers of it; `rebuild_role`,
-`find_leftovers` and `forget_follower` repair what other engines hold.
+`find_leftovers` and `forget_follower` repair what external stores hold.
 """
 
 from __future__ import annotations
@@ -395,14 +395,14 @@ def _brief(fold: Entity | Relation) -> str:
     return f"{name!r:.80} ({fold.description!r:.120})"
 
 
-# Other engines beside a store: comparing them with the truth, making them anew, forgetting those that are gone.
+# External stores beside a home store: comparing them with the truth, making them anew, forgetting those that are gone.
 #
-# An engine that no setting names any more still has its place in the outbox of the store with the truth, which keeps
+# One that no setting names any more still has its place in the outbox of the store with the truth, which keeps
 # what it has not seen. `forget_follower` ends that.
 
 
 async def check_follower(follower: Follower) -> CheckFindings:
-    """Compare ids and contents that another engine keeps with those it should; one out of reach is a problem, too."""
+    """Compare ids and contents that an external store keeps with what it should; one out of reach is a problem, too."""
     try:
         differences = await follower.find_differences()
     except StoreError as error:
@@ -451,7 +451,7 @@ async def find_leftovers(store: Store) -> Mapping[str, int]:
 
 
 async def forget_follower(settings: StoreSettings, name: str) -> None:
-    """Stop the replication to another engine, by its name in `heliograph doctor`.
+    """Stop the replication to an external store, by its name in `heliograph doctor`.
 
     It is rebuilt if a setting names it again.
 

@@ -36,6 +36,7 @@ from heliograph.models import (
     Entity,
     Extraction,
     Relation,
+    heading_path,
 )
 from heliograph.stores.changeset import Collection
 
@@ -105,10 +106,13 @@ async def export_graphml(
     `origin` gives `source_id` and `file_path` of each; None gives ids of chunks, and sources.
     """
 
-    async def told(item: Entity | Relation) -> tuple[str, str]:
+    async def told(item: Entity | Relation) -> dict[str, Any]:
         if origin is not None:
-            return origin(item)
-        return FIELD_SEPARATOR.join(item.chunk_ids), FIELD_SEPARATOR.join(await contents.sources(item.chunk_ids))
+            source_id, file_path = origin(item)
+        else:
+            source_id = FIELD_SEPARATOR.join(item.chunk_ids)
+            file_path = FIELD_SEPARATOR.join(await contents.sources(item.chunk_ids))
+        return {"source_id": source_id, "file_path": file_path, "created_at": item.created_at}
 
     count = 0
     with path.open("x", encoding="utf-8", newline="\n") as file:
@@ -117,26 +121,20 @@ async def export_graphml(
             file.write(f'  <key id="{_IDS[name, kind]}" for="{kind}" attr.name="{name}" attr.type="{type_}"/>\n')
         file.write('  <graph edgedefault="undirected">\n')
         async for item in contents.entities():
-            source_id, file_path = await told(item)
             values = {
                 "entity_id": item.name,
                 "entity_type": item.type,
                 "description": item.description,
-                "source_id": source_id,
-                "file_path": file_path,
-                "created_at": item.created_at,
+                **await told(item),
             }
             file.write(f"    <node id={_quoted(item.name)}>{_data('node', values)}</node>\n")
             count += 1
         async for item in contents.relations():
-            source_id, file_path = await told(item)
             values = {
                 "weight": item.weight,
                 "description": item.description,
                 "keywords": ",".join(item.keywords),
-                "source_id": source_id,
-                "file_path": file_path,
-                "created_at": item.created_at,
+                **await told(item),
             }
             ends = f"source={_quoted(item.source)} target={_quoted(item.target)}"
             file.write(f"    <edge {ends}>{_data('edge', values)}</edge>\n")
@@ -220,7 +218,7 @@ async def _chunks(contents: Contents) -> AsyncIterator[Row]:
         for chunk in whole.chunks:
             of_chunk = {"source": whole.document.source} | asdict(chunk)
             values = (of_chunk[name] for name in _CHUNKS)
-            yield tuple(" > ".join(value) if isinstance(value, tuple) else value for value in values)
+            yield tuple(heading_path(value) if isinstance(value, tuple) else value for value in values)
 
 
 async def _said(

@@ -17,6 +17,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from heliograph.documents.base import read_date
 from heliograph.documents.markdown import clean_text
 from heliograph.ids import clean_name
 from heliograph.maintenance.archive import NoteKind, NoteList
@@ -257,8 +258,7 @@ def _ids(row: Mapping[str, Any]) -> tuple[str, ...]:
 def _moment(value: object) -> datetime:
     try:
         if isinstance(value, str):
-            moment = datetime.fromisoformat(value)
-            return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            return read_date(value) or utc_now()
         if isinstance(value, int | float):
             return datetime.fromtimestamp(value, UTC)
     except (ValueError, OverflowError, OSError):

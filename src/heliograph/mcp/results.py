@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, Field
 
 from heliograph.errors import without_folders
 from heliograph.ingest.models import DocumentResult
-from heliograph.models import FIELD_SEPARATOR, Stats
+from heliograph.models import FIELD_SEPARATOR, Stats, heading_path
 from heliograph.query.answers.models import Answer
 from heliograph.query.models import Retrieval
 from heliograph.text.sentences import table_head
@@ -186,7 +186,7 @@ class QueryResult(ToolResult):
             parts.append("Passages:")
         for passage in self.passages:
             page = [] if passage.page is None else [f"page {passage.page}"]
-            place = " > ".join([passage.source, *page, *passage.headings])
+            place = heading_path((passage.source, *page, *passage.headings))
             parts.append(f"[{passage.reference_id}] {place}\n{table_head(passage.columns)}{passage.text}")
         parts += _listed("Entities:", self.entities) + _listed("Relations:", self.relations)
         return fence("\n\n".join([*parts, *(f"Note: {warning}" for warning in self.warnings)]))

@@ -38,11 +38,12 @@ from heliograph.models import (
     Document,
     DocumentStatus,
     Entity,
+    Mode,
     ModeName,
     document_details,
 )
 from heliograph.query.linking import near_entities
-from heliograph.query.models import Mode, QueryParam
+from heliograph.query.models import QueryParam
 from heliograph.service.access import Access, Principal, Role
 from heliograph.service.admission import Admission
 from heliograph.service.jobs.jobs import Jobs

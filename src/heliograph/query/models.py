@@ -15,7 +15,20 @@ from typing import Any, Literal
 from heliograph.chat.base import ChatMessage, ChatModel
 from heliograph.filters import Filter
 from heliograph.functions import ChatFunction
-from heliograph.models import DEFAULT_MODE, Chunk, ChunkOutcome, Entity, GraphPath, Mode, ModeName, Relation, Usage
+from heliograph.models import (
+    DEFAULT_MODE,
+    Chunk,
+    ChunkOutcome,
+    ChunkPicking,
+    ContextFormat,
+    Entity,
+    FusionName,
+    GraphPath,
+    Mode,
+    ModeName,
+    Relation,
+    Usage,
+)
 from heliograph.query.understanding import Understanding
 
 
@@ -352,7 +365,7 @@ class QueryParam:
         only_need_context: Return the context as the answer's text and call no chat model for it.
         only_need_prompt: Return what the chat model would be given; wins over `only_need_context`.
         response_type: Form of the answer, in words.
-        stream: Collect the answer from a stream; nothing streamed is cached. `QueryEngine.stream` gives the pieces.
+        stream: Collect the answer from a stream; nothing streamed is cached. `QueryPipeline.stream` gives the pieces.
         top_k: Entities and relations searched, 1 to 10,000.
         chunk_top_k: Chunks searched, and kept after reranking, 1 to 10,000.
         max_entity_tokens: Budget of the entities.
@@ -403,10 +416,10 @@ class QueryParam:
     include_sources: bool = False
     return_structured: bool = False
     history_turns: int = 0
-    chunk_picking: Literal["vector", "weight", "shared_relations"] | None = None
-    context_format: Literal["json", "csv"] | None = None
+    chunk_picking: ChunkPicking | None = None
+    context_format: ContextFormat | None = None
     channels: Sequence[str] = ()
-    fusion: Literal["score", "rank"] | None = None
+    fusion: FusionName | None = None
     chat_model: ChatModel | ChatFunction | None = None
     system_prompt: str | None = None
     filter: Filter | Mapping[str, Any] | None = None

@@ -24,9 +24,9 @@ from heliograph.errors import BadModelReply, InvalidRequestError
 from heliograph.extraction.reply_readers import objects_in
 from heliograph.filters import Filter, parse_filter
 from heliograph.functions import as_chat_model
-from heliograph.models import Usage
+from heliograph.models import Mode, Usage
 from heliograph.prompts import load_prompt
-from heliograph.query.models import Keywords, Mode, QueryParam
+from heliograph.query.models import Keywords, QueryParam
 from heliograph.settings import ChatSettings, QuerySettings
 from heliograph.text.patterns import late_pattern
 from heliograph.text.phrases import read_texts
@@ -219,7 +219,7 @@ class Plan:
         max_total_tokens: Budget of everything; less than was asked for where the chat model can read less.
         buffer_tokens: Held back from it.
         enable_rerank: Whether a reranker is used if there is one.
-        min_cosine: Least cosine of a hit, the setting `query.min_score`; None for the embedding model's own.
+        min_cosine: Least cosine of a hit, the setting `query.min_cosine`; None for the embedding model's own.
         keyword_language: Language of keywords; empty for the question's.
         filter: Which documents there are; None for all.
         is_written: Whether the context is written out as a chat model reads it.
@@ -334,7 +334,7 @@ def make_plan(question: str, param: QueryParam, settings: QuerySettings, readabl
         context_format=_choice("context_format", param.context_format, settings.context_format),
         fusion=_choice("fusion", param.fusion, settings.fusion),
         enable_rerank=settings.enable_rerank if param.enable_rerank is None else param.enable_rerank,
-        min_cosine=settings.min_score,
+        min_cosine=settings.min_cosine,
         keyword_language=settings.keyword_language,
         filter=None if param.filter is None else parse_filter(param.filter),
     )

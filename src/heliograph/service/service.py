@@ -73,7 +73,7 @@ class States:
         return longest
 
     async def engines(self, name: str) -> list[tuple[str, int, str]] | None:
-        """Return how other engines follow the store of a workspace; None if it is not open, or cannot be read.
+        """Return how external stores follow the store of a workspace; None if it is not open, or cannot be read.
 
         Each by its name, how many commits it lags, and why it cannot be reached, if so.
         """

@@ -114,7 +114,7 @@ class DocumentQuery:
         filter: Which match it.
         content_hashes: Whose text has any of these hashes; empty means any text.
         twin_of: Which are twins of this document.
-        sort: Field to sort by; ties by id.
+        sort: Field of `Document` to sort by, not of its metadata; ties by id.
         descending: Largest first.
         offset: Documents to skip.
         limit: Documents to return at the most; `sys.maxsize` for all.
@@ -308,15 +308,15 @@ class VectorStore(ABC):
 
     @abstractmethod
     async def search(
-        self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
+        self, collection: Collection, vector: NDArray[np.float32], limit: int, min_cosine: float
     ) -> list[Hit]:
-        """Return the nearest ids by cosine, scores at least `min_score`, best first, ties by id, at the cut too.
+        """Return the nearest ids by cosine, scores at least `min_cosine`, best first, ties by id, at the cut too.
 
         Args:
             collection: Where to look.
             vector: `(dimension,)` float32 of length 1.
             limit: Hits at the most.
-            min_score: The least cosine, in [-1, 1].
+            min_cosine: The least cosine, in [-1, 1].
         """
 
     @abstractmethod
@@ -570,7 +570,7 @@ class Inspection(ABC):
         """Return, per id with full text, the `digest_terms` of its stored terms; reads all of them."""
 
     async def find_damage(self, *, repair: bool, is_certain: bool = False) -> list[Damage]:
-        """Return the damage to the back end's files; none where an engine looks after its own files.
+        """Return the damage to the back end's files; none where a server looks after its own files.
 
         Args:
             repair: Whether to save what is whole, so that all can be read again; says then also what is lost.
@@ -702,7 +702,7 @@ class StoreView(ABC):
 
 @dataclass(frozen=True, slots=True)
 class FollowerDifference:
-    """What another engine holds of one kind, against what it should.
+    """What an external store holds of one kind, against what it should.
 
     Attributes:
         kind: Of what, such as `entities` or `chunk vectors`.
@@ -722,7 +722,7 @@ class FollowerDifference:
 
 
 class Follower(ABC):
-    """Another engine that serves one role of a workspace, kept in step with the store that holds the truth.
+    """An external store that serves one role of a workspace, kept in step with the store that holds the truth.
 
     Attributes:
         name: Which; begins with its role.
@@ -775,8 +775,8 @@ class Store(StoreView):
         names: `EveryName(graph)` where the back end keeps no index.
         replies: Replies of models, kept so that none is paid for twice.
         reembedding: The second set of vectors; None where the embedding cannot be changed in place.
-        outbox: What changed, for other engines; None where the back end keeps none, and nothing can stand beside it.
-        followers: Other engines that serve roles beside this store; most have none.
+        outbox: What changed, for external stores; None where the back end keeps none, and nothing can stand beside it.
+        followers: External stores that serve roles beside this store; most have none.
         embedding: Name and dimension of what fills it; None where the back end does not tell.
     """
 

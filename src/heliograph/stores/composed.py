@@ -1,7 +1,7 @@
-"""Several engines as one store: the home store holds the truth, other engines serve some of the roles.
+"""Several stores as one: the home store holds the truth, external stores serve some of the roles.
 
-Each engine follows the store in the background (`ProjectionFollower`): what the outbox names is looked up in the store
-with the truth, and written. Questions reach an engine only while it is in step (`CircuitBreaker`).
+Each external store follows the store in the background (`ProjectionFollower`): what the outbox names is looked up in
+the store with the truth, and written. Questions reach an external store only while it is in step (`CircuitBreaker`).
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class Lookup:
 #
 # Memory holds a window of ids and a page of contents, however large the workspace is.
 
-# Engines that keep no order list all they have for every window, so windows are large.
+# External stores that keep no order list all they have for every window, so windows are large.
 _WINDOW = 10_000
 _EXAMPLES = 5
 # Vectors are kept of what has any; documents only stand beside those of their chunks.
@@ -166,7 +166,7 @@ Scan = Callable[[str, int], Awaitable[Sequence[str]]]
 
 
 async def compare(inspection: Inspection, lookup: Lookup, projection: Projection) -> list[FollowerDifference]:
-    """Return, per kind that differs, how, and what the engine finds wrong with itself; it must be up to date.
+    """Return, per kind that differs, how, and what the external store finds wrong with itself; it must be up to date.
 
     Raises:
         StoreError: One of them cannot be read.
@@ -221,10 +221,10 @@ _POLL_SECONDS = 0.2
 class ProjectionFollower(Follower):
     """Keeps one projection in step, by itself once it is started.
 
-    One task does it, at a pace that neither floods an engine nor holds up commits. It runs when a commit asks for it,
-    and every few seconds anyway, since other processes commit, too, and engines come back. After a failure it rests
-    that long, whoever asks: that bounds how often an engine that is away is tried. A commit waits for the run that
-    takes it in, as long as the engine keeps up.
+    One task does it, at a pace that neither floods an external store nor holds up commits. It runs when a commit asks
+    for it, and every few seconds anyway, since other processes commit, too, and external stores come back. After a
+    failure it rests that long, whoever asks: that bounds how often an external store that is away is tried. A commit
+    waits for the run that takes it in, as long as the external store keeps up.
     """
 
     def __init__(self, home: Store, outbox: Outbox, projection: Projection) -> None:
@@ -263,7 +263,7 @@ class ProjectionFollower(Follower):
         return await self._home.get_data_version() - max(0, readers.get(self.name, 0))
 
     async def prepare(self) -> None:
-        """Reach the engine, unless it was reached and has not failed since.
+        """Reach the external store, unless it was reached and has not failed since.
 
         Raises:
             StoreUnavailable: It is out of reach, or too slow.
@@ -333,12 +333,12 @@ class ProjectionFollower(Follower):
         return self.is_away or self._is_late
 
     async def start(self, wait_seconds: float) -> None:
-        """Reach the engine and begin, waiting up to `wait_seconds` until it is up to date, if it is in reach.
+        """Reach the external store and begin, waiting up to `wait_seconds` until it is up to date, if it is in reach.
 
         One that is out of reach is tried again from then on.
 
         Raises:
-            StoreAccessDenied: The engine refuses who asks.
+            StoreAccessDenied: The external store refuses who asks.
             StoreError: It cannot serve.
         """
         try:
@@ -369,7 +369,7 @@ class ProjectionFollower(Follower):
         self._is_late = not (await asyncio.wait((done,), timeout=seconds))[0]
 
     def note_failure(self, error: Exception) -> None:
-        """Look at once whether the engine is away, as a question found that it is."""
+        """Look at once whether the external store is away, as a question found that it is."""
         self._fail(error)
         self._report()
         self._is_wanted.set()
@@ -377,7 +377,7 @@ class ProjectionFollower(Follower):
     async def stop(self) -> None:
         """End the task; the next process that opens the workspace goes on."""
         if self._task is not None:
-            # An engine's client may swallow a cancellation that comes just as its own time is up.
+            # An external store's client may swallow a cancellation that comes just as its own time is up.
             while not self._task.done():
                 self._task.cancel()
                 await asyncio.wait((self._task,), timeout=_CANCEL_AGAIN_SECONDS)
@@ -396,7 +396,7 @@ class ProjectionFollower(Follower):
             except StoreError as error:
                 _LOGGER.debug("%r was tried: %s", self.name, error)
             except Exception:
-                # Nobody awaits this task: without it the engine would be left behind in silence.
+                # Nobody awaits this task: without it the external store would be left behind in silence.
                 _LOGGER.exception("%r cannot follow, which is a defect", self.name)
             self._report()
             self._release(waiting)
@@ -465,15 +465,15 @@ class ProjectionFollower(Follower):
         return version
 
 
-# A circuit breaker stands between questions and an engine: one that is away or unfinished is not asked.
+# A circuit breaker stands between questions and an external store: one that is away or unfinished is not asked.
 #
-# Such a question fails at once with `StoreUnavailable` and says why, where it would otherwise wait for an engine that
-# does not answer, or read half a graph. A call that finds the engine away opens the circuit; it closes when the engine
-# has been reached again and is up to date.
+# Such a question fails at once with `StoreUnavailable` and says why, where it would otherwise wait for an external
+# store that does not answer, or read half a graph. A call that finds the external store away opens the circuit; it
+# closes when the external store has been reached again and is up to date.
 
 
 class CircuitBreaker:
-    """A role of another engine: calls of its methods go through while the engine is in step.
+    """A role of an external store: calls of its methods go through while that is in step.
 
     Methods in `exempt` are answered by other objects, by name; no breaker is before them.
     """
@@ -505,9 +505,9 @@ class CircuitBreaker:
             raise StoreUnavailable(f"{follower.name!r} cannot be asked now: {trouble}")
 
 
-# Replies of models in another engine, and at home while that is out of reach: no reply that was paid for is lost.
+# Replies of models in an external store, and at home while that is out of reach: no reply that was paid for is lost.
 #
-# What is not found in the other engine is looked for at home, where there may also be replies from before it was set
+# What is not found in the external store is looked for at home, where there may also be replies from before it was set
 # up.
 
 
@@ -534,7 +534,7 @@ class TwofoldReplyCache(ReplyCache):
             await self._home.put_reply(reply)
 
     async def delete_replies(self, cache_type: str | None = None) -> int:
-        """Fails where the other engine is out of reach, since its replies would come back."""
+        """Fails where the external store is out of reach, since its replies would come back."""
         return await self._cache.delete_replies(cache_type) + await self._home.delete_replies(cache_type)
 
     async def list_replies(self, after: str, limit: int) -> list[CachedReply]:
@@ -543,10 +543,10 @@ class TwofoldReplyCache(ReplyCache):
         return [found[key] for key in islice(sorted(found), limit)]
 
 
-# How long opening waits for engines that have much to take in, and a commit for those that are slow.
+# How long opening waits for external stores that have much to take in, and a commit for those that are slow.
 _OPEN_SECONDS = 30.0
 _COMMIT_SECONDS = 5.0
-# How long a commit waits for an engine that is slow and as far behind as it may be.
+# How long a commit waits for an external store that is slow and as far behind as it may be.
 _LAG_SECONDS = 30.0
 
 
@@ -576,12 +576,12 @@ class ComposedStore(Store):
 
     @property
     def projections(self) -> list[Projection]:
-        """The engines beside the home store, without their circuit breakers."""
+        """The external stores beside the home store, without their circuit breakers."""
         return [follower.projection for follower in self._followers]
 
     @property
     def truth(self) -> Store:
-        """Commits through it are followed by the other engines, too."""
+        """Commits through it are followed by the external stores, too."""
         seen = copy(self)
         seen.graph, seen.vectors, seen.text = self._home.graph, self._home.vectors, self._home.text
         return seen
@@ -590,8 +590,8 @@ class ComposedStore(Store):
         """Bring the projections up to date as far as they are in reach, and go on trying with the others.
 
         Raises:
-            StoreAccessDenied: An engine refuses who asks.
-            StoreError: An engine is there and cannot serve; nothing goes on.
+            StoreAccessDenied: An external store refuses who asks.
+            StoreError: An external store is there and cannot serve; nothing goes on.
         """
         try:
             await asyncio.gather(*(follower.start(_OPEN_SECONDS) for follower in self._followers))
@@ -635,11 +635,11 @@ class ComposedStore(Store):
         return version
 
     async def vacuum(self) -> None:
-        """Of the home store, the other engines give room back by themselves."""
+        """Of the home store, the external stores give room back by themselves."""
         await self._home.vacuum()
 
     async def backup(self, path: Path) -> None:
-        """Holds the truth, from which the other engines are rebuilt."""
+        """Holds the truth, from which the external stores are rebuilt."""
         await self._home.backup(path)
 
     async def close(self) -> None:

@@ -237,7 +237,7 @@ class CypherGraphProjection(GraphProjection):
     """Nodes and relationships that other programs can read."""
 
     def __init__(self, database: CypherDatabase, workspace: str) -> None:
-        self.name = f"graph:{database.engine.lower()}:{database.where}"
+        self.name = f"graph:{database.product.lower()}:{database.where}"
         self._database = database
         self._workspace = workspace
         self._label = workspace_label(workspace)
@@ -268,13 +268,11 @@ class CypherGraphProjection(GraphProjection):
         self._types = TypeNames((str(name) for (name,) in rows), self._database.dialect.most_types)
 
     async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
-        rows = await self._read_list(_ENTITIES, ids)
-        found = {row[0]: to_entity(row) for row in rows}
+        found = {row[0]: to_entity(row) for row in await self._read_list(_ENTITIES, ids)}
         return [found[id_] for id_ in ids if id_ in found]
 
     async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
-        rows = await self._read_list(_RELATIONS, ids)
-        found = {row[0]: to_relation(row) for row in rows}
+        found = {row[0]: to_relation(row) for row in await self._read_list(_RELATIONS, ids)}
         return [found[id_] for id_ in ids if id_ in found]
 
     async def rank_incident_relations(self, entity_ids: Sequence[str]) -> list[IncidentRelation]:
@@ -413,7 +411,7 @@ class CypherGraphProjection(GraphProjection):
         await self._database.close()
 
     def describe(self) -> Mapping[str, str]:
-        return {"back end": self._database.engine.lower(), "address": self._database.where, **self._facts}
+        return {"back end": self._database.product.lower(), "address": self._database.where, **self._facts}
 
     async def _read(self, text: str, *, is_patient: bool = True, **parameters: Any) -> list[list[Any]]:
         """Read; what every commit does without patience, as one that fails is taken in with the next."""
@@ -510,7 +508,7 @@ class Dialect:
 class CypherDatabase(ABC):
     """Runs statements, and raises `StoreError`s only."""
 
-    engine: str
+    product: str
     where: str
     dialect: Dialect
 

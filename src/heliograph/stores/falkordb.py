@@ -30,7 +30,7 @@ class FalkorDatabase(CypherDatabase):
         SettingsError: The address is none.
     """
 
-    engine = "FalkorDB"
+    product = "FalkorDB"
     dialect = Dialect(
         degree="indegree(e) + outdegree(e)",
         constraints=(
@@ -44,7 +44,7 @@ class FalkorDatabase(CypherDatabase):
 
     def __init__(self, url: str, workspace: str) -> None:
         redis_url = url.replace("falkordbs:", "rediss:", 1).replace("falkordb:", "redis:", 1)
-        self._connection = RedisConnection(redis_url, workspace, "store.graph_url", self.engine, _TIMEOUT_SECONDS)
+        self._connection = RedisConnection(redis_url, workspace, "store.graph_url", self.product, _TIMEOUT_SECONDS)
         self.where = self._connection.where
         self._name = f"heliograph:{workspace}"
         # The client of the whole server would connect here already, and wait for it.

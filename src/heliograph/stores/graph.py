@@ -83,7 +83,7 @@ class GraphStore(ABC):
             found += (entity for entity in listed if entity.type == type_)
             if len(listed) < size:
                 break
-            # Some engines read all entities for any page, so they are asked for few.
+            # Some external stores read all entities for any page, so they are asked for few.
             start, size = start + size, 2 * size
         return found[offset : offset + max(limit, 0)]
 

@@ -123,7 +123,7 @@ CALL dbms.components() YIELD name, versions, edition WHERE name = 'Neo4j Kernel'
 class Neo4jDatabase(CypherDatabase):
     """A database of a Neo4j server or cluster, of 5.26 or later; a `SettingsError` if the driver cannot use it."""
 
-    engine = "Neo4j"
+    product = "Neo4j"
     dialect = Dialect(
         # The number is kept with each node.
         degree="COUNT { (e)--() }",

@@ -1,6 +1,6 @@
 """The contract of stores that stand beside the one with the truth and serve one role of it.
 
-What opens one reads its address and need not reach the engine, so that a workspace opens while the engine is away;
+What opens one reads its address and need not reach the external store, so that a workspace opens while that is away;
 `prepare` reaches it. A projection takes in changes by its cursor, the data version up to which it is up to date.
 Changes are idempotent: the same one may come again after a crash. What it keeps can be made anew from the truth at any
 time.
@@ -33,7 +33,7 @@ __all__ = [
     "is_same_vector",
 ]
 
-# Engines keep float32, or numbers of 15 digits; what people or damage change is more than this.
+# External stores keep float32, or numbers of 15 digits; what people or damage change is more than this.
 _VECTOR_TOLERANCE = 1e-5
 _NUMBER_TOLERANCE = 1e-12
 # Entities read at once where all are looked through.
@@ -77,7 +77,7 @@ class ProjectionChange:
 
 
 class Projection(ABC):
-    """One role of one workspace in another engine.
+    """One role of one workspace in an external store.
 
     Attributes:
         role: Which it serves, as `store.<role>_url` names it.
@@ -96,10 +96,10 @@ class Projection(ABC):
     needs_origins: bool = False
 
     async def prepare(self) -> None:
-        """Reach the engine and create what it lacks; called first, and again until it succeeds.
+        """Reach the external store and create what it lacks; called first, and again until it succeeds.
 
-        An engine that is reached in the function that opens it need not do anything here; a workspace then does not
-        open while it is away.
+        An external store that is reached in the function that opens it need not do anything here; a workspace then does
+        not open while it is away.
 
         Raises:
             StoreUnavailable: It is out of reach, which may pass.
@@ -149,8 +149,8 @@ class Projection(ABC):
     async def compare(self, expected: ProjectionChange) -> set[str]:
         """Return the ids of what it keeps otherwise than taking in `expected` would leave it, absent ones too.
 
-        An engine that can compare where its data is need not send it. Whatever the engine cannot hold, such as a NUL
-        in a text or the last digits of a number, makes no difference.
+        An external store that can compare where its data is need not send it. Whatever the external store cannot hold,
+        such as a NUL in a text or the last digits of a number, makes no difference.
         """
 
     async def find_faults(self) -> list[str]:
@@ -167,13 +167,13 @@ class Projection(ABC):
 
 
 class GraphProjection(Projection, GraphStore):
-    """Folded entities and relations in another engine."""
+    """Folded entities and relations in an external store."""
 
     role = "graph"
     kinds = frozenset({OutboxKind.ENTITIES, OutboxKind.RELATIONS})
 
     async def list_entities(self, offset: int, limit: int) -> list[Entity]:
-        """Reads all entities, where an engine keeps no order of them."""
+        """Reads all entities, where an external store keeps no order of them."""
         entities: list[Entity] = []
         after = ""
         while ids := await self.scan(OutboxKind.ENTITIES, after, _PAGE):
@@ -192,7 +192,7 @@ class GraphProjection(Projection, GraphStore):
 
 
 class VectorProjection(Projection, VectorStore):
-    """Vectors in another engine, with what its own users want to see beside them."""
+    """Vectors in an external store, with what its own users want to see beside them."""
 
     role = "vectors"
     kinds = frozenset({OutboxKind.DOCUMENTS, OutboxKind.CHUNKS, OutboxKind.ENTITIES, OutboxKind.RELATIONS})
@@ -208,7 +208,7 @@ class VectorProjection(Projection, VectorStore):
 
 
 class TextProjection(Projection, TextStore):
-    """Full text in another engine, of chunks and of entities."""
+    """Full text in an external store, of chunks and of entities."""
 
     role = "text"
     kinds = frozenset({OutboxKind.CHUNKS, OutboxKind.ENTITIES})
@@ -216,7 +216,7 @@ class TextProjection(Projection, TextStore):
 
 
 class CacheProjection(Projection, ReplyCache):
-    """Cached replies in another engine; it takes in of what they must no longer speak."""
+    """Cached replies in an external store; it takes in of what they must no longer speak."""
 
     role = "cache"
     kinds = frozenset({OutboxKind.SUBJECTS})
@@ -232,12 +232,12 @@ def first_keyword(relation: Relation) -> str:
 
 
 def is_same_vector(wanted: NDArray[np.float32], kept: NDArray[np.float32] | None) -> bool:
-    """Whether a vector is kept as given, within the error of an engine that normalises it again."""
+    """Whether a vector is kept as given, within the error of an external store that normalises it again."""
     return kept is not None and kept.shape == wanted.shape and bool(np.abs(kept - wanted).max() < _VECTOR_TOLERANCE)
 
 
 def is_alike(wanted: object, kept: object) -> bool:
-    """Whether two values are equal, but for what engines cannot hold: NUL, lone surrogates, the last digits of numbers.
+    """Whether two values are equal, but for what some stores cannot hold: NUL, lone surrogates, last digits of numbers.
 
     Records are compared by their fields, mappings and sequences by what is in them.
     """

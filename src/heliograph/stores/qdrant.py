@@ -325,7 +325,7 @@ class QdrantVectorProjection(VectorProjection):
                             await self._client.create_payload_index(place, field, schema)
 
     async def search(
-        self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
+        self, collection: Collection, vector: NDArray[np.float32], limit: int, min_cosine: float
     ) -> list[Hit]:
         """In a large collection found by Qdrant's graph, so that single hits may be missed."""
         if limit < 1:
@@ -339,7 +339,7 @@ class QdrantVectorProjection(VectorProjection):
                     query=vector.astype(float).tolist(),
                     query_filter=in_workspace(self._workspace),
                     limit=count,
-                    score_threshold=min_score if min_score > -1 else None,
+                    score_threshold=min_cosine if min_cosine > -1 else None,
                     with_payload=["id"],
                 )
             points = response.points

@@ -90,11 +90,11 @@ class RedisConnection:
     """A Redis, as one workspace sees it.
 
     `url` is `redis://[[user]:password@]host[:port][/database]`, `rediss://` by TLS, or `unix:///path`. Errors name
-    `setting`, and `engine`, as others speak the protocol too.
+    `setting`, and `product`, as others speak the protocol too.
     """
 
     def __init__(
-        self, url: str, workspace: str, setting: str, engine: str = "Redis", timeout_seconds: float = _TIMEOUT_SECONDS
+        self, url: str, workspace: str, setting: str, product: str = "Redis", timeout_seconds: float = _TIMEOUT_SECONDS
     ) -> None:
         parts = urlsplit(url)
         try:
@@ -112,11 +112,11 @@ class RedisConnection:
             )
             self.client = Redis.from_pool(pool)
         except ValueError as error:
-            example = f"{engine.lower()}://host:6379/0"
-            raise SettingsError(f"{setting} is no address of {engine}: {error}; write {example}") from None
+            example = f"{product.lower()}://host:6379/0"
+            raise SettingsError(f"{setting} is no address of {product}: {error}; write {example}") from None
         self.prefix = f"heliograph:{{{workspace}}}:"
         self._setting = setting
-        self._engine = engine
+        self._product = product
         self._is_closed = False
 
     def key(self, *parts: str) -> str:
@@ -154,24 +154,24 @@ class RedisConnection:
         """Turn the driver's exceptions into `StoreError`s that name the place."""
         if self._is_closed:
             # The driver would connect again.
-            raise StoreUnavailable(f"{self._engine} at {self.where!r} is closed; open it again")
+            raise StoreUnavailable(f"{self._product} at {self.where!r} is closed; open it again")
         try:
             yield
         except (AuthenticationError, NoPermissionError) as error:
             raise StoreAccessDenied(
-                f"{self._engine} at {self.where!r} refuses: {error}; check {self._setting}"
+                f"{self._product} at {self.where!r} refuses: {error}; check {self._setting}"
             ) from error
         except ResponseError as error:
             is_passing = isinstance(error, OutOfMemoryError | ReadOnlyError) or str(error).startswith(_PASSING)
             kind = StoreUnavailable if is_passing else StoreError
-            raise kind(f"{self._engine} at {self.where!r} refuses: {error}") from error
+            raise kind(f"{self._product} at {self.where!r} refuses: {error}") from error
         except (RedisConnectionError, RedisTimeoutError, OSError) as error:
             reason = str(error) or "no answer in time"
             raise StoreUnavailable(
-                f"{self._engine} at {self.where!r} is out of reach: {reason}; check {self._setting}"
+                f"{self._product} at {self.where!r} is out of reach: {reason}; check {self._setting}"
             ) from error
         except RedisError as error:
-            raise StoreError(f"{self._engine} at {self.where!r} failed: {error}") from error
+            raise StoreError(f"{self._product} at {self.where!r} failed: {error}") from error
 
     async def check_durability(self) -> Mapping[str, str]:
         """Return how Redis keeps data, and warn where it may drop some; nothing if it does not say."""
@@ -181,11 +181,13 @@ class RedisConnection:
             # Managed services hide their configuration.
             return {}
         if found.get("appendonly") == "no":
-            _LOGGER.warning("%s at %r forgets on a crash (appendonly no); it is filled again", self._engine, self.where)
+            _LOGGER.warning(
+                "%s at %r forgets on a crash (appendonly no); it is filled again", self._product, self.where
+            )
         if found.get("maxmemory-policy", _SAFE_POLICY) != _SAFE_POLICY:
             _LOGGER.warning(
                 "%s at %r may drop keys when full (maxmemory-policy %s); set it to %s",
-                *(self._engine, self.where, found["maxmemory-policy"], _SAFE_POLICY),
+                *(self._product, self.where, found["maxmemory-policy"], _SAFE_POLICY),
             )
         return {str(name): str(value) for name, value in found.items()}
 

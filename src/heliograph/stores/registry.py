@@ -57,8 +57,8 @@ class WorkspaceUpkeep(Protocol):
         """Remove the workspace with everything in it; none there is fine."""
         ...
 
-    def restore_file(self, backup: Path, folder: Path) -> None:
-        """Make `folder` a workspace from a backup; raises `InvalidRequestError` where operators of a server do that."""
+    def restore_workspace(self, settings: StoreSettings, backup: Path) -> None:
+        """Make the workspace from a backup; raises `InvalidRequestError` where operators of a server do that."""
         ...
 
     def salvage_workspace(self, settings: StoreSettings) -> list[Damage] | None:
@@ -76,7 +76,7 @@ _REDIS = ("redis", "rediss", "unix")
 _POSTGRES = ("postgresql", "postgres")
 _NEO4J = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
 # What may stand beside the store with the truth: role, schemes, module, class.
-_ENGINES = (
+_EXTERNAL = (
     ("cache", _REDIS, "heliograph.stores.redis", "RedisCacheProjection"),
     ("graph", _REDIS, "heliograph.stores.redis", "RedisGraphProjection"),
     ("graph", _POSTGRES, "heliograph.stores.postgres.projections", "PostgresGraphProjection"),
@@ -87,7 +87,7 @@ _ENGINES = (
     ("vectors", ("qdrant", "qdrants"), "heliograph.stores.qdrant", "QdrantVectorProjection"),
 )
 _PROJECTIONS: Mapping[tuple[str, str], tuple[str, str]] = {
-    (role, scheme): (module, name) for role, schemes, module, name in _ENGINES for scheme in schemes
+    (role, scheme): (module, name) for role, schemes, module, name in _EXTERNAL for scheme in schemes
 }
 
 ProjectionOpener = Callable[[StoreSettings, str, EmbeddingInfo], Awaitable[Projection]]
@@ -97,13 +97,13 @@ StoreOpener = Callable[[StoreSettings, EmbeddingInfo | None], Awaitable[Store]]
 async def open_store(settings: StoreSettings, embedding: EmbeddingInfo | None) -> Store:
     """Open the workspace that the settings name.
 
-    Engines beside the store with the truth may be out of reach: they join when they are back. Without an embedding one
-    that is there is opened, whatever fills it, and no vectors are searched.
+    External stores beside the store with the truth may be out of reach: they join when they are back. Without an
+    embedding one that is there is opened, whatever fills it, and no vectors are searched.
 
     Raises:
         SettingsError: No back end has the scheme of `settings.url`, or of one of the others.
         MissingDependencyError: A back end needs a package that is not installed.
-        StoreAccessDenied: An engine refuses who asks.
+        StoreAccessDenied: An external store refuses who asks.
         StoreError: A back end cannot open it.
     """
     scheme = settings.url.partition(":")[0]
@@ -151,13 +151,13 @@ async def restore_store(settings: StoreSettings, backup: Path) -> None:
         SettingsError: No back end has the scheme of `settings.url`.
         StoreUnavailable: The workspace cannot be written.
     """
-    await asyncio.to_thread(_upkeep_of(settings).restore_file, backup, settings.data_dir / settings.workspace)
+    await asyncio.to_thread(_upkeep_of(settings).restore_workspace, settings, backup)
 
 
 async def salvage_store(settings: StoreSettings) -> list[Damage] | None:
     """Save the undamaged part of a workspace that cannot be opened; return the losses.
 
-    None means that nothing was done: an engine sees to its files, or they are gone.
+    None means that nothing was done: a server sees to its files, or they are gone.
 
     Raises:
         StoreError: It cannot be saved, or another process has it open.
@@ -192,11 +192,11 @@ async def may_have_waiting(settings: StoreSettings) -> bool:
 async def drop_workspace(settings: StoreSettings) -> None:
     """Remove the workspace that the settings name, all of it; nothing may have it open. None there is fine.
 
-    Other engines that serve roles of it are emptied first, so that one out of reach leaves all as it was.
+    External stores that serve roles of it are emptied first, so that one out of reach leaves all as it was.
 
     Raises:
         InvalidRequestError: The back end removes none.
-        StoreUnavailable: It, or another engine, cannot be reached.
+        StoreUnavailable: It, or an external store, cannot be reached.
     """
     if projection_urls(settings) and settings.workspace in await find_workspaces(settings):
         home = await open_store(settings, None)

@@ -356,7 +356,7 @@ class ScopedReading(ABC):
 
     @abstractmethod
     async def find_nearest(
-        self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
+        self, collection: Collection, vector: NDArray[np.float32], limit: int, min_cosine: float
     ) -> list[Hit]:
         """Return the nearest of the scope, as `VectorStore.search` does."""
 
@@ -685,9 +685,9 @@ class _Vectors(_Role, VectorStore):
     """Vectors under the filter; those of entities and relations are made of all documents, and only order hits."""
 
     async def search(
-        self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
+        self, collection: Collection, vector: NDArray[np.float32], limit: int, min_cosine: float
     ) -> list[Hit]:
-        return await self.reader.read(lambda reading: reading.find_nearest(collection, vector, limit, min_score))
+        return await self.reader.read(lambda reading: reading.find_nearest(collection, vector, limit, min_cosine))
 
     @_within
     async def get_vectors(

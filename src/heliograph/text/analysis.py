@@ -18,7 +18,7 @@ from threading import local
 
 from Stemmer import Stemmer
 
-from heliograph.models import Chunk, Entity
+from heliograph.models import Chunk, Entity, heading_path
 from heliograph.text.patterns import late_pattern, words_in_both_scripts
 
 # The file imports nothing heavy, as the child process that parses documents loads it.
@@ -205,7 +205,7 @@ def chunk_index_text(title: str, chunk: Chunk) -> str:
     """
     text = _LINK_QUERY.sub(r"\1", chunk.text) if "](" in chunk.text else chunk.text
     path = dict.fromkeys(part for part in (title, *chunk.headings) if part and not _has_words_of(text, part))
-    lines = (part[:_MAX_PREFIX_LENGTH].rstrip() for part in (" > ".join(path), "; ".join(chunk.columns)))
+    lines = (part[:_MAX_PREFIX_LENGTH].rstrip() for part in (heading_path(path), "; ".join(chunk.columns)))
     return "\n".join([*filter(None, lines), text])
 
 

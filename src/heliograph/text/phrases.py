@@ -35,19 +35,6 @@ from heliograph.text.name_spans import (
 from heliograph.text.patterns import late_pattern
 from heliograph.text.sentences import NameSpan, is_own_line, sentence_spans, spans_within, without_overlaps
 
-__all__ = [
-    "Abbreviation",
-    "NameSpan",
-    "Phrase",
-    "SentenceReading",
-    "code_names",
-    "find_abbreviations",
-    "find_names",
-    "phrases_outside",
-    "read_texts",
-]
-
-
 # Names of code in running text: paths, message topics, dotted names and command line options.
 #
 # A text in, spans of type `artifact` out. What a single word shows by its own make (`snake_case`, `CamelCase`,

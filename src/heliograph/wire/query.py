@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints, ValidationInfo, model_validator
 
-from heliograph.models import DEFAULT_MODE, ModeName
+from heliograph.models import DEFAULT_MODE, ChunkPicking, ContextFormat, FusionName, Mode, ModeName
 from heliograph.query.answers.models import Answer, citation_data
-from heliograph.query.models import Mode, QueryParam, Retrieval
+from heliograph.query.models import QueryParam, Retrieval
 from heliograph.query.payloads import explanation_data, path_data, reference_data, retrieval_metadata
 from heliograph.query.plan import check_length
 from heliograph.wire.answers import FoundChunk, FoundEntity, FoundRelation
@@ -131,11 +131,9 @@ class QueryFields(BaseModel):
     channels: Annotated[list[Literal["vector", "keyword", "bridge", "graph"]], Field(max_length=4)] | None = Field(
         None, description="Channels to search beside the mode's own."
     )
-    fusion: Literal["score", "rank"] | None = Field(None, description="How chunks of several channels are fused.")
-    chunk_picking: Literal["vector", "weight", "shared_relations"] | None = Field(
-        None, description="How chunks of entities and relations are picked."
-    )
-    context_format: Literal["json", "csv"] | None = Field(None, description="JSON lines, or CSV tables.")
+    fusion: FusionName | None = Field(None, description="How chunks of several channels are fused.")
+    chunk_picking: ChunkPicking | None = Field(None, description="How chunks of entities and relations are picked.")
+    context_format: ContextFormat | None = Field(None, description="JSON lines, or CSV tables.")
     history_turns: int = Field(0, ge=0, le=128, description="Turns used of the history; 0 uses all.")
     explain: bool = Field(False, description="Say what became of everything that was found, and why.")
 

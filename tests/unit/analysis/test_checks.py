@@ -15,7 +15,8 @@ from heliograph.analysis.benchmarking import (
     run_benchmark,
 )
 from heliograph.errors import InvalidRequestError, NotFoundError
-from heliograph.query.models import Mode, QueryParam
+from heliograph.models import Mode
+from heliograph.query.models import QueryParam
 from heliograph.sync import Heliograph
 
 QUESTION = "Whom does Ann lead in the town?"

@@ -16,8 +16,9 @@ from heliograph.analysis.inspection import (
     inspect_tokens,
 )
 from heliograph.errors import InvalidRequestError
+from heliograph.models import Mode
 from heliograph.query.context.format import count_prompt_tokens
-from heliograph.query.models import Mode, QueryParam
+from heliograph.query.models import QueryParam
 from heliograph.query.plan import make_plan
 from heliograph.settings import Settings
 from heliograph.sync import Heliograph

@@ -9,7 +9,8 @@ from rich.console import Console, RenderableType
 from heliograph.chat.base import Purpose
 from heliograph.cli.query import render_references, without_references
 from heliograph.errors import ModelTimeout
-from heliograph.query.models import Mode, Reference
+from heliograph.models import Mode
+from heliograph.query.models import Reference
 from heliograph.testing.fakes import FakeChatModel
 
 from .conftest import World

@@ -97,7 +97,8 @@ def test_document_goes_through_its_life(serve: Serve, tmp_path: Path) -> None:
     with HeliographClient(serve()) as client:
         taken = client.documents.insert("Dora (person): sings.", source="a/b ü.md", metadata={"team": "red"})
         (done,) = client.documents.wait(taken.track_id)
-        assert (done.status, done.source, done.metadata) == ("processed", "a/b ü.md", {"team": "red"})
+        assert (done.status, done.source) == ("processed", "a/b ü.md")
+        assert done.metadata == {"team": "red", "language": "en"}
         assert client.documents.insert("Dora (person): sings.", source="a/b ü.md").status == "duplicated"
         assert client.documents.text(done.id) == "Dora (person): sings."
         named = client.documents.entities(done.id)
@@ -105,7 +106,8 @@ def test_document_goes_through_its_life(serve: Serve, tmp_path: Path) -> None:
         assert named.total == 1
         assert client.documents.get(done.id).chunks[0].text == "Dora (person): sings."
         assert client.documents.list(filter={"team": "red"}).total == 1
-        assert client.documents.change(done.id, metadata={"team": "blue"}).document.metadata == {"team": "blue"}
+        changed = client.documents.change(done.id, metadata={"team": "blue"}).document
+        assert changed.metadata == {"team": "blue", "language": "en"}
         updated = client.documents.update(done.id, text="Dora (person): dances.")
         client.documents.wait(updated.track_id)
         assert client.graph.entity("Dora").entity.descriptions == ("dances.",)

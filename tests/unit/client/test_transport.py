@@ -28,7 +28,8 @@ from heliograph.errors import (
     RateLimited,
     ServiceUnavailable,
 )
-from heliograph.query.models import Mode, QueryParam
+from heliograph.models import Mode
+from heliograph.query.models import QueryParam
 from heliograph.wire.query import QueryFields, QueryRequest
 
 JOB = {

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from heliograph.documents.base import Limits
-from heliograph.documents.markdown import name_title
+from heliograph.documents.markdown import name_title, with_language
 from heliograph.errors import IngestError
 
 from .samples import load
@@ -43,6 +43,15 @@ def test_end_of_an_address_is_a_clean_title(source: str, title: str) -> None:
 
 def test_language_is_told_from_the_text() -> None:
     assert load("a.txt", "望江钟由沈万年铸造，挂在云渡镇的渡口。").metadata["language"] == "zh"
+
+
+@pytest.mark.parametrize(
+    ("stated", "language"),
+    [("en-US", "en"), ("ZH_Hans_CN", "zh"), ("deu", "de"), (" nn ", "nn"), ("German", "fr"), ("", "fr")],
+)
+def test_language_is_stated_or_else_detected(stated: str, language: str) -> None:
+    text = "Le phare est dans le port, et les bateaux sont sur la mer avec des lampes."
+    assert with_language({"language": stated, "a": 1}, text) == {"language": language, "a": 1}
 
 
 @pytest.mark.parametrize("encoding", ["gb18030", "gbk", "utf-16", "utf-8-sig"])

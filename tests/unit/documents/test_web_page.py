@@ -55,7 +55,7 @@ def test_page_is_its_content_without_navigation() -> None:
     assert document.title == "Gateways"
     assert document.metadata == {
         "mime_type": "text/html",
-        "language": "en-GB",
+        "language": "en",
         "author": "Ada Noll",
         "created_at": "2024-05-01",
         "omitted_characters": len("ExampleCorpProductsPricesWeusecookies.AcceptnotshownReadthistoo")

@@ -37,7 +37,8 @@ async def test_document_goes_in_and_answers_come_out(kb: AsyncHeliograph) -> Non
     report = await kb.insert(NOTES, sources=["gateway.md"], metadata=[{"team": "north"}])
     assert [result.outcome for result in report.results] == [Outcome.PROCESSED]
     (document,) = (await kb.documents()).documents
-    assert (document.source, document.title, document.metadata) == ("gateway.md", "Gateway", {"team": "north"})
+    assert (document.source, document.title) == ("gateway.md", "Gateway")
+    assert document.metadata == {"team": "north", "language": "en"}
     answer = await kb.query("Who approves every TLS Certificate?")
     assert "Daniel Okafor" in answer.text
     assert [reference.source for reference in answer.references] == ["gateway.md"]
@@ -147,7 +148,7 @@ async def test_what_belongs_to_a_single_text_needs_no_list(kb: AsyncHeliograph) 
     report = await kb.insert("The gateway speaks MQTT.", sources="a.md", ids="one", metadata={"team": "red"})
     document = await kb.document(report.results[0].id)
     assert document is not None
-    assert (document.id, document.source, document.metadata) == ("one", "a.md", {"team": "red"})
+    assert (document.id, document.source, document.metadata) == ("one", "a.md", {"team": "red", "language": "en"})
     with pytest.raises(InvalidRequestError, match=r"sources must be a list of 2 values.*got 'a\.md'"):
         await kb.insert(["a", "b"], sources="a.md")
 

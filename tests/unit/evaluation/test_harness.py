@@ -12,7 +12,7 @@ from heliograph.evaluation.harness import EvaluationPlan, Watcher, evaluate, pla
 from heliograph.evaluation.reports import to_json
 from heliograph.evaluation.results import Configuration, EvaluationRun, IndexInfo
 from heliograph.evaluation.sets import EvaluationSet, GivenExtraction, map_corpus, read_set
-from heliograph.query.models import Mode
+from heliograph.models import Mode
 from heliograph.settings import Settings
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel
 

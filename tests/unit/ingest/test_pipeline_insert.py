@@ -125,6 +125,14 @@ async def test_known_document_with_the_same_text_is_left_alone(
     assert (await store.get_data_version(), len(extractor.read), len(embedding.calls)) == (version, read, calls)
 
 
+async def test_language_of_a_text_is_detected_where_nobody_states_one(store: MemoryStore) -> None:
+    await make_pipeline(store).insert(
+        [NewDocument("望江钟由沈万年铸造。", "zh.md"), NewDocument(GUIDE, "own.md", metadata={"language": "en-GB"})]
+    )
+    detected, stated = await store.records.get_documents([document_id("zh.md"), document_id("own.md")])
+    assert (detected.metadata, stated.metadata) == ({"language": "zh"}, {"language": "en-GB"})
+
+
 async def test_new_metadata_alone_is_taken_over_without_reading_again(
     store: MemoryStore, extractor: SpelledExtractor
 ) -> None:
@@ -132,10 +140,10 @@ async def test_new_metadata_alone_is_taken_over_without_reading_again(
     await pipeline.insert([NewDocument(GUIDE, "guide.md", metadata={"lang": "en"})])
     await pipeline.insert([NewDocument(GUIDE, "guide.md")])
     (stored,) = await store.records.get_documents([document_id("guide.md")])
-    assert stored.metadata == {"lang": "en"}
+    assert stored.metadata == {"lang": "en", "language": "en"}
     report = await pipeline.insert([NewDocument(GUIDE, "guide.md", metadata={"lang": "de", "n": 1})])
     (stored,) = await store.records.get_documents([document_id("guide.md")])
-    assert (stored.metadata, stored.status) == ({"lang": "de", "n": 1}, DocumentStatus.PROCESSED)
+    assert (stored.metadata, stored.status) == ({"lang": "de", "n": 1, "language": "en"}, DocumentStatus.PROCESSED)
     assert report.count(Outcome.UNCHANGED) == 1
     assert len(extractor.read) == 3
 
@@ -195,7 +203,7 @@ async def test_odd_characters_are_cleaned_before_anything_is_stored(store: Memor
     await make_pipeline(store).insert([NewDocument(text, "odd\ud800.txt", metadata={"k": "\ud800"})])
     page = await store.records.find_documents(DocumentQuery())
     (stored,) = page.documents
-    assert (stored.source, stored.metadata) == ("odd\ufffd.txt", {"k": "\ufffd"})
+    assert (stored.source, stored.metadata) == ("odd\ufffd.txt", {"k": "\ufffd", "language": "en"})
     assert "\r" not in (await store.records.get_document_text(stored.id) or "")
     assert name_to_entity_id("Bo") in {entity.id for entity in await store.graph.list_entities(0, 9)}
 

@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 from mcp.shared.exceptions import MCPError
 
 from heliograph.mcp.tools import TOOLS, find_tool
-from heliograph.query.models import Mode
+from heliograph.models import Mode
 from heliograph.service.access import Role
 
 from .world import checked, failure, offered

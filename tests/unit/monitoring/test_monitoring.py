@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from heliograph.embedding.wrappers import EmbeddingMeter, QueryCachedEmbeddingModel
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import MissingDependencyError, ModelUnavailable
-from heliograph.models import DocumentStatus, Stats, Usage
+from heliograph.models import DocumentStatus, Mode, Stats, Usage
 from heliograph.monitoring.monitoring import (
     Metrics,
     Monitoring,
@@ -34,7 +34,6 @@ from heliograph.observing import (
     working_for,
 )
 from heliograph.query.models import QueryParam
-from heliograph.query.plan import Mode
 from heliograph.settings import MonitoringSettings, Settings
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel, FakeReranker
 

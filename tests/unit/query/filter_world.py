@@ -12,8 +12,8 @@ from typing import Any
 from heliograph.chat.base import ChatRequest, Purpose
 from heliograph.ingest.models import NewDocument
 from heliograph.ingest.pipeline import IngestPipeline
-from heliograph.query.engine import QueryEngine
 from heliograph.query.models import QueryParam
+from heliograph.query.pipeline import QueryPipeline
 from heliograph.settings import QuerySettings, RerankSettings
 from heliograph.stores.base import Store
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel
@@ -70,10 +70,10 @@ def echo(request: ChatRequest) -> str:
     return "\n".join(message.content for message in request.messages)
 
 
-def engine(store: Store, chat: FakeChatModel | None) -> QueryEngine:
+def engine(store: Store, chat: FakeChatModel | None) -> QueryPipeline:
     """An engine that finds everything there is."""
-    settings = QuerySettings(min_score=-1.0)
-    return QueryEngine(store, FakeEmbeddingModel(DIMENSION), chat, None, settings, RerankSettings())
+    settings = QuerySettings(min_cosine=-1.0)
+    return QueryPipeline(store, FakeEmbeddingModel(DIMENSION), chat, None, settings, RerankSettings())
 
 
 def everything(mode: str, **more: Any) -> QueryParam:

@@ -8,8 +8,8 @@ import pytest
 from heliograph.chat.base import ChatMessage
 from heliograph.errors import StoreUnavailable
 from heliograph.models import Usage, utc_now
-from heliograph.query.engine import AnswerCache, answer_key
 from heliograph.query.models import QueryParam
+from heliograph.query.pipeline import AnswerCache, answer_key
 from heliograph.settings import QuerySettings
 from heliograph.stores.base import CachedReply
 from heliograph.stores.changeset import Changeset

@@ -16,7 +16,8 @@ from heliograph.filters import DocumentIds, Filter, parse_filter
 from heliograph.ids import document_id, name_to_entity_id
 from heliograph.ingest.merging import EvidenceFold
 from heliograph.ingest.resolution import find_entity_ids
-from heliograph.query.models import Failure, Mode, QueryParam
+from heliograph.models import Mode
+from heliograph.query.models import Failure, QueryParam
 from heliograph.settings import IngestSettings, StoreSettings
 from heliograph.stores.base import DocumentQuery, Store, StoreView
 from heliograph.stores.changeset import Collection

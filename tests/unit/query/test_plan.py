@@ -7,9 +7,10 @@ import pytest
 from heliograph.chat.base import ChatMessage
 from heliograph.errors import InvalidRequestError
 from heliograph.filters import Equals
-from heliograph.query.models import Keywords, Mode, QueryParam
+from heliograph.models import Mode
+from heliograph.query.models import Keywords, QueryParam
 from heliograph.query.plan import Channel, make_plan, readable_tokens
-from heliograph.settings import ChatSettings, QuerySettings
+from heliograph.settings import ChatSettings, QuerySettings, Settings
 from heliograph.testing.fakes import FakeChatModel
 from heliograph.text.tokens import count_tokens
 
@@ -179,3 +180,11 @@ def test_filter_is_read_and_checked() -> None:
     for wrong in ({}, "team=red", {"team": {"above": 1}}):
         with pytest.raises(InvalidRequestError, match="filter"):
             plan(filter=wrong)
+
+
+def test_least_cosine_may_be_set_by_its_former_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HELIOGRAPH_QUERY__MIN_SCORE", "0.3")
+    assert plan(settings=Settings.load().query).min_cosine == 0.3
+    assert Settings.find_origins() == {"query.min_cosine": "environment"}
+    monkeypatch.setenv("HELIOGRAPH_QUERY__MIN_COSINE", "0.4")
+    assert Settings.load().query.min_cosine == 0.4

@@ -403,8 +403,8 @@ async def test_empty_store_finds_nothing(world: World, mode: str) -> None:
 
 async def test_hits_below_the_threshold_are_not_found(world: World) -> None:
     await _fill(world)
-    assert _chunks(await _retrieve(world, "naive", settings={"min_score": 0.75})) == "pq"
-    assert _chunks(await _retrieve(world, "naive", settings={"min_score": -1})) == "pqrst"
+    assert _chunks(await _retrieve(world, "naive", settings={"min_cosine": 0.75})) == "pq"
+    assert _chunks(await _retrieve(world, "naive", settings={"min_cosine": -1})) == "pqrst"
 
 
 async def test_context_text_is_made_of_what_was_kept(world: World) -> None:

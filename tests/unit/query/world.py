@@ -18,8 +18,8 @@ from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, EmbeddingMod
 from heliograph.errors import ModelError
 from heliograph.ids import document_id, name_to_entity_id, names_to_relation_id
 from heliograph.models import Chunk, Document, Entity, Relation, Usage
-from heliograph.query.engine import QueryEngine
 from heliograph.query.models import QueryParam
+from heliograph.query.pipeline import QueryPipeline
 from heliograph.query.plan import Plan, make_plan
 from heliograph.rerank.base import Reranker
 from heliograph.settings import QuerySettings, RerankSettings
@@ -93,10 +93,10 @@ class World:
     def kept_replies(self) -> dict[str, CachedReply]:
         return self.store._replies.replies
 
-    def engine(self, chat: ChatModel | None = None, reranker: Reranker | None = None, **settings: Any) -> QueryEngine:
+    def engine(self, chat: ChatModel | None = None, reranker: Reranker | None = None, **settings: Any) -> QueryPipeline:
         least = settings.pop("min_rerank_score", 0.0)
         rerank = RerankSettings(min_score=least, timeout_seconds=settings.pop("rerank_timeout_seconds", 30))
-        return QueryEngine(self.store, self.embedding, chat, reranker, QuerySettings(**settings), rerank)
+        return QueryPipeline(self.store, self.embedding, chat, reranker, QuerySettings(**settings), rerank)
 
 
 def plan(question: str = "What is this?", settings: QuerySettings | None = None, **param: Any) -> Plan:

@@ -19,7 +19,7 @@ from string import Formatter, Template
 from typing import ClassVar, NamedTuple
 
 from heliograph.calls.tasks import in_thread
-from heliograph.models import Chunk, Entity, GraphPath, Relation
+from heliograph.models import Chunk, Entity, GraphPath, Relation, heading_path
 from heliograph.prompts import load_prompt
 from heliograph.query.linking import path_row
 from heliograph.query.models import Reference
@@ -129,7 +129,6 @@ def first_reference(sources: Sequence[str], numbers: Mapping[str, int]) -> str:
 _BACKTICKS = re.compile(r"`{3,}")
 _BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 _LONGEST_RUN = 64
-_HEADING_SEPARATOR = " > "
 _PATHS_HEADING = "Shortest paths between entities of the question, over entities that share a relation:"
 _encode = encode_basestring
 # Signs escaped or joined within a row add less than this each, whatever the tokenizer joins or splits.
@@ -249,7 +248,7 @@ class JsonContext(ContextFormat):
         return relation_row(relation.source, relation.target, relation.description)
 
     def passage(self, headings: Sequence[str], text: str) -> str:
-        above = f', "content_headings": {_encode(_HEADING_SEPARATOR.join(headings))}' if headings else ""
+        above = f', "content_headings": {_encode(heading_path(headings))}' if headings else ""
         return f', "content": {_encode(text)}{above}}}'
 
     def chunk_row(self, place: int, reference_id: str, body: str) -> str:  # noqa: ARG002
@@ -288,7 +287,7 @@ class CsvContext(ContextFormat):
         return _csv_row(place, relation.source, relation.target, relation.description, keywords, weight, degree)
 
     def passage(self, headings: Sequence[str], text: str) -> str:
-        return _csv_row(_HEADING_SEPARATOR.join(headings), text)
+        return _csv_row(heading_path(headings), text)
 
     def chunk_row(self, place: int, reference_id: str, body: str) -> str:
         return f"{place},{reference_id},{body}"

@@ -28,9 +28,9 @@ from fastapi.routing import APIRoute
 
 import heliograph.wire.chat_clients as wire
 from heliograph.errors import InvalidRequestError, NotFoundError, RequestTooLargeError
-from heliograph.models import DEFAULT_MODE
+from heliograph.models import DEFAULT_MODE, Mode
 from heliograph.query.answers.models import Answer
-from heliograph.query.models import Mode, QueryParam
+from heliograph.query.models import QueryParam
 from heliograph.query.payloads import reference_data
 from heliograph.server.openapi import never
 from heliograph.server.requests import FAILURES, Asker, CurrentAsker, Reader

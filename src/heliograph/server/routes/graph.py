@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
 
 import heliograph.wire.graph as wire
+from heliograph.documents.base import WRITTEN_AT, read_date
 from heliograph.engine import AsyncHeliograph, best_connected
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
 from heliograph.filters import Exists
@@ -34,8 +34,7 @@ _MOST_NODES = 10_000
 _MOST_DEPTH = 100
 _MOST_DRAWN = 50_000
 _MOST_EXAMINED = 2_000
-# The field in which loaders put a document's own date; how many documents, and how many chunks of an entity, are read.
-_DATE = "created_at"
+# For the dates that documents state: how many documents, and how many chunks of an entity, are read.
 _MOST_DATED = 50_000
 _CHUNKS_DATED = 20
 
@@ -129,10 +128,11 @@ async def draw_graph(
 
 
 async def _dates(engine: AsyncHeliograph, entities: Sequence[Entity]) -> dict[str, int]:
-    """Return the first date that the documents of an entity state, Unix seconds, by the entity's id."""
+    """Return when the first of the documents of an entity was written, by their metadata, Unix seconds; by its id."""
     records = engine.store.records
-    dated = await records.find_documents(DocumentQuery(filter=Exists(_DATE), limit=_MOST_DATED))
-    stated = {item.source: moment for item in dated.documents if (moment := _moment(item.metadata[_DATE])) is not None}
+    dated = await records.find_documents(DocumentQuery(filter=Exists(WRITTEN_AT), limit=_MOST_DATED))
+    dates = ((item.source, read_date(item.metadata[WRITTEN_AT])) for item in dated.documents)
+    stated = {source: int(date.timestamp()) for source, date in dates if date}
     if not stated:
         return {}
     chunk_ids = {id_ for entity in entities for id_ in entity.chunk_ids[:_CHUNKS_DATED]}
@@ -146,15 +146,6 @@ async def _dates(engine: AsyncHeliograph, entities: Sequence[Entity]) -> dict[st
         return {id_: min(found) for id_, found in moments.items() if found}
 
     return await asyncio.to_thread(choose)
-
-
-def _moment(date: object) -> int | None:
-    """Return Unix seconds of a date in ISO 8601, in UTC unless it says otherwise; None if it is none."""
-    try:
-        read = datetime.fromisoformat(str(date))
-        return int((read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp())
-    except (ValueError, OverflowError):
-        return None
 
 
 @router.get("/graph/entity/exists", summary="Whether there is an entity", responses=responses(400))

@@ -173,7 +173,7 @@ def _configuration(settings: Settings, workspace: str) -> wire.Configuration:
         summary_context_size=settings.ingest.summary_context_tokens,
         summary_language=settings.ingest.language,
         force_llm_summary_on_merge=settings.ingest.summary_fragments,
-        cosine_threshold=settings.query.min_score or 0.0,
+        cosine_threshold=settings.query.min_cosine or 0.0,
         min_rerank_score=rerank.min_score,
         related_chunk_number=settings.query.related_chunks,
         llm_timeout=chat.timeout_seconds,

@@ -283,16 +283,16 @@ class PostgresVectorStore(VectorStore):
         self._is_home = is_home
 
     async def search(
-        self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
+        self, collection: Collection, vector: NDArray[np.float32], limit: int, min_cosine: float
     ) -> list[Hit]:
-        return await self.find_nearest(collection, vector, limit, min_score)
+        return await self.find_nearest(collection, vector, limit, min_cosine)
 
     async def find_nearest(
         self,
         collection: Collection,
         vector: NDArray[np.float32],
         limit: int,
-        min_score: float,
+        min_cosine: float,
         allowed: Sequence[str] | None = None,
     ) -> list[Hit]:
         """Return what `search` does, of all or of those allowed."""
@@ -311,7 +311,7 @@ class PostgresVectorStore(VectorStore):
         value = Vector(np.ascontiguousarray(vector, np.float32))
         among = () if allowed is None else (to_json(allowed),)
         wanted = max(limit * _CANDIDATES_PER_HIT, _LEAST_CANDIDATES)
-        values = value, *among, value, wanted, min_score, limit
+        values = value, *among, value, wanted, min_cosine, limit
         return self._hits(await self._database.fetch(query, values, is_planned_anew=True))
 
     async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:

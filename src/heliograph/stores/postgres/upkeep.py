@@ -71,7 +71,7 @@ def drop_workspace(settings: StoreSettings) -> None:
             connection.execute(f"DROP INDEX IF EXISTS {name}".encode())
 
 
-def restore_file(backup: Path, folder: Path) -> None:  # noqa: ARG001
+def restore_workspace(settings: StoreSettings, backup: Path) -> None:  # noqa: ARG001
     """Refuse: backups of a server are brought back by its own tools."""
     raise InvalidRequestError(
         "the store 'postgresql' brings no backups back, its operators do; restore the database itself with pg_restore"

@@ -154,12 +154,12 @@ class PostgresReading(ScopedReading):
         return {key: ScopedMentions(moment, list(starmap(to_relation_mention, said))) for key, moment, said in rows}
 
     async def find_nearest(
-        self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
+        self, collection: Collection, vector: NDArray[np.float32], limit: int, min_cosine: float
     ) -> list[Hit]:
         allowed = self.scope.ids[collection]
 
         async def find(count: int, among: Sequence[str] | None = None) -> list[Hit]:
-            return await self.vectors.find_nearest(collection, vector, count, min_score, among)
+            return await self.vectors.find_nearest(collection, vector, count, min_cosine, among)
 
         if limit < 1 or not allowed:
             return []

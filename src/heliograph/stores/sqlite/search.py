@@ -638,12 +638,12 @@ class SqliteVectorStore(VectorStore):
         collection: Collection,
         vector: NDArray[np.float32],
         limit: int,
-        min_score: float,
+        min_cosine: float,
         allowed: KeySet | None = None,
     ) -> list[Hit]:
         """Of all vectors, or of those under the keys that are allowed."""
         return await self._database.read(
-            lambda connection: self._find_nearest(connection, collection, vector, limit, min_score, allowed)
+            lambda connection: self._find_nearest(connection, collection, vector, limit, min_cosine, allowed)
         )
 
     async def rank(
@@ -682,7 +682,7 @@ class SqliteVectorStore(VectorStore):
         collection: Collection,
         vector: NDArray[np.float32],
         limit: int,
-        min_score: float,
+        min_cosine: float,
         allowed: KeySet | None,
     ) -> list[Hit]:
         vector = np.ascontiguousarray(vector, np.float32)
@@ -697,7 +697,7 @@ class SqliteVectorStore(VectorStore):
                 are_allowed = allowed.holds(keys)
                 keys, matrix = keys[are_allowed], matrix[are_allowed]
             scores = cosines(matrix, vector)
-        least = max(min_score, np.partition(scores, -limit)[-limit] if 0 < limit < len(scores) else -np.inf)
+        least = max(min_cosine, np.partition(scores, -limit)[-limit] if 0 < limit < len(scores) else -np.inf)
         best = np.flatnonzero(scores >= least)
         found: list[int] = keys[best].tolist()
         ids = self._ids.at(connection).find_ids(connection, found)

@@ -198,14 +198,15 @@ def write_backup(connect: Callable[[], apsw.Connection], target: Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def restore_file(backup: Path, folder: Path) -> None:
-    """Make `folder` a workspace with the contents of a backup; blocks.
+def restore_workspace(settings: StoreSettings, backup: Path) -> None:
+    """Make the workspace from a backup; blocks.
 
     Raises:
         InvalidRequestError: The file is not a whole backup of this version or an earlier one.
-        ConflictError: There is a workspace in the folder already.
+        ConflictError: There is such a workspace already.
         StoreUnavailable: The folder cannot be written, or a path is none for SQLite.
     """
+    folder = settings.data_dir / settings.workspace
     check_path(backup)
     check_path(folder)
     _check_backup(backup)

@@ -174,9 +174,9 @@ class SqliteReading(ScopedReading):
         return [to_places(id_, len(mentions[key]), kept[key], chunk_ids) for id_, key in keys.items()]
 
     async def find_nearest(
-        self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
+        self, collection: Collection, vector: NDArray[np.float32], limit: int, min_cosine: float
     ) -> list[Hit]:
-        return await self.vectors.search(collection, vector, limit, min_score, self.scope.keys_of(collection))
+        return await self.vectors.search(collection, vector, limit, min_cosine, self.scope.keys_of(collection))
 
     async def find_texts(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
         return await self.text.search(collection, terms, limit, self.scope.keys_of(collection))

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from heliograph.errors import InvalidRequestError
-from heliograph.query.models import Mode
+from heliograph.models import Mode
 from heliograph.server.routes.chat_clients import Command, TurnMessage, read_command, read_turn
 from heliograph.wire.query import QueryFields
 

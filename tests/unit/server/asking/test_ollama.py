@@ -10,7 +10,7 @@ import ollama
 import pytest
 
 from heliograph.errors import ModelUnavailable
-from heliograph.query.models import Mode
+from heliograph.models import Mode
 from heliograph.wire.chat_clients import OllamaChatReply, OllamaFailure, OllamaGenerateReply
 
 from .conftest import ANSWER, LAMPS, NOTES, QUESTION, World, serve

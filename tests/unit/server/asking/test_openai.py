@@ -9,7 +9,7 @@ import openai
 import pytest
 
 from heliograph.errors import ModelTimeout, ModelUnavailable, RateLimited
-from heliograph.query.models import Mode
+from heliograph.models import Mode
 from heliograph.wire.chat_clients import ChatCompletion, CompletionFailure
 
 from .conftest import ANSWER, NOTES, QUESTION, MakeWorld, World, fake_chat, serve

@@ -7,7 +7,7 @@ import pytest
 
 from heliograph.client.reading import response_error
 from heliograph.errors import InvalidRequestError
-from heliograph.query.models import Mode
+from heliograph.models import Mode
 
 from .conftest import QUESTION, World
 

@@ -35,7 +35,7 @@ async def test_same_text_again_is_duplicated_and_another_an_update(server: Serve
 async def test_text_without_source_and_with_metadata_is_taken(server: Server) -> None:
     accepted = await server.send("POST", "/documents/text", json={"text": TEXT, "metadata": {"team": "red"}})
     document = await server.send("GET", f"/documents/{accepted['document_ids'][0]}")
-    assert document["metadata"] == {"team": "red"}
+    assert document["metadata"] == {"team": "red", "language": "en"}
 
 
 @pytest.mark.parametrize(

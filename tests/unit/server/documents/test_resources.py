@@ -40,7 +40,8 @@ async def test_update_replaces_text_and_keeps_the_rest(server: Server) -> None:
     assert told["status"] == "success"
     await server.settle()
     document = await server.send("GET", f"/documents/{id_}")
-    assert (document["status"], document["title"], document["metadata"]) == ("processed", "Radio", {"team": "red"})
+    assert (document["status"], document["title"]) == ("processed", "Radio")
+    assert document["metadata"] == {"team": "red", "language": "en"}
     assert document["chunks"][0]["text"].endswith("And WiFi.")
     again = await server.send("PUT", f"/documents/{id_}", json={"text": f"{TEXT} And WiFi."})
     assert again["status"] == "unchanged"
@@ -48,7 +49,7 @@ async def test_update_replaces_text_and_keeps_the_rest(server: Server) -> None:
     assert [version["length"] for version in versions] == [len(f"{TEXT} And WiFi."), len(TEXT)]
     assert all(version["author"] and version["created_at"] for version in versions)
     told = await server.send("PUT", f"/documents/{id_}", json={"metadata": {"team": "blue"}})
-    assert (told["status"], told["document"]["metadata"]) == ("unchanged", {"team": "blue"})
+    assert (told["status"], told["document"]["metadata"]) == ("unchanged", {"team": "blue", "language": "en"})
     assert told["document"]["status"] == "processed"
 
 
@@ -56,7 +57,8 @@ async def test_patch_merges_metadata_and_changes_the_title(server: Server) -> No
     id_ = await server.add(metadata={"team": "red", "draft": True, "place": {"room": 1, "floor": 2}})
     change = {"metadata": {"draft": None, "place": {"room": 5}, "new": [1]}}
     told = await server.send("PATCH", f"/documents/{id_}", json=change)
-    assert told["document"]["metadata"] == {"team": "red", "place": {"room": 5, "floor": 2}, "new": [1]}
+    kept = {"team": "red", "language": "en", "place": {"room": 5, "floor": 2}}
+    assert told["document"]["metadata"] == kept | {"new": [1]}
     assert (await server.send("PATCH", f"/documents/{id_}", json={"title": "Radio"}))["status"] == "success"
     await server.settle()
     assert (await server.send("GET", f"/documents/{id_}"))["title"] == "Radio"

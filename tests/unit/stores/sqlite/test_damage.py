@@ -19,7 +19,7 @@ from heliograph.stores.registry import salvage_store
 from heliograph.stores.sqlite import database, page_checks
 from heliograph.stores.sqlite.page_checks import damaged_pages, has_checksums
 from heliograph.stores.sqlite.schema import LATEST_VERSION
-from heliograph.stores.sqlite.upkeep import restore_file
+from heliograph.stores.sqlite.upkeep import restore_workspace
 from heliograph.testing.examples import example_changeset
 from heliograph.testing.fakes import FakeEmbeddingModel
 
@@ -151,7 +151,7 @@ async def test_backup_takes_the_place_of_a_database_that_is_gone(tmp_path: Path)
         await engine.backup(tmp_path / "backup.db")
         await engine.insert(["Brussels is in Belgium."], sources=["d.md"])
     (tmp_path / FILE).unlink()
-    restore_file(tmp_path / "backup.db", tmp_path / FOLDER)
+    restore_workspace(StoreSettings(data_dir=tmp_path), tmp_path / "backup.db")
     async with opened(tmp_path) as engine:
         assert len((await engine.documents()).documents) == 3
         assert (await engine.check()).problems == ()
@@ -214,7 +214,7 @@ async def test_backup_that_is_larger_than_the_cache_can_be_read(tmp_path: Path) 
         await engine.vacuum()
     assert damaged_pages(tmp_path / "backup.db") == []
     assert damaged_pages(tmp_path / "first" / FILE) == []
-    restore_file(tmp_path / "backup.db", tmp_path / "second" / FOLDER)
+    restore_workspace(StoreSettings(data_dir=tmp_path / "second"), tmp_path / "backup.db")
     async with opened(tmp_path / "second") as engine:
         assert len((await engine.query_data("What speaks MQTT?"))["data"]["chunks"]) == 3
         assert (await engine.check()).problems == ()

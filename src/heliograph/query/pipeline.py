@@ -133,7 +133,7 @@ def _plain(value: Any) -> Any:
 _DEFAULTS = QueryParam()
 
 
-class QueryEngine:
+class QueryPipeline:
     """Answers questions.
 
     Stages are told to `progress` as they begin, those that a mode has: `understanding_question`,
