@@ -1,6 +1,7 @@
 """Loads PDF through PDFium, and pictures of pages: text in reading order, with headings, lists and tables.
 
-Lines come from `pdf_layout`. Running heads, feet and page numbers go: they stand at the same height on page after page.
+Lines come from `pdf_layout`. Page numbers go, and running heads and feet but where they are met first: they stand at
+the same height on page after page, apart from the text.
 Headings are told by size and weight relative to most of the text, and words parted at a line end are joined. Pages that
 are pictures are read by `scans`, where its extra is installed.
 """
@@ -8,9 +9,11 @@ are pictures are read by `scans`, where its extra is installed.
 from __future__ import annotations
 
 import io
+import math
 import re
 import struct
 import zlib
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,8 +30,9 @@ from heliograph.documents.pdf_layout import (
     Line,
     Span,
     Table,
+    as_line,
     find_tables,
-    group_lines,
+    part_lines,
     read_columns,
     read_flow,
     read_spans,
@@ -37,14 +41,25 @@ from heliograph.errors import IngestError, import_optional
 
 # Part of the page's height, from either edge, in which they are looked for, and lines looked at there.
 _ZONE = 0.13
-_LINES = 3
+_LINES = 5
 _LEAST_PAGES = 3
 _HEIGHT_STEP = 4.0
+# Pages before and after one on which others of its kind must stand; they may be on every second page.
+_NEAR = 4
+# How far running lines stand from the text, in distances of the page's lines; less far where
+# many pages have them; and behind such a gap only what most pages have is one.
+_GAP, _SMALL_GAP = 1.5, 1.2
+_MANY, _MOST = 0.4, 0.7
+# On so many a number counts the pages; those of footnotes may do so by chance on some.
+_COUNTING = 0.3
+# Distances of lines, in their heights: others are of what is raised in a line, or of pages with few.
+_LEAST_STEP, _LEAST_PITCH, _MOST_PITCH = 0.5, 1.2, 3.0
 _DIGITS = re.compile(r"\d+")
 _ROMAN = re.compile(r"^[ivxlcdm]{1,8}$")
+_NUMBERING = re.compile(r"^§?\s?\d{1,2}(?:\.\d{1,2}){0,4}\.?\s+")
 _PAGE_NUMBER = re.compile(
-    r"(?:page|p\.|seite|página|第)?\s*[-\u2013\u2014|]?\s*\d{1,4}\s*[-\u2013\u2014|]?\s*(?:(?:of|/|von|de)\s*\d{1,4}|页|頁)?"
-    r"(?:\s*[,，/]?\s*共\s*\d{1,4}\s*[页頁])?",
+    r"(?:page|p\.|seite|página|第)?\s*[-\u2013\u2014|]?\s*\d{1,4}\s*[-\u2013\u2014|]?\s*"
+    r"(?:(?:of|/|von|de)\s*\d{1,4}|页|頁)?(?:\s*[,，/]?\s*共\s*\d{1,4}\s*[页頁])?",
     re.IGNORECASE,
 )
 
@@ -58,57 +73,178 @@ class PageSpans:
     is_picture: bool = False
 
 
-def remove_margins(pages: Sequence[PageSpans]) -> list[list[Span]]:
-    """Return the spans of each page without running heads, feet and page numbers.
+@dataclass(frozen=True, slots=True)
+class PageBody:
+    """The spans of a page without running lines, and what these say above and below that is said nowhere else."""
 
-    A line goes if, at the same height at the edge of at least three pages, stand the same words, numbers aside, or a
-    number first or last that counts the pages; in a shorter document, if that holds for all pages. A page number goes
-    that stands alone in its line.
+    spans: list[Span]
+    above: tuple[str, ...] = ()
+    below: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Edge:
+    """A line at the edge of a page.
+
+    Attributes:
+        gap: How far the next line towards the middle is away, in distances of the page's lines.
+        keys: What lines of other pages must share with it for it to be a running one, each with its height.
     """
-    edges: list[list[Line]] = []
-    for page in pages:
-        zone = _ZONE * page.height
-        upper = group_lines([span for span in page.spans if span.middle < zone])
-        lower = group_lines([span for span in page.spans if span.middle > page.height - zone])
-        edges.append([*upper[:_LINES], *lower[-_LINES:]])
-    seen = Counter(
-        key for number, lines in enumerate(edges) for key in {key for line in lines for key in _keys(line, number)}
-    )
-    kept: list[list[Span]] = []
-    for number, (page, lines) in enumerate(zip(pages, edges, strict=True)):
-        running = [line for line in lines if _is_running(line, number, seen, len(pages))]
-        kept.append(
-            [span for span in page.spans if not any(line.top <= span.middle <= line.bottom for line in running)]
-        )
-    return kept
+
+    line: Line
+    spans: list[Span]
+    gap: float
+    keys: list[tuple[str, int]]
+
+
+def remove_margins(pages: Sequence[PageSpans]) -> list[PageBody]:
+    """Return each page without running heads, feet and page numbers.
+
+    A line is a running one if at the same height at the edge of at least three pages that are near each other stand
+    the same words, numbers aside, or a number first or last that counts the pages; in a shorter document, on all pages.
+    It stands apart from the text, which first and last lines, rows of a table and lines of an address do not. What it
+    says is kept where it is said first, unless the text says it too: it may be all that names a company or its bank.
+    """
+    edges = [_edges(page, number) for number, page in enumerate(pages)]
+    seen = _Seen({}, len(pages))
+    for number, sides in enumerate(edges):
+        for key in {key for side in sides for edge in side for key in edge.keys}:
+            seen.pages.setdefault(key, []).append(number)
+    running = [[_running(side, number, seen) for side in sides] for number, sides in enumerate(edges)]
+    bodies: list[list[Span]] = []
+    for page, sides in zip(pages, running, strict=True):
+        gone = {id(span) for side in sides for edge in side for span in edge.spans}
+        bodies.append([span for span in page.spans if id(span) not in gone])
+    said = {_NUMBERING.sub("", span.text.casefold()) for spans in bodies for span in spans}
+    found: list[PageBody] = []
+    for number, (spans, sides) in enumerate(zip(bodies, running, strict=True)):
+        above, below = ([text for edge in side for text in _news(edge.line, number, seen, said)] for side in sides)
+        found.append(PageBody(spans, tuple(above), tuple(reversed(below))))
+    return found
+
+
+def _edges(page: PageSpans, number: int) -> tuple[list[_Edge], list[_Edge]]:
+    """Return the lines at the upper and at the lower edge of a page, the outermost first."""
+    ordered = sorted(page.spans, key=lambda span: span.middle)
+    steps = (after.middle - before.middle for before, after in pairwise(ordered))
+    pitches = [step for step, span in zip(steps, ordered, strict=False) if step > _LEAST_STEP * span.size]
+    usual = median(pitches) if pitches else 0.0
+    zone = _ZONE * page.height
+    # With the spans behind, of which the nearest is the next line.
+    high = bisect_left(ordered, zone, key=lambda span: span.middle)
+    low = bisect_right(ordered, page.height - zone, key=lambda span: span.middle)
+    sides: tuple[list[_Edge], list[_Edge]] = ([], [])
+    for side, spans, inner in (
+        (sides[0], ordered[:high], ordered[high].middle if high < len(ordered) else math.inf),
+        (sides[1], ordered[low:], ordered[low - 1].middle if low else -math.inf),
+    ):
+        parts = part_lines(spans)
+        if side is sides[1]:
+            parts.reverse()
+        lines = [as_line(part) for part in parts[: _LINES + 1]]
+        nexts = [*(line.middle for line in lines[1:]), inner]
+        for line, part, other in zip(lines[:_LINES], parts, nexts, strict=False):
+            pitch = min(max(usual, _LEAST_PITCH * line.size), _MOST_PITCH * line.size)
+            side.append(_Edge(line, part, abs(other - line.middle) / max(pitch, 1.0), _keys(line, number)))
+    return sides
 
 
 def _keys(line: Line, page: int) -> list[tuple[str, int]]:
-    """Return what lines of other pages must share with a line for it to be a running one, each with its height."""
     height = round(line.cells[0].middle / _HEIGHT_STEP)
-    words = line.text.casefold().split()
-    numbers = (
-        {int(word) - page for word in (words[0], words[-1]) if word.isdecimal() and len(word) <= 4} if words else ()
-    )
-    same_words = _DIGITS.sub("#", " ".join(words))
-    return [(_ROMAN.sub("#", same_words), height), *((f"counts from {first}", height) for first in numbers)]
+    words = " ".join(line.text.casefold().split())
+    numbers = _outer_numbers(words)
+    return [
+        (_ROMAN.sub("#", _DIGITS.sub("#", words)), height),
+        *((f"counts from {first}", height) for first in {int(number[0]) - page for number in numbers}),
+    ]
 
 
-def _is_running(line: Line, page: int, seen: Counter[tuple[str, int]], pages: int) -> bool:
-    # Rounding may part lines of one height.
-    times = max(
-        seen[words, height] + max(seen[words, height - 1], seen[words, height + 1])
-        for words, height in _keys(line, page)
-    )
-    if pages >= _LEAST_PAGES:
-        return times >= _LEAST_PAGES or _is_page_number(line)
-    is_on_all = pages > 1 and times >= pages and any(character.isdecimal() for character in line.text)
-    return is_on_all or _is_page_number(line)
+def _outer_numbers(text: str) -> list[re.Match[str]]:
+    """Return the first and the last number of a text, if they may be those of a page."""
+    numbers = list(_DIGITS.finditer(text))
+    return [number for number in (*numbers[:1], *numbers[1:][-1:]) if len(number[0]) <= 4]
 
 
-def _is_page_number(line: Line) -> bool:
-    text = line.text.strip()
-    return len(line.cells) == 1 and bool(_PAGE_NUMBER.fullmatch(text))
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The pages, in order, on which a key is found at the edge, and how many pages there are."""
+
+    pages: dict[tuple[str, int], list[int]]
+    count: int
+
+    def times(self, key: tuple[str, int], page: int | None = None) -> int:
+        """Return how many pages have a key, or how many near a page."""
+
+        def within(height: int) -> int:
+            places = self.pages.get((key[0], height), ())
+            if page is None:
+                return len(places)
+            return bisect_right(places, page + _NEAR) - bisect_left(places, page - _NEAR)
+
+        # Rounding may part lines of one height.
+        return within(key[1]) + max(within(key[1] - 1), within(key[1] + 1))
+
+    def is_running(self, edge: _Edge, page: int) -> bool:
+        """Whether a line says the same as those of other pages, or counts them."""
+        same, *counting = edge.keys
+        if self.count < _LEAST_PAGES:
+            is_on_all = self.count > 1 and self.times(same) >= self.count and "#" in same[0]
+            return is_on_all or self._is_page_number(edge, page)
+        least = max(_LEAST_PAGES, _COUNTING * self.count)
+        is_counting = any(self.times(key) >= least for key in counting)
+        return self.times(same, page) >= _LEAST_PAGES or is_counting or self._is_page_number(edge, page)
+
+    def is_usual(self, edge: _Edge, share: float = _MANY) -> bool:
+        """Whether it does so on such a share of all pages."""
+        return any(self.times(key) >= max(_LEAST_PAGES, share * self.count) for key in edge.keys)
+
+    def counts(self, edge_number: int, page: int, height: int) -> bool:
+        """Whether a number at this height is that of its page."""
+        first = edge_number - page
+        return self.times((f"counts from {first}", height)) >= min(_LEAST_PAGES, self.count) and (
+            self.count > 1 or first == 1
+        )
+
+    def _is_page_number(self, edge: _Edge, page: int) -> bool:
+        text = edge.line.text.strip()
+        if len(edge.line.cells) > 1 or not _PAGE_NUMBER.fullmatch(text):
+            return False
+        height = edge.keys[0][1]
+        return len(_DIGITS.findall(text)) > 1 or any(
+            self.counts(int(number[0]), page, height) for number in _outer_numbers(text)
+        )
+
+
+def _running(side: Sequence[_Edge], page: int, seen: _Seen) -> list[_Edge]:
+    """Return the running lines at one edge of a page: a block that stands apart, and usual ones within."""
+    found: list[_Edge] = []
+    is_apart = False
+    for edge in side:
+        if not seen.is_running(edge, page) or (is_apart and not seen.is_usual(edge, _MOST)):
+            break
+        found.append(edge)
+        is_apart |= edge.gap >= _GAP
+    while found and found[-1].gap < (_SMALL_GAP if seen.is_usual(found[-1]) else _GAP):
+        found.pop()
+    return found
+
+
+def _news(line: Line, page: int, seen: _Seen, said: set[str]) -> Iterator[str]:
+    """Yield what a running line says that was not said before; `said` is added to."""
+    height = round(line.cells[0].middle / _HEIGHT_STEP)
+    for cell in line.cells:
+        words = " ".join(cell.text.casefold().split())
+        if _ROMAN.fullmatch(words):
+            continue
+        for number in reversed(_outer_numbers(words)):
+            if seen.counts(int(number[0]), page, height):
+                words = f"{words[: number.start()]}#{words[number.end() :]}"
+        if _PAGE_NUMBER.fullmatch(words.replace("#", "1")) and ("#" in words or not words.isdecimal()):
+            continue
+        plain = _NUMBERING.sub("", " ".join(cell.text.casefold().split()))
+        if any(map(str.isalnum, words)) and said.isdisjoint((words, plain)):
+            said.add(words)
+            yield cell.text.replace(HYPHEN, "-")
 
 
 # Sizes count in relation to the one that most of the document's letters have. A word that a hyphen parts at the end
@@ -485,12 +621,16 @@ def _is_picture(pdfium: Any, page: Any, spans: Sequence[Span]) -> bool:
 
 
 def _render(pages: Sequence[PageSpans]) -> list[str]:
+    bodies = remove_margins(pages)
     columns = [
-        [*read_columns(spans)] if page.is_picture else read_flow(spans)
-        for page, spans in zip(pages, remove_margins(pages), strict=True)
+        [*read_columns(body.spans)] if page.is_picture else read_flow(body.spans)
+        for page, body in zip(pages, bodies, strict=True)
     ]
     style = measure_style(columns)
-    return [clean_text(render_page(page, style)) for page in columns]
+    return [
+        clean_text("\n\n".join(filter(None, (*body.above, render_page(page, style), *body.below))))
+        for page, body in zip(columns, bodies, strict=True)
+    ]
 
 
 def _date(stated: str) -> str:

@@ -323,31 +323,40 @@ def read_columns(spans: Sequence[Span]) -> list[list[Line]]:
 
 def group_lines(spans: Sequence[Span]) -> list[Line]:
     """Return spans as lines from top to bottom; spans closer than a wide gap become one cell."""
+    return [as_line(line) for line in part_lines(spans)]
+
+
+def part_lines(spans: Sequence[Span]) -> list[list[Span]]:
+    """Return spans parted into those of each line, from top to bottom."""
     lines: list[list[Span]] = []
+    tallest: Span | None = None
     for span in sorted(spans, key=lambda span: (span.middle, span.left)):
-        tallest = max(lines[-1], key=lambda other: other.size) if lines else None
         if (
             tallest is not None
             and tallest.top <= span.middle <= tallest.bottom
             and abs(span.middle - tallest.middle) < 0.5 * tallest.size
         ):
             lines[-1].append(span)
+            tallest = span if span.size > tallest.size else tallest
         else:
             lines.append([span])
-    found: list[Line] = []
-    for line in lines:
-        cells: list[Span] = []
-        for span in sorted(line, key=lambda span: span.left):
-            last = cells[-1] if cells else span
-            if not cells or span.left - last.right >= _CELL_GAP * max(last.size, span.size):
-                cells.append(span)
-                continue
-            is_apart = span.left - last.right > 0.12 * min(last.size, span.size)
-            larger = last if len(last.text) >= len(span.text) else span
-            text = f"{last.text}{' ' if is_apart else ''}{span.text}"
-            cells[-1] = Span(last.left, larger.top, max(last.right, span.right), larger.bottom, text, last.is_bold)
-        found.append(Line(tuple(cells)))
-    return found
+            tallest = span
+    return lines
+
+
+def as_line(spans: Iterable[Span]) -> Line:
+    """Return spans that stand beside each other as a line."""
+    cells: list[Span] = []
+    for span in sorted(spans, key=lambda span: span.left):
+        last = cells[-1] if cells else span
+        if not cells or span.left - last.right >= _CELL_GAP * max(last.size, span.size):
+            cells.append(span)
+            continue
+        is_apart = span.left - last.right > 0.12 * min(last.size, span.size)
+        larger = last if len(last.text) >= len(span.text) else span
+        text = f"{last.text}{' ' if is_apart else ''}{span.text}"
+        cells[-1] = Span(last.left, larger.top, max(last.right, span.right), larger.bottom, text, last.is_bold)
+    return Line(tuple(cells))
 
 
 def _ordered(spans: list[Span], depth: int) -> Iterator[list[Span]]:
