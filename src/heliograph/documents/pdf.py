@@ -12,13 +12,15 @@ import io
 import math
 import re
 import struct
+import unicodedata
 import zlib
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from statistics import median
+from types import MappingProxyType
 from typing import Any
 
 from heliograph.documents import scans
@@ -52,6 +54,8 @@ _GAP, _SMALL_GAP = 1.5, 1.2
 _MANY, _MOST = 0.4, 0.7
 # On so many a number counts the pages; those of footnotes may do so by chance on some.
 _COUNTING = 0.3
+# Of a running line, in heights of most lines.
+_LARGEST = 1.25
 # Distances of lines, in their heights: others are of what is raised in a line, or of pages with few.
 _LEAST_STEP, _LEAST_PITCH, _MOST_PITCH = 0.5, 1.2, 3.0
 _DIGITS = re.compile(r"\d+")
@@ -129,6 +133,7 @@ def _edges(page: PageSpans, number: int) -> tuple[list[_Edge], list[_Edge]]:
     steps = (after.middle - before.middle for before, after in pairwise(ordered))
     pitches = [step for step, span in zip(steps, ordered, strict=False) if step > _LEAST_STEP * span.size]
     usual = median(pitches) if pitches else 0.0
+    largest = _LARGEST * median(span.size for span in ordered) if ordered else 0.0
     zone = _ZONE * page.height
     # With the spans behind, of which the nearest is the next line.
     high = bisect_left(ordered, zone, key=lambda span: span.middle)
@@ -144,6 +149,9 @@ def _edges(page: PageSpans, number: int) -> tuple[list[_Edge], list[_Edge]]:
         lines = [as_line(part) for part in parts[: _LINES + 1]]
         nexts = [*(line.middle for line in lines[1:]), inner]
         for line, part, other in zip(lines[:_LINES], parts, nexts, strict=False):
+            if line.size > largest:
+                # A title, which slides that follow each other may share.
+                break
             pitch = min(max(usual, _LEAST_PITCH * line.size), _MOST_PITCH * line.size)
             side.append(_Edge(line, part, abs(other - line.middle) / max(pitch, 1.0), _keys(line, number)))
     return sides
@@ -266,7 +274,14 @@ _WORD = re.compile(r"[^\W\d_]+(?:[-\u2010][^\W\d_]+)*")
 _LAST_WORD = re.compile(rf"([^\W\d_]+)[-\u2010{HYPHEN}]$")
 _FIRST_WORD = re.compile(r"[^\W\d_]+")
 _UNSPACED = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef\u3000-\u30ff]")
+_MOST_TITLE_LINES = 3
+# The number of a section, without its dots.
+_SECTION = re.compile(r"^(?:\d{1,5}|[a-z]\d{1,4})(?=\D)")
 _MARK_AT_START = re.compile(r"^(#{1,6}(?=\s)|```|~~~)")
+
+
+# By page, from 0: the letters of the titles that bookmarks lead to, each with its level from 1.
+Outline = Mapping[int, Mapping[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,8 +320,8 @@ def measure_style(pages: Iterable[Sequence[Sequence[Line] | Grid]]) -> Style:
     return Style(body, tuple(sizes[:_HEADING_LEVELS]), frozenset(words))
 
 
-def render_page(groups: Sequence[Sequence[Line] | Grid], style: Style) -> str:
-    """Return a page as Markdown."""
+def render_page(groups: Sequence[Sequence[Line] | Grid], style: Style, titles: Mapping[str, int]) -> str:
+    """Return a page as Markdown; `titles` are those that the file's bookmarks give for it, in letters only."""
     blocks: list[str] = []
     for group in groups:
         if isinstance(group, Grid):
@@ -320,7 +335,7 @@ def render_page(groups: Sequence[Sequence[Line] | Grid], style: Style) -> str:
             if isinstance(part, Table):
                 blocks.append(part.markdown)
             else:
-                blocks += _paragraphs(part, style)
+                blocks += _paragraphs(part, style, titles)
     # Neighbouring items of a list are one block.
     merged: list[str] = []
     was_item = False
@@ -342,18 +357,52 @@ def join_lines(lines: Iterable[str], words: frozenset[str]) -> str:
     return text.replace(HYPHEN, "-")
 
 
-def _paragraphs(lines: Sequence[Line], style: Style) -> Iterator[str]:
+def _letters(text: str) -> str:
+    """Return the letters and digits of a text, by which a bookmark is found on its page."""
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text))).casefold()
+
+
+def _paragraphs(lines: Sequence[Line], style: Style, titles: Mapping[str, int]) -> Iterator[str]:
     pitches = [after.middle - before.middle for before, after in pairwise(lines)]
     pitch = median(sorted(pitches)[: max(1, len(pitches) * 3 // 4)]) if pitches else 0.0
     left, right = min((line.left for line in lines), default=0.0), max((line.right for line in lines), default=0.0)
+    titled = _find_titles(lines, titles) if titles else {}
     current: list[Line] = []
-    for line in lines:
+    end = 0
+    for index, line in enumerate(lines):
+        if index < end:
+            continue
+        if index in titled:
+            if current:
+                yield _paragraph(current, style)
+            current = []
+            end, level = titled[index]
+            yield f"{'#' * level} {join_lines((line.text for line in lines[index:end]), style.words)}"
+            continue
         if current and _starts_paragraph(current, line, pitch, left, right, style):
             yield _paragraph(current, style)
             current = []
         current.append(line)
     if current:
         yield _paragraph(current, style)
+
+
+def _find_titles(lines: Sequence[Line], titles: Mapping[str, int]) -> dict[int, tuple[int, int]]:
+    """Return by index of their first line where titles of bookmarks end, and their levels; each is met once."""
+    found: dict[int, tuple[int, int]] = {}
+    letters = [_letters(line.text) for line in lines]
+    met: set[str] = set()
+    for index, first in enumerate(letters):
+        text = ""
+        for end in range(index + 1, min(index + _MOST_TITLE_LINES, len(lines)) + 1) if first else ():
+            text += letters[end - 1]
+            # The bookmark may leave out the number that the title has on the page.
+            name = text if text in titles else _SECTION.sub("", text, count=1)
+            if name in titles and name not in met and any(map(str.isalpha, name)):
+                met.add(name)
+                found[index] = end, titles[name]
+                break
+    return found
 
 
 def _starts_paragraph(
@@ -422,6 +471,7 @@ def _joined(text: str, line: str, words: frozenset[str]) -> str:
 
 
 _PASSWORD_ERROR = 4
+_OUTLINE_DEPTH, _MOST_MARKS = 6, 20_000
 _DATE = re.compile(r"D?:?(\d{4})(\d{2})?(\d{2})?(\d{2})?(\d{2})?(\d{2})?")
 # What programs write where nobody gave a title.
 _NO_TITLE = re.compile(
@@ -449,10 +499,11 @@ class PdfLoader(Loader):
             count = len(document)
             limits.check_pages(raw.name, count)
             pages, unread = _read_pages(pdfium, document, raw, limits)
+            outline = _outline(pdfium, document)
             stated = document.get_metadata_dict()
         finally:
             document.close()
-        text, starts = join_pages(_render(pages))
+        text, starts = join_pages(_render(pages, outline))
         if not text and count:
             can_do = unread and not scans.can_read_pictures()
             do = "install heliograph[ocr], which reads them" if can_do else "nothing in it can be read as text"
@@ -601,6 +652,20 @@ def _read_pages(pdfium: Any, document: Any, raw: RawDocument, limits: Limits) ->
     return pages, unread
 
 
+def _outline(pdfium: Any, document: Any) -> Outline:
+    """Return the titles of a file's bookmarks by page, each with its level from 1; of a broken list those before."""
+    titles: dict[int, dict[str, int]] = {}
+    try:
+        for mark in islice(document.get_toc(max_depth=_OUTLINE_DEPTH), _MOST_MARKS):
+            place = mark.get_dest()
+            page = place.get_index() if place else None
+            if page is not None and (title := _letters(mark.get_title())):
+                titles.setdefault(page, {}).setdefault(title, mark.level + 1)
+    except (pdfium.PdfiumError, UnicodeError, ValueError):
+        pass
+    return titles
+
+
 def _is_picture(pdfium: Any, page: Any, spans: Sequence[Span]) -> bool:
     """Whether a page has no text to speak of, and something to be seen in its place."""
     if sum(len(span.text) for span in spans) >= _FEW_LETTERS:
@@ -620,7 +685,7 @@ def _is_picture(pdfium: Any, page: Any, spans: Sequence[Span]) -> bool:
     return covered >= _COVERED * (right - left) * (top - bottom)
 
 
-def _render(pages: Sequence[PageSpans]) -> list[str]:
+def _render(pages: Sequence[PageSpans], outline: Outline = MappingProxyType({})) -> list[str]:
     bodies = remove_margins(pages)
     columns = [
         [*read_columns(body.spans)] if page.is_picture else read_flow(body.spans)
@@ -628,8 +693,10 @@ def _render(pages: Sequence[PageSpans]) -> list[str]:
     ]
     style = measure_style(columns)
     return [
-        clean_text("\n\n".join(filter(None, (*body.above, render_page(page, style), *body.below))))
-        for page, body in zip(columns, bodies, strict=True)
+        clean_text(
+            "\n\n".join(filter(None, (*body.above, render_page(page, style, outline.get(number, {})), *body.below)))
+        )
+        for number, (page, body) in enumerate(zip(columns, bodies, strict=True))
     ]
 
 
