@@ -132,6 +132,14 @@ class _Open:
     bottom: float
     pieces: list[str]
     first: int
+    last: int
+    # By height, in quarters of a point: how many characters are so high, and where such a one stands.
+    heights: dict[int, tuple[int, float, float]] = field(default_factory=dict[int, tuple[int, float, float]])
+
+    def measure(self, top: float, bottom: float) -> None:
+        """Count a character."""
+        height = int(4 * (bottom - top))
+        self.heights[height] = (self.heights.get(height, (0,))[0] + 1, top, bottom)
 
     def takes(self, left: float, top: float, bottom: float) -> bool:
         """Whether a character belongs to it."""
@@ -217,13 +225,16 @@ def _spans(c: Any, raw: Any, count: int, frame: _Frame, accented: Mapping[int, s
             if not any(character.isalnum() for piece in current.pieces for character in piece):
                 # The height of a bullet says nothing about the font of what follows.
                 current.top, current.bottom, current.first = top, bottom, position
+                current.heights.clear()
             if is_beside_accent and left - current.right < _LEAST_SPACE * (bottom - top):
                 has_space = False
             current.pieces.append(f" {text}" if has_space else text)
             current.right = max(current.right, right)
+            current.last = position
         else:
             yield from _close(c, raw, current, frame)
-            current = _Open(left, top, right, bottom, [text], position)
+            current = _Open(left, top, right, bottom, [text], position, position)
+        current.measure(top, bottom)
         has_space, is_beside_accent = False, text == "„"
     yield from _close(c, raw, current, frame)
 
@@ -253,8 +264,11 @@ def _close(c: Any, raw: Any, current: _Open | None, frame: _Frame) -> Iterator[S
     tilt = abs((math.degrees(angle) - 90 * frame.quarter_turns + 180) % 360 - 180) if angle >= 0 else 0.0
     if tilt > _MAX_TILT_DEGREES:
         return
-    is_bold = c.FPDFText_GetFontWeight(raw, current.first) >= _BOLD_WEIGHT
-    yield Span(current.left, current.top, current.right, current.bottom, "".join(current.pieces), is_bold)
+    # Its last character too: a bold word may begin a line of text.
+    is_bold = all(c.FPDFText_GetFontWeight(raw, index) >= _BOLD_WEIGHT for index in (current.first, current.last))
+    # A line is as high as most of it; a sign from another font may begin it.
+    _, top, bottom = max(current.heights.values(), key=lambda height: height[0])
+    yield Span(current.left, top, current.right, bottom, "".join(current.pieces), is_bold)
 
 
 _CELL_GAP = 1.1
