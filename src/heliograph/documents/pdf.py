@@ -17,14 +17,14 @@ import zlib
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from statistics import median
 from types import MappingProxyType
 from typing import Any
 
 from heliograph.documents import scans
-from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument, join_pages
+from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument
 from heliograph.documents.markdown import clean_text, markdown_table, too_long
 from heliograph.documents.pdf_layout import (
     HYPHEN,
@@ -34,6 +34,7 @@ from heliograph.documents.pdf_layout import (
     Table,
     as_line,
     find_tables,
+    is_entry,
     part_lines,
     read_columns,
     read_flow,
@@ -269,6 +270,18 @@ _SHORT_LINE = 0.75
 _BULLET = re.compile(r"^([•●▪■◦○‣∙·➢➤✓\uf0b7\uf0a7*–—-])\s+(?=\S)")
 _NUMBERED = re.compile(r"^(?:\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{2,5})[.)]|[（(][一二三四五六七八九十\d]+[)）])\s+(?=\S)")
 _SENTENCE_END = (".", "!", "?", ":", "。", "！", "？", "；", "：", ".”", '."', ".)")
+# Between the parts of a paragraph.
+_MOST_ASIDES = 6
+_SENTENCE_ENDED = re.compile(r"[.!?:;。！？：；][\"'”’)\]）」』\d]{0,6}$")
+_CAPTION = re.compile(
+    r"(?:figure|fig\.|table|listing|algorithm|abbildung|abb\.|tabelle|tab\.|figura|tabla|tableau|tabela|rysunek|рис\.|"
+    r"рисунок|таблица|[图圖表図])\s?(?:\d|[A-Z]\b)[\w.\-]{0,8}\s?(?:[:.：–—]|$)",
+    re.IGNORECASE,
+)
+_NOTE_MARK = re.compile(r"(?:\[?\d{1,3}\]?|[*†‡§]{1,3})\s?\S")
+# Of most of the text's height; and how near to the edges of its column a line begins and ends, in its heights.
+_SMALL = 0.92
+_FLUSH, _FULL_EMS = 0.5, 2.0
 _LEADER = re.compile(r"(?:\s?[.·…]){4,}\s*")
 _WORD = re.compile(r"[^\W\d_]+(?:[-\u2010][^\W\d_]+)*")
 _LAST_WORD = re.compile(rf"([^\W\d_]+)[-\u2010{HYPHEN}]$")
@@ -320,33 +333,106 @@ def measure_style(pages: Iterable[Sequence[Sequence[Line] | Grid]]) -> Style:
     return Style(body, tuple(sizes[:_HEADING_LEVELS]), frozenset(words))
 
 
-def render_page(groups: Sequence[Sequence[Line] | Grid], style: Style, titles: Mapping[str, int]) -> str:
-    """Return a page as Markdown; `titles` are those that the file's bookmarks give for it, in letters only."""
-    blocks: list[str] = []
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A paragraph, heading, item of a list or table of a page, as Markdown.
+
+    Attributes:
+        is_aside: Whether text goes on around it: a table, a caption, a footnote.
+        is_first: Whether it is the first of its column.
+        is_open: Whether it is text that ends at the edge of its column in the middle of a sentence.
+        is_rest: Whether it is text that may be the rest of such a sentence.
+    """
+
+    text: str
+    is_aside: bool = False
+    is_first: bool = False
+    is_open: bool = False
+    is_rest: bool = False
+
+
+def render_page(groups: Sequence[Sequence[Line] | Grid], style: Style, titles: Mapping[str, int]) -> Iterator[Block]:
+    """Yield what stands on a page; `titles` are those that the file's bookmarks give for it, in letters only."""
     for group in groups:
-        if isinstance(group, Grid):
-            blocks.append(
-                markdown_table(
-                    [[join_lines((line.text for line in cell), style.words) for cell in row] for row in group.rows]
-                )
-            )
-            continue
-        for part in find_tables(group):
-            if isinstance(part, Table):
-                blocks.append(part.markdown)
-            else:
-                blocks += _paragraphs(part, style, titles)
-    # Neighbouring items of a list are one block.
-    merged: list[str] = []
-    was_item = False
-    for block in blocks:
-        is_item = block.startswith("- ")
-        if was_item and is_item:
-            merged[-1] += f"\n{block}"
+        is_first = True
+        for block in _column(group, style, titles):
+            if text := clean_text(block.text):
+                yield replace(block, text=text, is_first=is_first)
+                # Text may begin below a table or a figure.
+                is_first &= block.is_aside
+
+
+def _column(group: Sequence[Line] | Grid, style: Style, titles: Mapping[str, int]) -> Iterator[Block]:
+    if isinstance(group, Grid):
+        rows = [[join_lines((line.text for line in cell), style.words) for cell in row] for row in group.rows]
+        yield Block(markdown_table(rows), is_aside=True)
+        return
+    for part in find_tables(group):
+        if isinstance(part, Table):
+            yield Block(part.markdown, is_aside=True)
         else:
-            merged.append(block)
-        was_item = is_item
-    return "\n\n".join(filter(None, merged))
+            yield from _paragraphs(part, style, titles)
+
+
+def join_blocks(pages: Sequence[Sequence[Block]], words: frozenset[str]) -> tuple[str, tuple[int, ...]]:
+    """Return the text of all pages, and the offset at which each starts.
+
+    A paragraph that goes on in the next column or on the next page is one. What stands between its parts comes before
+    it, where all of it is on one page, and else behind it, so that pages stay in order.
+    """
+    # What comes after each other, in parts, each with its page.
+    told: list[list[tuple[int, Block]]] = []
+    for page, blocks in enumerate(pages):
+        for block in blocks:
+            part = (page, block)
+            place = _begun(told, block) if block.is_first and block.is_rest else None
+            if place is None:
+                told.append([part])
+                continue
+            begun = told.pop(place)
+            before = sum(aside[0][0] == begun[0][0] for aside in told[place:]) if begun[0][0] < page else 0
+            told.insert(place + before, [*begun, part])
+    pieces: list[str] = []
+    starts = [-1] * len(pages)
+    length = 0
+    last: tuple[int, Block] | None = None
+    for parts in told:
+        if last is not None:
+            # Neighbouring items of a list are one block.
+            is_list = last[0] == parts[0][0] and last[1].text.startswith("- ") and parts[0][1].text.startswith("- ")
+            pieces.append("\n" if is_list else "\n\n")
+            length += len(pieces[-1])
+        text = ""
+        for page, block in parts:
+            text = _joined(text, block.text, words) if text else block.text
+            if starts[page] < 0:
+                starts[page] = length + len(text) - len(block.text)
+        pieces.append(text)
+        length += len(text)
+        last = (parts[-1][0], parts[0][1])
+    if pieces:
+        pieces.append("\n")
+        length += 1
+    for page in range(len(pages) - 1, -1, -1):
+        if starts[page] < 0:
+            starts[page] = starts[page + 1] if page + 1 < len(pages) else length
+    return "".join(pieces), tuple(starts)
+
+
+def _begun(told: Sequence[Sequence[tuple[int, Block]]], block: Block) -> int | None:
+    """Return the place of the paragraph that a block goes on with, or None."""
+    for place in range(len(told) - 1, max(-1, len(told) - 2 - _MOST_ASIDES), -1):
+        before = told[place][-1][1]
+        if before.is_aside:
+            continue
+        if not before.is_open:
+            return None
+        end, start = before.text[-1], block.text[0]
+        if _UNSPACED.match(end) or _UNSPACED.match(start):
+            return place if _UNSPACED.match(end) and _UNSPACED.match(start) else None
+        # A name, or a noun in German, goes on with what is broken off behind a word.
+        return place if start.islower() or end.islower() or end == "," else None
+    return None
 
 
 def join_lines(lines: Iterable[str], words: frozenset[str]) -> str:
@@ -362,7 +448,7 @@ def _letters(text: str) -> str:
     return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text))).casefold()
 
 
-def _paragraphs(lines: Sequence[Line], style: Style, titles: Mapping[str, int]) -> Iterator[str]:
+def _paragraphs(lines: Sequence[Line], style: Style, titles: Mapping[str, int]) -> Iterator[Block]:
     pitches = [after.middle - before.middle for before, after in pairwise(lines)]
     pitch = median(sorted(pitches)[: max(1, len(pitches) * 3 // 4)]) if pitches else 0.0
     left, right = min((line.left for line in lines), default=0.0), max((line.right for line in lines), default=0.0)
@@ -374,17 +460,17 @@ def _paragraphs(lines: Sequence[Line], style: Style, titles: Mapping[str, int]) 
             continue
         if index in titled:
             if current:
-                yield _paragraph(current, style)
+                yield _paragraph(current, left, right, style)
             current = []
             end, level = titled[index]
-            yield f"{'#' * level} {join_lines((line.text for line in lines[index:end]), style.words)}"
+            yield Block(f"{'#' * level} {join_lines((line.text for line in lines[index:end]), style.words)}")
             continue
         if current and _starts_paragraph(current, line, pitch, left, right, style):
-            yield _paragraph(current, style)
+            yield _paragraph(current, left, right, style)
             current = []
         current.append(line)
     if current:
-        yield _paragraph(current, style)
+        yield _paragraph(current, left, right, style)
 
 
 def _find_titles(lines: Sequence[Line], titles: Mapping[str, int]) -> dict[int, tuple[int, int]]:
@@ -397,7 +483,8 @@ def _find_titles(lines: Sequence[Line], titles: Mapping[str, int]) -> dict[int, 
         for end in range(index + 1, min(index + _MOST_TITLE_LINES, len(lines)) + 1) if first else ():
             text += letters[end - 1]
             # The bookmark may leave out the number that the title has on the page.
-            name = text if text in titles else _SECTION.sub("", text, count=1)
+            number = _SECTION.match(text)
+            name = text[number.end() :] if text not in titles and number and number.end() <= len(first) else text
             if name in titles and name not in met and any(map(str.isalpha, name)):
                 met.add(name)
                 found[index] = end, titles[name]
@@ -409,7 +496,7 @@ def _starts_paragraph(
     current: Sequence[Line], line: Line, pitch: float, left: float, right: float, style: Style
 ) -> bool:
     last = current[-1]
-    if _BULLET.match(line.text) or _NUMBERED.match(line.text):
+    if _BULLET.match(line.text) or _NUMBERED.match(line.text) or is_entry(last.text):
         return True
     # Fonts of one size differ in height; headings stand out.
     ratio = line.size / last.size if last.size else 1.0
@@ -431,19 +518,34 @@ def _starts_paragraph(
     return is_short and last.text.endswith(_SENTENCE_END)
 
 
-def _paragraph(lines: Sequence[Line], style: Style) -> str:
-    text = _LEADER.sub(" ", join_lines((line.text for line in lines), style.words)).strip()
+def _paragraph(lines: Sequence[Line], left: float, right: float, style: Style) -> Block:
+    text = join_lines((line.text for line in lines), style.words)
+    if is_entry(text):
+        return Block(f"- {_LEADER.sub(' ', text).strip()}")
+    text = _LEADER.sub(" ", text).strip()
     level = _heading_level(lines, text, style)
     if level:
-        return f"{'#' * level} {text}"
+        return Block(f"{'#' * level} {text}")
+    size = median(line.size for line in lines)
+    is_note = size < _SMALL * style.body_size and bool(_NOTE_MARK.match(text))
+    if is_note or _CAPTION.match(text):
+        return Block(_MARK_AT_START.sub(r"\\\1", text), is_aside=True)
+    edge = right - _FULL_EMS * size
+    is_several = len(lines) > 1
+    is_open = is_several and lines[-1].right >= edge and not _SENTENCE_ENDED.search(text[-8:])
     if _BULLET.match(text):
-        return _BULLET.sub("- ", text)
-    return _MARK_AT_START.sub(r"\\\1", text)
+        return Block(_BULLET.sub("- ", text), is_open=is_open)
+    is_text = text[:1].isalpha() and not _NUMBERED.match(text)
+    is_flush = is_several and lines[0].right >= edge and lines[0].left <= left + _FLUSH * size
+    is_rest = is_text and (text[0].islower() or is_flush)
+    return Block(_MARK_AT_START.sub(r"\\\1", text), is_open=is_open, is_rest=is_rest)
 
 
 def _heading_level(lines: Sequence[Line], text: str, style: Style) -> int:
     """Return the level of a heading, or 0 if it is none."""
     if not any(character.isalpha() for character in text) or len(text) > _MAX_HEADING_CHARACTERS:
+        return 0
+    if text.endswith((".", ",", ";", "。", "，")) and (text[0].islower() or len(text) > _MAX_BOLD_HEADING_CHARACTERS):
         return 0
     size = median(line.size for line in lines)
     for level, heading_size in enumerate(style.heading_sizes, 1):
@@ -503,7 +605,7 @@ class PdfLoader(Loader):
             stated = document.get_metadata_dict()
         finally:
             document.close()
-        text, starts = join_pages(_render(pages, outline))
+        text, starts = _render(pages, outline)
         if not text and count:
             can_do = unread and not scans.can_read_pictures()
             do = "install heliograph[ocr], which reads them" if can_do else "nothing in it can be read as text"
@@ -541,7 +643,7 @@ class PictureLoader(Loader):
             raise IngestError(message) from error
         except (OSError, ValueError, SyntaxError, EOFError) as error:
             raise IngestError(f"{raw.name!r} is no picture that can be read; get it again, or save it anew") from error
-        text, starts = join_pages(_render(pages))
+        text, starts = _render(pages)
         if not text:
             raise IngestError(f"no text was found in the picture {raw.name!r}; give pictures of pages")
         if len(pages) == 1:
@@ -685,19 +787,23 @@ def _is_picture(pdfium: Any, page: Any, spans: Sequence[Span]) -> bool:
     return covered >= _COVERED * (right - left) * (top - bottom)
 
 
-def _render(pages: Sequence[PageSpans], outline: Outline = MappingProxyType({})) -> list[str]:
+def _render(pages: Sequence[PageSpans], outline: Outline = MappingProxyType({})) -> tuple[str, tuple[int, ...]]:
+    """Return the text of all pages, and where each starts."""
     bodies = remove_margins(pages)
     columns = [
         [*read_columns(body.spans)] if page.is_picture else read_flow(body.spans)
         for page, body in zip(pages, bodies, strict=True)
     ]
     style = measure_style(columns)
-    return [
-        clean_text(
-            "\n\n".join(filter(None, (*body.above, render_page(page, style, outline.get(number, {})), *body.below)))
-        )
+    blocks = [
+        [
+            *(Block(clean_text(text), is_aside=True) for text in body.above),
+            *render_page(page, style, outline.get(number, {})),
+            *(Block(clean_text(text), is_aside=True) for text in body.below),
+        ]
         for number, (page, body) in enumerate(zip(columns, bodies, strict=True))
     ]
+    return join_blocks(blocks, style.words)
 
 
 def _date(stated: str) -> str:

@@ -446,6 +446,8 @@ _LEAST_TABLE_ROWS = 3
 _LEAST_WIDE_ROWS = 2
 _LEAST_WIDE_COLUMNS = 3
 _MAX_CELL_CHARACTERS = 80
+_PAGE_AT_END = re.compile(r"(?<=[\s.·…])(?:\d{1,4}|[ivxlcdm]{1,8}|[A-Z]-?\d{1,3})$")
+_LEAST_DOTS = 4
 # Lines of one cell follow each other more closely than rows do.
 _CONTINUATION_GAP = 0.35
 _ROW_GAP = 2.5
@@ -465,6 +467,17 @@ class Table:
 def is_marker(text: str) -> bool:
     """Return whether a text is a bullet, or numbers an item of a list or a heading."""
     return bool(_MARKER.fullmatch(text))
+
+
+def is_entry(text: str) -> bool:
+    """Return whether a text is an entry of a table of contents: dots lead to the number of a page."""
+    number = _PAGE_AT_END.search(text, max(0, len(text) - 12))
+    if number is None:
+        return False
+    before = text[: number.start()]
+    words = before.rstrip(" .·…")
+    dots = sum(character in ".·…" for character in before[len(words) :])
+    return dots >= _LEAST_DOTS and any(map(str.isalpha, words))
 
 
 def find_tables(lines: Sequence[Line]) -> Iterator[Table | list[Line]]:
@@ -498,11 +511,13 @@ def find_tables(lines: Sequence[Line]) -> Iterator[Table | list[Line]]:
 
 def _table_end(lines: Sequence[Line], start: int) -> int:
     """Return where the run of lines ends that may be a table, or `start` if none starts here."""
-    if len(lines[start].cells) < 2:
+    if len(lines[start].cells) < 2 or is_entry(lines[start].text):
         return start
     end = start + 1
     while end < len(lines):
         line, last = lines[end], lines[end - 1]
+        if is_entry(line.text):
+            break
         gap = line.top - last.bottom
         is_row = len(line.cells) > 1 and gap < _ROW_GAP * line.size
         if not is_row:

@@ -230,3 +230,87 @@ def test_quote_below_its_line_opens_a_word() -> None:
     pages = PdfPages()
     pages.line(100, 100, "der").line(118, 106, "”").line(121.4, 100, "alten“ Art")
     assert "der „alten“ Art" in load("old.pdf", pages.data()).text
+
+
+# Lines of one width, so that they reach the edge of their column.
+_FULL = "the keeper of the lamp trims its wick at dusk, fills the oil and writes down the ships that pass"
+
+
+def test_sentence_goes_on_over_pages_past_captions_and_notes() -> None:
+    pdf = PdfPages().lines(72, 100, [f"First {_FULL[6:]}", _FULL, f"{_FULL[:-8]}dis-"])
+    pdf.line(72, 690, "Figure 1: A lamp.").line(72, 720, "1 See the list of lamps.", 7).next()
+    pdf.line(200, 90, "Figure 2. A wick.").lines(72, 140, ["tance of each ship from the", "tower, and sleeps."]).next()
+    document = load("a.pdf", pdf.data())
+    assert document.text == (
+        f"Figure 1: A lamp.\n\n1 See the list of lamps.\n\nFirst {_FULL[6:]} {_FULL} {_FULL[:-8]}distance of each ship "
+        "from the tower, and sleeps.\n\nFigure 2. A wick.\n"
+    )
+    # Each page is cited as that on which it stands.
+    assert document.text[document.page_starts[1] :].startswith("tance of each ship")
+
+
+def test_pages_start_in_order_where_a_sentence_goes_on_over_three() -> None:
+    pdf = PdfPages().lines(72, 100, [_FULL] * 4).next()
+    pdf.lines(72, 100, [_FULL] * 4).line(72, 400, "Figure 1: A lamp.").next()
+    pdf.lines(72, 100, [_FULL, "and sleeps."])
+    document = load("a.pdf", pdf.data())
+    assert document.text == f"{' '.join([_FULL] * 9)} and sleeps.\n\nFigure 1: A lamp.\n"
+    assert list(document.page_starts) == [0, 4 * (len(_FULL) + 1), 8 * (len(_FULL) + 1)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ([_FULL, f"{_FULL[:-5]}by."], [_FULL, "and more."]),
+        ([_FULL, "and lights it"], ["chapter two begins here", "with a small letter."]),
+        (["Options of the program trim-lamp, in order"], ["color sets the color of the lamp."]),
+        ([_FULL, _FULL], ["\u2022 oil", "\u2022 wicks"]),
+        ([_FULL, _FULL], ["1. Oil is kept dry."]),
+        ([_FULL, _FULL], ["Oil is kept dry."]),
+    ],
+)
+def test_pages_that_do_not_go_on_with_a_sentence_are_paragraphs_of_their_own(before: list, after: list) -> None:
+    pages = pages_of(load("a.pdf", PdfPages().lines(72, 100, before).next().lines(72, 100, after).data()))
+    assert pages[0] == " ".join(before)
+
+
+def test_sentence_that_speaks_of_a_figure_is_no_caption() -> None:
+    pdf = (
+        PdfPages().lines(72, 100, [f"Figure 3 shows that {_FULL[:70]}", _FULL]).next().lines(72, 100, [_FULL, "here."])
+    )
+    assert load("a.pdf", pdf.data()).text.count("\n\n") == 0
+
+
+def test_table_of_contents_is_a_list() -> None:
+    pdf = PdfPages().line(72, 80, "Contents", 16)
+    entries = [("1.1 Oil", "3"), ("1.2 Wicks of the lamps", "12"), ("1.3 Glass", "xvii")]
+    for index, (title, page) in enumerate(entries):
+        pdf.line(72, 110 + 14 * index, f"{title} {'. ' * (60 - len(title))}{page}")
+    text = load("a.pdf", pdf.data()).text
+    assert text.endswith("- 1.1 Oil 3\n- 1.2 Wicks of the lamps 12\n- 1.3 Glass xvii\n")
+
+
+def test_few_dots_before_a_number_make_no_table_of_contents() -> None:
+    lines = [
+        "The screw is tightened with 5 N \u00b7 m and the mass is 6 \u00b7 10",
+        "and the values are 1, 2, \u2026 20",
+        "as he said ... 12",
+    ]
+    assert load("a.pdf", PdfPages().lines(72, 100, lines).data()).text == " ".join(lines) + "\n"
+
+
+def test_titles_that_bookmarks_lead_to_are_headings_of_their_levels() -> None:
+    pdf = PdfPages()
+    pdf.mark("The lamp", 0).line(72, 100, "1 The lamp").lines(72, 120, [SENTENCE] * 3)
+    pdf.mark("Oil, and where it is bought", 1).lines(72, 190, ["1.1 Oil, and where", "it is bought"])
+    pdf.lines(72, 230, ["Nobody says why", "the lamp", "is lit."]).mark("Nowhere on its page", 1).next()
+    assert load("a.pdf", pdf.data()).text == (
+        f"# 1 The lamp\n\n{' '.join([SENTENCE] * 3)}\n\n## 1.1 Oil, and where it is bought\n\nNobody says why the lamp is lit.\n"
+    )
+
+
+def test_sign_or_bold_word_at_the_start_of_a_line_makes_no_heading() -> None:
+    pdf = PdfPages().lines(72, 100, [SENTENCE] * 3)
+    pdf.line(72, 136, "Cheap:", font="Helvetica-Bold").line(108, 136, "oil is bought by the bottle in the town.")
+    pdf.line(72, 148, "x", 14).line(80, 148, "is the number of bottles that are bought in the town each year.")
+    assert "#" not in load("a.pdf", pdf.data()).text
