@@ -1,6 +1,7 @@
 """Loads PDF through PDFium, and pictures of pages: text in reading order, with headings, lists and tables.
 
-Lines come from `pdf_layout`. Running heads, feet and page numbers go: they stand at the same height on page after page.
+Lines come from `pdf_layout`. Page numbers go, and running heads and feet but where they are met first: they stand at
+the same height on page after page, apart from the text.
 Headings are told by size and weight relative to most of the text, and words parted at a line end are joined. Pages that
 are pictures are read by `scans`, where its extra is installed.
 """
@@ -8,18 +9,22 @@ are pictures are read by `scans`, where its extra is installed.
 from __future__ import annotations
 
 import io
+import math
 import re
 import struct
+import unicodedata
 import zlib
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, pairwise
 from statistics import median
+from types import MappingProxyType
 from typing import Any
 
 from heliograph.documents import scans
-from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument, join_pages
+from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument
 from heliograph.documents.markdown import clean_text, markdown_table, too_long
 from heliograph.documents.pdf_layout import (
     HYPHEN,
@@ -27,8 +32,10 @@ from heliograph.documents.pdf_layout import (
     Line,
     Span,
     Table,
+    as_line,
     find_tables,
-    group_lines,
+    is_entry,
+    part_lines,
     read_columns,
     read_flow,
     read_spans,
@@ -37,14 +44,27 @@ from heliograph.errors import IngestError, import_optional
 
 # Part of the page's height, from either edge, in which they are looked for, and lines looked at there.
 _ZONE = 0.13
-_LINES = 3
+_LINES = 5
 _LEAST_PAGES = 3
 _HEIGHT_STEP = 4.0
+# Pages before and after one on which others of its kind must stand; they may be on every second page.
+_NEAR = 4
+# How far running lines stand from the text, in distances of the page's lines; less far where
+# many pages have them; and behind such a gap only what most pages have is one.
+_GAP, _SMALL_GAP = 1.5, 1.2
+_MANY, _MOST = 0.4, 0.7
+# On so many a number counts the pages; those of footnotes may do so by chance on some.
+_COUNTING = 0.3
+# Of a running line, in heights of most lines.
+_LARGEST = 1.25
+# Distances of lines, in their heights: others are of what is raised in a line, or of pages with few.
+_LEAST_STEP, _LEAST_PITCH, _MOST_PITCH = 0.5, 1.2, 3.0
 _DIGITS = re.compile(r"\d+")
 _ROMAN = re.compile(r"^[ivxlcdm]{1,8}$")
+_NUMBERING = re.compile(r"^§?\s?\d{1,2}(?:\.\d{1,2}){0,4}\.?\s+")
 _PAGE_NUMBER = re.compile(
-    r"(?:page|p\.|seite|página|第)?\s*[-\u2013\u2014|]?\s*\d{1,4}\s*[-\u2013\u2014|]?\s*(?:(?:of|/|von|de)\s*\d{1,4}|页|頁)?"
-    r"(?:\s*[,，/]?\s*共\s*\d{1,4}\s*[页頁])?",
+    r"(?:page|p\.|seite|página|第)?\s*[-\u2013\u2014|]?\s*\d{1,4}\s*[-\u2013\u2014|]?\s*"
+    r"(?:(?:of|/|von|de)\s*\d{1,4}|页|頁)?(?:\s*[,，/]?\s*共\s*\d{1,4}\s*[页頁])?",
     re.IGNORECASE,
 )
 
@@ -58,57 +78,182 @@ class PageSpans:
     is_picture: bool = False
 
 
-def remove_margins(pages: Sequence[PageSpans]) -> list[list[Span]]:
-    """Return the spans of each page without running heads, feet and page numbers.
+@dataclass(frozen=True, slots=True)
+class PageBody:
+    """The spans of a page without running lines, and what these say above and below that is said nowhere else."""
 
-    A line goes if, at the same height at the edge of at least three pages, stand the same words, numbers aside, or a
-    number first or last that counts the pages; in a shorter document, if that holds for all pages. A page number goes
-    that stands alone in its line.
+    spans: list[Span]
+    above: tuple[str, ...] = ()
+    below: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Edge:
+    """A line at the edge of a page.
+
+    Attributes:
+        gap: How far the next line towards the middle is away, in distances of the page's lines.
+        keys: What lines of other pages must share with it for it to be a running one, each with its height.
     """
-    edges: list[list[Line]] = []
-    for page in pages:
-        zone = _ZONE * page.height
-        upper = group_lines([span for span in page.spans if span.middle < zone])
-        lower = group_lines([span for span in page.spans if span.middle > page.height - zone])
-        edges.append([*upper[:_LINES], *lower[-_LINES:]])
-    seen = Counter(
-        key for number, lines in enumerate(edges) for key in {key for line in lines for key in _keys(line, number)}
-    )
-    kept: list[list[Span]] = []
-    for number, (page, lines) in enumerate(zip(pages, edges, strict=True)):
-        running = [line for line in lines if _is_running(line, number, seen, len(pages))]
-        kept.append(
-            [span for span in page.spans if not any(line.top <= span.middle <= line.bottom for line in running)]
-        )
-    return kept
+
+    line: Line
+    spans: list[Span]
+    gap: float
+    keys: list[tuple[str, int]]
+
+
+def remove_margins(pages: Sequence[PageSpans]) -> list[PageBody]:
+    """Return each page without running heads, feet and page numbers.
+
+    A line is a running one if at the same height at the edge of at least three pages that are near each other stand
+    the same words, numbers aside, or a number first or last that counts the pages; in a shorter document, on all pages.
+    It stands apart from the text, which first and last lines, rows of a table and lines of an address do not. What it
+    says is kept where it is said first, unless the text says it too: it may be all that names a company or its bank.
+    """
+    edges = [_edges(page, number) for number, page in enumerate(pages)]
+    seen = _Seen({}, len(pages))
+    for number, sides in enumerate(edges):
+        for key in {key for side in sides for edge in side for key in edge.keys}:
+            seen.pages.setdefault(key, []).append(number)
+    running = [[_running(side, number, seen) for side in sides] for number, sides in enumerate(edges)]
+    bodies: list[list[Span]] = []
+    for page, sides in zip(pages, running, strict=True):
+        gone = {id(span) for side in sides for edge in side for span in edge.spans}
+        bodies.append([span for span in page.spans if id(span) not in gone])
+    said = {_NUMBERING.sub("", span.text.casefold()) for spans in bodies for span in spans}
+    found: list[PageBody] = []
+    for number, (spans, sides) in enumerate(zip(bodies, running, strict=True)):
+        above, below = ([text for edge in side for text in _news(edge.line, number, seen, said)] for side in sides)
+        found.append(PageBody(spans, tuple(above), tuple(reversed(below))))
+    return found
+
+
+def _edges(page: PageSpans, number: int) -> tuple[list[_Edge], list[_Edge]]:
+    """Return the lines at the upper and at the lower edge of a page, the outermost first."""
+    ordered = sorted(page.spans, key=lambda span: span.middle)
+    steps = (after.middle - before.middle for before, after in pairwise(ordered))
+    pitches = [step for step, span in zip(steps, ordered, strict=False) if step > _LEAST_STEP * span.size]
+    usual = median(pitches) if pitches else 0.0
+    largest = _LARGEST * median(span.size for span in ordered) if ordered else 0.0
+    zone = _ZONE * page.height
+    # With the spans behind, of which the nearest is the next line.
+    high = bisect_left(ordered, zone, key=lambda span: span.middle)
+    low = bisect_right(ordered, page.height - zone, key=lambda span: span.middle)
+    sides: tuple[list[_Edge], list[_Edge]] = ([], [])
+    for side, spans, inner in (
+        (sides[0], ordered[:high], ordered[high].middle if high < len(ordered) else math.inf),
+        (sides[1], ordered[low:], ordered[low - 1].middle if low else -math.inf),
+    ):
+        parts = part_lines(spans)
+        if side is sides[1]:
+            parts.reverse()
+        lines = [as_line(part) for part in parts[: _LINES + 1]]
+        nexts = [*(line.middle for line in lines[1:]), inner]
+        for line, part, other in zip(lines[:_LINES], parts, nexts, strict=False):
+            if line.size > largest:
+                # A title, which slides that follow each other may share.
+                break
+            pitch = min(max(usual, _LEAST_PITCH * line.size), _MOST_PITCH * line.size)
+            side.append(_Edge(line, part, abs(other - line.middle) / max(pitch, 1.0), _keys(line, number)))
+    return sides
 
 
 def _keys(line: Line, page: int) -> list[tuple[str, int]]:
-    """Return what lines of other pages must share with a line for it to be a running one, each with its height."""
     height = round(line.cells[0].middle / _HEIGHT_STEP)
-    words = line.text.casefold().split()
-    numbers = (
-        {int(word) - page for word in (words[0], words[-1]) if word.isdecimal() and len(word) <= 4} if words else ()
-    )
-    same_words = _DIGITS.sub("#", " ".join(words))
-    return [(_ROMAN.sub("#", same_words), height), *((f"counts from {first}", height) for first in numbers)]
+    words = " ".join(line.text.casefold().split())
+    numbers = _outer_numbers(words)
+    return [
+        (_ROMAN.sub("#", _DIGITS.sub("#", words)), height),
+        *((f"counts from {first}", height) for first in {int(number[0]) - page for number in numbers}),
+    ]
 
 
-def _is_running(line: Line, page: int, seen: Counter[tuple[str, int]], pages: int) -> bool:
-    # Rounding may part lines of one height.
-    times = max(
-        seen[words, height] + max(seen[words, height - 1], seen[words, height + 1])
-        for words, height in _keys(line, page)
-    )
-    if pages >= _LEAST_PAGES:
-        return times >= _LEAST_PAGES or _is_page_number(line)
-    is_on_all = pages > 1 and times >= pages and any(character.isdecimal() for character in line.text)
-    return is_on_all or _is_page_number(line)
+def _outer_numbers(text: str) -> list[re.Match[str]]:
+    """Return the first and the last number of a text, if they may be those of a page."""
+    numbers = list(_DIGITS.finditer(text))
+    return [number for number in (*numbers[:1], *numbers[1:][-1:]) if len(number[0]) <= 4]
 
 
-def _is_page_number(line: Line) -> bool:
-    text = line.text.strip()
-    return len(line.cells) == 1 and bool(_PAGE_NUMBER.fullmatch(text))
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The pages, in order, on which a key is found at the edge, and how many pages there are."""
+
+    pages: dict[tuple[str, int], list[int]]
+    count: int
+
+    def times(self, key: tuple[str, int], page: int | None = None) -> int:
+        """Return how many pages have a key, or how many near a page."""
+
+        def within(height: int) -> int:
+            places = self.pages.get((key[0], height), ())
+            if page is None:
+                return len(places)
+            return bisect_right(places, page + _NEAR) - bisect_left(places, page - _NEAR)
+
+        # Rounding may part lines of one height.
+        return within(key[1]) + max(within(key[1] - 1), within(key[1] + 1))
+
+    def is_running(self, edge: _Edge, page: int) -> bool:
+        """Whether a line says the same as those of other pages, or counts them."""
+        same, *counting = edge.keys
+        if self.count < _LEAST_PAGES:
+            is_on_all = self.count > 1 and self.times(same) >= self.count and "#" in same[0]
+            return is_on_all or self._is_page_number(edge, page)
+        least = max(_LEAST_PAGES, _COUNTING * self.count)
+        is_counting = any(self.times(key) >= least for key in counting)
+        return self.times(same, page) >= _LEAST_PAGES or is_counting or self._is_page_number(edge, page)
+
+    def is_usual(self, edge: _Edge, share: float = _MANY) -> bool:
+        """Whether it does so on such a share of all pages."""
+        return any(self.times(key) >= max(_LEAST_PAGES, share * self.count) for key in edge.keys)
+
+    def counts(self, edge_number: int, page: int, height: int) -> bool:
+        """Whether a number at this height is that of its page."""
+        first = edge_number - page
+        return self.times((f"counts from {first}", height)) >= min(_LEAST_PAGES, self.count) and (
+            self.count > 1 or first == 1
+        )
+
+    def _is_page_number(self, edge: _Edge, page: int) -> bool:
+        text = edge.line.text.strip()
+        if len(edge.line.cells) > 1 or not _PAGE_NUMBER.fullmatch(text):
+            return False
+        height = edge.keys[0][1]
+        return len(_DIGITS.findall(text)) > 1 or any(
+            self.counts(int(number[0]), page, height) for number in _outer_numbers(text)
+        )
+
+
+def _running(side: Sequence[_Edge], page: int, seen: _Seen) -> list[_Edge]:
+    """Return the running lines at one edge of a page: a block that stands apart, and usual ones within."""
+    found: list[_Edge] = []
+    is_apart = False
+    for edge in side:
+        if not seen.is_running(edge, page) or (is_apart and not seen.is_usual(edge, _MOST)):
+            break
+        found.append(edge)
+        is_apart |= edge.gap >= _GAP
+    while found and found[-1].gap < (_SMALL_GAP if seen.is_usual(found[-1]) else _GAP):
+        found.pop()
+    return found
+
+
+def _news(line: Line, page: int, seen: _Seen, said: set[str]) -> Iterator[str]:
+    """Yield what a running line says that was not said before; `said` is added to."""
+    height = round(line.cells[0].middle / _HEIGHT_STEP)
+    for cell in line.cells:
+        words = " ".join(cell.text.casefold().split())
+        if _ROMAN.fullmatch(words):
+            continue
+        for number in reversed(_outer_numbers(words)):
+            if seen.counts(int(number[0]), page, height):
+                words = f"{words[: number.start()]}#{words[number.end() :]}"
+        if _PAGE_NUMBER.fullmatch(words.replace("#", "1")) and ("#" in words or not words.isdecimal()):
+            continue
+        plain = _NUMBERING.sub("", " ".join(cell.text.casefold().split()))
+        if any(map(str.isalnum, words)) and said.isdisjoint((words, plain)):
+            said.add(words)
+            yield cell.text.replace(HYPHEN, "-")
 
 
 # Sizes count in relation to the one that most of the document's letters have. A word that a hyphen parts at the end
@@ -125,12 +270,31 @@ _SHORT_LINE = 0.75
 _BULLET = re.compile(r"^([•●▪■◦○‣∙·➢➤✓\uf0b7\uf0a7*–—-])\s+(?=\S)")
 _NUMBERED = re.compile(r"^(?:\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{2,5})[.)]|[（(][一二三四五六七八九十\d]+[)）])\s+(?=\S)")
 _SENTENCE_END = (".", "!", "?", ":", "。", "！", "？", "；", "：", ".”", '."', ".)")
+# Between the parts of a paragraph.
+_MOST_ASIDES = 6
+_SENTENCE_ENDED = re.compile(r"[.!?:;。！？：；][\"'”’)\]）」』\d]{0,6}$")
+_CAPTION = re.compile(
+    r"(?:figure|fig\.|table|listing|algorithm|abbildung|abb\.|tabelle|tab\.|figura|tabla|tableau|tabela|rysunek|рис\.|"
+    r"рисунок|таблица|[图圖表図])\s?(?:\d|[A-Z]\b)[\w.\-]{0,8}\s?(?:[:.：–—]|$)",
+    re.IGNORECASE,
+)
+_NOTE_MARK = re.compile(r"(?:\[?\d{1,3}\]?|[*†‡§]{1,3})\s?\S")
+# Of most of the text's height; and how near to the edges of its column a line begins and ends, in its heights.
+_SMALL = 0.92
+_FLUSH, _FULL_EMS = 0.5, 2.0
 _LEADER = re.compile(r"(?:\s?[.·…]){4,}\s*")
 _WORD = re.compile(r"[^\W\d_]+(?:[-\u2010][^\W\d_]+)*")
 _LAST_WORD = re.compile(rf"([^\W\d_]+)[-\u2010{HYPHEN}]$")
 _FIRST_WORD = re.compile(r"[^\W\d_]+")
 _UNSPACED = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef\u3000-\u30ff]")
+_MOST_TITLE_LINES = 3
+# The number of a section, without its dots.
+_SECTION = re.compile(r"^(?:\d{1,5}|[a-z]\d{1,4})(?=\D)")
 _MARK_AT_START = re.compile(r"^(#{1,6}(?=\s)|```|~~~)")
+
+
+# By page, from 0: the letters of the titles that bookmarks lead to, each with its level from 1.
+Outline = Mapping[int, Mapping[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,33 +333,106 @@ def measure_style(pages: Iterable[Sequence[Sequence[Line] | Grid]]) -> Style:
     return Style(body, tuple(sizes[:_HEADING_LEVELS]), frozenset(words))
 
 
-def render_page(groups: Sequence[Sequence[Line] | Grid], style: Style) -> str:
-    """Return a page as Markdown."""
-    blocks: list[str] = []
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A paragraph, heading, item of a list or table of a page, as Markdown.
+
+    Attributes:
+        is_aside: Whether text goes on around it: a table, a caption, a footnote.
+        is_first: Whether it is the first of its column.
+        is_open: Whether it is text that ends at the edge of its column in the middle of a sentence.
+        is_rest: Whether it is text that may be the rest of such a sentence.
+    """
+
+    text: str
+    is_aside: bool = False
+    is_first: bool = False
+    is_open: bool = False
+    is_rest: bool = False
+
+
+def render_page(groups: Sequence[Sequence[Line] | Grid], style: Style, titles: Mapping[str, int]) -> Iterator[Block]:
+    """Yield what stands on a page; `titles` are those that the file's bookmarks give for it, in letters only."""
     for group in groups:
-        if isinstance(group, Grid):
-            blocks.append(
-                markdown_table(
-                    [[join_lines((line.text for line in cell), style.words) for cell in row] for row in group.rows]
-                )
-            )
-            continue
-        for part in find_tables(group):
-            if isinstance(part, Table):
-                blocks.append(part.markdown)
-            else:
-                blocks += _paragraphs(part, style)
-    # Neighbouring items of a list are one block.
-    merged: list[str] = []
-    was_item = False
-    for block in blocks:
-        is_item = block.startswith("- ")
-        if was_item and is_item:
-            merged[-1] += f"\n{block}"
+        is_first = True
+        for block in _column(group, style, titles):
+            if text := clean_text(block.text):
+                yield replace(block, text=text, is_first=is_first)
+                # Text may begin below a table or a figure.
+                is_first &= block.is_aside
+
+
+def _column(group: Sequence[Line] | Grid, style: Style, titles: Mapping[str, int]) -> Iterator[Block]:
+    if isinstance(group, Grid):
+        rows = [[join_lines((line.text for line in cell), style.words) for cell in row] for row in group.rows]
+        yield Block(markdown_table(rows), is_aside=True)
+        return
+    for part in find_tables(group):
+        if isinstance(part, Table):
+            yield Block(part.markdown, is_aside=True)
         else:
-            merged.append(block)
-        was_item = is_item
-    return "\n\n".join(filter(None, merged))
+            yield from _paragraphs(part, style, titles)
+
+
+def join_blocks(pages: Sequence[Sequence[Block]], words: frozenset[str]) -> tuple[str, tuple[int, ...]]:
+    """Return the text of all pages, and the offset at which each starts.
+
+    A paragraph that goes on in the next column or on the next page is one. What stands between its parts comes before
+    it, where all of it is on one page, and else behind it, so that pages stay in order.
+    """
+    # What comes after each other, in parts, each with its page.
+    told: list[list[tuple[int, Block]]] = []
+    for page, blocks in enumerate(pages):
+        for block in blocks:
+            part = (page, block)
+            place = _begun(told, block) if block.is_first and block.is_rest else None
+            if place is None:
+                told.append([part])
+                continue
+            begun = told.pop(place)
+            before = sum(aside[0][0] == begun[0][0] for aside in told[place:]) if begun[0][0] < page else 0
+            told.insert(place + before, [*begun, part])
+    pieces: list[str] = []
+    starts = [-1] * len(pages)
+    length = 0
+    last: tuple[int, Block] | None = None
+    for parts in told:
+        if last is not None:
+            # Neighbouring items of a list are one block.
+            is_list = last[0] == parts[0][0] and last[1].text.startswith("- ") and parts[0][1].text.startswith("- ")
+            pieces.append("\n" if is_list else "\n\n")
+            length += len(pieces[-1])
+        text = ""
+        for page, block in parts:
+            text = _joined(text, block.text, words) if text else block.text
+            if starts[page] < 0:
+                starts[page] = length + len(text) - len(block.text)
+        pieces.append(text)
+        length += len(text)
+        last = (parts[-1][0], parts[0][1])
+    if pieces:
+        pieces.append("\n")
+        length += 1
+    for page in range(len(pages) - 1, -1, -1):
+        if starts[page] < 0:
+            starts[page] = starts[page + 1] if page + 1 < len(pages) else length
+    return "".join(pieces), tuple(starts)
+
+
+def _begun(told: Sequence[Sequence[tuple[int, Block]]], block: Block) -> int | None:
+    """Return the place of the paragraph that a block goes on with, or None."""
+    for place in range(len(told) - 1, max(-1, len(told) - 2 - _MOST_ASIDES), -1):
+        before = told[place][-1][1]
+        if before.is_aside:
+            continue
+        if not before.is_open:
+            return None
+        end, start = before.text[-1], block.text[0]
+        if _UNSPACED.match(end) or _UNSPACED.match(start):
+            return place if _UNSPACED.match(end) and _UNSPACED.match(start) else None
+        # A name, or a noun in German, goes on with what is broken off behind a word.
+        return place if start.islower() or end.islower() or end == "," else None
+    return None
 
 
 def join_lines(lines: Iterable[str], words: frozenset[str]) -> str:
@@ -206,25 +443,60 @@ def join_lines(lines: Iterable[str], words: frozenset[str]) -> str:
     return text.replace(HYPHEN, "-")
 
 
-def _paragraphs(lines: Sequence[Line], style: Style) -> Iterator[str]:
+def _letters(text: str) -> str:
+    """Return the letters and digits of a text, by which a bookmark is found on its page."""
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text))).casefold()
+
+
+def _paragraphs(lines: Sequence[Line], style: Style, titles: Mapping[str, int]) -> Iterator[Block]:
     pitches = [after.middle - before.middle for before, after in pairwise(lines)]
     pitch = median(sorted(pitches)[: max(1, len(pitches) * 3 // 4)]) if pitches else 0.0
     left, right = min((line.left for line in lines), default=0.0), max((line.right for line in lines), default=0.0)
+    titled = _find_titles(lines, titles) if titles else {}
     current: list[Line] = []
-    for line in lines:
+    end = 0
+    for index, line in enumerate(lines):
+        if index < end:
+            continue
+        if index in titled:
+            if current:
+                yield _paragraph(current, left, right, style)
+            current = []
+            end, level = titled[index]
+            yield Block(f"{'#' * level} {join_lines((line.text for line in lines[index:end]), style.words)}")
+            continue
         if current and _starts_paragraph(current, line, pitch, left, right, style):
-            yield _paragraph(current, style)
+            yield _paragraph(current, left, right, style)
             current = []
         current.append(line)
     if current:
-        yield _paragraph(current, style)
+        yield _paragraph(current, left, right, style)
+
+
+def _find_titles(lines: Sequence[Line], titles: Mapping[str, int]) -> dict[int, tuple[int, int]]:
+    """Return by index of their first line where titles of bookmarks end, and their levels; each is met once."""
+    found: dict[int, tuple[int, int]] = {}
+    letters = [_letters(line.text) for line in lines]
+    met: set[str] = set()
+    for index, first in enumerate(letters):
+        text = ""
+        for end in range(index + 1, min(index + _MOST_TITLE_LINES, len(lines)) + 1) if first else ():
+            text += letters[end - 1]
+            # The bookmark may leave out the number that the title has on the page.
+            number = _SECTION.match(text)
+            name = text[number.end() :] if text not in titles and number and number.end() <= len(first) else text
+            if name in titles and name not in met and any(map(str.isalpha, name)):
+                met.add(name)
+                found[index] = end, titles[name]
+                break
+    return found
 
 
 def _starts_paragraph(
     current: Sequence[Line], line: Line, pitch: float, left: float, right: float, style: Style
 ) -> bool:
     last = current[-1]
-    if _BULLET.match(line.text) or _NUMBERED.match(line.text):
+    if _BULLET.match(line.text) or _NUMBERED.match(line.text) or is_entry(last.text):
         return True
     # Fonts of one size differ in height; headings stand out.
     ratio = line.size / last.size if last.size else 1.0
@@ -246,19 +518,34 @@ def _starts_paragraph(
     return is_short and last.text.endswith(_SENTENCE_END)
 
 
-def _paragraph(lines: Sequence[Line], style: Style) -> str:
-    text = _LEADER.sub(" ", join_lines((line.text for line in lines), style.words)).strip()
+def _paragraph(lines: Sequence[Line], left: float, right: float, style: Style) -> Block:
+    text = join_lines((line.text for line in lines), style.words)
+    if is_entry(text):
+        return Block(f"- {_LEADER.sub(' ', text).strip()}")
+    text = _LEADER.sub(" ", text).strip()
     level = _heading_level(lines, text, style)
     if level:
-        return f"{'#' * level} {text}"
+        return Block(f"{'#' * level} {text}")
+    size = median(line.size for line in lines)
+    is_note = size < _SMALL * style.body_size and bool(_NOTE_MARK.match(text))
+    if is_note or _CAPTION.match(text):
+        return Block(_MARK_AT_START.sub(r"\\\1", text), is_aside=True)
+    edge = right - _FULL_EMS * size
+    is_several = len(lines) > 1
+    is_open = is_several and lines[-1].right >= edge and not _SENTENCE_ENDED.search(text[-8:])
     if _BULLET.match(text):
-        return _BULLET.sub("- ", text)
-    return _MARK_AT_START.sub(r"\\\1", text)
+        return Block(_BULLET.sub("- ", text), is_open=is_open)
+    is_text = text[:1].isalpha() and not _NUMBERED.match(text)
+    is_flush = is_several and lines[0].right >= edge and lines[0].left <= left + _FLUSH * size
+    is_rest = is_text and (text[0].islower() or is_flush)
+    return Block(_MARK_AT_START.sub(r"\\\1", text), is_open=is_open, is_rest=is_rest)
 
 
 def _heading_level(lines: Sequence[Line], text: str, style: Style) -> int:
     """Return the level of a heading, or 0 if it is none."""
     if not any(character.isalpha() for character in text) or len(text) > _MAX_HEADING_CHARACTERS:
+        return 0
+    if text.endswith((".", ",", ";", "。", "，")) and (text[0].islower() or len(text) > _MAX_BOLD_HEADING_CHARACTERS):
         return 0
     size = median(line.size for line in lines)
     for level, heading_size in enumerate(style.heading_sizes, 1):
@@ -286,6 +573,7 @@ def _joined(text: str, line: str, words: frozenset[str]) -> str:
 
 
 _PASSWORD_ERROR = 4
+_OUTLINE_DEPTH, _MOST_MARKS = 6, 20_000
 _DATE = re.compile(r"D?:?(\d{4})(\d{2})?(\d{2})?(\d{2})?(\d{2})?(\d{2})?")
 # What programs write where nobody gave a title.
 _NO_TITLE = re.compile(
@@ -313,10 +601,11 @@ class PdfLoader(Loader):
             count = len(document)
             limits.check_pages(raw.name, count)
             pages, unread = _read_pages(pdfium, document, raw, limits)
+            outline = _outline(pdfium, document)
             stated = document.get_metadata_dict()
         finally:
             document.close()
-        text, starts = join_pages(_render(pages))
+        text, starts = _render(pages, outline)
         if not text and count:
             can_do = unread and not scans.can_read_pictures()
             do = "install heliograph[ocr], which reads them" if can_do else "nothing in it can be read as text"
@@ -354,7 +643,7 @@ class PictureLoader(Loader):
             raise IngestError(message) from error
         except (OSError, ValueError, SyntaxError, EOFError) as error:
             raise IngestError(f"{raw.name!r} is no picture that can be read; get it again, or save it anew") from error
-        text, starts = join_pages(_render(pages))
+        text, starts = _render(pages)
         if not text:
             raise IngestError(f"no text was found in the picture {raw.name!r}; give pictures of pages")
         if len(pages) == 1:
@@ -465,6 +754,20 @@ def _read_pages(pdfium: Any, document: Any, raw: RawDocument, limits: Limits) ->
     return pages, unread
 
 
+def _outline(pdfium: Any, document: Any) -> Outline:
+    """Return the titles of a file's bookmarks by page, each with its level from 1; of a broken list those before."""
+    titles: dict[int, dict[str, int]] = {}
+    try:
+        for mark in islice(document.get_toc(max_depth=_OUTLINE_DEPTH), _MOST_MARKS):
+            place = mark.get_dest()
+            page = place.get_index() if place else None
+            if page is not None and (title := _letters(mark.get_title())):
+                titles.setdefault(page, {}).setdefault(title, mark.level + 1)
+    except (pdfium.PdfiumError, UnicodeError, ValueError):
+        pass
+    return titles
+
+
 def _is_picture(pdfium: Any, page: Any, spans: Sequence[Span]) -> bool:
     """Whether a page has no text to speak of, and something to be seen in its place."""
     if sum(len(span.text) for span in spans) >= _FEW_LETTERS:
@@ -484,13 +787,23 @@ def _is_picture(pdfium: Any, page: Any, spans: Sequence[Span]) -> bool:
     return covered >= _COVERED * (right - left) * (top - bottom)
 
 
-def _render(pages: Sequence[PageSpans]) -> list[str]:
+def _render(pages: Sequence[PageSpans], outline: Outline = MappingProxyType({})) -> tuple[str, tuple[int, ...]]:
+    """Return the text of all pages, and where each starts."""
+    bodies = remove_margins(pages)
     columns = [
-        [*read_columns(spans)] if page.is_picture else read_flow(spans)
-        for page, spans in zip(pages, remove_margins(pages), strict=True)
+        [*read_columns(body.spans)] if page.is_picture else read_flow(body.spans)
+        for page, body in zip(pages, bodies, strict=True)
     ]
     style = measure_style(columns)
-    return [clean_text(render_page(page, style)) for page in columns]
+    blocks = [
+        [
+            *(Block(clean_text(text), is_aside=True) for text in body.above),
+            *render_page(page, style, outline.get(number, {})),
+            *(Block(clean_text(text), is_aside=True) for text in body.below),
+        ]
+        for number, (page, body) in enumerate(zip(columns, bodies, strict=True))
+    ]
+    return join_blocks(blocks, style.words)
 
 
 def _date(stated: str) -> str:

@@ -132,6 +132,14 @@ class _Open:
     bottom: float
     pieces: list[str]
     first: int
+    last: int
+    # By height, in quarters of a point: how many characters are so high, and where such a one stands.
+    heights: dict[int, tuple[int, float, float]] = field(default_factory=dict[int, tuple[int, float, float]])
+
+    def measure(self, top: float, bottom: float) -> None:
+        """Count a character."""
+        height = int(4 * (bottom - top))
+        self.heights[height] = (self.heights.get(height, (0,))[0] + 1, top, bottom)
 
     def takes(self, left: float, top: float, bottom: float) -> bool:
         """Whether a character belongs to it."""
@@ -217,13 +225,16 @@ def _spans(c: Any, raw: Any, count: int, frame: _Frame, accented: Mapping[int, s
             if not any(character.isalnum() for piece in current.pieces for character in piece):
                 # The height of a bullet says nothing about the font of what follows.
                 current.top, current.bottom, current.first = top, bottom, position
+                current.heights.clear()
             if is_beside_accent and left - current.right < _LEAST_SPACE * (bottom - top):
                 has_space = False
             current.pieces.append(f" {text}" if has_space else text)
             current.right = max(current.right, right)
+            current.last = position
         else:
             yield from _close(c, raw, current, frame)
-            current = _Open(left, top, right, bottom, [text], position)
+            current = _Open(left, top, right, bottom, [text], position, position)
+        current.measure(top, bottom)
         has_space, is_beside_accent = False, text == "„"
     yield from _close(c, raw, current, frame)
 
@@ -253,8 +264,11 @@ def _close(c: Any, raw: Any, current: _Open | None, frame: _Frame) -> Iterator[S
     tilt = abs((math.degrees(angle) - 90 * frame.quarter_turns + 180) % 360 - 180) if angle >= 0 else 0.0
     if tilt > _MAX_TILT_DEGREES:
         return
-    is_bold = c.FPDFText_GetFontWeight(raw, current.first) >= _BOLD_WEIGHT
-    yield Span(current.left, current.top, current.right, current.bottom, "".join(current.pieces), is_bold)
+    # Its last character too: a bold word may begin a line of text.
+    is_bold = all(c.FPDFText_GetFontWeight(raw, index) >= _BOLD_WEIGHT for index in (current.first, current.last))
+    # A line is as high as most of it; a sign from another font may begin it.
+    _, top, bottom = max(current.heights.values(), key=lambda height: height[0])
+    yield Span(current.left, top, current.right, bottom, "".join(current.pieces), is_bold)
 
 
 _CELL_GAP = 1.1
@@ -323,31 +337,40 @@ def read_columns(spans: Sequence[Span]) -> list[list[Line]]:
 
 def group_lines(spans: Sequence[Span]) -> list[Line]:
     """Return spans as lines from top to bottom; spans closer than a wide gap become one cell."""
+    return [as_line(line) for line in part_lines(spans)]
+
+
+def part_lines(spans: Sequence[Span]) -> list[list[Span]]:
+    """Return spans parted into those of each line, from top to bottom."""
     lines: list[list[Span]] = []
+    tallest: Span | None = None
     for span in sorted(spans, key=lambda span: (span.middle, span.left)):
-        tallest = max(lines[-1], key=lambda other: other.size) if lines else None
         if (
             tallest is not None
             and tallest.top <= span.middle <= tallest.bottom
             and abs(span.middle - tallest.middle) < 0.5 * tallest.size
         ):
             lines[-1].append(span)
+            tallest = span if span.size > tallest.size else tallest
         else:
             lines.append([span])
-    found: list[Line] = []
-    for line in lines:
-        cells: list[Span] = []
-        for span in sorted(line, key=lambda span: span.left):
-            last = cells[-1] if cells else span
-            if not cells or span.left - last.right >= _CELL_GAP * max(last.size, span.size):
-                cells.append(span)
-                continue
-            is_apart = span.left - last.right > 0.12 * min(last.size, span.size)
-            larger = last if len(last.text) >= len(span.text) else span
-            text = f"{last.text}{' ' if is_apart else ''}{span.text}"
-            cells[-1] = Span(last.left, larger.top, max(last.right, span.right), larger.bottom, text, last.is_bold)
-        found.append(Line(tuple(cells)))
-    return found
+            tallest = span
+    return lines
+
+
+def as_line(spans: Iterable[Span]) -> Line:
+    """Return spans that stand beside each other as a line."""
+    cells: list[Span] = []
+    for span in sorted(spans, key=lambda span: span.left):
+        last = cells[-1] if cells else span
+        if not cells or span.left - last.right >= _CELL_GAP * max(last.size, span.size):
+            cells.append(span)
+            continue
+        is_apart = span.left - last.right > 0.12 * min(last.size, span.size)
+        larger = last if len(last.text) >= len(span.text) else span
+        text = f"{last.text}{' ' if is_apart else ''}{span.text}"
+        cells[-1] = Span(last.left, larger.top, max(last.right, span.right), larger.bottom, text, last.is_bold)
+    return Line(tuple(cells))
 
 
 def _ordered(spans: list[Span], depth: int) -> Iterator[list[Span]]:
@@ -423,6 +446,8 @@ _LEAST_TABLE_ROWS = 3
 _LEAST_WIDE_ROWS = 2
 _LEAST_WIDE_COLUMNS = 3
 _MAX_CELL_CHARACTERS = 80
+_PAGE_AT_END = re.compile(r"(?<=[\s.·…])(?:\d{1,4}|[ivxlcdm]{1,8}|[A-Z]-?\d{1,3})$")
+_LEAST_DOTS = 4
 # Lines of one cell follow each other more closely than rows do.
 _CONTINUATION_GAP = 0.35
 _ROW_GAP = 2.5
@@ -442,6 +467,17 @@ class Table:
 def is_marker(text: str) -> bool:
     """Return whether a text is a bullet, or numbers an item of a list or a heading."""
     return bool(_MARKER.fullmatch(text))
+
+
+def is_entry(text: str) -> bool:
+    """Return whether a text is an entry of a table of contents: dots lead to the number of a page."""
+    number = _PAGE_AT_END.search(text, max(0, len(text) - 12))
+    if number is None:
+        return False
+    before = text[: number.start()]
+    words = before.rstrip(" .·…")
+    dots = sum(character in ".·…" for character in before[len(words) :])
+    return dots >= _LEAST_DOTS and any(map(str.isalpha, words))
 
 
 def find_tables(lines: Sequence[Line]) -> Iterator[Table | list[Line]]:
@@ -475,11 +511,13 @@ def find_tables(lines: Sequence[Line]) -> Iterator[Table | list[Line]]:
 
 def _table_end(lines: Sequence[Line], start: int) -> int:
     """Return where the run of lines ends that may be a table, or `start` if none starts here."""
-    if len(lines[start].cells) < 2:
+    if len(lines[start].cells) < 2 or is_entry(lines[start].text):
         return start
     end = start + 1
     while end < len(lines):
         line, last = lines[end], lines[end - 1]
+        if is_entry(line.text):
+            break
         gap = line.top - last.bottom
         is_row = len(line.cells) > 1 and gap < _ROW_GAP * line.size
         if not is_row:

@@ -128,6 +128,12 @@ class PdfPages:
         self._canvas.rect(0, 0, width, height, fill=1)
         return self
 
+    def mark(self, title: str, level: int) -> PdfPages:
+        """Add a bookmark that leads to this page."""
+        self._canvas.bookmarkPage(title)
+        self._canvas.addOutlineEntry(title, title, level)
+        return self
+
     def next(self) -> PdfPages:
         self._canvas.showPage()
         return self

@@ -30,12 +30,97 @@ def test_pages_start_where_their_text_starts() -> None:
     assert (document.title, document.metadata["page_count"]) == ("Three pages", 3)
 
 
-def test_running_heads_feet_and_page_numbers_are_left_out() -> None:
+def test_running_heads_feet_and_page_numbers_are_left_out_but_for_what_they_say_first() -> None:
     pdf = PdfPages()
     for number in range(4):
         pdf.line(72, 40, f"Gateway manual, chapter {number}").line(72, 300, f"Body {'abcd'[number]}.")
         pdf.line(290, 810, str(number + 11)).next()
-    assert pages_of(load("a.pdf", pdf.data())) == ["Body a.", "Body b.", "Body c.", "Body d."]
+    pages = pages_of(load("a.pdf", pdf.data()))
+    assert pages == ["Gateway manual, chapter 0\n\nBody a.", "Body b.", "Body c.", "Body d."]
+
+
+def test_running_lines_that_the_text_says_too_are_left_out() -> None:
+    pdf = PdfPages()
+    for number, name in enumerate(("Oil", "Oil", "Oil", "Wicks", "Wicks", "Wicks")):
+        pdf.line(72, 40, f"{number // 3 + 1}. {name}").line(500, 40, f"Page {number + 1} of 6")
+        pdf.line(72, 90, f"{number // 3 + 1} {name}", 16).line(72, 300, f"The body {'abcdef'[number]}.").next()
+    pages = pages_of(load("a.pdf", pdf.data()))
+    assert pages == [f"# {1 + at // 3} {('Oil', 'Wicks')[at // 3]}\n\nThe body {'abcdef'[at]}." for at in range(6)]
+
+
+def test_what_feet_say_of_each_part_of_a_file_is_kept_once() -> None:
+    pdf = PdfPages()
+    for number in range(6):
+        pdf.lines(72, 100, [f"Line {index} of page {'abcdef'[number]}." for index in range(20)])
+        pdf.line(72, 790, f"Invoice 2026-{317 + number // 2}").line(72, 802, "IBAN DE00 1234 5678").next()
+    document = load("a.pdf", pdf.data())
+    assert [document.text.count(f"Invoice 2026-{number}") for number in (317, 318, 319)] == [1, 1, 1]
+    assert document.text.count("IBAN DE00 1234 5678") == 1
+    assert pages_of(document)[0].endswith("Invoice 2026-317\n\nIBAN DE00 1234 5678")
+
+
+@pytest.mark.parametrize("factor", [1.2, 1.5, 1.8, 2.2, 3.0])
+@pytest.mark.parametrize("size", [8, 12, 20])
+def test_first_and_last_lines_of_ordinary_pages_are_kept(size: int, factor: float) -> None:
+    pdf, lines = PdfPages(), int(690 / (size * factor))
+    for page in range(6):
+        # Lines of one height that differ in their numbers only, as those of logs and lists do.
+        texts = [f"The keeper trims lamp {100 * page + index}." for index in range(lines)]
+        pdf.lines(72, 80, texts, pitch=size * factor, size=size).next()
+    text = load("a.pdf", pdf.data()).text
+    assert all(f"lamp {100 * page + index}." in text for page in range(6) for index in range(lines))
+
+
+@pytest.mark.parametrize("factor", [1.5, 2.2])
+def test_rows_of_a_table_over_pages_are_kept_with_its_header(factor: float) -> None:
+    pdf, pitch = PdfPages(), 10 * factor
+    for page in range(5):
+        rows = [("No", "Thing", "Price"), *((f"I{page}x{row}", "Oil", f"{10 + row}.50") for row in range(30))]
+        for row, cells in enumerate(rows):
+            for column, cell in enumerate(cells):
+                pdf.line(72 + 150 * column, 70 + pitch * row, cell)
+        pdf.line(280, 815, f"Page {page + 1}").next()
+    pages = pages_of(load("a.pdf", pdf.data()))
+    assert all(f"I{page}x{row} " in pages[page] for page in range(5) for row in range(30))
+    assert all(page.startswith("| No | Thing | Price |") and "Page" not in page for page in pages)
+
+
+def test_letters_and_slides_keep_what_stands_at_their_edges() -> None:
+    letters, slides = PdfPages(), PdfPages()
+    names = ("Ada", "Bob", "Cyd", "Dan", "Eve")
+    for number, name in enumerate(names):
+        letters.lines(72, 70, [f"{name} Miller", f"Street {70 - 9 * number}", "12345 Town"])
+        letters.lines(72, 200, [SENTENCE] * 20).line(72, 780, f"Signed by {name}").next()
+        slides.line(72, 70, f"{name} of the tower", 20).lines(72, 140, [SENTENCE[:30]] * 4, pitch=60, size=20).next()
+    pages = pages_of(load("a.pdf", letters.data()))
+    for number, (name, page) in enumerate(zip(names, pages, strict=True)):
+        assert f"{name} Miller Street {70 - 9 * number} 12345 Town" in page
+        assert f"Signed by {name}" in page
+    shown = load("b.pdf", slides.data()).text
+    assert all(f"{name} of the tower" in shown for name in names)
+
+
+def test_numbers_that_count_no_pages_are_kept() -> None:
+    single = PdfPages().line(72, 100, SENTENCE).line(290, 810, "137")
+    assert load("a.pdf", single.data()).text.endswith("137\n")
+    notes = PdfPages()
+    for number in range(12):
+        notes.lines(72, 100, [f"Line {index} of page {'abcdefghijkl'[number]}." for index in range(40)])
+        # Three footnotes are numbered as pages are by chance.
+        if number < 3:
+            notes.line(72, 780, f"{number + 1} See lamp {'abc'[number]}.", 7)
+        notes.next()
+    text = load("b.pdf", notes.data()).text
+    assert all(f"{number + 1} See lamp {'abc'[number]}." in text for number in range(3))
+
+
+def test_words_that_lie_over_a_running_line_are_kept() -> None:
+    pdf = PdfPages()
+    for number in range(4):
+        pdf.lines(72, 100, [SENTENCE] * 5).line(72, 800, "Harbour Works").line(
+            290, 804, "overflow" * (number == 2)
+        ).next()
+    assert "overflow" in load("a.pdf", pdf.data()).text
 
 
 def test_a_line_that_one_page_alone_has_at_its_edge_is_kept() -> None:
@@ -145,3 +230,87 @@ def test_quote_below_its_line_opens_a_word() -> None:
     pages = PdfPages()
     pages.line(100, 100, "der").line(118, 106, "”").line(121.4, 100, "alten“ Art")
     assert "der „alten“ Art" in load("old.pdf", pages.data()).text
+
+
+# Lines of one width, so that they reach the edge of their column.
+_FULL = "the keeper of the lamp trims its wick at dusk, fills the oil and writes down the ships that pass"
+
+
+def test_sentence_goes_on_over_pages_past_captions_and_notes() -> None:
+    pdf = PdfPages().lines(72, 100, [f"First {_FULL[6:]}", _FULL, f"{_FULL[:-8]}dis-"])
+    pdf.line(72, 690, "Figure 1: A lamp.").line(72, 720, "1 See the list of lamps.", 7).next()
+    pdf.line(200, 90, "Figure 2. A wick.").lines(72, 140, ["tance of each ship from the", "tower, and sleeps."]).next()
+    document = load("a.pdf", pdf.data())
+    assert document.text == (
+        f"Figure 1: A lamp.\n\n1 See the list of lamps.\n\nFirst {_FULL[6:]} {_FULL} {_FULL[:-8]}distance of each ship "
+        "from the tower, and sleeps.\n\nFigure 2. A wick.\n"
+    )
+    # Each page is cited as that on which it stands.
+    assert document.text[document.page_starts[1] :].startswith("tance of each ship")
+
+
+def test_pages_start_in_order_where_a_sentence_goes_on_over_three() -> None:
+    pdf = PdfPages().lines(72, 100, [_FULL] * 4).next()
+    pdf.lines(72, 100, [_FULL] * 4).line(72, 400, "Figure 1: A lamp.").next()
+    pdf.lines(72, 100, [_FULL, "and sleeps."])
+    document = load("a.pdf", pdf.data())
+    assert document.text == f"{' '.join([_FULL] * 9)} and sleeps.\n\nFigure 1: A lamp.\n"
+    assert list(document.page_starts) == [0, 4 * (len(_FULL) + 1), 8 * (len(_FULL) + 1)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ([_FULL, f"{_FULL[:-5]}by."], [_FULL, "and more."]),
+        ([_FULL, "and lights it"], ["chapter two begins here", "with a small letter."]),
+        (["Options of the program trim-lamp, in order"], ["color sets the color of the lamp."]),
+        ([_FULL, _FULL], ["\u2022 oil", "\u2022 wicks"]),
+        ([_FULL, _FULL], ["1. Oil is kept dry."]),
+        ([_FULL, _FULL], ["Oil is kept dry."]),
+    ],
+)
+def test_pages_that_do_not_go_on_with_a_sentence_are_paragraphs_of_their_own(before: list, after: list) -> None:
+    pages = pages_of(load("a.pdf", PdfPages().lines(72, 100, before).next().lines(72, 100, after).data()))
+    assert pages[0] == " ".join(before)
+
+
+def test_sentence_that_speaks_of_a_figure_is_no_caption() -> None:
+    pdf = (
+        PdfPages().lines(72, 100, [f"Figure 3 shows that {_FULL[:70]}", _FULL]).next().lines(72, 100, [_FULL, "here."])
+    )
+    assert load("a.pdf", pdf.data()).text.count("\n\n") == 0
+
+
+def test_table_of_contents_is_a_list() -> None:
+    pdf = PdfPages().line(72, 80, "Contents", 16)
+    entries = [("1.1 Oil", "3"), ("1.2 Wicks of the lamps", "12"), ("1.3 Glass", "xvii")]
+    for index, (title, page) in enumerate(entries):
+        pdf.line(72, 110 + 14 * index, f"{title} {'. ' * (60 - len(title))}{page}")
+    text = load("a.pdf", pdf.data()).text
+    assert text.endswith("- 1.1 Oil 3\n- 1.2 Wicks of the lamps 12\n- 1.3 Glass xvii\n")
+
+
+def test_few_dots_before_a_number_make_no_table_of_contents() -> None:
+    lines = [
+        "The screw is tightened with 5 N \u00b7 m and the mass is 6 \u00b7 10",
+        "and the values are 1, 2, \u2026 20",
+        "as he said ... 12",
+    ]
+    assert load("a.pdf", PdfPages().lines(72, 100, lines).data()).text == " ".join(lines) + "\n"
+
+
+def test_titles_that_bookmarks_lead_to_are_headings_of_their_levels() -> None:
+    pdf = PdfPages()
+    pdf.mark("The lamp", 0).line(72, 100, "1 The lamp").lines(72, 120, [SENTENCE] * 3)
+    pdf.mark("Oil, and where it is bought", 1).lines(72, 190, ["1.1 Oil, and where", "it is bought"])
+    pdf.lines(72, 230, ["Nobody says why", "the lamp", "is lit."]).mark("Nowhere on its page", 1).next()
+    assert load("a.pdf", pdf.data()).text == (
+        f"# 1 The lamp\n\n{' '.join([SENTENCE] * 3)}\n\n## 1.1 Oil, and where it is bought\n\nNobody says why the lamp is lit.\n"
+    )
+
+
+def test_sign_or_bold_word_at_the_start_of_a_line_makes_no_heading() -> None:
+    pdf = PdfPages().lines(72, 100, [SENTENCE] * 3)
+    pdf.line(72, 136, "Cheap:", font="Helvetica-Bold").line(108, 136, "oil is bought by the bottle in the town.")
+    pdf.line(72, 148, "x", 14).line(80, 148, "is the number of bottles that are bought in the town each year.")
+    assert "#" not in load("a.pdf", pdf.data()).text
