@@ -7,6 +7,7 @@ estimates and equal scores, and are candidates together, so that which of them a
 
 from __future__ import annotations
 
+import math
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,10 @@ _WIDENING = 1.5
 _TRIES = 3
 # Candidates are looked for further as long as the last ones are equal, up to this many.
 _MOST_EQUALS = 65_536
+# The index keeps the best in time that is quadratic in how many are asked for where these are between a 16th and a 32nd
+# of all: 400 ms for 1,250 of 40,000 vectors. From the larger share on it sorts all, in 9.
+_SLOW_SHARE = 1 / 33
+_SORTED_SHARE = 1 / 15
 # Estimates may be off by this much more than those that were compared.
 _SAFETY = 2.0
 # The first index of a process computes tables for 80 ms; two that are loaded at once would both.
@@ -123,8 +128,12 @@ class CandidateIndex:
         limit = min(limit, most)
         if limit == 0:
             return _unscored(np.empty(0, np.int64))
+        some = most if among is None else len(among)
         while True:
-            scores, keys = self._index.search(self._pad(vector[None, :]), k=limit, allowlist=among)
+            is_slow = some * _SLOW_SHARE <= limit < some * _SORTED_SHARE
+            asked = math.ceil(some * _SORTED_SHARE) if is_slow else limit
+            scores, keys = self._index.search(self._pad(vector[None, :]), k=asked, allowlist=among)
+            scores, keys = scores[:, :limit], keys[:, :limit]
             found = len(keys[0])
             # Hits are the first of the candidates: only if equals reach from there to the end may some be missing.
             if (
@@ -147,16 +156,16 @@ class CandidateIndex:
             if len(kept) >= limit or wide >= len(self._index):
                 return Candidates(nearest.keys[kept], nearest.scores[kept])
         for _ in range(_TRIES):
-            # The index refuses keys that it does not have; those it has are remembered as long as the set is.
+            # In general it has all of them, and it refuses what it does not have.
             among = self._among.get(allowed)
             if among is None:
-                among = np.array([key for key in allowed.keys.tolist() if key in self._index], np.uint64)
-                self._among[allowed] = among
+                among = allowed.keys.astype(np.uint64)
             try:
                 return self._nearest(vector, limit if len(among) else 0, among)
             except KeyError:
-                # Another thread has taken one out since, with a later version.
-                self._among.pop(allowed, None)
+                # Those it has are remembered as long as the set is. Another thread may yet take one out.
+                among = np.array([key for key in allowed.keys.tolist() if key in self._index], np.uint64)
+                self._among[allowed] = among
         return _unscored(allowed.keys)
 
     def _pad(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -606,6 +606,11 @@ def open_to_read(path: Path, vfs: str | None = VFS) -> apsw.Connection:
 _MOST_KEPT = 32_768
 
 
+_SOURCES_BY_CHUNK = """SELECT chunk.key, document.source FROM carray(?) AS wanted
+                       CROSS JOIN chunk ON chunk.key = wanted.value
+                       CROSS JOIN document ON document.key = chunk.document_key"""
+
+
 class IdMemory:
     """Ids of one data version; may be used from any thread."""
 
@@ -625,11 +630,12 @@ class IdMemory:
 
 
 class KnownIds:
-    """Ids and their keys, each looked up once; beyond a number of them all are forgotten."""
+    """Ids and their keys, and of chunks the sources, each looked up once; beyond a number of them all are forgotten."""
 
     def __init__(self) -> None:
         self._keys: dict[str, int] = {}
         self._ids: dict[int, str] = {}
+        self._sources: dict[int, str] = {}
 
     def find_keys(self, connection: apsw.Connection, ids: Collection[str]) -> dict[str, int]:
         """Return the keys of the ids that are stored, in no order."""
@@ -648,6 +654,19 @@ class KnownIds:
         if len(found) < len(keys):
             read = find_ids(connection, [key for key in keys if key not in found])
             self.note(read)
+            found |= read
+        return found
+
+    def find_sources(self, connection: apsw.Connection, chunks: Collection[int]) -> dict[int, str]:
+        """Return the sources of the documents of those chunks that are stored, by key."""
+        sources = self._sources
+        found = {key: sources[key] for key in chunks if key in sources}
+        if len(found) < len(chunks):
+            missing = [key for key in chunks if key not in found]
+            read: dict[int, str] = dict(fetch(connection, _SOURCES_BY_CHUNK, (array(missing),)))
+            if len(sources) + len(read) > _MOST_KEPT:
+                self._sources = {}
+            self._sources.update(read)
             found |= read
         return found
 

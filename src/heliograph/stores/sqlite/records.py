@@ -373,9 +373,6 @@ _CHUNKS_BY_ID = f"""SELECT {_CHUNK} FROM carray(?) AS wanted CROSS JOIN identity
                    CROSS JOIN chunk USING (key) {_CHUNK_PARTS}"""
 _CHUNKS_BY_DOCUMENT = f"""SELECT {_CHUNK} FROM chunk CROSS JOIN identity USING (key) {_CHUNK_PARTS}
                          WHERE chunk.document_key = (SELECT key FROM identity WHERE id = ?) ORDER BY position"""
-_SOURCES_BY_CHUNK = """SELECT chunk.key, document.source FROM carray(?) AS wanted
-                      CROSS JOIN chunk ON chunk.key = wanted.value
-                      CROSS JOIN document ON document.key = chunk.document_key"""
 _TWINS_BY_CHUNK = """SELECT identity.id, twin_identity.id, twin.source FROM carray(?) AS wanted
                            CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN chunk USING (key)
                            CROSS JOIN document AS twin ON twin.twin_key = chunk.document_key
@@ -470,8 +467,9 @@ class SqliteRecordsStore(RecordsStore):
     async def get_sources(self, chunk_ids: Sequence[str]) -> dict[str, str]:
 
         def read(connection: apsw.Connection) -> dict[str, str]:
-            keys = self._ids.at(connection).find_keys(connection, chunk_ids)
-            sources = dict(fetch(connection, _SOURCES_BY_CHUNK, (array(list(keys.values())),))) if keys else {}
+            known = self._ids.at(connection)
+            keys = known.find_keys(connection, chunk_ids)
+            sources = known.find_sources(connection, keys.values())
             return {id_: sources[key] for id_, key in keys.items() if key in sources}
 
         return await self._database.read(read) if chunk_ids else {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Collection as Some
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import compress, groupby, islice
 from operator import itemgetter
 from typing import Any, Literal, TypeVar
@@ -64,6 +64,8 @@ _COLUMNS: dict[_Mentioned, str] = {
 # A thing with more mentions than this per chunk of the scope, and more than a few, is read by the scope's chunks.
 _MENTIONS_PER_CHUNK = 4
 _FEW_MENTIONS = 64
+# Entities of a scope whose places are remembered; some 10 MB.
+_MOST_PLACES = 8_192
 # Rows read at a time that hold a phrase.
 _PHRASE_ROWS = 512
 
@@ -106,11 +108,13 @@ class SqliteScope(Scope):
     """A scope whose keys are those of the database.
 
     `moments` are, per chunk, Unix seconds when the first matching document that has it was first seen; `has_twins` says
-    whether a matching document's chunks are held by another one.
+    whether a matching document's chunks are held by another one; `places` are those read so far, by an entity's key and
+    how many were asked for.
     """
 
     moments: NDArray[np.int64]
     has_twins: bool
+    places: dict[tuple[int, int], EntityPlaces] = field(default_factory=dict[tuple[int, int], EntityPlaces])
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,16 +166,23 @@ class SqliteReading(ScopedReading):
         )
 
     async def read_places(self, ids: Sequence[str], most: int) -> list[EntityPlaces]:
-        """Nothing of a mention is read but the start of its row."""
-        keys = await self.find_keys("entities", ids)
-        rows = self._rows("entity", list(keys.values()), "entity_key, chunk_key, rank") if keys else ()
-        mentions = {key: list(group) for key, group in groupby(rows, itemgetter(0))}
-        kept = {
-            key: (group if len(group) <= most else [row for row in group if is_subject_rank(row[2])])[:most]
-            for key, group in mentions.items()
-        }
-        chunk_ids = self.known.find_ids(self.connection, {chunk for group in kept.values() for _, chunk, _ in group})
-        return [to_places(id_, len(mentions[key]), kept[key], chunk_ids) for id_, key in keys.items()]
+        """Nothing of a mention is read but the start of its row; of hubs all are, to count them, so once a scope."""
+        keys, known = await self.find_keys("entities", ids), self.scope.places
+        found = {key: known[key, most] for key in keys.values() if (key, most) in known}
+        if missing := {key: id_ for id_, key in keys.items() if key not in found}:
+            rows = self._rows("entity", list(missing), "entity_key, chunk_key, rank")
+            mentions = {key: list(group) for key, group in groupby(rows, itemgetter(0))}
+            kept = {
+                key: (group if len(group) <= most else [row for row in group if is_subject_rank(row[2])])[:most]
+                for key, group in mentions.items()
+            }
+            chunks = {chunk for group in kept.values() for _, chunk, _ in group}
+            chunk_ids = self.known.find_ids(self.connection, chunks)
+            if len(known) + len(missing) > _MOST_PLACES:
+                known.clear()
+            for key, id_ in missing.items():
+                found[key] = known[key, most] = to_places(id_, len(mentions[key]), kept[key], chunk_ids)
+        return [found[key] for key in keys.values()]
 
     async def find_nearest(
         self, collection: Collection, vector: NDArray[np.float32], limit: int, min_cosine: float
@@ -344,7 +355,7 @@ def _with_relations(
         all_weights = np.concatenate((scope.weights[stays], weights))
         order = np.argsort(all_keys)
         relations = scoped_relations(entities, all_keys[order], all_ends[order], all_weights[order])
-        return replace(scope, entities=entities, folded={}, **relations)
+        return replace(scope, entities=entities, folded={}, places={}, **relations)
     all_weights = scope.weights.copy()
     all_weights[scope.relations.places(keys[known])] = weights[known]
     places = entities.places(ends[~known]).reshape(-1, 2)
@@ -359,6 +370,7 @@ def _with_relations(
         ends=np.concatenate((scope.ends, places)),
         weights=np.concatenate((all_weights, weights[~known])),
         folded={key: item for key, item in list(scope.folded.items()) if key not in outdated},
+        places={key: item for key, item in list(scope.places.items()) if key[0] not in outdated},
     )
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from heliograph.filters import SourcePrefix
@@ -11,6 +12,7 @@ from heliograph.settings import IngestSettings
 from heliograph.stores.candidates import CandidateIndex
 from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.sqlite.store import SqliteStore
+from heliograph.stores.view import KeySet
 from heliograph.testing.examples import DIMENSION, example_changeset, unit_vector
 
 from .conftest import OpenStore
@@ -189,3 +191,24 @@ async def test_index_finds_what_comparing_all_vectors_finds(
         found.append(await read.search(Collection.ENTITIES, unit_vector(entity("Entity 8")), 20, -1.0))
     assert found[0] == found[1]
     assert len(found[0]) == 20
+
+
+def test_the_nearest_are_the_same_however_many_are_asked_for() -> None:
+    vectors = np.random.default_rng(7).standard_normal((2_000, DIMENSION)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    index = CandidateIndex(DIMENSION)
+    index.add(np.arange(2_000, dtype=np.uint64), vectors)
+    allowed = KeySet(np.arange(0, 2_000, 2))
+    for among in (None, allowed):
+        ranked = index.search(vectors[0], 900, among)
+        for limit in (20, 31, 40, 61, 66, 67, 80, 125, 130, 134, 300):
+            found = index.search(vectors[0], limit, among)
+            assert found.keys.tolist() == ranked.keys[:limit].tolist()
+            assert np.array_equal(found.scores, ranked.scores[:limit])
+
+
+def test_allowed_keys_may_have_no_vector() -> None:
+    index = CandidateIndex(DIMENSION)
+    index.add(np.arange(500, dtype=np.uint64), np.tile(unit_vector("a"), (500, 1)))
+    found = index.search(unit_vector("a"), 3, KeySet(np.array([*range(400, 410), 900])))
+    assert set(found.keys.tolist()) <= set(range(400, 410))

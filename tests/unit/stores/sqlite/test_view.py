@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.filters import And, Equals, Filter, HasChunk
-from heliograph.ids import document_id
+from heliograph.ids import document_id, name_to_entity_id
 from heliograph.ingest.merging import EvidenceFold
 from heliograph.ingest.models import NewDocument
 from heliograph.settings import IngestSettings, StoreSettings
@@ -62,7 +62,16 @@ async def contents(view: StoreView) -> dict[str, Any]:
         "relations": [replace(item, created_at=0, chunk_ids=()) for item in relations],
         "ranked": ranked,
         "counts": [item.mention_count for part in evidence for item in part],
+        "remembered": await touch(view),
     }
+
+
+async def touch(view: StoreView) -> tuple[Any, ...]:
+    """Read what a scope remembers of entities without folding them: names, and where they are mentioned."""
+    ids = [name_to_entity_id(name) for name in ("Ann", "Bonn", "Rex")]
+    places = [item for most in (1, 3) for item in await view.records.get_mention_places(ids, most)]
+    counted = [(item.id, item.mention_count, item.subjects, len(item.chunk_ids)) for item in places]
+    return dict(await view.graph.get_entity_names(ids)), counted
 
 
 @settings(deadline=None, max_examples=25)
@@ -81,6 +90,7 @@ async def test_view_equals_a_store_of_the_matching_documents(steps: list[tuple[s
             else:
                 left[source] = NewDocument(text, source, "Title", metadata={"team": team})
                 await pipeline.insert([left[source]])
+            await touch(view)
             await view.graph.list_entities(0, 5)
         found = await contents(view)
         await store.close()
