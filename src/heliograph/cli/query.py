@@ -21,7 +21,7 @@ from heliograph.cli.documents import tokens
 from heliograph.cli.graph import render_entities, render_relations
 from heliograph.cli.options import ChunkTopK, MaxEntityTokens, MaxRelationTokens, MaxTotalTokens, TopK, combine_filters
 from heliograph.cli.output import BriefText, FlowText, Output
-from heliograph.cli.rendering import FAINT, FOLDED, KEY, WIDE, make_table, name_cell, seconds
+from heliograph.cli.rendering import FAINT, FOLDED, KEY, WIDE, amount, make_table, name_cell, seconds
 from heliograph.cli.session import Session
 from heliograph.models import DEFAULT_MODE, Usage
 from heliograph.query.answers.models import Answer, AnswerKind
@@ -61,7 +61,7 @@ def render_references(references: Sequence[Reference], text: str, *, shows_all: 
     hidden = len(references) - len(shown)
     if not hidden:
         return table
-    said = f"and {hidden} more document{'' if hidden == 1 else 's'} read (--show references)"
+    said = f"and {amount(hidden, 'more document')} read (--show references)"
     return Group(table, Text(said, "dim"))
 
 
