@@ -136,10 +136,10 @@ def parse_given_graph(data: Mapping[str, Any], *, source: str = "") -> GivenGrap
 
 def _items(data: Mapping[str, Any], name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the objects of a list, each with what it is called in messages; a list that is left out is empty."""
-    items = data.get(name)
+    items: object = data.get(name)
     if not isinstance(items, Sequence | None) or isinstance(items, str):
         raise InvalidRequestError(f"{name!r} of the graph is no list; see docs/curation.md for the form")
-    for place, item in enumerate(items or ()):
+    for place, item in enumerate(cast("Sequence[object]", items or ())):
         label = f"{name}[{place}]"
         if not isinstance(item, Mapping):
             raise InvalidRequestError(f"{label} of the graph is no object; see docs/curation.md for the form")
