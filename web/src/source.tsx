@@ -35,7 +35,7 @@ export function SourcePanel({ opened, onClose }: { opened: Opened; onClose: () =
           {citations.map((item, place) => (
             <li key={place}>
               <button type="button" aria-pressed={place === chosen} onClick={() => setChosen(place)}>
-                <Place citation={item} /><span>{item.quote.replace(/[#*`|>]+/g, " ").trim()}</span>
+                <Place citation={item} /><Quote text={item.quote} />
               </button>
             </li>
           ))}
@@ -48,6 +48,17 @@ export function SourcePanel({ opened, onClose }: { opened: Opened; onClose: () =
     </Panel>
   );
 }
+
+/** A quote in short: its lines without their marks, those of a list as items (of spans, as a button holds no list). */
+const Quote = ({ text }: { text: string }) => (
+  <span class="quote">
+    {text.split("\n").map((line, place) => {
+      const [, item, rest = ""] = /^\s*(?:([-+*])\s+)?(.*)$/.exec(line)!;
+      const plain = rest.replace(/[#*`|>]+/g, " ").trim();
+      return plain && <span key={place} class={item && "item"}>{plain}</span>;
+    })}
+  </span>
+);
 
 /** A page of a PDF as it is printed, drawn by the service when somebody asks for it. */
 export function PagePicture({ id, page }: { id: string; page: number }) {

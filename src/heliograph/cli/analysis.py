@@ -37,7 +37,7 @@ from heliograph.cli.options import (
     combine_filters,
 )
 from heliograph.cli.output import BriefText, FlowText, Output, one_line
-from heliograph.cli.rendering import FIGURE, KEY, WIDE, ProgressView, make_table, seconds, status_text, to_plain
+from heliograph.cli.rendering import FIGURE, KEY, WIDE, ProgressView, amount, make_table, seconds, status_text, to_plain
 from heliograph.cli.session import EXIT_FAILED, Session
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.engine import AsyncHeliograph
@@ -127,7 +127,8 @@ def render_comparison(report: inspection.Comparison) -> RenderableType:
 def render_benchmark(report: benchmarking.BenchmarkReport) -> RenderableType:
     """Return a row a mode: latency and mean counts."""
     figures = ("p50 ms", "p99 ms", "entities", "relations", "chunks", "docs", "empty")
-    title = f"{report.questions:,} questions, {report.repeats:,} times each, {report.concurrency:,} at once"
+    repeats = "once" if report.repeats == 1 else f"{report.repeats:,} times"
+    title = f"{amount(report.questions, 'question')}, {repeats} each, {report.concurrency:,} at once"
     table = make_table({"mode": KEY} | dict.fromkeys(figures, FIGURE), title)
     for row in report.modes:
         times = (row.p50_seconds, row.p99_seconds)

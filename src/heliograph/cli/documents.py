@@ -34,6 +34,7 @@ from heliograph.cli.rendering import (
     WIDE,
     WORD,
     ProgressView,
+    amount,
     fields_table,
     growth,
     local_time,
@@ -140,12 +141,12 @@ def render_results(results: Sequence[DocumentResult]) -> RenderableType:
 
 
 def _omitted(characters: int) -> str:
-    return f"{characters:,} character{'' if characters == 1 else 's'} of menus and the like left out"
+    return f"{amount(characters, 'character')} of menus and the like left out"
 
 
 def summarize_results(results: Sequence[DocumentResult], progress: Progress | None) -> str:
     """Return one line of counts, with additions and the time they took, if known."""
-    line = f"{len(results):,} document{'' if len(results) == 1 else 's'}: {_counts(results) or 'nothing to do'}"
+    line = f"{amount(len(results), 'document')}: {_counts(results) or 'nothing to do'}"
     if omitted := sum(item.omitted_characters for item in results):
         line += f"; {_omitted(omitted)}"
     if progress is not None:
@@ -168,11 +169,15 @@ def render_deletion(report: DeleteReport) -> RenderableType:
     """Return what a deletion took away."""
     count = len(report.deleted)
     return Text(
-        f"deleted {count:,} document{'' if count == 1 else 's'}, {report.removed_chunks:,} chunks, "
+        f"deleted {amount(count, 'document')}, {amount(report.removed_chunks, 'chunk')}, "
         f"{report.removed_entities:,} entities and {report.removed_relations:,} relations"
     )
 
 
+# What was not read yet is not in the store, so that only the same command knows of it.
+_GOING_ON = (
+    "the same command again goes on with the others, 'heliograph resume' only with those that were read and wait"
+)
 _STDIN = "-"
 _PAGE = 1_000
 # Documents that are named before they are deleted.
@@ -320,7 +325,7 @@ def delete(
                 session.output.note(f"{item.id}  {item.source}")
             if len(known) > _NAMED:
                 session.output.note(f"and {len(known) - _NAMED:,} more")
-            session.output.confirm(f"Delete {len(known):,} document{'' if len(known) == 1 else 's'}?")
+            session.output.confirm(f"Delete {amount(len(known), 'document')}?")
         report = engine.delete([item.id for item in known])
     missing = [name for name, item in found.items() if item is None or item.id in report.missing]
     if session.output.is_json:
@@ -347,10 +352,10 @@ def run_ingest(session: Session, engine: Heliograph, work: Ingest) -> tuple[Inge
         with ProgressView(output) as view, session.interrupts.cancelling(engine.cancel):
             report = work(view)
     except errors.CancelledIngestError:
-        output.warn("interrupted; finished documents are kept, 'heliograph resume' goes on with the others")
+        output.warn(f"interrupted; finished documents are kept; {_GOING_ON}")
         raise typer.Exit(EXIT_INTERRUPTED) from None
     except (errors.ModelError, errors.StoreError, errors.ClusterUnavailable):
-        output.note("finished documents are kept; when this is mended, 'heliograph resume' goes on with the others")
+        output.note(f"finished documents are kept; when this is mended, {_GOING_ON}")
         raise
     return report, view.last
 

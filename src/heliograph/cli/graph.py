@@ -23,6 +23,7 @@ from heliograph.cli.rendering import (
     FOLDED,
     WIDE,
     WORD,
+    amount,
     description_cell,
     fields_table,
     local_time,
@@ -73,7 +74,7 @@ def render_paths(paths: Sequence[GraphPath]) -> RenderableType:
     parts: list[RenderableType] = []
     for number, path in enumerate(paths, 1):
         length = len(path.relations)
-        parts.append(Text(f"path {number} of {len(paths)}, {length} relation{'' if length == 1 else 's'}", "dim"))
+        parts.append(Text(f"path {number} of {len(paths)}, {amount(length, 'relation')}", "dim"))
         table = make_table({"way": FAINT, "step": WIDE}, with_header=False)
         for place, entity in enumerate(path.entities):
             table.add_row("", FlowText(entity.name, "bold"))
@@ -370,7 +371,7 @@ def history(
         raise NotFoundError(f"nothing was ever said of {what} in this workspace")
     source, said_name = {**FOLDED, "max_width": 30}, {**FOLDED, "max_width": 24}
     columns = {"source": source, "chunk": FIGURE, "name": said_name, "what": WIDE}
-    table = make_table(columns, f"said by {found.statement_count:,} mentions")
+    table = make_table(columns, f"said by {amount(found.statement_count, 'mention')}")
     for item in found.statements:
         said = " / ".join(part for part in (item.type, ", ".join(item.keywords), item.description) if part)
         table.add_row(item.source, str(item.position), FlowText(" - ".join(item.names)), description_cell(said))
@@ -409,7 +410,8 @@ def insert_graph(
     with session.engine(creates=True) as engine:
         result = engine.insert_graph(graph.chunks, graph.entities, graph.relations, source=graph.source)
     session.output.result(
-        to_plain(result), lambda: Text(f"{result.outcome.value} {result.source} ({result.chunk_count} chunks)")
+        to_plain(result),
+        lambda: Text(f"{result.outcome.value} {result.source} ({amount(result.chunk_count, 'chunk')})"),
     )
 
 

@@ -29,7 +29,7 @@ from heliograph.cli.options import (
     combine_filters,
 )
 from heliograph.cli.output import BriefText, FlowText, Output
-from heliograph.cli.rendering import FAINT, FOLDED, KEY, WIDE, make_table, name_cell, seconds
+from heliograph.cli.rendering import FAINT, FOLDED, KEY, WIDE, amount, make_table, name_cell, seconds
 from heliograph.cli.session import Session
 from heliograph.models import DEFAULT_MODE, Mode, Usage, heading_path
 from heliograph.query.answers.models import Answer, AnswerKind
@@ -69,7 +69,7 @@ def render_references(references: Sequence[Reference], text: str, *, shows_all: 
     hidden = len(references) - len(shown)
     if not hidden:
         return table
-    said = f"and {hidden} more document{'' if hidden == 1 else 's'} read (--show references)"
+    said = f"and {amount(hidden, 'more document')} read (--show references)"
     return Group(table, Text(said, "dim"))
 
 

@@ -162,6 +162,11 @@ def local_time(moment: datetime) -> str:
     return f"{moment.astimezone():%Y-%m-%d %H:%M}"
 
 
+def amount(count: int, noun: str) -> str:
+    """Return how many of something, such as `1 chunk`, `1,204 chunks`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def byte_size(size: int) -> str:
     """Return a size such as `812 B`, `4.1 MB`."""
     value = float(size)

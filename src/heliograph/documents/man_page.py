@@ -73,8 +73,24 @@ _KINDS = """Ad An Ar At Bsx Bx Cd Cm Dv Em Er Ev Fa Fc Fn Fo Fr Ft Fx Ic In Li L
 _PLAIN = frozenset(_KINDS.split())
 # A line's end between Chinese or Japanese characters is no blank.
 _CJK_GAP = re.compile("(?<=[\u3001-\u30ff\u3400-\u9fff\uff00-\uff60]) (?=[\u3001-\u30ff\u3400-\u9fff\uff00-\uff60])")
-# Sections of a manual's section, of programs that bring many pages: "open.3pm", "socket.3tcl".
-_PARTS = ("", "erl", "ncurses", "p", "perl", "pm", "posix", "ssl", "tcl", "tk", "x")
+# Sections of a manual's section, of programs that bring many pages: "open.3pm", "socket.3tcl"; of C, "time_t.3type".
+_PARTS = (
+    "",
+    "const",
+    "erl",
+    "head",
+    "ncurses",
+    "p",
+    "perl",
+    "pm",
+    "posix",
+    "readline",
+    "ssl",
+    "tcl",
+    "tk",
+    "type",
+    "x",
+)
 _PUNCTUATION = frozenset({".", ",", ";", ":", "?", "!", ")", "]", "(", "["})
 
 

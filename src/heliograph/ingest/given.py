@@ -8,7 +8,7 @@ rebuilt and curated like any other document.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from math import isfinite
@@ -112,33 +112,52 @@ def parse_given_graph(data: Mapping[str, Any], *, source: str = "") -> GivenGrap
     Raises:
         InvalidRequestError: It is not of that form.
     """
-    try:
-        chunks = [GivenChunk(str(item["content"]), _said(item, "source_id")) for item in _items(data, "chunks")]
-        keys = {chunk.key for chunk in chunks}
-        entities = [
-            GivenEntity(
-                *(str(item["entity_name"]), _said(item, "entity_type"), _said(item, "description")),
-                _key(item, keys),
-            )
-            for item in _items(data, "entities")
-        ]
-        relations = [
-            GivenRelation(
-                *(str(item["src_id"]), str(item["tgt_id"]), _said(item, "description")),
-                *(_said(item, "keywords"), float(1.0 if item.get("weight") is None else item["weight"])),
-                _key(item, keys),
-            )
-            for item in _items(data, "relationships")
-        ]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InvalidRequestError(
-            f"the graph is not of the form {{chunks, entities, relationships}}: {error!r}; see docs/curation.md"
-        ) from error
+    chunks = [
+        GivenChunk(_needed(item, label, "content"), _said(item, "source_id")) for label, item in _items(data, "chunks")
+    ]
+    keys = {chunk.key for chunk in chunks}
+    entities = [
+        GivenEntity(
+            *(_needed(item, label, "entity_name"), _said(item, "entity_type"), _said(item, "description")),
+            _key(item, keys),
+        )
+        for label, item in _items(data, "entities")
+    ]
+    relations = [
+        GivenRelation(
+            *(_needed(item, label, "src_id"), _needed(item, label, "tgt_id"), _said(item, "description")),
+            *(_said(item, "keywords"), _weight(item, label)),
+            _key(item, keys),
+        )
+        for label, item in _items(data, "relationships")
+    ]
     return GivenGraph(tuple(chunks), tuple(entities), tuple(relations), source)
 
 
-def _items(data: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    return cast("list[Mapping[str, Any]]", list(data.get(name, ())))
+def _items(data: Mapping[str, Any], name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the objects of a list, each with what it is called in messages; a list that is left out is empty."""
+    items: object = data.get(name)
+    if not isinstance(items, Sequence | None) or isinstance(items, str):
+        raise InvalidRequestError(f"{name!r} of the graph is no list; see docs/curation.md for the form")
+    for place, item in enumerate(cast("Sequence[object]", items or ())):
+        label = f"{name}[{place}]"
+        if not isinstance(item, Mapping):
+            raise InvalidRequestError(f"{label} of the graph is no object; see docs/curation.md for the form")
+        yield label, cast("Mapping[str, Any]", item)
+
+
+def _needed(item: Mapping[str, Any], label: str, name: str) -> str:
+    if item.get(name) is None:
+        raise InvalidRequestError(f"{label} of the graph has no {name!r}; see docs/curation.md for the form")
+    return str(item[name])
+
+
+def _weight(item: Mapping[str, Any], label: str) -> float:
+    weight = item.get("weight")
+    try:
+        return 1.0 if weight is None else float(weight)
+    except (TypeError, ValueError) as error:
+        raise InvalidRequestError(f"the weight of {label} of the graph is no number: {weight!r:.80}") from error
 
 
 def _said(item: Mapping[str, Any], name: str) -> str:

@@ -118,15 +118,14 @@ class _Handlers:
 
     async def list_tools(self, context: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """Return what the caller may use."""
-        role = self._call(context).principal.role
-        offered = [tool for tool in TOOLS if self._is_offered(tool) and role.includes(tool.role)]
-        return types.ListToolsResult(tools=[tool.describe(self.settings.name_separator) for tool in offered])
+        return types.ListToolsResult(tools=self._offered(context))
 
     async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         """Run a tool; a failure goes into the result, except for an unknown tool."""
         tool = find_tool(params.name)
         if tool is None:
-            raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r:.200}")
+            known = ", ".join(tool.name for tool in self._offered(context))
+            raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r:.200}; there are: {known}")
         # The session sends nothing to a client that did not ask.
         call = self._call(context, ProgressSender(context.session.report_progress))
         principal = call.principal
@@ -187,6 +186,11 @@ class _Handlers:
         except HeliographError as error:
             raise _resource_failure(uri, error, call.principal) from error
         return types.ReadResourceResult(contents=[contents])
+
+    def _offered(self, context: Context) -> list[types.Tool]:
+        role = self._call(context).principal.role
+        offered = [tool for tool in TOOLS if self._is_offered(tool) and role.includes(tool.role)]
+        return [tool.describe(self.settings.name_separator) for tool in offered]
 
     def _is_offered(self, tool: Tool) -> bool:
         return tool.is_read_only or not self.settings.read_only

@@ -638,17 +638,31 @@ def _check_body_length(length: int, most: int, setting: str) -> None:
 # What routes declare to need: the service, who asks, the engine of the workspace that is named, and a turn.
 
 _HEADERS = ("X-Heliograph-Workspace", "LIGHTRAG-WORKSPACE")
+# Characters of a workspace's name in a message: as many as a name may have.
+_NAME_SHOWN = 64
 
 
 def find_workspace(request: Request, default: str) -> str:
-    """Return the workspace that a request names in its headers, and note it for the log."""
-    named = (request.headers.get(header, "").strip() for header in _HEADERS)
-    name = next(filter(None, named), "")
+    """Return the workspace that a request names in its headers, and note it for the log.
+
+    Raises:
+        InvalidRequestError: The headers name two workspaces, so that either might be meant.
+    """
+    named = {_decoded(value.strip()) for header in _HEADERS for value in request.headers.getlist(header)} - {""}
+    if len(named) > 1:
+        first, second, *_ = sorted(named)
+        raise errors.InvalidRequestError(
+            f"the headers name two workspaces, {first[:_NAME_SHOWN]!r} and {second[:_NAME_SHOWN]!r}; name one"
+        )
+    request.state.workspace = next(iter(named), default)
+    return request.state.workspace
+
+
+def _decoded(name: str) -> str:
     # Headers are ASCII, so other letters come as bytes of UTF-8 or percent-encoded.
     with suppress(UnicodeError):
-        name = unquote(name.encode("latin-1").decode("utf-8"))
-    request.state.workspace = name or default
-    return request.state.workspace
+        return unquote(name.encode("latin-1").decode("utf-8"))
+    return name
 
 
 def _entering(request: Request, role: Role) -> tuple[Service, Principal, str]:

@@ -82,7 +82,15 @@ def test_graph_file_becomes_a_document(story: World) -> None:
     assert story.json("insert-graph", name)["outcome"] == "processed"
     assert story.json("relation", "Gull", "Skerravane")["keywords"] == ["sails to"]
     assert story.run("insert-graph", story.write("list.json", "[]")).exit_code == 2
-    assert story.run("insert-graph", story.write("bad.json", '{"chunks": [{}]}')).exit_code == 2
+    for bad, said in (
+        ('{"chunks": [{}]}', "chunks[0] of the graph has no 'content'"),
+        ('{"entities": 3}', "'entities' of the graph is no list"),
+        ('{"entities": "Gull"}', "'entities' of the graph is no list"),
+        ('{"chunks": [{"content": "a"}, 3]}', "chunks[1] of the graph is no object"),
+        ('{"relationships": [{"src_id": "a", "tgt_id": "b", "weight": "x"}]}', "the weight of relationships[0]"),
+    ):
+        result = story.run("insert-graph", story.write("bad.json", bad))
+        assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
 
 
 def test_graph_file_that_is_not_there_is_named(world: World) -> None:

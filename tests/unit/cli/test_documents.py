@@ -143,7 +143,7 @@ def test_interrupted_index_says_how_to_go_on_and_loses_nothing(world: World) -> 
     world.embedding = InterruptedModel()
     result = world.run("index", "a.md")
     assert result.exit_code == 130
-    assert "heliograph resume" in result.stderr
+    assert "the same command again goes on with the others, 'heliograph resume' only with those" in result.stderr
     assert result.stdout == ""
     assert world.json("documents", "--status", "pending")["total"] == 1
     assert world.run("resume").exit_code == 0

@@ -173,6 +173,7 @@ def test_page_is_told_by_how_it_begins(name: str) -> None:
         load(name, f"{preamble}.TH OPEN 3pm\n.SH NAME\nopen \\- opens\n") == "# open(3pm)\n\n## NAME\n\nopen - opens\n"
     )
     assert is_read("open.3pm.gz")
+    assert is_read("time_t.3type.gz")
 
 
 def test_chinese_lines_are_joined_without_a_blank() -> None:

@@ -67,8 +67,10 @@ async def test_bad_arguments_are_told_and_change_nothing(tmp_path: Path) -> None
 async def test_unknown_tool_is_an_error_of_the_protocol(tmp_path: Path) -> None:
     async with offered(tmp_path) as world:
         for name in ("knowledge.magic", "query", "knowledge", ""):
-            with pytest.raises(MCPError, match="there is no tool"):
+            with pytest.raises(MCPError, match=r"there is no tool .*; there are: knowledge\.") as caught:
                 await world.client.call_tool(name, {})
+            listed = (await world.client.list_tools()).tools
+            assert str(caught.value).endswith("there are: " + ", ".join(tool.name for tool in listed))
 
 
 async def test_readers_see_and_use_only_what_reads(tmp_path: Path) -> None:

@@ -193,6 +193,30 @@ async def test_bad_workspace_headers_are_no_defect(client: httpx.AsyncClient, na
     assert found.status_code in (400, 404)
 
 
+@pytest.mark.parametrize(
+    "named",
+    [
+        [("LIGHTRAG-WORKSPACE", "alpha"), ("X-Heliograph-Workspace", "beta")],
+        [("X-Heliograph-Workspace", "alpha"), ("X-Heliograph-Workspace", "beta")],
+    ],
+)
+async def test_two_workspaces_in_one_request_are_refused(
+    client: httpx.AsyncClient, named: list[tuple[str, str]]
+) -> None:
+    for method, path in (("GET", "/documents"), ("POST", "/mcp")):
+        found = await client.request(method, path, headers=named)
+        assert found.status_code == 400, (path, found.text)
+        assert "two workspaces, 'alpha' and 'beta'" in found.text
+
+
+async def test_workspace_named_twice_alike_is_one(client: httpx.AsyncClient) -> None:
+    named = [("LIGHTRAG-WORKSPACE", "%E5%9B%A2"), ("X-Heliograph-Workspace", "团".encode().decode("latin-1"))]
+    named += [("X-Heliograph-Workspace", "")]
+    encoded = [(name.encode(), value.encode("latin-1")) for name, value in named]
+    assert (await client.put("/workspaces/团")).status_code == 201
+    assert (await client.get("/documents", headers=encoded)).status_code == 200
+
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),

@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import re
+import shutil
 import threading
 import time
 import zlib
@@ -194,6 +195,8 @@ _PAGE_BYTES = 2048
 # Pages in the log before they are copied into the file: pages written again and again are copied once.
 _CHECKPOINT_PAGES = 16_000
 _LOG_LIMIT_BYTES = 64 * 1024 * 1024
+# What SQLite makes beside the log when it opens a file.
+_SHARED_MEMORY_BYTES = 32 * 1024
 # So that no longer number of before shows behind it.
 _MARK_BYTES = 60
 
@@ -235,10 +238,19 @@ def translate_errors(path: Path) -> Generator[None]:
         for kind, meaning in _DAMAGE:
             if isinstance(error, kind):
                 raise StoreDamaged(f"the store {str(path)!r} failed: {meaning} ({error})") from error
+        is_full = isinstance(error, apsw.IOError) and _has_no_room(path)
         for kind, meaning in _MEANINGS:
-            if isinstance(error, kind):
+            if isinstance(error, kind) or (is_full and kind is apsw.FullError):
                 raise StoreUnavailable(f"the store {str(path)!r} failed: {meaning} ({error})") from error
         raise StoreError(f"the store {str(path)!r} failed unexpectedly, please report this: {error!r}") from error
+
+
+def _has_no_room(path: Path) -> bool:
+    """Whether the disk is full: SQLite calls it an I/O error where its shared memory, a file beside, does not fit."""
+    try:
+        return shutil.disk_usage(path.parent).free < _SHARED_MEMORY_BYTES
+    except OSError:
+        return False
 
 
 @contextmanager

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import shutil
 from pathlib import Path
 
 import apsw
@@ -110,6 +111,14 @@ async def test_folder_that_cannot_be_made_is_named(open_store: OpenStore, tmp_pa
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StoreUnavailable, match="choose another data_dir"):
         await open_store(data_dir=tmp_path / "file")
+
+
+@pytest.mark.parametrize(("free", "said"), [(0, "the disk is full; free some space"), (10**9, "check the disk")])
+def test_io_error_on_a_full_disk_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, said: str) -> None:
+    usage = shutil.disk_usage(tmp_path)._replace(free=free)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    with pytest.raises(StoreUnavailable, match=said), translate_errors(tmp_path / FILE):
+        raise apsw.IOError("disk I/O error")
 
 
 async def test_full_disk_changes_nothing(open_store: OpenStore) -> None:
