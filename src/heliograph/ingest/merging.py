@@ -156,9 +156,6 @@ class EvidenceFold(Fold):
     def fold_relation(self, evidence: RelationEvidence) -> Relation:
         return fold_relation(evidence, self.join(self.fragments(evidence)), self)
 
-    def name_entity(self, evidence: EntityEvidence) -> str:
-        return entity_name(evidence)
-
     def name_terms(self, entity: Entity) -> Sequence[str]:
         return entity_index_terms(entity)
 

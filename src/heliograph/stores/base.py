@@ -679,10 +679,6 @@ class Fold(ABC):
     def fold_relation(self, evidence: RelationEvidence) -> Relation:
         """Return the relation that the evidence adds up to; its moment is left to the store."""
 
-    def name_entity(self, evidence: EntityEvidence) -> str:
-        """Return the name that a fold of the evidence has, which may take less than the fold."""
-        return self.fold_entity(evidence).name
-
     @abstractmethod
     def name_terms(self, entity: Entity) -> Sequence[str]:
         """Return the terms by which an entity is found in full text."""

@@ -154,7 +154,7 @@ class Scope:
             `incident[incident_from[e]:incident_from[e + 1]]`. Each relation stands in it twice.
         incident_from: Per entity where its group begins, and one more. Entities and relations that a renewal appended
             are not covered, and looked through one by one.
-        folded: By key what was folded so far: entities and relations, and names of entities of which no more was asked.
+        folded: By key the entities and relations folded so far.
     """
 
     version: int
@@ -168,7 +168,7 @@ class Scope:
     weights: NDArray[np.float64]
     incident: NDArray[np.int64]
     incident_from: NDArray[np.int64]
-    folded: dict[int, Entity | Relation | str] = field(default_factory=dict[int, Entity | Relation | str])
+    folded: dict[int, Entity | Relation] = field(default_factory=dict[int, Entity | Relation])
 
     def keys_of(self, kind: Kind | Collection) -> KeySet:
         """Return the keys of a kind."""
@@ -204,8 +204,8 @@ class Scope:
         late = np.flatnonzero(np.isin(self.ends[covered:], entities).any(axis=1)) + covered
         return np.unique(np.concatenate((*groups, late)))
 
-    def remember(self, key: int, fold: Entity | Relation | str) -> None:
-        """Keep a fold, or an entity's name alone; when there are too many, all are forgotten."""
+    def remember(self, key: int, fold: Entity | Relation) -> None:
+        """Keep a fold; when there are too many, all are forgotten."""
         if len(self.folded) >= _MOST_FOLDS:
             self.folded.clear()
         self.folded[key] = fold
@@ -415,22 +415,6 @@ class ScopedReading(ABC):
                 scope.remember(key, found[key])
         return {key: found[key] for key in keys}
 
-    async def name_entities(self, keys: Sequence[int]) -> dict[int, str]:
-        """Return the names of the entities with these keys, all of them in the scope, as the scope folds them."""
-        scope = self.scope
-        known = {key: scope.folded.get(key) for key in keys}
-        names = {
-            key: item if isinstance(item, str) else item.name
-            for key, item in known.items()
-            if isinstance(item, Entity | str)
-        }
-        if missing := [key for key in known if key not in names]:
-            ids, said = await self.find_ids("entities", missing), await self.read_entity_mentions(missing)
-            for key in missing:
-                names[key] = self.fold.name_entity(self.fold.count_entity(ids[key], said[key].mentions, 1))
-                scope.remember(key, names[key])
-        return names
-
     async def fold_relations(self, keys: Sequence[int]) -> dict[int, Relation]:
         """Return, in order, the relations with these keys, all of them in the scope, as the scope folds them."""
         scope = self.scope
@@ -621,12 +605,6 @@ class _Graph(_Role, GraphStore):
         keys = await reading.find_keys("entities", ids)
         found = await reading.fold_entities(list(keys.values()))
         return [found[keys[id_]] for id_ in ids if id_ in keys]
-
-    @_within
-    async def get_entity_names(self, reading: ScopedReading, ids: Sequence[str]) -> Mapping[str, str]:
-        keys = await reading.find_keys("entities", ids)
-        names = await reading.name_entities(list(keys.values()))
-        return {id_: names[key] for id_, key in keys.items()}
 
     @_within
     async def get_relations(self, reading: ScopedReading, ids: Sequence[str]) -> list[Relation]:
