@@ -305,7 +305,8 @@ def test_titles_that_bookmarks_lead_to_are_headings_of_their_levels() -> None:
     pdf.mark("Oil, and where it is bought", 1).lines(72, 190, ["1.1 Oil, and where", "it is bought"])
     pdf.lines(72, 230, ["Nobody says why", "the lamp", "is lit."]).mark("Nowhere on its page", 1).next()
     assert load("a.pdf", pdf.data()).text == (
-        f"# 1 The lamp\n\n{' '.join([SENTENCE] * 3)}\n\n## 1.1 Oil, and where it is bought\n\nNobody says why the lamp is lit.\n"
+        f"# 1 The lamp\n\n{' '.join([SENTENCE] * 3)}\n\n## 1.1 Oil, and where it is bought\n\n"
+        "Nobody says why the lamp is lit.\n"
     )
 
 
