@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -97,6 +99,26 @@ def scale_between(questions: NDArray[np.float32], passages: NDArray[np.float32])
 
 
 EmbeddingKind = Literal["query", "document"]
+
+_FOR_QUESTION: ContextVar[bool] = ContextVar("for_question", default=False)
+
+
+@contextmanager
+def for_question() -> Iterator[None]:
+    """Let all that is embedded within wait as a question does, also what is embedded as a document is.
+
+    Somebody waits for it, as for the sentences of an answer, while documents that are taken in wait by the thousand.
+    """
+    token = _FOR_QUESTION.set(True)
+    try:
+        yield
+    finally:
+        _FOR_QUESTION.reset(token)
+
+
+def waits_as(kind: EmbeddingKind) -> EmbeddingKind:
+    """Return among which of the texts that wait to be embedded a text of a kind waits."""
+    return "query" if _FOR_QUESTION.get() else kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from heliograph.calls.limit import CallGuard, RetryPolicy, call_with_retry
 from heliograph.calls.tasks import run_together
-from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
+from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings, waits_as
 from heliograph.errors import ModelError, SettingsError, import_optional
 from heliograph.models import Usage
 from heliograph.observing import CallCount, ModelCalls, tell_lookup, tell_model_calls
@@ -102,7 +102,7 @@ class GuardedEmbeddingModel(WrapperEmbeddingModel):
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
         failure = f"embedding model {self.info.name!r} gave no vectors for {len(texts)} texts"
-        return await self._guard.call(lambda: self.inner.embed(texts, kind), failure, _PRIORITIES[kind])
+        return await self._guard.call(lambda: self.inner.embed(texts, kind), failure, _PRIORITIES[waits_as(kind)])
 
 
 class EmbeddingMeter(WrapperEmbeddingModel):

@@ -21,7 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from heliograph.calls.tasks import run_together
 from heliograph.chat.base import ChatModel
-from heliograph.embedding.base import EmbeddingModel
+from heliograph.embedding.base import EmbeddingModel, for_question
 from heliograph.errors import StoreError
 from heliograph.filters import Filter, parse_filter
 from heliograph.ingest.merging import EvidenceFold
@@ -187,7 +187,7 @@ class QueryPipeline:
         plan = self._plan(question, param)
         if param.stream:
             return await (await self._stream(plan, progress)).collect()
-        with stage("query", mode=plan.mode.value), QuestionTimer(plan.mode) as asked:
+        with for_question(), stage("query", mode=plan.mode.value), QuestionTimer(plan.mode) as asked:
             return await self._answer(plan, progress or _silent, asked)
 
     async def stream(
@@ -225,7 +225,7 @@ class QueryPipeline:
         return await self._observed(self._plan(question, param, is_bounded=is_bounded), progress)
 
     async def _observed(self, plan: Plan, progress: Progress | None) -> Retrieval:
-        with stage("query", mode=plan.mode.value), QuestionTimer(plan.mode) as asked:
+        with for_question(), stage("query", mode=plan.mode.value), QuestionTimer(plan.mode) as asked:
             return await self._retrieve(plan, progress or _silent, asked)
 
     def view(self, filter_: Filter | Mapping[str, Any]) -> StoreView:
@@ -280,7 +280,7 @@ class QueryPipeline:
 
     async def _stream(self, plan: Plan, progress: Progress | None) -> AnswerStream:
         asked = QuestionTimer(plan.mode)
-        with stage("query", mode=plan.mode.value), asked.unless_answered():
+        with for_question(), stage("query", mode=plan.mode.value), asked.unless_answered():
             retrieval = await self._retrieve(plan, progress or _silent, asked)
             model = answering_model(plan, retrieval, self._chat_of(plan))
             records = self._view_of(plan).records

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from heliograph.calls.limit import CallGuard, RetryPolicy
-from heliograph.embedding.base import EmbeddingKind, Embeddings
+from heliograph.embedding.base import EmbeddingKind, Embeddings, for_question
 from heliograph.embedding.wrappers import (
     EmbeddingMeter,
     GuardedEmbeddingModel,
@@ -53,12 +53,14 @@ async def test_limit_holds_and_queries_go_first() -> None:
     calls = [asyncio.create_task(limited.embed([text], "document")) for text in ("a", "b", "c")]
     await asyncio.sleep(0)
     calls.append(asyncio.create_task(limited.embed(["q"], "query")))
+    with for_question():
+        calls.append(asyncio.create_task(limited.embed(["quoted"], "document")))
     await asyncio.sleep(0)
     calls[1].cancel()
     gated.gate.set()
     await asyncio.wait(calls)
     assert gated.most_under_way == 1
-    assert [texts[0] for _, texts in gated.calls] == ["a", "q", "c"]
+    assert [texts[0] for _, texts in gated.calls] == ["a", "q", "quoted", "c"]
 
 
 async def test_retry_tries_again_what_may_pass() -> None:

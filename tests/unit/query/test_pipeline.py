@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from heliograph.chat.base import ChatRequest, Purpose
+from heliograph.embedding.base import waits_as
 from heliograph.errors import BadModelReply, InvalidRequestError, ModelTimeout, ModelUnavailable
 from heliograph.query.answers.models import AnswerKind
 from heliograph.query.models import QueryParam
@@ -72,6 +73,14 @@ async def test_without_a_chat_model_the_answer_is_quoted(filled: World) -> None:
     assert (answer.kind, answer.is_generated) == (AnswerKind.EXTRACTIVE, False)
     assert "This is passage p. [1]" in answer.text
     assert "[1] a.md" in answer.text
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+async def test_what_an_answer_embeds_does_not_wait_behind_documents(filled: World, is_streamed: bool) -> None:
+    await filled.engine().query(QUESTION, QueryParam(mode="naive", stream=is_streamed))
+    assert "document" in [kind for kind, _ in filled.embedding.calls]
+    assert set(filled.embedding.waited_as) == {"query"}
+    assert waits_as("document") == "document"
 
 
 @pytest.mark.parametrize("chat", [None, FakeChatModel("made up")])

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from heliograph.chat.base import ChatModel
-from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
+from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings, waits_as
 from heliograph.errors import ModelError
 from heliograph.ids import document_id, name_to_entity_id, names_to_relation_id
 from heliograph.models import Chunk, Document, Entity, Relation, Usage
@@ -38,6 +38,7 @@ class AxisEmbedding(EmbeddingModel):
         self.calls: list[tuple[EmbeddingKind, tuple[str, ...]]] = []
         self.failure: ModelError | None = None
         self.document_axis = 0
+        self.waited_as: list[EmbeddingKind] = []
 
     @property
     def info(self) -> EmbeddingInfo:
@@ -45,6 +46,7 @@ class AxisEmbedding(EmbeddingModel):
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
         self.calls.append((kind, tuple(texts)))
+        self.waited_as.append(waits_as(kind))
         if self.failure:
             raise self.failure
         vectors = np.zeros((len(texts), DIMENSION), np.float32)

@@ -24,7 +24,14 @@ from numpy.typing import NDArray
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors  # pyright: ignore[reportAttributeAccessIssue]
 from sentencepiece import SentencePieceProcessor
 
-from heliograph.embedding.base import USUAL_SCALE, EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
+from heliograph.embedding.base import (
+    USUAL_SCALE,
+    EmbeddingInfo,
+    EmbeddingKind,
+    EmbeddingModel,
+    Embeddings,
+    waits_as,
+)
 from heliograph.embedding.e5.weights import CONTENT_START, REINSTALL, ArtefactCache, find_weights, verify_weights
 from heliograph.errors import ModelUnavailable
 from heliograph.models import Usage
@@ -667,7 +674,7 @@ class E5EmbeddingModel(EmbeddingModel):
         call = _call_here if are_short else asyncio.to_thread
         loaded, plan = await call(self._prepare, tuple(texts), kind)
         batches = [[plan.windows[index] for index in run] for run in plan.runs]
-        futures = self._queue.submit([partial(loaded.encoder.encode, batch) for batch in batches], kind)
+        futures = self._queue.submit([partial(loaded.encoder.encode, batch) for batch in batches], waits_as(kind))
         try:
             means = await asyncio.gather(*map(asyncio.wrap_future, futures))
         finally:
