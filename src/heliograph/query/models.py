@@ -147,11 +147,11 @@ class RetrievedChunk:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A document that the context quotes.
+    """A source that the context quotes; several documents may have it.
 
     Attributes:
         reference_id: `"1"`, `"2"`, ...: most quoted first.
-        source: The document's source.
+        source: As the documents have it.
         count: Chunks of it in the context.
         other_sources: Sources of documents with the same text.
     """

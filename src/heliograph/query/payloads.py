@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Literal, NotRequired, TypedDict, cast
 
-from heliograph.models import FIELD_SEPARATOR, GraphPath, Mode, chunk_details
+from heliograph.models import FIELD_SEPARATOR, GraphPath, Mode, Usage, chunk_details
 from heliograph.query.models import (
     Context,
     Failure,
@@ -204,6 +204,8 @@ def retrieval_metadata(retrieval: Retrieval) -> dict[str, Any]:
         metadata["respelt"] = retrieval.respelt
     if retrieval.understanding:
         metadata["understanding"] = _understanding(retrieval.understanding)
+    if retrieval.usage != Usage():
+        metadata["usage"] = asdict(retrieval.usage)
     if retrieval.timings:
         metadata["timings"] = {stage: round(seconds, 6) for stage, seconds in retrieval.timings.items()}
     return metadata

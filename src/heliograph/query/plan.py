@@ -207,7 +207,7 @@ _WIDE = late_pattern(
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A question ready to be answered.
+    """A question ready to be answered; what is not explained here is `QueryParam`'s, with defaults in its place.
 
     Attributes:
         question: Stripped; lone surrogates replaced by U+FFFD.
