@@ -25,7 +25,7 @@ from pydantic_settings import (
 )
 
 from heliograph.errors import SettingsError
-from heliograph.models import ChunkPicking, ContextFormat, FusionName
+from heliograph.models import ChunkPicking, ContextFormatName, FusionName
 
 # What Python, its libraries and the loader of libraries may need.
 _HARMLESS_VARIABLES = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
@@ -322,7 +322,7 @@ class QuerySettings(_Section):
     )
     related_chunks: int = Field(5, ge=1, description="Chunks picked per entity or relation.")
     chunk_picking: ChunkPicking = Field("vector", description="How chunks of entities and relations are picked.")
-    context_format: ContextFormat = Field("json", description="JSON lines, or CSV tables.")
+    context_format: ContextFormatName = Field("json", description="JSON lines, or CSV tables.")
     fusion: FusionName = Field(
         "score", description="How chunks of several channels are fused: by weighted score, or by reciprocal rank."
     )
