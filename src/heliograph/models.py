@@ -47,7 +47,7 @@ FusionName = Literal["score", "rank"]
 # How chunks of entities and relations are picked.
 ChunkPicking = Literal["vector", "weight", "shared_relations"]
 # JSON lines, or CSV tables.
-ContextFormat = Literal["json", "csv"]
+ContextFormatName = Literal["json", "csv"]
 # What became of a chunk that was found; `TracedChunk` says when which. The page has a word for each (`o_...`).
 ChunkOutcome = Literal["kept", "count", "rerank", "budget"]
 # Where no mode is named, but on the routes that are LightRAG's (`heliograph.wire.query.LIGHTRAG_MODE`).

@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -25,7 +25,7 @@ from pydantic_settings import (
 )
 
 from heliograph.errors import SettingsError
-from heliograph.models import ChunkPicking, ContextFormat, FusionName
+from heliograph.models import ChunkPicking, ContextFormatName, FusionName
 
 # What Python, its libraries and the loader of libraries may need.
 _HARMLESS_VARIABLES = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
@@ -304,10 +304,6 @@ class ResolutionSettings(_Section):
     )
 
 
-# Settings that had another name before, which is read as well.
-_FORMER_NAMES = {"query.min_score": "query.min_cosine"}
-
-
 class QuerySettings(_Section):
     """Defaults of questions; `QueryParam` overrides them one by one."""
 
@@ -318,11 +314,15 @@ class QuerySettings(_Section):
     max_total_tokens: int = Field(30_000, ge=1, description="Budget of everything that the model reads.")
     buffer_tokens: int = Field(200, ge=0, description="Held back for what wraps the context.")
     min_cosine: float | None = Field(
-        None, ge=-1, le=1, description="Least cosine of a hit; empty means the embedding model's own."
+        None,
+        ge=-1,
+        le=1,
+        description="Least cosine of a hit; empty means the embedding model's own.",
+        validation_alias=AliasChoices("min_cosine", "min_score"),
     )
     related_chunks: int = Field(5, ge=1, description="Chunks picked per entity or relation.")
     chunk_picking: ChunkPicking = Field("vector", description="How chunks of entities and relations are picked.")
-    context_format: ContextFormat = Field("json", description="JSON lines, or CSV tables.")
+    context_format: ContextFormatName = Field("json", description="JSON lines, or CSV tables.")
     fusion: FusionName = Field(
         "score", description="How chunks of several channels are fused: by weighted score, or by reciprocal rank."
     )
@@ -331,14 +331,6 @@ class QuerySettings(_Section):
     enable_rerank: bool = Field(True, description="Rerank chunks when a reranker is configured.")
     user_prompt_prefix: str = Field("", description="Instructions put before every question's `user_prompt`.")
     cache_answers: bool = Field(True, description="Keep a chat model's answers until the workspace changes.")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _accept_former_name(cls, data: Any) -> Any:
-        if isinstance(data, dict) and "min_score" in data:
-            values = {**cast("dict[str, Any]", data)}
-            return {"min_cosine": values.pop("min_score"), **values}
-        return data  # pyright: ignore[reportUnknownVariableType]
 
 
 class KeySettings(_Section):
@@ -462,6 +454,25 @@ class MonitoringSettings(_Section):
     service_name: str = Field("heliograph", min_length=1, description="Name of the service in traces.")
 
 
+def _by_present_names(sections: dict[str, Any]) -> dict[str, Any]:
+    """Return what one source says with `query.min_score` by its present name, so that sources go over each other."""
+    query = sections.get("query")
+    if not isinstance(query, dict) or "min_score" not in query:
+        return sections
+    values = {**cast("dict[str, Any]", query)}
+    return sections | {"query": {"min_cosine": values.pop("min_score"), **values}}
+
+
+class _File(TomlConfigSettingsSource):
+    def __call__(self) -> dict[str, Any]:
+        return _by_present_names(super().__call__())
+
+
+class _Environment(EnvSettingsSource):
+    def __call__(self) -> dict[str, Any]:
+        return _by_present_names(super().__call__())
+
+
 class Settings(BaseSettings):
     """All sections."""
 
@@ -496,11 +507,11 @@ class Settings(BaseSettings):
         cls,
         settings_cls: type[BaseSettings],
         init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+        return init_settings, _Environment(settings_cls), _File(settings_cls)
 
     @classmethod
     def load(cls, **sections: Any) -> Settings:
@@ -517,7 +528,7 @@ class Settings(BaseSettings):
         named = (rest.partition("__")[0] for before, prefix, rest in names if prefix and not before)
         unknown: dict[str, Any] = {section: None for section in named if section not in cls.model_fields}
         try:
-            return cls(**sections, **unknown)
+            return cls(**_by_present_names(sections), **unknown)
         except ValidationError as error:
             lines = (f"  {'.'.join(str(part) for part in item['loc'])}: {cls._tell(item)}" for item in error.errors())
             raise SettingsError("these settings are not valid:\n" + "\n".join(lines)) from None
@@ -537,13 +548,13 @@ class Settings(BaseSettings):
     def find_origins(cls) -> dict[str, str]:
         """Return where settings that are no defaults come from, by `chat.model` and such; raises `SettingsError`."""
         origins: dict[str, str] = {}
-        for name, source in (("heliograph.toml", TomlConfigSettingsSource), ("environment", EnvSettingsSource)):
+        for name, source in (("heliograph.toml", _File), ("environment", _Environment)):
             try:
                 sections = source(cls)()
             except (OSError, ValueError) as error:
                 raise SettingsError(f"{name} cannot be read: {error}") from error
             origins |= {f"{section}.{key}": name for section, values in sections.items() for key in values}
-        return {_FORMER_NAMES.get(key, key): name for key, name in origins.items()}
+        return origins
 
 
 def isolated_environment() -> dict[str, str]:

@@ -13,7 +13,7 @@ from numbers import Integral
 from operator import index
 from typing import Any
 
-from heliograph.models import ChunkPicking, ContextFormat, FusionName
+from heliograph.models import ChunkPicking, ContextFormatName, FusionName
 
 # Where each stands in `heliograph.wire`, by its name here.
 _SHAPES = {
@@ -88,7 +88,7 @@ class QueryOptions:
     channels: Sequence[str] | None = None
     fusion: FusionName | None = None
     chunk_picking: ChunkPicking | None = None
-    context_format: ContextFormat | None = None
+    context_format: ContextFormatName | None = None
     explain: bool | None = None
 
     def to_json(self) -> dict[str, Any]:

@@ -205,6 +205,9 @@ _THREE_LETTERS = {
     "rus": "ru",
 }
 
+# Codes that name no language: undetermined, several, one without a code, none.
+_NO_LANGUAGE = frozenset({"und", "mul", "mis", "zxx"})
+
 
 def with_language(metadata: Mapping[str, Any], text: str) -> dict[str, Any]:
     """Return the metadata of a document with its `language`: stated, else detected (`detect_language`).
@@ -212,7 +215,8 @@ def with_language(metadata: Mapping[str, Any], text: str) -> dict[str, Any]:
     It is an ISO 639 code in lower case, without a region: `en-US` becomes `en`. What is no tag of one states none.
     """
     tag = _TAG.fullmatch(str(metadata.get("language") or ""))
-    code = tag[1].lower() if tag else detect_language(text)
+    stated = tag[1].lower() if tag else ""
+    code = stated if stated and stated not in _NO_LANGUAGE else detect_language(text)
     return {**metadata, "language": _THREE_LETTERS.get(code, code)}
 
 

@@ -36,7 +36,7 @@ class HeadingPaths:
     """Which headings, and which head of a table, stand above each place of a text."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
+        self._text = text
         # Where a table was last asked for, and where the block begins in which that stands.
         self._block = 0, 0
         self.headings = find_headings(text)
@@ -56,13 +56,16 @@ class HeadingPaths:
 
     def columns_at(self, index: int) -> tuple[str, ...]:
         """Return the names of the columns of the table in which a row begins there, below its head; else none."""
-        if not self.text.startswith("|", index):
+        # A row that is cut in the middle says no more which of the columns come next.
+        if not self._text.startswith("\n|", index - 1):
             return ()
-        # No blank line stands within a table, which may be long: it is looked through once.
+        # Neither a blank line nor a heading stands within a table, which may be long: it is looked through once.
         known, begin = self._block if self._block[0] <= index else (0, 0)
-        begin = max(begin, self.text.rfind("\n\n", known, index))
+        begin = max(begin, self._text.rfind("\n\n", known, index))
         self._block = index, begin
-        head = _TABLE_HEAD.search(self.text, begin, min(index, begin + _LONGEST_HEAD))
+        if place := bisect_right(self._starts, index):
+            begin = max(begin, self._starts[place - 1])
+        head = _TABLE_HEAD.search(self._text, begin, min(index, begin + _LONGEST_HEAD))
         names = row_cells(head["names"]) if head else ()
         return tuple(names) if any(names) else ()
 
@@ -132,7 +135,7 @@ class _Reader:
 
     def __init__(self, text: str, headings: Iterable[Heading]) -> None:
         self.blocks: list[Block] = []
-        self.text = text
+        self._text = text
         self._levels = {heading.start: heading.level for heading in headings}
         # What the line before belongs to: heading, fence, indented (code), table or prose; empty after a blank line.
         self._open = ""
@@ -144,7 +147,7 @@ class _Reader:
         self._is_underline = False
 
     def read(self, start: int, end: int) -> None:
-        line = self.text[start:end]
+        line = self._text[start:end]
         body = line.lstrip(" \t")
         level = self._levels.get(start)
         # A fence inside a list item ends with the list at the latest.
@@ -182,7 +185,7 @@ class _Reader:
         body = body.lstrip("> \t")
         if body.startswith(mark) and not body.strip(mark[0]):
             self._fence = ""
-        elif body and self.text.rfind("\n", self.blocks[-1].start, start - 1) >= 0:
+        elif body and self._text.rfind("\n", self.blocks[-1].start, start - 1) >= 0:
             # The first line of code stays with the fence, the last fence with the line before.
             self._put(start, Strength.ROW, "fence")
         self._open = "fence"
@@ -194,7 +197,7 @@ class _Reader:
             return False
         if self._open == "table":
             return True
-        following = self.text[end : self.text.find("\n", end) + 1 or len(self.text)] if self._open == "" else ""
+        following = self._text[end : self._text.find("\n", end) + 1 or len(self._text)] if self._open == "" else ""
         return "|" in following and "-" in following and bool(_DELIMITER_ROW.match(following))
 
     def _item(self, start: int, line: str, indent: int) -> None:
@@ -558,7 +561,7 @@ class _Division:
     def __init__(
         self, text: str, blocks: Sequence[Block], paths: HeadingPaths, max_tokens: int, overlap_tokens: int
     ) -> None:
-        self.text = text
+        self._text = text
         self._paths = paths
         self._max = max_tokens
         self._overlap = overlap_tokens
@@ -577,7 +580,7 @@ class _Division:
         neither stays as it is.
         """
         cores = list(self._blocks(0, len(self._strengths))) if self._strengths else []
-        places = self._count_before([*(core.start for core in cores), len(self.text)])
+        places = self._count_before([*(core.start for core in cores), len(self._text)])
         joined: list[tuple[int, int]] = []
         for index in range(len(cores)):
             if joined and self._joins(cores, places, joined[-1][0], index):
@@ -597,7 +600,7 @@ class _Division:
         if budget < 1 or core.strength >= Strength.HEADING:
             return core.start
         # A chunk that begins where the one before does would hold all of it.
-        lowest = trim(self.text, before.start, before.end)[0] + 1
+        lowest = trim(self._text, before.start, before.end)[0] + 1
         earliest = max(lowest, int(self._ends[place - budget - 1]) if place > budget else 0)
         starts: Iterable[int] = (earliest,)
         if core.strength != Strength.TOKEN:
@@ -609,9 +612,9 @@ class _Division:
                 if not self._is_prose[index]:
                     begin = self._starts[index + 1] if index < last else core.start
                     break
-            sentences = (begin + span[0] for span in sentence_spans(self.text[begin : core.start]))
+            sentences = (begin + span[0] for span in sentence_spans(self._text[begin : core.start]))
             starts = (start for start in sentences if start >= earliest)
-        fitting = (start for start in starts if count_tokens(self.text[start : core.start].strip()) <= self._overlap)
+        fitting = (start for start in starts if count_tokens(self._text[start : core.start].strip()) <= self._overlap)
         return next(fitting, core.start)
 
     def _joins(self, cores: Sequence[Core], places: Sequence[int], first: int, index: int) -> bool:
@@ -664,12 +667,12 @@ class _Division:
     def _sentences(self, first: int, last: int) -> Iterator[Core]:
         """Yield the parts of blocks between which there is no place for a cut."""
         start, end = self._starts[first], self._starts[last]
-        run = self.text[start:end]
+        run = self._text[start:end]
         # A document that changes here and there mostly repeats its runs of blocks.
         spans = sentence_spans(run) if len(run) > _LONGEST_REMEMBERED else _remembered_spans(run)
         found = [start + span[0] for span in spans]
         # A heading goes with the sentence after it.
-        kept_whole = {trim(self.text, *self._starts[index : index + 2])[0] for index in range(first, last)}
+        kept_whole = {trim(self._text, *self._starts[index : index + 2])[0] for index in range(first, last)}
         cuts = [start, *(cut for cut in found if cut not in kept_whole), end]
         return self._group(cuts, Strength.SENTENCE, self._limit, lambda index: self._lines(*cuts[index : index + 2]))
 
@@ -677,7 +680,7 @@ class _Division:
         """Yield the parts of a sentence that leaves no room for an overlap."""
         if self._fits(start, end):
             return iter((Core(start, end, 0),))
-        lengths = [len(line) for line in self.text[start:end].splitlines(keepends=True)]
+        lengths = [len(line) for line in self._text[start:end].splitlines(keepends=True)]
         cuts: list[int] = [start, *(start + np.cumsum(lengths)).tolist()]
         return self._group(cuts, Strength.LINE, self._limit, lambda index: self._tokens(*cuts[index : index + 2]))
 
@@ -710,7 +713,7 @@ class _Division:
         yield from self._pack(cuts[begin:], places[begin:], strength, limit)
 
     def _pack(self, cuts: Sequence[int], places: Sequence[int], strength: int, limit: int) -> Iterator[Core]:
-        keys = [part_key(self.text, cut) for cut in cuts[:-1]]
+        keys = [part_key(self._text, cut) for cut in cuts[:-1]]
         firsts = [cuts[index] for index in pack(places, keys, limit - 1)]
         for start, end in pairwise((*firsts, cuts[-1])):
             yield Core(start, end, strength)

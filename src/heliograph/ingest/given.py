@@ -156,7 +156,7 @@ def _weight(item: Mapping[str, Any], label: str) -> float:
     weight = item.get("weight")
     try:
         return 1.0 if weight is None else float(weight)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidRequestError(f"the weight of {label} of the graph is no number: {weight!r:.80}") from error
 
 

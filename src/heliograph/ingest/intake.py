@@ -524,6 +524,7 @@ class Intake:
         texts: dict[str, str] = {}
         for candidate in batch:
             stored = known.get(candidate.document.id)
+            candidate = await self._with_new_language(candidate, stored)
             row, entry = self._decide_with_twins(candidate, stored, originals)
             if isinstance(entry, ReadingTask) and stored is not None and await find_twins(self._records, stored):
                 # No twin that waits from now on may be promoted: they are stored as waiting, and twins read again.
@@ -539,6 +540,21 @@ class Intake:
                     texts[row.id] = candidate.text
         await self._store_rows(rows, texts)
         return entries
+
+    async def _with_new_language(self, candidate: Candidate, stored: Document | None) -> Candidate:
+        """Return a candidate whose kept metadata name the language of its new text, unless somebody stated another."""
+        document = candidate.document
+        if stored is None or "metadata" not in candidate.kept or document.content_hash in ("", stored.content_hash):
+            return candidate
+        kept, language = stored.metadata, document.metadata["language"]
+        if kept.get("language") == language:
+            return candidate
+        if "language" in kept:
+            text = await self._records.get_document_text(document.id)
+            if text is None or with_language({}, text) != {"language": kept["language"]}:
+                return candidate
+        document = replace(document, metadata={**kept, "language": language})
+        return replace(candidate, document=document, kept=tuple(name for name in candidate.kept if name != "metadata"))
 
     async def _store_rows(self, rows: dict[str, Document], texts: dict[str, str]) -> None:
         if rows:

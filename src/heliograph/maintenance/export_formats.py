@@ -217,8 +217,8 @@ async def _chunks(contents: Contents) -> AsyncIterator[Row]:
     async for whole in contents.documents():
         for chunk in whole.chunks:
             of_chunk = {"source": whole.document.source} | asdict(chunk)
-            values = (of_chunk[name] for name in _CHUNKS)
-            yield tuple(heading_path(value) if isinstance(value, tuple) else value for value in values)
+            of_chunk |= {"headings": heading_path(chunk.headings), "columns": "; ".join(chunk.columns)}
+            yield tuple(of_chunk[name] for name in _CHUNKS)
 
 
 async def _said(

@@ -20,7 +20,7 @@ from heliograph.models import (
     Chunk,
     ChunkOutcome,
     ChunkPicking,
-    ContextFormat,
+    ContextFormatName,
     Entity,
     FusionName,
     GraphPath,
@@ -417,7 +417,7 @@ class QueryParam:
     return_structured: bool = False
     history_turns: int = 0
     chunk_picking: ChunkPicking | None = None
-    context_format: ContextFormat | None = None
+    context_format: ContextFormatName | None = None
     channels: Sequence[str] = ()
     fusion: FusionName | None = None
     chat_model: ChatModel | ChatFunction | None = None

@@ -51,7 +51,9 @@ _CELL_ENDS = late_pattern(r"(?<!\\)\|")
 
 def row_cells(row: str) -> list[str]:
     """Return the cells of a row of a Markdown table, empty ones as well; one cell for a line that is none."""
-    return [cell.strip().replace("\\|", "|") for cell in _CELL_ENDS.split(row.strip().strip("|"))]
+    *cells, last = _CELL_ENDS.split(row.strip().removeprefix("|"))
+    cells = cells if cells and not last else [*cells, last]
+    return [cell.strip().replace("\\|", "|") for cell in cells]
 
 
 def table_head(columns: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints, ValidationInfo, model_validator
 
-from heliograph.models import DEFAULT_MODE, ChunkPicking, ContextFormat, FusionName, Mode, ModeName
+from heliograph.models import DEFAULT_MODE, ChunkPicking, ContextFormatName, FusionName, Mode, ModeName
 from heliograph.query.answers.models import Answer, citation_data
 from heliograph.query.models import QueryParam, Retrieval
 from heliograph.query.payloads import explanation_data, path_data, reference_data, retrieval_metadata
@@ -133,7 +133,7 @@ class QueryFields(BaseModel):
     )
     fusion: FusionName | None = Field(None, description="How chunks of several channels are fused.")
     chunk_picking: ChunkPicking | None = Field(None, description="How chunks of entities and relations are picked.")
-    context_format: ContextFormat | None = Field(None, description="JSON lines, or CSV tables.")
+    context_format: ContextFormatName | None = Field(None, description="JSON lines, or CSV tables.")
     history_turns: int = Field(0, ge=0, le=128, description="Turns used of the history; 0 uses all.")
     explain: bool = Field(False, description="Say what became of everything that was found, and why.")
 

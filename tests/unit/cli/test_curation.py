@@ -88,6 +88,7 @@ def test_graph_file_becomes_a_document(story: World) -> None:
         ('{"entities": "Gull"}', "'entities' of the graph is no list"),
         ('{"chunks": [{"content": "a"}, 3]}', "chunks[1] of the graph is no object"),
         ('{"relationships": [{"src_id": "a", "tgt_id": "b", "weight": "x"}]}', "the weight of relationships[0]"),
+        (f'{{"relationships": [{{"src_id": "a", "tgt_id": "b", "weight": 1{"0" * 400}}}]}}', "the weight of"),
     ):
         result = story.run("insert-graph", story.write("bad.json", bad))
         assert (result.exit_code, said in result.stderr) == (2, True), result.stderr

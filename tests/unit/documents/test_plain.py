@@ -47,7 +47,7 @@ def test_language_is_told_from_the_text() -> None:
 
 @pytest.mark.parametrize(
     ("stated", "language"),
-    [("en-US", "en"), ("ZH_Hans_CN", "zh"), ("deu", "de"), (" nn ", "nn"), ("German", "fr"), ("", "fr")],
+    [("en-US", "en"), ("ZH_Hans_CN", "zh"), ("deu", "de"), (" nn ", "nn"), ("German", "fr"), ("und", "fr"), ("", "fr")],
 )
 def test_language_is_stated_or_else_detected(stated: str, language: str) -> None:
     text = "Le phare est dans le port, et les bateaux sont sur la mer avec des lampes."

@@ -324,13 +324,15 @@ def test_rows_behind_the_chunk_with_the_head_of_their_table_know_its_columns() -
 
 
 def test_columns_of_each_table_are_its_own() -> None:
-    paths = HeadingPaths(
-        "| a | b |\n|---|---|\n| 1 | 2 |\n\n| c |\n|---|\n| 3 |\n\n| 4 |\n\n| | |\n|---|---|\n| 5 | 6 |\n"
+    text = (
+        "| a | b |\n|---|---|\n| 1 | 2 |\n\n| c |\n|---|\n| 3 |\n\n| 4 |\n\n| | |\n|---|---|\n| 5 | 6 |\n\n"
+        "| d | e |\n|---|---|\n| 7 | 8 |\n# Next\n| 9 | 0 |\n## Last\n| f | g |\n|---|---|\n| x | y |\n"
     )
-    text = paths.text
-    assert [paths.columns_at(text.index(row)) for row in ("| 1", "| 3", "| 4", "| 5", "| a", "| c")] == [
-        *(("a", "b"), ("c",), (), ()),
-        *((), ()),
-    ]
+    paths = HeadingPaths(text)
+    found = {row: paths.columns_at(text.index(row)) for row in ("| 1", "| 3", "| 4", "| 5", "| 7", "| 9", "| x")}
+    none = dict.fromkeys(("| 4", "| 5", "| 9"), ())
+    assert found == none | {"| 1": ("a", "b"), "| 3": ("c",), "| 7": ("d", "e"), "| x": ("f", "g")}
     # In any order.
     assert paths.columns_at(text.index("| 1")) == ("a", "b")
+    # What is no row, or only the end of one, stands under no columns.
+    assert not any(paths.columns_at(text.index(place)) for place in ("| a", "|---|---|", "| c", "| 2 |", "|\n\n| c"))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import random
 from itertools import permutations
+from typing import Any
 
 import pytest
 
@@ -131,6 +132,19 @@ async def test_language_of_a_text_is_detected_where_nobody_states_one(store: Mem
     )
     detected, stated = await store.records.get_documents([document_id("zh.md"), document_id("own.md")])
     assert (detected.metadata, stated.metadata) == ({"language": "zh"}, {"language": "en-GB"})
+
+
+@pytest.mark.parametrize(
+    ("stated", "kept"), [(None, {"language": "en"}), ({"n": 1}, {"n": 1, "language": "en"}), ({"language": "ja"},) * 2]
+)
+async def test_a_new_text_has_its_own_language_unless_somebody_stated_one(
+    store: MemoryStore, stated: dict[str, Any] | None, kept: dict[str, Any]
+) -> None:
+    pipeline = make_pipeline(store)
+    await pipeline.insert([NewDocument("望江钟由沈万年铸造。", "a.md", metadata=stated)])
+    await pipeline.insert([NewDocument(GUIDE, "a.md")])
+    (document,) = await store.records.get_documents([document_id("a.md")])
+    assert document.metadata == kept
 
 
 async def test_new_metadata_alone_is_taken_over_without_reading_again(

@@ -121,6 +121,15 @@ async def test_csv_cells_are_whole_and_run_no_formula(hostile: AsyncHeliograph, 
     assert not [cell for cell in cells if re.match(r"[=+\-@\t\r\n]", cell)]
 
 
+async def test_csv_of_chunks_has_headings_and_columns(kb: AsyncHeliograph, tmp_path: Path) -> None:
+    rows = "".join(f"| P-{number} | {number} EUR |\n" for number in range(400))
+    await kb.insert(f"# Shop\n\n## Parts\n\n| Part | Price |\n|---|---|\n{rows}", sources=["parts.md"])
+    await kb.export(tmp_path / "tables", "csv")
+    with (tmp_path / "tables" / "chunks.csv").open(encoding="utf-8", newline="") as file:
+        found = {(row["headings"], row["columns"]) for row in csv.DictReader(file) if row["source"] == "parts.md"}
+    assert found == {("Shop", ""), ("Shop > Parts", "Part; Price")}
+
+
 async def test_vault_links_lead_to_notes_inside_it(hostile: AsyncHeliograph, tmp_path: Path) -> None:
     entities, _ = await graph(hostile)
     count = await hostile.export(tmp_path / "vault", "obsidian")

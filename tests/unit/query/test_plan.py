@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -182,9 +183,32 @@ def test_filter_is_read_and_checked() -> None:
             plan(filter=wrong)
 
 
-def test_least_cosine_may_be_set_by_its_former_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HELIOGRAPH_QUERY__MIN_SCORE", "0.3")
-    assert plan(settings=Settings.load().query).min_cosine == 0.3
-    assert Settings.find_origins() == {"query.min_cosine": "environment"}
-    monkeypatch.setenv("HELIOGRAPH_QUERY__MIN_COSINE", "0.4")
-    assert Settings.load().query.min_cosine == 0.4
+@pytest.mark.parametrize(
+    ("file", "environment", "given", "least", "origin"),
+    [
+        ("", "MIN_SCORE", {}, 0.3, "environment"),
+        ("min_score", "", {}, 0.2, "heliograph.toml"),
+        ("min_cosine", "MIN_SCORE", {}, 0.3, "environment"),
+        ("min_score", "MIN_COSINE", {}, 0.3, "environment"),
+        ("min_cosine", "", {"min_score": 0.4}, 0.4, "heliograph.toml"),
+        ("min_score", "MIN_SCORE", {"min_cosine": 0.4}, 0.4, "environment"),
+    ],
+)
+def test_least_cosine_may_be_set_by_its_former_name(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    file: str,
+    environment: str,
+    given: dict[str, float],
+    least: float,
+    origin: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if file:
+        (tmp_path / "heliograph.toml").write_text(f"[query]\n{file} = 0.2\n")
+    if environment:
+        monkeypatch.setenv(f"HELIOGRAPH_QUERY__{environment}", "0.3")
+    settings = Settings.load(query=given)
+    assert plan(settings=settings.query).min_cosine == least
+    assert Settings.find_origins() == {"query.min_cosine": origin}
+    assert QuerySettings(min_score=0.1).min_cosine == 0.1  # pyright: ignore[reportCallIssue]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.text.sentences import sentence_spans
+from heliograph.text.sentences import row_cells, sentence_spans, table_head
 
 
 def split(text: str) -> list[str]:
@@ -98,3 +98,25 @@ def test_spans_cover_everything_but_white_space_in_order(text: str) -> None:
 def test_messages_of_a_chat_log_are_parted_by_their_times(time: str) -> None:
     said = [f"{time} anna: see you at five", f"{time} ben: yes"]
     assert split("\n".join(said)) == said
+
+
+@pytest.mark.parametrize(
+    ("row", "cells"),
+    [
+        (r"| a \| b | c |", ["a | b", "c"]),
+        ("a | b", ["a", "b"]),
+        ("||b|", ["", "b"]),
+        ("| a | |", ["a", ""]),
+        (r"| a \|", ["a |"]),
+        ("|||", ["", ""]),
+        ("no row", ["no row"]),
+    ],
+)
+def test_cells_of_a_row_keep_their_places(row: str, cells: list[str]) -> None:
+    assert row_cells(row) == cells
+
+
+def test_head_of_a_table_is_read_as_it_is_written() -> None:
+    names = ["Part", "Price | net", ""]
+    assert row_cells(table_head(names).partition("\n")[0]) == names
+    assert table_head(()) == ""

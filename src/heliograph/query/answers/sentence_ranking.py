@@ -353,7 +353,7 @@ def shortlist(
     chunks = {sentence.item.chunk.id: sentence.item.chunk for sentence in sentences}
     held: dict[str, frozenset[str]] = {}
     for id_, chunk in chunks.items() if names else ():
-        text = " ".join((titles.get(chunk.document_id, ""), *chunk.headings, chunk.text))
+        text = " ".join((titles.get(chunk.document_id, ""), *chunk.headings, *chunk.columns, chunk.text))
         latin = frozenset(word.casefold() for word in _LATIN.findall(text))
         held[id_] = latin | {part for word in latin for part in re.split(r"[._+-]+", word)}
     # A chunk names something if it holds a word of one of the names.

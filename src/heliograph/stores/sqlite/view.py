@@ -168,7 +168,7 @@ class SqliteReading(ScopedReading):
     async def read_places(self, ids: Sequence[str], most: int) -> list[EntityPlaces]:
         """Nothing of a mention is read but the start of its row; of hubs all are, to count them, so once a scope."""
         keys, known = await self.find_keys("entities", ids), self.scope.places
-        found = {key: known[key, most] for key in keys.values() if (key, most) in known}
+        found = {key: places for key in keys.values() if (places := known.get((key, most)))}
         if missing := {key: id_ for id_, key in keys.items() if key not in found}:
             rows = self._rows("entity", list(missing), "entity_key, chunk_key, rank")
             mentions = {key: list(group) for key, group in groupby(rows, itemgetter(0))}
