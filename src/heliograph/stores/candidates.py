@@ -7,7 +7,6 @@ estimates and equal scores, and are candidates together, so that which of them a
 
 from __future__ import annotations
 
-import math
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,10 +29,6 @@ _WIDENING = 1.5
 _TRIES = 3
 # Candidates are looked for further as long as the last ones are equal, up to this many.
 _MOST_EQUALS = 65_536
-# The index keeps the best in time that is quadratic in how many are asked for where these are between a 16th and a 32nd
-# of all: 400 ms for 1,250 of 40,000 vectors. From the larger share on it sorts all, in 9.
-_SLOW_SHARE = 1 / 33
-_SORTED_SHARE = 1 / 15
 # Estimates may be off by this much more than those that were compared.
 _SAFETY = 2.0
 # The first index of a process computes tables for 80 ms; two that are loaded at once would both.
@@ -128,12 +123,8 @@ class CandidateIndex:
         limit = min(limit, most)
         if limit == 0:
             return _unscored(np.empty(0, np.int64))
-        some = most if among is None else len(among)
         while True:
-            is_slow = some * _SLOW_SHARE <= limit < some * _SORTED_SHARE
-            asked = math.ceil(some * _SORTED_SHARE) if is_slow else limit
-            scores, keys = self._index.search(self._pad(vector[None, :]), k=asked, allowlist=among)
-            scores, keys = scores[:, :limit], keys[:, :limit]
+            scores, keys = self._index.search(self._pad(vector[None, :]), k=limit, allowlist=among)
             found = len(keys[0])
             # Hits are the first of the candidates: only if equals reach from there to the end may some be missing.
             if (
