@@ -60,13 +60,24 @@ _LARGEST = 1.25
 # Distances of lines, in their heights: others are of what is raised in a line, or of pages with few.
 _LEAST_STEP, _LEAST_PITCH, _MOST_PITCH = 0.5, 1.2, 3.0
 _DIGITS = re.compile(r"\d+")
-_ROMAN = re.compile(r"^[ivxlcdm]{1,8}$")
+# Of pages, below 200: "civil" and "mix" are words.
+_ROMAN = re.compile(r"(?=.)c?(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})")
 _NUMBERING = re.compile(r"^§?\s?\d{1,2}(?:\.\d{1,2}){0,4}\.?\s+")
+_PAGE_WORD = r"(?:page|p\.|pg\.|seite|blatt|sheet|página|pág\.|folha|стр\.|第)"
 _PAGE_NUMBER = re.compile(
-    r"(?:page|p\.|seite|página|第)?\s*[-\u2013\u2014|]?\s*\d{1,4}\s*[-\u2013\u2014|]?\s*"
-    r"(?:(?:of|/|von|de)\s*\d{1,4}|页|頁)?(?:\s*[,，/]?\s*共\s*\d{1,4}\s*[页頁])?",
+    rf"(?P<word>{_PAGE_WORD})?[:.]?\s*[-\u2013\u2014|\[(]?\s*\d{{1,4}}\s*[-\u2013\u2014|\])]?\s*"
+    r"(?:(?:of|/|von|de)\s*\d{1,4}|页|頁|ページ)?(?:\s*[,，/]?\s*共\s*\d{1,4}\s*[页頁])?",
     re.IGNORECASE,
 )
+# The same behind other words, or before them.
+_PAGED = re.compile(
+    rf"\b{_PAGE_WORD}\s*\d{{1,4}}(?:\s*(?:of|/|von|de)\s*\d{{1,4}})?$|"
+    rf"^{_PAGE_WORD}\s*\d{{1,4}}(?:\s*(?:of|/|von|de)\s*\d{{1,4}})?(?=\s)"
+)
+# What stands before a number that is not that of a page, but of an invoice, say.
+_LABEL = re.compile(rf"(?!{_PAGE_WORD}).*(?:[:：#№号]|\b(?:no|nr|nº|n°)\.?)", re.IGNORECASE)
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_PARTED_BEFORE, _PARTED_BEHIND = re.compile(r"\s[-\u2013\u2014|·•/]\s$"), re.compile(r"\s[-\u2013\u2014|·•/]\s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +131,12 @@ def remove_margins(pages: Sequence[PageSpans]) -> list[PageBody]:
     for page, sides in zip(pages, running, strict=True):
         gone = {id(span) for side in sides for edge in side for span in edge.spans}
         bodies.append([span for span in page.spans if id(span) not in gone])
-    said = {_NUMBERING.sub("", span.text.casefold()) for spans in bodies for span in spans}
+    said = {_plain(span.text) for spans in bodies for span in spans}
+    told: set[str] = set()
     found: list[PageBody] = []
     for number, (spans, sides) in enumerate(zip(bodies, running, strict=True)):
-        above, below = ([text for edge in side for text in _news(edge.line, number, seen, said)] for side in sides)
-        found.append(PageBody(spans, tuple(above), tuple(reversed(below))))
+        above, below = ([_news(edge.line, number, seen, told, said) for edge in side] for side in sides)
+        found.append(PageBody(spans, tuple(filter(None, above)), tuple(filter(None, reversed(below)))))
     return found
 
 
@@ -159,13 +171,17 @@ def _edges(page: PageSpans, number: int) -> tuple[list[_Edge], list[_Edge]]:
 
 
 def _keys(line: Line, page: int) -> list[tuple[str, int]]:
-    height = round(line.cells[0].middle / _HEIGHT_STEP)
+    height = _height(line)
     words = " ".join(line.text.casefold().split())
     numbers = _outer_numbers(words)
     return [
-        (_ROMAN.sub("#", _DIGITS.sub("#", words)), height),
+        ("#" if _ROMAN.fullmatch(line.text) else _DIGITS.sub("#", words), height),
         *((f"counts from {first}", height) for first in {int(number[0]) - page for number in numbers}),
     ]
+
+
+def _height(line: Line) -> int:
+    return round(line.cells[0].middle / _HEIGHT_STEP)
 
 
 def _outer_numbers(text: str) -> list[re.Match[str]]:
@@ -196,32 +212,52 @@ class _Seen:
     def is_running(self, edge: _Edge, page: int) -> bool:
         """Whether a line says the same as those of other pages, or counts them."""
         same, *counting = edge.keys
+        is_number = len(edge.line.cells) == 1 and self.is_page_number(edge.line.text, page, same[1])
         if self.count < _LEAST_PAGES:
             is_on_all = self.count > 1 and self.times(same) >= self.count and "#" in same[0]
-            return is_on_all or self._is_page_number(edge, page)
+            return is_on_all or is_number
         least = max(_LEAST_PAGES, _COUNTING * self.count)
         is_counting = any(self.times(key) >= least for key in counting)
-        return self.times(same, page) >= _LEAST_PAGES or is_counting or self._is_page_number(edge, page)
+        return self.times(same, page) >= _LEAST_PAGES or is_counting or is_number
 
     def is_usual(self, edge: _Edge, share: float = _MANY) -> bool:
         """Whether it does so on such a share of all pages."""
         return any(self.times(key) >= max(_LEAST_PAGES, share * self.count) for key in edge.keys)
 
-    def counts(self, edge_number: int, page: int, height: int) -> bool:
+    def counts(self, number: re.Match[str], page: int, height: int) -> bool:
         """Whether a number at this height is that of its page."""
-        first = edge_number - page
-        return self.times((f"counts from {first}", height)) >= min(_LEAST_PAGES, self.count) and (
-            self.count > 1 or first == 1
+        first = int(number[0]) - page
+        if first > 1 and _YEAR.fullmatch(number[0]):
+            return False
+        times = self.times((f"counts from {first}", height))
+        return times >= min(_LEAST_PAGES, self.count) and (self.count > 1 or first == 1)
+
+    def is_page_number(self, text: str, page: int, height: int) -> bool:
+        """Whether a text says the number of its page, and no more: "3/20" may be a mark as well."""
+        found = _PAGE_NUMBER.fullmatch(text)
+        numbers = _outer_numbers(text)
+        return found is not None and (
+            (found["word"] is not None and len(numbers) > 1)
+            or any(self.counts(number, page, height) for number in numbers)
         )
 
-    def _is_page_number(self, edge: _Edge, page: int) -> bool:
-        text = edge.line.text.strip()
-        if len(edge.line.cells) > 1 or not _PAGE_NUMBER.fullmatch(text):
-            return False
-        height = edge.keys[0][1]
-        return len(_DIGITS.findall(text)) > 1 or any(
-            self.counts(int(number[0]), page, height) for number in _outer_numbers(text)
-        )
+    def without_page_number(self, text: str, label: str, page: int, height: int) -> str:
+        """Return the words of a cell, in lower case and with "#" for the number of its page; none if it has no others.
+
+        Invoices, tickets and days of a month may be counted as pages are. So a number beside other words is that of a
+        page behind a word for it, or a dash or the like, alone; one in a cell of its own, unless the cell before names
+        it.
+        """
+        words = " ".join(text.casefold().split())
+        if _ROMAN.fullmatch(text) or (self.is_page_number(words, page, height) and not _LABEL.fullmatch(label)):
+            return ""
+        words = _PAGED.sub("#", words)
+        for number in _outer_numbers(words):
+            before, behind = words[: number.start()], words[number.end() :]
+            is_outer = (not behind and _PARTED_BEFORE.search(before)) or (not before and _PARTED_BEHIND.match(behind))
+            if is_outer and self.counts(number, page, height):
+                return f"{before}#{behind}"
+        return words
 
 
 def _running(side: Sequence[_Edge], page: int, seen: _Seen) -> list[_Edge]:
@@ -238,22 +274,29 @@ def _running(side: Sequence[_Edge], page: int, seen: _Seen) -> list[_Edge]:
     return found
 
 
-def _news(line: Line, page: int, seen: _Seen, said: set[str]) -> Iterator[str]:
-    """Yield what a running line says that was not said before; `said` is added to."""
-    height = round(line.cells[0].middle / _HEIGHT_STEP)
-    for cell in line.cells:
-        words = " ".join(cell.text.casefold().split())
-        if _ROMAN.fullmatch(words):
-            continue
-        for number in reversed(_outer_numbers(words)):
-            if seen.counts(int(number[0]), page, height):
-                words = f"{words[: number.start()]}#{words[number.end() :]}"
-        if _PAGE_NUMBER.fullmatch(words.replace("#", "1")) and ("#" in words or not words.isdecimal()):
-            continue
-        plain = _NUMBERING.sub("", " ".join(cell.text.casefold().split()))
-        if any(map(str.isalnum, words)) and said.isdisjoint((words, plain)):
-            said.add(words)
-            yield cell.text.replace(HYPHEN, "-")
+def _news(line: Line, page: int, seen: _Seen, told: set[str], said: set[str]) -> str:
+    """Return what a running line says that none before it and no text says; `told` is added to."""
+    height = _height(line)
+    labels = ("", *(cell.text for cell in line.cells))
+    words = [
+        seen.without_page_number(cell.text, label, page, height)
+        for label, cell in zip(labels, line.cells, strict=False)
+    ]
+    whole = " ".join(words)
+    if whole in told or not any(map(str.isalnum, whole)):
+        return ""
+    told.add(whole)
+    # A sum or a day may be said by chance.
+    if all(_plain(text) in said and not _DIGITS.search(_plain(text)) for text in words if text):
+        return ""
+    return " ".join(cell.text for cell, text in zip(line.cells, words, strict=True) if text).replace(HYPHEN, "-")
+
+
+def _plain(text: str) -> str:
+    """Return a text in lower case without the number of its section."""
+    words = text.casefold()
+    number = _NUMBERING.match(words)
+    return words[number.end() :] if number else words
 
 
 # Sizes count in relation to the one that most of the document's letters have. A word that a hyphen parts at the end
