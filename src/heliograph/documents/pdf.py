@@ -327,7 +327,10 @@ _SMALL = 0.92
 _FLUSH, _FULL_EMS = 0.5, 2.0
 _LEADER = re.compile(r"(?:\s?[.·…]){4,}\s*")
 _WORD = re.compile(r"[^\W\d_]+(?:[-\u2010][^\W\d_]+)*")
-_LAST_WORD = re.compile(rf"([^\W\d_]+)[-\u2010{HYPHEN}]$")
+_LINE_HYPHENS = f"-\u2010{HYPHEN}"
+# In characters; a longer one is no word that a hyphen parts.
+_LONGEST_WORD = 100
+_LAST_WORD = re.compile(rf"([^\W\d_]+)[{_LINE_HYPHENS}]$")
 _FIRST_WORD = re.compile(r"[^\W\d_]+")
 _UNSPACED = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef\u3000-\u30ff]")
 _MOST_TITLE_LINES = 3
@@ -445,13 +448,11 @@ def join_blocks(pages: Sequence[Sequence[Block]], words: frozenset[str]) -> tupl
             is_list = last[0] == parts[0][0] and last[1].text.startswith("- ") and parts[0][1].text.startswith("- ")
             pieces.append("\n" if is_list else "\n\n")
             length += len(pieces[-1])
-        text = ""
-        for page, block in parts:
-            text = _joined(text, block.text, words) if text else block.text
+        for (page, _), text in zip(parts, _joined((block.text for _, block in parts), words), strict=True):
             if starts[page] < 0:
-                starts[page] = length + len(text) - len(block.text)
-        pieces.append(text)
-        length += len(text)
+                starts[page] = length
+            pieces.append(text)
+            length += len(text)
         last = (parts[-1][0], parts[0][1])
     if pieces:
         pieces.append("\n")
@@ -480,10 +481,33 @@ def _begun(told: Sequence[Sequence[tuple[int, Block]]], block: Block) -> int | N
 
 def join_lines(lines: Iterable[str], words: frozenset[str]) -> str:
     """Return the lines of a paragraph as one: hyphens at line ends resolved, no space between Chinese characters."""
-    text = ""
-    for line in lines:
-        text = _joined(text, line.strip(), words) if text else line.strip()
-    return text.replace(HYPHEN, "-")
+    return "".join(_joined(filter(None, map(str.strip, lines)), words)).replace(HYPHEN, "-")
+
+
+def _joined(texts: Iterable[str], words: frozenset[str]) -> list[str]:
+    """Return texts that go on with each other, each as it is before the next, and with the space between."""
+    joined: list[str] = []
+    end = ""
+    for text in texts:
+        if joined:
+            dropped, between = _seam(end, text, words)
+            joined[-1] = joined[-1][: len(joined[-1]) - dropped] + between
+            end = end[: len(end) - dropped] + between
+        joined.append(text)
+        end = f"{end}{text}"[-_LONGEST_WORD:]
+    return joined
+
+
+def _seam(before: str, after: str, words: frozenset[str]) -> tuple[int, str]:
+    """Return how many characters the end of a text loses before another, and what stands between them."""
+    if before[-1] in _LINE_HYPHENS:
+        last, first = _LAST_WORD.search(before), _FIRST_WORD.match(after)
+        if last and first:
+            whole, hyphenated = f"{last[1]}{first[0]}".casefold(), f"{last[1]}-{first[0]}".casefold()
+            return 1, "" if first[0][0].islower() and (whole in words or hyphenated not in words) else "-"
+        if before[-1] == HYPHEN:
+            return 1, "-"
+    return 0, "" if _UNSPACED.match(before[-1]) and _UNSPACED.match(after) else " "
 
 
 def _letters(text: str) -> str:
@@ -598,21 +622,6 @@ def _heading_level(lines: Sequence[Line], text: str, style: Style) -> int:
     if not is_bold or len(text) > _MAX_BOLD_HEADING_CHARACTERS or text.endswith((".", ",", ";", "。", "，")):
         return 0
     return min(6, len(style.heading_sizes) + 1)
-
-
-def _joined(text: str, line: str, words: frozenset[str]) -> str:
-    if not line:
-        return text
-    before, after = _LAST_WORD.search(text), _FIRST_WORD.match(line)
-    if before and after:
-        whole, hyphenated = f"{before[1]}{after[0]}".casefold(), f"{before[1]}-{after[0]}".casefold()
-        if after[0][0].islower() and (whole in words or hyphenated not in words):
-            return text[:-1] + line
-        return f"{text[:-1]}-{line}"
-    if text.endswith(HYPHEN):
-        return f"{text[:-1]}-{line}"
-    is_unspaced = _UNSPACED.match(text[-1]) and _UNSPACED.match(line[0])
-    return f"{text}{'' if is_unspaced else ' '}{line}"
 
 
 _PASSWORD_ERROR = 4
