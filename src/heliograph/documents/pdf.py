@@ -423,15 +423,15 @@ def _column(group: Sequence[Line] | Grid, style: Style, titles: Mapping[str, int
 def join_blocks(pages: Sequence[Sequence[Block]], words: frozenset[str]) -> tuple[str, tuple[int, ...]]:
     """Return the text of all pages, and the offset at which each starts.
 
-    A paragraph that goes on in the next column or on the next page is one. What stands between its parts comes before
-    it, where all of it is on one page, and else behind it, so that pages stay in order.
+    A paragraph that goes on in the next column or on the next page is one. Of what stands between its parts, that on
+    its first page comes before it, and that on its last behind, so that each page has what stands on it.
     """
     # What comes after each other, in parts, each with its page.
     told: list[list[tuple[int, Block]]] = []
     for page, blocks in enumerate(pages):
         for block in blocks:
             part = (page, block)
-            place = _begun(told, block) if block.is_first and block.is_rest else None
+            place = _begun(told, page, block) if block.is_first and block.is_rest else None
             if place is None:
                 told.append([part])
                 continue
@@ -463,13 +463,13 @@ def join_blocks(pages: Sequence[Sequence[Block]], words: frozenset[str]) -> tupl
     return "".join(pieces), tuple(starts)
 
 
-def _begun(told: Sequence[Sequence[tuple[int, Block]]], block: Block) -> int | None:
-    """Return the place of the paragraph that a block goes on with, or None."""
+def _begun(told: Sequence[Sequence[tuple[int, Block]]], page: int, block: Block) -> int | None:
+    """Return the place of the paragraph that a block of a page goes on with, or None."""
     for place in range(len(told) - 1, max(-1, len(told) - 2 - _MOST_ASIDES), -1):
         before = told[place][-1][1]
         if before.is_aside:
             continue
-        if not before.is_open:
+        if not before.is_open or any(told[place][0][0] < aside[0][0] < page for aside in told[place + 1 :]):
             return None
         end, start = before.text[-1], block.text[0]
         if _UNSPACED.match(end) or _UNSPACED.match(start):
@@ -625,7 +625,8 @@ def _heading_level(lines: Sequence[Line], text: str, style: Style) -> int:
 
 
 _PASSWORD_ERROR = 4
-_OUTLINE_DEPTH, _MOST_MARKS = 6, 20_000
+# All titles together in characters: many bookmarks may share a long one.
+_OUTLINE_DEPTH, _MOST_MARKS, _MOST_TITLES = 6, 20_000, 1_000_000
 _DATE = re.compile(r"D?:?(\d{4})(\d{2})?(\d{2})?(\d{2})?(\d{2})?(\d{2})?")
 # What programs write where nobody gave a title.
 _NO_TITLE = re.compile(
@@ -809,12 +810,17 @@ def _read_pages(pdfium: Any, document: Any, raw: RawDocument, limits: Limits) ->
 def _outline(pdfium: Any, document: Any) -> Outline:
     """Return the titles of a file's bookmarks by page, each with its level from 1; of a broken list those before."""
     titles: dict[int, dict[str, int]] = {}
+    left = _MOST_TITLES
     try:
         for mark in islice(document.get_toc(max_depth=_OUTLINE_DEPTH), _MOST_MARKS):
             place = mark.get_dest()
             page = place.get_index() if place else None
-            if page is not None and (title := _letters(mark.get_title())):
-                titles.setdefault(page, {}).setdefault(title, mark.level + 1)
+            title = mark.get_title() if page is not None else ""
+            left -= len(title)
+            if left < 0:
+                break
+            if page is not None and (letters := _letters(title)):
+                titles.setdefault(page, {}).setdefault(letters, mark.level + 1)
     except (pdfium.PdfiumError, UnicodeError, ValueError):
         pass
     return titles

@@ -291,13 +291,17 @@ def test_sentence_goes_on_over_pages_past_captions_and_notes() -> None:
     assert document.text[document.page_starts[1] :].startswith("tance of each ship")
 
 
-def test_pages_start_in_order_where_a_sentence_goes_on_over_three() -> None:
-    pdf = PdfPages().lines(72, 100, [_FULL] * 4).next()
-    pdf.lines(72, 100, [_FULL] * 4).line(72, 400, "Figure 1: A lamp.").next()
-    pdf.lines(72, 100, [_FULL, "and sleeps."])
-    document = load("a.pdf", pdf.data())
-    assert document.text == f"{' '.join([_FULL] * 9)} and sleeps.\n\nFigure 1: A lamp.\n"
-    assert list(document.page_starts) == [0, 4 * (len(_FULL) + 1), 8 * (len(_FULL) + 1)]
+def test_sentence_goes_on_over_three_pages_but_past_no_figure_of_the_second() -> None:
+    for figure in ([], ["Figure 1: A lamp."]):
+        pdf = PdfPages().lines(72, 100, [_FULL] * 4).next()
+        pdf.lines(72, 100, [_FULL] * 4).lines(72, 400, figure).next()
+        pdf.lines(72, 100, [_FULL, "and sleeps."])
+        document = load("a.pdf", pdf.data())
+        part = " ".join([_FULL] * 4)
+        end = f"\n\n{figure[0]}\n\n" if figure else " "
+        assert document.text == f"{part} {part}{end}{_FULL} and sleeps.\n"
+        starts = (0, len(part) + 1, 2 * len(part) + 1 + len(end))
+        assert document.page_starts == starts
 
 
 @pytest.mark.parametrize(
@@ -350,6 +354,15 @@ def test_titles_that_bookmarks_lead_to_are_headings_of_their_levels() -> None:
         f"# 1 The lamp\n\n{' '.join([SENTENCE] * 3)}\n\n## 1.1 Oil, and where it is bought\n\n"
         "Nobody says why the lamp is lit.\n"
     )
+
+
+def test_many_bookmarks_with_a_long_title_are_read_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heliograph.documents.pdf._MOST_TITLES", 20)
+    pdf = PdfPages()
+    for title in ("The lamp", "The wick", "The tower"):
+        pdf.mark(title, 0).line(72, 100, title).lines(72, 130, [SENTENCE] * 3).next()
+    text = load("a.pdf", pdf.data()).text
+    assert ["# The lamp" in text, "# The wick" in text, "# The tower" in text] == [True, True, False]
 
 
 def test_sign_or_bold_word_at_the_start_of_a_line_makes_no_heading() -> None:
