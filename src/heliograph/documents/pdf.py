@@ -60,13 +60,24 @@ _LARGEST = 1.25
 # Distances of lines, in their heights: others are of what is raised in a line, or of pages with few.
 _LEAST_STEP, _LEAST_PITCH, _MOST_PITCH = 0.5, 1.2, 3.0
 _DIGITS = re.compile(r"\d+")
-_ROMAN = re.compile(r"^[ivxlcdm]{1,8}$")
+# Of pages, below 200: "civil" and "mix" are words.
+_ROMAN = re.compile(r"(?=.)c?(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})")
 _NUMBERING = re.compile(r"^§?\s?\d{1,2}(?:\.\d{1,2}){0,4}\.?\s+")
+_PAGE_WORD = r"(?:page|p\.|pg\.|seite|blatt|sheet|página|pág\.|folha|стр\.|第)"
 _PAGE_NUMBER = re.compile(
-    r"(?:page|p\.|seite|página|第)?\s*[-\u2013\u2014|]?\s*\d{1,4}\s*[-\u2013\u2014|]?\s*"
-    r"(?:(?:of|/|von|de)\s*\d{1,4}|页|頁)?(?:\s*[,，/]?\s*共\s*\d{1,4}\s*[页頁])?",
+    rf"(?P<word>{_PAGE_WORD})?[:.]?\s*[-\u2013\u2014|\[(]?\s*\d{{1,4}}\s*[-\u2013\u2014|\])]?\s*"
+    r"(?:(?:of|/|von|de)\s*\d{1,4}|页|頁|ページ)?(?:\s*[,，/]?\s*共\s*\d{1,4}\s*[页頁])?",
     re.IGNORECASE,
 )
+# The same behind other words, or before them.
+_PAGED = re.compile(
+    rf"\b{_PAGE_WORD}\s*\d{{1,4}}(?:\s*(?:of|/|von|de)\s*\d{{1,4}})?$|"
+    rf"^{_PAGE_WORD}\s*\d{{1,4}}(?:\s*(?:of|/|von|de)\s*\d{{1,4}})?(?=\s)"
+)
+# What stands before a number that is not that of a page, but of an invoice, say.
+_LABEL = re.compile(rf"(?!{_PAGE_WORD}).*(?:[:：#№号]|\b(?:no|nr|nº|n°)\.?)", re.IGNORECASE)
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_PARTED_BEFORE, _PARTED_BEHIND = re.compile(r"\s[-\u2013\u2014|·•/]\s$"), re.compile(r"\s[-\u2013\u2014|·•/]\s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +131,12 @@ def remove_margins(pages: Sequence[PageSpans]) -> list[PageBody]:
     for page, sides in zip(pages, running, strict=True):
         gone = {id(span) for side in sides for edge in side for span in edge.spans}
         bodies.append([span for span in page.spans if id(span) not in gone])
-    said = {_NUMBERING.sub("", span.text.casefold()) for spans in bodies for span in spans}
+    said = {_plain(span.text) for spans in bodies for span in spans}
+    told: set[str] = set()
     found: list[PageBody] = []
     for number, (spans, sides) in enumerate(zip(bodies, running, strict=True)):
-        above, below = ([text for edge in side for text in _news(edge.line, number, seen, said)] for side in sides)
-        found.append(PageBody(spans, tuple(above), tuple(reversed(below))))
+        above, below = ([_news(edge.line, number, seen, told, said) for edge in side] for side in sides)
+        found.append(PageBody(spans, tuple(filter(None, above)), tuple(filter(None, reversed(below)))))
     return found
 
 
@@ -159,13 +171,17 @@ def _edges(page: PageSpans, number: int) -> tuple[list[_Edge], list[_Edge]]:
 
 
 def _keys(line: Line, page: int) -> list[tuple[str, int]]:
-    height = round(line.cells[0].middle / _HEIGHT_STEP)
+    height = _height(line)
     words = " ".join(line.text.casefold().split())
     numbers = _outer_numbers(words)
     return [
-        (_ROMAN.sub("#", _DIGITS.sub("#", words)), height),
+        ("#" if _ROMAN.fullmatch(line.text) else _DIGITS.sub("#", words), height),
         *((f"counts from {first}", height) for first in {int(number[0]) - page for number in numbers}),
     ]
+
+
+def _height(line: Line) -> int:
+    return round(line.cells[0].middle / _HEIGHT_STEP)
 
 
 def _outer_numbers(text: str) -> list[re.Match[str]]:
@@ -196,32 +212,52 @@ class _Seen:
     def is_running(self, edge: _Edge, page: int) -> bool:
         """Whether a line says the same as those of other pages, or counts them."""
         same, *counting = edge.keys
+        is_number = len(edge.line.cells) == 1 and self.is_page_number(edge.line.text, page, same[1])
         if self.count < _LEAST_PAGES:
             is_on_all = self.count > 1 and self.times(same) >= self.count and "#" in same[0]
-            return is_on_all or self._is_page_number(edge, page)
+            return is_on_all or is_number
         least = max(_LEAST_PAGES, _COUNTING * self.count)
         is_counting = any(self.times(key) >= least for key in counting)
-        return self.times(same, page) >= _LEAST_PAGES or is_counting or self._is_page_number(edge, page)
+        return self.times(same, page) >= _LEAST_PAGES or is_counting or is_number
 
     def is_usual(self, edge: _Edge, share: float = _MANY) -> bool:
         """Whether it does so on such a share of all pages."""
         return any(self.times(key) >= max(_LEAST_PAGES, share * self.count) for key in edge.keys)
 
-    def counts(self, edge_number: int, page: int, height: int) -> bool:
+    def counts(self, number: re.Match[str], page: int, height: int) -> bool:
         """Whether a number at this height is that of its page."""
-        first = edge_number - page
-        return self.times((f"counts from {first}", height)) >= min(_LEAST_PAGES, self.count) and (
-            self.count > 1 or first == 1
+        first = int(number[0]) - page
+        if first > 1 and _YEAR.fullmatch(number[0]):
+            return False
+        times = self.times((f"counts from {first}", height))
+        return times >= min(_LEAST_PAGES, self.count) and (self.count > 1 or first == 1)
+
+    def is_page_number(self, text: str, page: int, height: int) -> bool:
+        """Whether a text says the number of its page, and no more: "3/20" may be a mark as well."""
+        found = _PAGE_NUMBER.fullmatch(text)
+        numbers = _outer_numbers(text)
+        return found is not None and (
+            (found["word"] is not None and len(numbers) > 1)
+            or any(self.counts(number, page, height) for number in numbers)
         )
 
-    def _is_page_number(self, edge: _Edge, page: int) -> bool:
-        text = edge.line.text.strip()
-        if len(edge.line.cells) > 1 or not _PAGE_NUMBER.fullmatch(text):
-            return False
-        height = edge.keys[0][1]
-        return len(_DIGITS.findall(text)) > 1 or any(
-            self.counts(int(number[0]), page, height) for number in _outer_numbers(text)
-        )
+    def without_page_number(self, text: str, label: str, page: int, height: int) -> str:
+        """Return the words of a cell, in lower case and with "#" for the number of its page; none if it has no others.
+
+        Invoices, tickets and days of a month may be counted as pages are. So a number beside other words is that of a
+        page behind a word for it, or a dash or the like, alone; one in a cell of its own, unless the cell before names
+        it.
+        """
+        words = " ".join(text.casefold().split())
+        if _ROMAN.fullmatch(text) or (self.is_page_number(words, page, height) and not _LABEL.fullmatch(label)):
+            return ""
+        words = _PAGED.sub("#", words)
+        for number in _outer_numbers(words):
+            before, behind = words[: number.start()], words[number.end() :]
+            is_outer = (not behind and _PARTED_BEFORE.search(before)) or (not before and _PARTED_BEHIND.match(behind))
+            if is_outer and self.counts(number, page, height):
+                return f"{before}#{behind}"
+        return words
 
 
 def _running(side: Sequence[_Edge], page: int, seen: _Seen) -> list[_Edge]:
@@ -238,22 +274,29 @@ def _running(side: Sequence[_Edge], page: int, seen: _Seen) -> list[_Edge]:
     return found
 
 
-def _news(line: Line, page: int, seen: _Seen, said: set[str]) -> Iterator[str]:
-    """Yield what a running line says that was not said before; `said` is added to."""
-    height = round(line.cells[0].middle / _HEIGHT_STEP)
-    for cell in line.cells:
-        words = " ".join(cell.text.casefold().split())
-        if _ROMAN.fullmatch(words):
-            continue
-        for number in reversed(_outer_numbers(words)):
-            if seen.counts(int(number[0]), page, height):
-                words = f"{words[: number.start()]}#{words[number.end() :]}"
-        if _PAGE_NUMBER.fullmatch(words.replace("#", "1")) and ("#" in words or not words.isdecimal()):
-            continue
-        plain = _NUMBERING.sub("", " ".join(cell.text.casefold().split()))
-        if any(map(str.isalnum, words)) and said.isdisjoint((words, plain)):
-            said.add(words)
-            yield cell.text.replace(HYPHEN, "-")
+def _news(line: Line, page: int, seen: _Seen, told: set[str], said: set[str]) -> str:
+    """Return what a running line says that none before it and no text says; `told` is added to."""
+    height = _height(line)
+    labels = ("", *(cell.text for cell in line.cells))
+    words = [
+        seen.without_page_number(cell.text, label, page, height)
+        for label, cell in zip(labels, line.cells, strict=False)
+    ]
+    whole = " ".join(words)
+    if whole in told or not any(map(str.isalnum, whole)):
+        return ""
+    told.add(whole)
+    # A sum or a day may be said by chance.
+    if all(_plain(text) in said and not _DIGITS.search(_plain(text)) for text in words if text):
+        return ""
+    return " ".join(cell.text for cell, text in zip(line.cells, words, strict=True) if text).replace(HYPHEN, "-")
+
+
+def _plain(text: str) -> str:
+    """Return a text in lower case without the number of its section."""
+    words = text.casefold()
+    number = _NUMBERING.match(words)
+    return words[number.end() :] if number else words
 
 
 # Sizes count in relation to the one that most of the document's letters have. A word that a hyphen parts at the end
@@ -284,7 +327,10 @@ _SMALL = 0.92
 _FLUSH, _FULL_EMS = 0.5, 2.0
 _LEADER = re.compile(r"(?:\s?[.·…]){4,}\s*")
 _WORD = re.compile(r"[^\W\d_]+(?:[-\u2010][^\W\d_]+)*")
-_LAST_WORD = re.compile(rf"([^\W\d_]+)[-\u2010{HYPHEN}]$")
+_LINE_HYPHENS = f"-\u2010{HYPHEN}"
+# In characters; a longer one is no word that a hyphen parts.
+_LONGEST_WORD = 100
+_LAST_WORD = re.compile(rf"([^\W\d_]+)[{_LINE_HYPHENS}]$")
 _FIRST_WORD = re.compile(r"[^\W\d_]+")
 _UNSPACED = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef\u3000-\u30ff]")
 _MOST_TITLE_LINES = 3
@@ -377,15 +423,15 @@ def _column(group: Sequence[Line] | Grid, style: Style, titles: Mapping[str, int
 def join_blocks(pages: Sequence[Sequence[Block]], words: frozenset[str]) -> tuple[str, tuple[int, ...]]:
     """Return the text of all pages, and the offset at which each starts.
 
-    A paragraph that goes on in the next column or on the next page is one. What stands between its parts comes before
-    it, where all of it is on one page, and else behind it, so that pages stay in order.
+    A paragraph that goes on in the next column or on the next page is one. Of what stands between its parts, that on
+    its first page comes before it, and that on its last behind, so that each page has what stands on it.
     """
     # What comes after each other, in parts, each with its page.
     told: list[list[tuple[int, Block]]] = []
     for page, blocks in enumerate(pages):
         for block in blocks:
             part = (page, block)
-            place = _begun(told, block) if block.is_first and block.is_rest else None
+            place = _begun(told, page, block) if block.is_first and block.is_rest else None
             if place is None:
                 told.append([part])
                 continue
@@ -402,13 +448,11 @@ def join_blocks(pages: Sequence[Sequence[Block]], words: frozenset[str]) -> tupl
             is_list = last[0] == parts[0][0] and last[1].text.startswith("- ") and parts[0][1].text.startswith("- ")
             pieces.append("\n" if is_list else "\n\n")
             length += len(pieces[-1])
-        text = ""
-        for page, block in parts:
-            text = _joined(text, block.text, words) if text else block.text
+        for (page, _), text in zip(parts, _joined((block.text for _, block in parts), words), strict=True):
             if starts[page] < 0:
-                starts[page] = length + len(text) - len(block.text)
-        pieces.append(text)
-        length += len(text)
+                starts[page] = length
+            pieces.append(text)
+            length += len(text)
         last = (parts[-1][0], parts[0][1])
     if pieces:
         pieces.append("\n")
@@ -419,13 +463,13 @@ def join_blocks(pages: Sequence[Sequence[Block]], words: frozenset[str]) -> tupl
     return "".join(pieces), tuple(starts)
 
 
-def _begun(told: Sequence[Sequence[tuple[int, Block]]], block: Block) -> int | None:
-    """Return the place of the paragraph that a block goes on with, or None."""
+def _begun(told: Sequence[Sequence[tuple[int, Block]]], page: int, block: Block) -> int | None:
+    """Return the place of the paragraph that a block of a page goes on with, or None."""
     for place in range(len(told) - 1, max(-1, len(told) - 2 - _MOST_ASIDES), -1):
         before = told[place][-1][1]
         if before.is_aside:
             continue
-        if not before.is_open:
+        if not before.is_open or any(told[place][0][0] < aside[0][0] < page for aside in told[place + 1 :]):
             return None
         end, start = before.text[-1], block.text[0]
         if _UNSPACED.match(end) or _UNSPACED.match(start):
@@ -437,10 +481,33 @@ def _begun(told: Sequence[Sequence[tuple[int, Block]]], block: Block) -> int | N
 
 def join_lines(lines: Iterable[str], words: frozenset[str]) -> str:
     """Return the lines of a paragraph as one: hyphens at line ends resolved, no space between Chinese characters."""
-    text = ""
-    for line in lines:
-        text = _joined(text, line.strip(), words) if text else line.strip()
-    return text.replace(HYPHEN, "-")
+    return "".join(_joined(filter(None, map(str.strip, lines)), words)).replace(HYPHEN, "-")
+
+
+def _joined(texts: Iterable[str], words: frozenset[str]) -> list[str]:
+    """Return texts that go on with each other, each as it is before the next, and with the space between."""
+    joined: list[str] = []
+    end = ""
+    for text in texts:
+        if joined:
+            dropped, between = _seam(end, text, words)
+            joined[-1] = joined[-1][: len(joined[-1]) - dropped] + between
+            end = end[: len(end) - dropped] + between
+        joined.append(text)
+        end = f"{end}{text}"[-_LONGEST_WORD:]
+    return joined
+
+
+def _seam(before: str, after: str, words: frozenset[str]) -> tuple[int, str]:
+    """Return how many characters the end of a text loses before another, and what stands between them."""
+    if before[-1] in _LINE_HYPHENS:
+        last, first = _LAST_WORD.search(before), _FIRST_WORD.match(after)
+        if last and first:
+            whole, hyphenated = f"{last[1]}{first[0]}".casefold(), f"{last[1]}-{first[0]}".casefold()
+            return 1, "" if first[0][0].islower() and (whole in words or hyphenated not in words) else "-"
+        if before[-1] == HYPHEN:
+            return 1, "-"
+    return 0, "" if _UNSPACED.match(before[-1]) and _UNSPACED.match(after) else " "
 
 
 def _letters(text: str) -> str:
@@ -557,23 +624,9 @@ def _heading_level(lines: Sequence[Line], text: str, style: Style) -> int:
     return min(6, len(style.heading_sizes) + 1)
 
 
-def _joined(text: str, line: str, words: frozenset[str]) -> str:
-    if not line:
-        return text
-    before, after = _LAST_WORD.search(text), _FIRST_WORD.match(line)
-    if before and after:
-        whole, hyphenated = f"{before[1]}{after[0]}".casefold(), f"{before[1]}-{after[0]}".casefold()
-        if after[0][0].islower() and (whole in words or hyphenated not in words):
-            return text[:-1] + line
-        return f"{text[:-1]}-{line}"
-    if text.endswith(HYPHEN):
-        return f"{text[:-1]}-{line}"
-    is_unspaced = _UNSPACED.match(text[-1]) and _UNSPACED.match(line[0])
-    return f"{text}{'' if is_unspaced else ' '}{line}"
-
-
 _PASSWORD_ERROR = 4
-_OUTLINE_DEPTH, _MOST_MARKS = 6, 20_000
+# All titles together in characters: many bookmarks may share a long one.
+_OUTLINE_DEPTH, _MOST_MARKS, _MOST_TITLES = 6, 20_000, 1_000_000
 _DATE = re.compile(r"D?:?(\d{4})(\d{2})?(\d{2})?(\d{2})?(\d{2})?(\d{2})?")
 # What programs write where nobody gave a title.
 _NO_TITLE = re.compile(
@@ -757,12 +810,17 @@ def _read_pages(pdfium: Any, document: Any, raw: RawDocument, limits: Limits) ->
 def _outline(pdfium: Any, document: Any) -> Outline:
     """Return the titles of a file's bookmarks by page, each with its level from 1; of a broken list those before."""
     titles: dict[int, dict[str, int]] = {}
+    left = _MOST_TITLES
     try:
         for mark in islice(document.get_toc(max_depth=_OUTLINE_DEPTH), _MOST_MARKS):
             place = mark.get_dest()
             page = place.get_index() if place else None
-            if page is not None and (title := _letters(mark.get_title())):
-                titles.setdefault(page, {}).setdefault(title, mark.level + 1)
+            title = mark.get_title() if page is not None else ""
+            left -= len(title)
+            if left < 0:
+                break
+            if page is not None and (letters := _letters(title)):
+                titles.setdefault(page, {}).setdefault(letters, mark.level + 1)
     except (pdfium.PdfiumError, UnicodeError, ValueError):
         pass
     return titles

@@ -133,6 +133,8 @@ class _Open:
     pieces: list[str]
     first: int
     last: int
+    # Letters or digits: what begins it may be a bullet.
+    has_letters: bool
     # By height, in quarters of a point: how many characters are so high, and where such a one stands.
     heights: dict[int, tuple[int, float, float]] = field(default_factory=dict[int, tuple[int, float, float]])
 
@@ -222,10 +224,11 @@ def _spans(c: Any, raw: Any, count: int, frame: _Frame, accented: Mapping[int, s
             text = "„"
             has_space = current is not None and left - current.right > _LEAST_SPACE * (bottom - top)
         if current is not None and current.takes(left, top, bottom):
-            if not any(character.isalnum() for piece in current.pieces for character in piece):
+            if not current.has_letters:
                 # The height of a bullet says nothing about the font of what follows.
                 current.top, current.bottom, current.first = top, bottom, position
                 current.heights.clear()
+                current.has_letters = any(map(str.isalnum, text))
             if is_beside_accent and left - current.right < _LEAST_SPACE * (bottom - top):
                 has_space = False
             current.pieces.append(f" {text}" if has_space else text)
@@ -233,7 +236,7 @@ def _spans(c: Any, raw: Any, count: int, frame: _Frame, accented: Mapping[int, s
             current.last = position
         else:
             yield from _close(c, raw, current, frame)
-            current = _Open(left, top, right, bottom, [text], position, position)
+            current = _Open(left, top, right, bottom, [text], position, position, any(map(str.isalnum, text)))
         current.measure(top, bottom)
         has_space, is_beside_accent = False, text == "„"
     yield from _close(c, raw, current, frame)

@@ -33,10 +33,10 @@ def test_pages_start_where_their_text_starts() -> None:
 def test_running_heads_feet_and_page_numbers_are_left_out_but_for_what_they_say_first() -> None:
     pdf = PdfPages()
     for number in range(4):
-        pdf.line(72, 40, f"Gateway manual, chapter {number}").line(72, 300, f"Body {'abcd'[number]}.")
+        pdf.line(72, 40, f"Gateway manual | {number}").line(72, 300, f"Body {'abcd'[number]}.")
         pdf.line(290, 810, str(number + 11)).next()
     pages = pages_of(load("a.pdf", pdf.data()))
-    assert pages == ["Gateway manual, chapter 0\n\nBody a.", "Body b.", "Body c.", "Body d."]
+    assert pages == ["Gateway manual | 0\n\nBody a.", "Body b.", "Body c.", "Body d."]
 
 
 def test_running_lines_that_the_text_says_too_are_left_out() -> None:
@@ -112,6 +112,48 @@ def test_numbers_that_count_no_pages_are_kept() -> None:
         notes.next()
     text = load("b.pdf", notes.data()).text
     assert all(f"{number + 1} See lamp {'abc'[number]}." in text for number in range(3))
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        "Delivery note no. {0}",
+        "Ticket {1}",
+        "Hamburg, {1} May 2026",
+        "Contract 2026-{1}",
+        "Sum carried over {0}.50",
+        "{1}/20 points",
+        "{2}",
+    ],
+)
+def test_numbers_of_documents_made_in_series_are_kept(says: str) -> None:
+    pdf, said = PdfPages(), [says.format(1001 + number, 1 + number, 2017 + number) for number in range(8)]
+    for text in said:
+        pdf.line(72, 50, text).lines(72, 150, [SENTENCE] * 20).line(72, 800, "Harbour Works | Page 1 of 1").next()
+    pages = pages_of(load("a.pdf", pdf.data()))
+    assert all(text in page for text, page in zip(said, pages, strict=True))
+    assert sum("Harbour Works" in page for page in pages) == 1
+
+
+def test_what_a_running_line_says_is_kept_with_its_label() -> None:
+    pdf = PdfPages()
+    for number in range(6):
+        pdf.line(72, 50, "Invoice no.:").line(180, 50, str(1001 + number)).lines(72, 150, [SENTENCE] * 20)
+        # The sum is one that the text has by chance.
+        pdf.line(72, 170 + 240, "100.00").line(72, 780, "Sum").line(300, 780, f"{100 + number // 3}.00").next()
+    pages = pages_of(load("a.pdf", pdf.data()))
+    assert all(page.startswith(f"Invoice no.: {1001 + number}") for number, page in enumerate(pages))
+    assert (pages[0].endswith("Sum 100.00"), pages[3].endswith("Sum 101.00")) == (True, True)
+
+
+def test_words_and_marks_that_look_like_page_numbers_are_kept() -> None:
+    pdf = PdfPages()
+    for number in range(5):
+        pdf.line(72, 40, "civil").line(400, 40, "mix").lines(72, 150, [SENTENCE] * 20)
+        pdf.line(290, 800, f"{17 - 3 * number}/20").next()
+    pages = pages_of(load("a.pdf", pdf.data()))
+    assert pages[0].startswith("civil mix")
+    assert all(page.endswith(f"{17 - 3 * number}/20") for number, page in enumerate(pages))
 
 
 def test_words_that_lie_over_a_running_line_are_kept() -> None:
@@ -249,13 +291,17 @@ def test_sentence_goes_on_over_pages_past_captions_and_notes() -> None:
     assert document.text[document.page_starts[1] :].startswith("tance of each ship")
 
 
-def test_pages_start_in_order_where_a_sentence_goes_on_over_three() -> None:
-    pdf = PdfPages().lines(72, 100, [_FULL] * 4).next()
-    pdf.lines(72, 100, [_FULL] * 4).line(72, 400, "Figure 1: A lamp.").next()
-    pdf.lines(72, 100, [_FULL, "and sleeps."])
-    document = load("a.pdf", pdf.data())
-    assert document.text == f"{' '.join([_FULL] * 9)} and sleeps.\n\nFigure 1: A lamp.\n"
-    assert list(document.page_starts) == [0, 4 * (len(_FULL) + 1), 8 * (len(_FULL) + 1)]
+def test_sentence_goes_on_over_three_pages_but_past_no_figure_of_the_second() -> None:
+    for figure in ([], ["Figure 1: A lamp."]):
+        pdf = PdfPages().lines(72, 100, [_FULL] * 4).next()
+        pdf.lines(72, 100, [_FULL] * 4).lines(72, 400, figure).next()
+        pdf.lines(72, 100, [_FULL, "and sleeps."])
+        document = load("a.pdf", pdf.data())
+        part = " ".join([_FULL] * 4)
+        end = f"\n\n{figure[0]}\n\n" if figure else " "
+        assert document.text == f"{part} {part}{end}{_FULL} and sleeps.\n"
+        starts = (0, len(part) + 1, 2 * len(part) + 1 + len(end))
+        assert document.page_starts == starts
 
 
 @pytest.mark.parametrize(
@@ -308,6 +354,15 @@ def test_titles_that_bookmarks_lead_to_are_headings_of_their_levels() -> None:
         f"# 1 The lamp\n\n{' '.join([SENTENCE] * 3)}\n\n## 1.1 Oil, and where it is bought\n\n"
         "Nobody says why the lamp is lit.\n"
     )
+
+
+def test_many_bookmarks_with_a_long_title_are_read_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heliograph.documents.pdf._MOST_TITLES", 20)
+    pdf = PdfPages()
+    for title in ("The lamp", "The wick", "The tower"):
+        pdf.mark(title, 0).line(72, 100, title).lines(72, 130, [SENTENCE] * 3).next()
+    text = load("a.pdf", pdf.data()).text
+    assert ["# The lamp" in text, "# The wick" in text, "# The tower" in text] == [True, True, False]
 
 
 def test_sign_or_bold_word_at_the_start_of_a_line_makes_no_heading() -> None:
