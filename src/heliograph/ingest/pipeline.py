@@ -80,6 +80,8 @@ from heliograph.stores.changeset import Changeset
 _log = logging.getLogger(__name__)
 
 _SHOWN_ERRORS = 3
+# So many may be in vain because other processes change the documents with the same text.
+_MAX_TRIES = 20
 _MAX_ERROR_LENGTH = 2_000
 _PAGE = 10_000
 # Length of the queue for joint commits, per document read at once: committed together, short ones cost a third.
@@ -526,14 +528,31 @@ class DocumentProcessor:
                     # Another document of this text came meanwhile and has taken the chunks.
                     result = DocumentResult(stored.id, stored.source, Outcome.PROCESSED)
                     return result, Commit(0, 0, Usage())
-            elif self._shares_texts and await find_original(self._records, document) is not None:
-                async with self._claims.claim([document.content_hash]):
-                    original = await find_original(self._records, document)
-                    if original is not None:
-                        commit = await self._commit_twin(document, original)
-                        detail = f"the same text as {original.source!r}; both are cited"
-                        return DocumentResult(document.id, document.source, Outcome.PROCESSED, detail=detail), commit
+            elif self._shares_texts and (joined := await self._join(document)) is not None:
+                return joined
             return await self._read(replace(task, document=replace(document, twin_of="")), progress)
+
+    async def _join(self, document: Document) -> tuple[DocumentResult, Commit] | None:
+        """Commit a document as a twin of the one that holds the chunks of its text; None if there is none."""
+        tries = _MAX_TRIES
+        while await find_original(self._records, document) is not None:
+            async with self._claims.claim([document.content_hash]):
+                original = await find_original(self._records, document)
+                if original is None:
+                    break
+                try:
+                    commit = await self._commit_twin(document, original)
+                except ConflictError:
+                    # If it was the other one that another process changed, this one is not done for: it joins what
+                    # is there now.
+                    tries -= 1
+                    stored = await self._find(document.id)
+                    if not tries or stored is None or stored.version != document.version:
+                        raise
+                    continue
+                detail = f"the same text as {original.source!r}; both are cited"
+                return DocumentResult(document.id, document.source, Outcome.PROCESSED, detail=detail), commit
+        return None
 
     async def _commit_twin(self, document: Document, original: Document) -> Commit:
         """Store a document without chunks beside the one that holds those of its text, or let it hold them."""

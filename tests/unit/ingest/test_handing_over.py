@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -303,6 +303,26 @@ async def test_twin_joins_while_another_process_lets_the_original_go(
     expected = MemoryStore()
     await make_pipeline(expected).insert(left)
     assert await _twins(store) == await _twins(expected)
+
+
+@pytest.mark.parametrize("joins", ["a", "c"])
+async def test_twin_joins_an_original_that_another_process_changes_meanwhile(store: MemoryStore, joins: str) -> None:
+    await make_pipeline(store).insert([_named(FIRST, "b"), _named(FIRST, "e")])
+    pipeline, apply, anew = make_pipeline(store), store.apply, [{"n": 1}, {"n": 2}]
+    await pipeline.enqueue([_named(FIRST, joins)])
+
+    async def applied(changeset: Changeset) -> int:
+        if anew and len(changeset.documents) > 1:
+            changed = replace(_named(FIRST, "b"), metadata=anew.pop(0))
+            assert only(await make_pipeline(store).enqueue([changed])).outcome is Outcome.UNCHANGED
+        return await apply(changeset)
+
+    store.apply = applied
+    assert only(await pipeline.resume()).outcome is Outcome.PROCESSED
+    assert not anew
+    assert await snapshot(store) == await fresh(*(_named(FIRST, id_) for id_ in ("b", "e", joins)))
+    (original,) = await store.records.get_documents(["b"])
+    assert original.metadata == {"n": 2}
 
 
 async def _twins(store: MemoryStore) -> dict[str, str]:
