@@ -697,9 +697,9 @@ class MemoryStore(Store):
         self._curations.check(changeset.expected_rules)
         if changeset.expected_version not in (None, self.version):
             raise StaleChangesetError("something was committed since this was computed; compute it again")
-        for id_, content_hash in changeset.expected_documents.items():
-            document = self.data.documents.get(id_)
-            if (document.content_hash if document else "") != content_hash:
+        for id_, document in changeset.expected_documents.items():
+            known = self.data.documents.get(id_)
+            if (known and known.version) != (document and document.version):
                 raise StaleChangesetError(f"the document {id_!r} has changed since it was read; read it again")
         self.version += 1
         self._remove(changeset)

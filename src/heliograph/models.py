@@ -10,8 +10,8 @@ who asks a service names too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, Literal
 
@@ -86,6 +86,8 @@ class Usage:
         return Usage(self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens)
 
 
+# The shortest time that stores tell apart.
+_TICK: Final = timedelta(microseconds=1)
 # Marks a field that is shown wherever its document or chunk is, and that filters may ask for.
 _DETAIL: Final = {"is_detail": True}
 # Marks a field of documents that stays as it is when the document comes in again. All others are set anew by what
@@ -141,6 +143,11 @@ class Document:
         """Its details by name."""
         return document_details(self)
 
+    @property
+    def version(self) -> tuple[str, DocumentStatus, int, datetime]:
+        """What tells a document as it is stored from what it was before, and from what it becomes."""
+        return self.content_hash, self.status, self.chunk_count, self.updated_at
+
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
@@ -179,6 +186,11 @@ class Chunk:
 KEPT_FIELDS: Final = tuple(item.name for item in fields(Document) if item.metadata.get("is_kept"))
 DOCUMENT_DETAILS: Final = tuple(item.name for item in fields(Document) if item.metadata.get("is_detail"))
 CHUNK_DETAILS: Final = tuple(item.name for item in fields(Chunk) if item.metadata.get("is_detail"))
+
+
+def revised(document: Document, **fields: Any) -> Document:
+    """Return a document with other fields, changed now: later than it was before, whatever the clock says."""
+    return replace(document, updated_at=max(utc_now(), document.updated_at + _TICK), **fields)
 
 
 def document_details(given: object) -> dict[str, Any]:

@@ -63,6 +63,8 @@ _TOLD_TEXTS = 512
 # What two joint commits embed, about; 6 MB of the offline embedding's.
 _REMEMBERED_VECTORS = 4_000
 _MAX_TRIES = 6
+# So many may be in vain because documents are handed over meanwhile.
+_DISTURBED_TRIES = 3
 
 
 @dataclass(slots=True)
@@ -124,13 +126,15 @@ class Committer:
         self._kept: KeptVectors = {}
         self._tell: Callable[[int], None] | None = None
         self._applying = asyncio.Lock()
+        # For what needs no draft, and so need not wait for one; and for the last tries of what does, to end them.
+        self._storing = asyncio.Lock()
 
     async def commit(self, change: Change) -> Commit:
         """Draft a change and apply it in one transaction.
 
         Raises:
-            ConflictError: The document itself was changed or deleted meanwhile, somebody else curated the same
-                entities, or other processes kept changing what it touches; nothing was applied.
+            ConflictError: A document that it writes or relies on was changed or deleted meanwhile, somebody else
+                curated the same entities, or other processes kept changing what it touches; nothing was applied.
             ModelError: A model failed; nothing was applied.
             StoreError: The store failed; nothing was applied.
         """
@@ -140,13 +144,14 @@ class Committer:
         except StaleChangesetError:
             pass
         async with self._applying:
-            for _ in range(_MAX_TRIES):
-                if isinstance(change, DocumentChange):
-                    await self._check_basis(change)
-                try:
-                    return await self._try(draft, nullcontext())
-                except StaleChangesetError:
-                    continue
+            for tried in range(_MAX_TRIES):
+                async with self._storing if tried >= _DISTURBED_TRIES else nullcontext():
+                    if isinstance(change, DocumentChange):
+                        await self._check_documents(change)
+                    try:
+                        return await self._try(draft, nullcontext())
+                    except StaleChangesetError:
+                        continue
         what = (
             f"{change.curations[0].kind.value} of {change.curations[0].names!r}"
             if isinstance(change, CurationChange)
@@ -158,8 +163,13 @@ class Committer:
         )
 
     async def apply(self, changeset: Changeset) -> int:
-        """Apply a changeset that needs no draft; return the new data version."""
-        async with self._applying:
+        """Apply a changeset that needs no draft, at once; return the new data version.
+
+        Raises:
+            StaleChangesetError: A document is not as the changeset expects it; nothing was applied.
+            StoreError: The store failed; nothing was applied.
+        """
+        async with self._storing:
             return await self._apply(changeset)
 
     @contextmanager
@@ -187,11 +197,7 @@ class Committer:
         return replace(change, vectors=vectors)
 
     async def _try(self, draft: Draft, applying: AbstractAsyncContextManager[None]) -> Commit:
-        changeset, change = await self._draft(draft), draft.change
-        # A removal does not hold the lock of ingests. Evidence was read before this check, so that a commit of the
-        # same document is seen either here or by the versions.
-        if isinstance(change, DocumentChange) and change.is_removal:
-            await self._check_basis(change)
+        changeset = await self._draft(draft)
         async with applying:
             with stage("ingest.commit"):
                 await self._apply(changeset)
@@ -200,16 +206,14 @@ class Committer:
         )
         return Commit(entities, relations, draft.usage)
 
-    async def _check_basis(self, change: DocumentChange) -> None:
-        basis = change.basis
-        stored = await self._store.records.get_documents([basis.id])
-        expected = () if change.is_new else (basis,)
-        states, known = ([(it.content_hash, it.status, it.chunk_count) for it in side] for side in (stored, expected))
-        if states != known:
-            raise ConflictError(
-                f"the document {basis.id!r} was {'changed' if stored else 'deleted'} by another process while it was "
-                "being worked on; what that process did stands"
-            )
+    async def _check_documents(self, change: DocumentChange) -> None:
+        """Check that no document is another than the change was computed from: no draft would make up for that."""
+        expected = change.expected_documents
+        stored = {item.id: item for item in await self._store.records.get_documents(list(expected))}
+        for id_, document in expected.items():
+            found = stored.get(id_)
+            if (found and found.version) != (document and document.version):
+                raise document_conflict(id_, "changed" if found else "deleted")
 
     async def _apply(self, changeset: Changeset) -> int:
         """Apply to the end even if cancelled, so that no commit is under way when the cancellation returns."""
@@ -224,6 +228,7 @@ class Committer:
         """Compute the changeset of a change from the current state of the store.
 
         Raises:
+            ConflictError: A document that it writes or relies on was changed or deleted meanwhile.
             StaleChangesetError: What was read is of different moments; draft again.
         """
         resolution, entity_ids, relation_ids, stored = await self._store.read_written(lambda: self._read(draft))
@@ -233,6 +238,8 @@ class Committer:
             raise
         except StoreError as error:
             # Mentions and evidence do not go together: something may have changed after the mentions were read.
+            if isinstance(draft.change, DocumentChange):
+                await self._check_documents(draft.change)
             if await self._is_outdated(resolution):
                 message = "what a name counts for has changed since it was read; draft again"
                 raise StaleChangesetError(message) from error
@@ -463,6 +470,13 @@ class Committer:
         return np.concatenate(parts)
 
 
+def document_conflict(id_: str, what: str) -> ConflictError:
+    """Return the error of work on a document that was changed or deleted meanwhile."""
+    return ConflictError(
+        f"the document {id_!r} was {what} by another process while it was being worked on; what that process did stands"
+    )
+
+
 async def embed_texts(embedding: EmbeddingModel, texts: Sequence[str]) -> NDArray[np.float32]:
     """Return the vectors of texts that are stored, `(n, dimension)`.
 
@@ -531,7 +545,7 @@ def changeset(draft: Draft, resolution: Resolution, vectors: Mapping[Collection,
         removed_chunks=change.removed_chunks,
         texts={Collection.CHUNKS: change.terms, **graph.texts},
         removed_texts=change.dropped_texts,
-        expected_documents={change.basis.id: change.basis.content_hash, **change.expected},
+        expected_documents=change.expected_documents,
     )
 
 
@@ -550,8 +564,8 @@ def is_plain(change: DocumentChange) -> bool:
     """Whether a change only adds the extractions of a document that had no chunks, with no alias among them."""
     if change.document is None or change.is_new or change.text is not None:
         return False
-    others = (change.removed_chunks, change.replaced, change.dropped_texts, change.others, change.gone, change.expected)
-    return not any(others) and not any(item.aliases for item in change.extractions)
+    others = (change.removed_chunks, change.replaced, change.dropped_texts, change.others, change.gone)
+    return not any(others) and not change.relied_on and not any(item.aliases for item in change.extractions)
 
 
 def joined(changes: Sequence[DocumentChange]) -> DocumentChange:
@@ -565,7 +579,7 @@ def joined(changes: Sequence[DocumentChange]) -> DocumentChange:
         terms=tuple(chain.from_iterable(item.terms for item in changes)),
         vectors={text: vector for item in changes for text, vector in item.vectors.items()},
         others=tuple(item.document for item in others if item.document is not None),
-        expected={item.basis.id: item.basis.content_hash for item in others},
+        relied_on=tuple(item.basis for item in others),
         is_joint=bool(others),
     )
 

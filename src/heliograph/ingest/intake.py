@@ -48,7 +48,7 @@ from heliograph.models import (
     Document,
     DocumentStatus,
     document_details,
-    utc_now,
+    revised,
 )
 from heliograph.stores.base import DocumentQuery, RecordsStore, Store
 from heliograph.stores.changeset import Changeset, TextEntry
@@ -303,10 +303,10 @@ async def promote_twin(
         occurrences[chunk.text] += 1
     moved = tuple(replace(chunk, id=ids[chunk.id], document_id=promoted.id) for chunk in chunks)
     passages = {chunk.id: chunk_index_text(promoted.title, chunk) for chunk in moved}
-    fields = {"status": original.status, "error": original.error, "chunk_count": len(moved)}
+    fields = {"twin_of": "", "status": original.status, "error": original.error, "chunk_count": len(moved)}
     change = DocumentChange(
         basis=promoted,
-        document=replace(promoted, twin_of="", updated_at=utc_now(), **fields),
+        document=revised(promoted, **fields),
         chunks=moved,
         removed_chunks=(*ids, *(id_ for id_ in known.chunks if id_ not in passages)),
         replaced=(*read.values(), *known.extractions.values()),
@@ -319,10 +319,10 @@ async def promote_twin(
         terms=tuple(TextEntry(id_, tuple(terms(passage))) for id_, passage in passages.items()),
         text=await records.get_document_text(original.id) or "",
         dropped_texts=(original.id,) if left is not None and text is None else (),
-        others=(*((left,) if left is not None else ()), *(replace(twin, twin_of=promoted.id) for twin in twins[1:])),
+        others=(*((left,) if left is not None else ()), *(revised(twin, twin_of=promoted.id) for twin in twins[1:])),
         other_texts={} if text is None else {original.id: text},
         gone=() if left is not None else (original.id,),
-        expected={original.id: original.content_hash},
+        relied_on=(original, *twins[1:]),
         may_call_chat=left is not None,
     )
     return await committer.commit(change)
@@ -330,20 +330,15 @@ async def promote_twin(
 
 def as_twin(document: Document, original_id: str) -> Document:
     """Return a document as it is stored once another one holds the chunks of its text."""
-    return replace(
-        document,
-        twin_of=original_id,
-        status=DocumentStatus.PROCESSED,
-        error="",
-        chunk_count=0,
-        updated_at=utc_now(),
-    )
+    return revised(document, twin_of=original_id, status=DocumentStatus.PROCESSED, error="", chunk_count=0)
 
 
 class WorkLocks:
     """Locks documents, by id, while a task works on them; texts, by their hash, are locked alike.
 
-    They are taken for all documents of a call together, so that no two calls wait for each other.
+    They are taken for all documents of a call together, so that no two calls wait for each other. They keep tasks of
+    this process from doing in vain what another one does; that nothing is overwritten unseen is the store's to see to,
+    by `Changeset.expected_documents`.
     """
 
     def __init__(self) -> None:
@@ -382,6 +377,7 @@ _BATCH_DOCUMENTS = 500
 _BATCH_CHARACTERS = 8_000_000
 _MAX_DETAIL_LENGTH = 200
 _MAX_NAME_LENGTH = 4_096
+_MAX_TRIES = 20
 # What whoever hands a document over says of it, beside its text.
 _GIVEN = ("source", "metadata", *DOCUMENT_DETAILS)
 
@@ -436,14 +432,14 @@ class Intake:
         store: Store,
         committer: Committer,
         duplicates: Literal["cite", "report", "separate"],
-        text_locks: WorkLocks,
+        claims: WorkLocks,
     ) -> None:
-        """Keep the parts."""
+        """Keep the parts; `claims` are of documents and texts, held for moments."""
         self._store = store
         self._records = store.records
         self._committer = committer
         self._duplicates = duplicates
-        self._text_locks = text_locks
+        self._claims = claims
 
     async def identify(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Return candidates with the ids of the documents that they are, see `heliograph.ingest.intake`.
@@ -470,23 +466,29 @@ class Intake:
     async def enqueue(self, candidates: Sequence[Candidate]) -> list[ReadingTask | DocumentResult]:
         """Store new and changed documents; return per candidate, in order, the work to do or its result.
 
+        A document that is being read is replaced at once: what was read can then no longer be committed.
+
         Raises:
-            ConflictError: Another process changed a document with the same text as one that changes here.
+            ConflictError: Other processes kept changing one of the documents, or one with the same text.
             ModelError: A document takes the place of one with the same text, and cannot be embedded.
             StoreError: The store cannot be used; earlier batches are stored.
         """
         entries: list[ReadingTask | DocumentResult] = []
         for batch in _batches(candidates):
             stored = await self._find_stored(batch)
-            async with self._text_locks.claim({item.content_hash for item in stored.known.values()}):
+            claimed = {item.document.id for item in batch} | {item.content_hash for item in stored.known.values()}
+            async with self._claims.claim(claimed):
                 # Where nothing was stored, nobody was waited for either.
                 entries += await self._enqueue_apart(batch, None if stored.known else stored)
         return entries
 
     async def _enqueue_apart(
-        self, batch: Sequence[Candidate], stored: _StoredAlready | None = None
+        self, batch: Sequence[Candidate], stored: _StoredAlready | None = None, tries: int = _MAX_TRIES
     ) -> list[ReadingTask | DocumentResult]:
-        """Store a batch in one transaction; if one of it cannot be stored, each in its own, so that it fails alone."""
+        """Store a batch in one transaction; if one of it cannot be stored, each in its own, so that it fails alone.
+
+        One that was committed, or handed over by another process, since it was looked for is looked for again.
+        """
         try:
             return await self._enqueue(batch, await self._find_stored(batch) if stored is None else stored)
         except OUTAGES:
@@ -495,6 +497,8 @@ class Intake:
             if len(batch) > 1:
                 return [entry for candidate in batch for entry in await self._enqueue_apart([candidate])]
             if isinstance(error, ConflictError):
+                if tries > 1:
+                    return await self._enqueue_apart(batch, tries=tries - 1)
                 raise
             document = batch[0].document
             failure = as_failure(f"the document {document.source!r}", error)
@@ -528,7 +532,7 @@ class Intake:
             row, entry = self._decide_with_twins(candidate, stored, originals)
             if isinstance(entry, ReadingTask) and stored is not None and await find_twins(self._records, stored):
                 # No twin that waits from now on may be promoted: they are stored as waiting, and twins read again.
-                await self._store_rows(rows, texts)
+                await self._store_rows(rows, texts, known)
                 if twins := await find_twins(self._records, stored):
                     row, entry = self._decide_with_twins(candidate, as_twin(stored, twins[0].id), originals)
                     await promote_twin(self._records, self._committer, stored, twins, row, text=candidate.text)
@@ -538,7 +542,7 @@ class Intake:
                 rows[row.id] = row
                 if isinstance(entry, ReadingTask):
                     texts[row.id] = candidate.text
-        await self._store_rows(rows, texts)
+        await self._store_rows(rows, texts, known)
         return entries
 
     async def _with_new_language(self, candidate: Candidate, stored: Document | None) -> Candidate:
@@ -556,9 +560,15 @@ class Intake:
         document = replace(document, metadata={**kept, "language": language})
         return replace(candidate, document=document, kept=tuple(name for name in candidate.kept if name != "metadata"))
 
-    async def _store_rows(self, rows: dict[str, Document], texts: dict[str, str]) -> None:
+    async def _store_rows(
+        self, rows: dict[str, Document], texts: dict[str, str], known: Mapping[str, Document]
+    ) -> None:
         if rows:
-            await self._committer.apply(Changeset(documents=tuple(rows.values()), document_texts=dict(texts)))
+            expected = {id_: known.get(id_) for id_ in rows}
+            changeset = Changeset(
+                documents=tuple(rows.values()), document_texts=dict(texts), expected_documents=expected
+            )
+            await self._committer.apply(changeset)
         rows.clear()
         texts.clear()
 
@@ -661,7 +671,8 @@ def _decide(candidate: Candidate, stored: Document | None) -> tuple[Document | N
     if candidate.error is not None:
         # Over what failed as well, without a text, it is recorded: what it says now is why.
         hides_nothing = stored is None or (stored.status is DocumentStatus.FAILED and not stored.length)
-        row = replace(document, created_at=stored.created_at) if stored else document
+        moments = {"created_at": stored.created_at, "updated_at": revised(stored).updated_at} if stored else {}
+        row = replace(document, **moments)
         result = DocumentResult(document.id, document.source, Outcome.FAILED, candidate.error)
         return row if candidate.is_recorded and hides_nothing else None, result
     if candidate.is_repeated:
@@ -669,17 +680,18 @@ def _decide(candidate: Candidate, stored: Document | None) -> tuple[Document | N
     if stored is None:
         return document, ReadingTask(document, candidate.text)
     # What is not given stays.
-    kept = (*candidate.kept, *KEPT_FIELDS)
-    document = replace(document, **{field: getattr(stored, field) for field in kept})
+    kept = {field: getattr(stored, field) for field in (*candidate.kept, *KEPT_FIELDS)}
+    document = replace(document, updated_at=revised(stored).updated_at, **kept)
+    given = {field: getattr(document, field) for field in _GIVEN}
+    has_same_given = all(getattr(stored, field) == value for field, value in given.items())
     is_same_title = stored.title == document.title
     is_committed = stored.status in COMMITTED_STATUSES
     is_same_text = (stored.content_hash, stored.page_starts) == (document.content_hash, document.page_starts)
     if is_committed and is_same_title and is_same_text:
         result = DocumentResult(stored.id, document.source, Outcome.UNCHANGED, chunk_count=stored.chunk_count)
-        given = {field: getattr(document, field) for field in _GIVEN}
-        if all(getattr(stored, field) == value for field, value in given.items()):
-            return None, result
-        return replace(stored, updated_at=utc_now(), **given), result
+        return None if has_same_given else revised(stored, **given), result
+    if stored.status in WAITING_STATUSES and has_same_given and is_same_text:
+        return None, ReadingTask(stored, candidate.text, is_known=stored.track_id != document.track_id)
     scope = ReadingScope.CHANGES if is_committed and is_same_title else ReadingScope.WHOLE
     return document, ReadingTask(document, candidate.text, scope, all_read=stored.status is DocumentStatus.PROCESSED)
 

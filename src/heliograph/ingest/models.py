@@ -64,6 +64,7 @@ class DocumentResult:
         usage: Tokens that chat models spent on it in this run.
         omitted_characters: Characters of its source, spaces not counted, that its loader left out as no content, such
             as a web page's menus; the document's metadata has the same number.
+        is_known: Whether it waited already to be processed, just as it was handed over now.
     """
 
     id: str
@@ -74,6 +75,7 @@ class DocumentResult:
     chunk_count: int = 0
     usage: Usage = field(default_factory=Usage)
     omitted_characters: int = 0
+    is_known: bool = False
 
 
 @dataclass(frozen=True, slots=True)

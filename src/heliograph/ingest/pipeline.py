@@ -26,7 +26,7 @@ from heliograph.extraction.base import Extractor
 from heliograph.ids import is_storable
 from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.chunking import Chunker, make_chunker
-from heliograph.ingest.commit import Commit, Committer, JointCommits
+from heliograph.ingest.commit import Commit, Committer, JointCommits, document_conflict
 from heliograph.ingest.intake import (
     OUTAGES,
     Candidate,
@@ -70,7 +70,7 @@ from heliograph.models import (
     DocumentStatus,
     Extraction,
     Usage,
-    utc_now,
+    revised,
 )
 from heliograph.observing import stage
 from heliograph.settings import IngestSettings
@@ -80,6 +80,8 @@ from heliograph.stores.changeset import Changeset
 _log = logging.getLogger(__name__)
 
 _SHOWN_ERRORS = 3
+# So many may be in vain because other processes change the documents with the same text.
+_MAX_TRIES = 20
 _MAX_ERROR_LENGTH = 2_000
 _PAGE = 10_000
 # Length of the queue for joint commits, per document read at once: committed together, short ones cost a third.
@@ -135,8 +137,8 @@ class IngestPipeline:
         parallel = settings.max_parallel_documents
         # Who asks for one document at a time gets no commit of several.
         self._most_waiting = 1 if parallel == 1 else _WAITING_PER_READ * parallel
-        self._text_locks = WorkLocks()
-        self._intake = Intake(store, self._committer, settings.duplicates, self._text_locks)
+        self._claims = WorkLocks()
+        self._intake = Intake(store, self._committer, settings.duplicates, self._claims)
         self._processor = DocumentProcessor(
             store.records,
             reader or InProcessReader(chunker, extractor),
@@ -144,7 +146,7 @@ class IngestPipeline:
             # What a chat model writes takes long and is paid for by document, so each is committed by itself.
             JointCommits(self._committer, 1 if chat is not None else self._most_waiting),
             parallel,
-            self._text_locks,
+            self._claims,
             shares_texts=settings.duplicates != "separate",
         )
         self._document_locks = WorkLocks()
@@ -186,20 +188,30 @@ class IngestPipeline:
         """
         batch = track_id or new_track_id("insert")
         candidates = await self._prepare(documents, batch)
-        ids = [item.document.id for item in candidates if item.document.id]
-        async with self._run(batch, progress) as run, self._document_locks.claim(ids) as release:
+        async with self._run(batch, progress) as run:
             entries = await self._intake.enqueue(candidates)
             tasks = {index: entry for index, entry in enumerate(entries) if isinstance(entry, ReadingTask)}
             results = {index: entry for index, entry in enumerate(entries) if isinstance(entry, DocumentResult)}
-            async with self._entry.enter() if tasks else nullcontext():
-                results.update(zip(tasks, await run.process(list(tasks.values()), release), strict=True))
+            ids = [task.document.id for task in tasks.values()]
+            are_busy = any(map(self._document_locks.is_claimed, ids))
+            async with self._document_locks.claim(ids) as release:
+                if are_busy:
+                    # Who worked on them has done this work, or they were handed over anew.
+                    stored = {document.id: document for document in await self._documents(ids)}
+                    for index, task in list(tasks.items()):
+                        found = stored.get(task.document.id)
+                        if found is None or found.version != task.document.version:
+                            results[index] = _overtaken(tasks.pop(index), found)
+                async with self._entry.enter() if tasks else nullcontext():
+                    results.update(zip(tasks, await run.process(list(tasks.values()), release), strict=True))
         return await self._report(batch, [results[index] for index in range(len(entries))])
 
     async def enqueue(self, documents: Sequence[NewDocument], track_id: str | None = None) -> IngestReport:
         """Store documents as pending, for `resume` to process, and return at once.
 
         Results are `pending`, or what `insert` says of documents that need no processing or cannot be taken in. A
-        document under way is replaced: what is being made of its old text is given up.
+        document under way is replaced: what is being made of its old text is given up. One that waits, just as it is
+        handed over now, stays as it is, and is `pending` as well.
 
         Raises:
             StoreError: The store cannot be used.
@@ -212,7 +224,8 @@ class IngestPipeline:
                 results.append(entry)
                 continue
             id_, source, count = entry.document.id, entry.document.source, entry.document.chunk_count
-            results.append(DocumentResult(id_, source, Outcome.PENDING, chunk_count=count))
+            result = DocumentResult(id_, source, Outcome.PENDING, chunk_count=count, is_known=entry.is_known)
+            results.append(result)
             if entry.scope is ReadingScope.CHANGES:
                 self._pending_updates.pop(id_, None)
                 self._pending_updates[id_] = replace(entry, text=None)
@@ -229,16 +242,14 @@ class IngestPipeline:
             StoreError: The store cannot be used.
         """
         count = 0
-        for id_ in await self._find(DocumentQuery(WAITING_STATUSES)):
-            async with self._document_locks.claim([id_]):
-                for document in await self._documents([id_]):
-                    if document.status in WAITING_STATUSES:
-                        failed = replace(document, status=DocumentStatus.FAILED, error=reason, updated_at=utc_now())
-                        expected = {id_: document.content_hash}
-                        # What was handed over anew just now is not what was to be stopped.
-                        with suppress(StaleChangesetError):
-                            await self._committer.apply(Changeset(documents=(failed,), expected_documents=expected))
-                            count += 1
+        for document in await self._find(DocumentQuery(WAITING_STATUSES)):
+            async with self._document_locks.claim([document.id]):
+                failed = revised(document, status=DocumentStatus.FAILED, error=reason)
+                expected = {document.id: document}
+                # What has been committed, or was handed over anew, since it was found is not what was to be stopped.
+                with suppress(StaleChangesetError):
+                    await self._committer.apply(Changeset(documents=(failed,), expected_documents=expected))
+                    count += 1
         return count
 
     async def identify(self, source: str, text: str) -> str:
@@ -267,7 +278,7 @@ class IngestPipeline:
         async with self._document_locks.claim([document.id]):
             known = await self._documents([document.id])
             if known and known[0].content_hash != document.content_hash:
-                async with self._text_locks.claim([known[0].content_hash]):
+                async with self._claims.claim([known[0].content_hash]):
                     known = await self._documents([document.id])
                     if twins := await find_twins(self._store.records, known[0]):
                         left = as_twin(known[0], twins[0].id)
@@ -340,7 +351,7 @@ class IngestPipeline:
             # Twins first, so that none is made an original only to go as well.
             for document in sorted(await self._documents(wanted), key=lambda item: not item.twin_of):
                 id_, records = document.id, self._store.records
-                async with self._text_locks.claim([document.content_hash]):
+                async with self._claims.claim([id_, document.content_hash]):
                     found = await self._documents([id_])
                     if not found:
                         raise ConflictError(
@@ -364,7 +375,7 @@ class IngestPipeline:
 
     async def delete_matching(self, query: DocumentQuery) -> DeleteReport:
         """Delete all documents that a query finds, whatever its limits; raises as `delete`."""
-        return await self.delete(await self._find(query))
+        return await self.delete([document.id for document in await self._find(query)])
 
     async def _prepare(self, documents: Sequence[NewDocument], batch: str) -> list[Candidate]:
         limit = self._settings.max_document_characters
@@ -381,8 +392,8 @@ class IngestPipeline:
         only: Collection[str] = (),
     ) -> IngestReport:
         async with self._run(batch, progress) as run, self._entry.enter():
-            stored = list(dict.fromkeys(only)) if only else await self._find(DocumentQuery(statuses))
-            found = [id_ for id_ in stored if not self._document_locks.is_claimed(id_)]
+            ids = only or [document.id for document in await self._find(DocumentQuery(statuses))]
+            found = [id_ for id_ in dict.fromkeys(ids) if not self._document_locks.is_claimed(id_)]
             async with self._document_locks.claim(found) as release:
                 # What another task finished since it was found is left alone.
                 tasks = [
@@ -412,23 +423,19 @@ class IngestPipeline:
 
     def _stored_task(self, document: Document) -> ReadingTask:
         known = self._pending_updates.pop(document.id, None)
-        if known is not None:
-            basis, noted = (
-                (item.status, item.content_hash, item.title, item.track_id) for item in (document, known.document)
-            )
-            if basis == noted:
-                return replace(known, document=document)
+        if known is not None and known.document.version == document.version:
+            return replace(known, document=document)
         is_partial = document.status is DocumentStatus.PARTIAL
         return ReadingTask(document, scope=ReadingScope.FAILED_CHUNKS if is_partial else ReadingScope.WHOLE)
 
-    async def _find(self, query: DocumentQuery) -> list[str]:
-        ids: list[str] = []
+    async def _find(self, query: DocumentQuery) -> list[Document]:
+        found: list[Document] = []
         while query.can_match:
-            page = await self._store.records.find_documents(replace(query, offset=len(ids), limit=_PAGE))
-            ids += [document.id for document in page.documents]
+            page = await self._store.records.find_documents(replace(query, offset=len(found), limit=_PAGE))
+            found += page.documents
             if len(page.documents) < _PAGE:
                 break
-        return ids
+        return found
 
     async def _documents(self, ids: Sequence[str]) -> list[Document]:
         documents: list[Document] = []
@@ -463,21 +470,25 @@ class DocumentProcessor:
         committer: Committer,
         joint: JointCommits,
         max_parallel: int,
-        text_locks: WorkLocks,
+        claims: WorkLocks,
         *,
         shares_texts: bool,
     ) -> None:
-        """Keep the parts."""
+        """Keep the parts; `claims` are of documents and texts, held for moments."""
         self._records = records
         self._reader = reader
         self._committer = committer
         self._joint = joint
         self._reading = asyncio.Semaphore(max_parallel)
-        self._text_locks = text_locks
+        self._claims = claims
+        # Held while a text is read, so that two documents do not read it side by side.
+        self._texts = WorkLocks()
         self._shares_texts = shares_texts
 
     async def process(self, task: ReadingTask, progress: DocumentProgress) -> DocumentResult:
         """Take one document in.
+
+        Of one that is handed over anew meanwhile nothing is committed; the result is then what is stored of it.
 
         Raises:
             ModelError: One of `OUTAGES`: a model cannot be used at all; the document is left as it was.
@@ -490,32 +501,58 @@ class DocumentProcessor:
         except OUTAGES:
             raise
         except ConflictError as error:
-            # The document's record is no longer ours to write.
-            failure: HeliographError = error
+            stored = await self._find(document.id)
+            if stored is not None and _is_changed_partial(task, stored):
+                return await self.process(replace(task, document=stored), progress)
+            is_ours = stored is not None and stored.version == document.version
+            result = _failed(document, error) if is_ours else _overtaken(task, stored)
+            commit = Commit(0, 0, Usage())
         except Exception as error:  # noqa: BLE001 (a defect fails the document that meets it, not those behind it)
             failure = as_failure(f"the document {document.source!r}", error)
-            if task.scope is not ReadingScope.FAILED_CHUNKS:
-                await self._record_failure(document, failure)
-        else:
-            progress.finish(result.usage, (commit.added_entities, commit.added_relations))
-            return result
-        progress.finish(Usage(), failed=True)
-        return DocumentResult(document.id, document.source, Outcome.FAILED, failure)
+            is_noted = task.scope is ReadingScope.FAILED_CHUNKS or await self._record_failure(document, failure)
+            result = _failed(document, failure) if is_noted else _overtaken(task, await self._find(document.id))
+            commit = Commit(0, 0, Usage())
+        growth = commit.added_entities, commit.added_relations
+        progress.finish(result.usage, growth, failed=result.outcome is Outcome.FAILED)
+        return result
+
+    async def _find(self, id_: str) -> Document | None:
+        return next(iter(await self._records.get_documents([id_])), None)
 
     async def _process(self, task: ReadingTask, progress: DocumentProgress) -> tuple[DocumentResult, Commit]:
         document = task.document
-        async with self._text_locks.claim([document.content_hash]):
+        async with self._texts.claim([document.content_hash]):
             if task.scope is ReadingScope.FAILED_CHUNKS:
                 (stored,) = await self._records.get_documents([document.id]) or [document]
                 if stored.twin_of:
                     # Another document of this text came meanwhile and has taken the chunks.
                     result = DocumentResult(stored.id, stored.source, Outcome.PROCESSED)
                     return result, Commit(0, 0, Usage())
-            elif self._shares_texts and (original := await find_original(self._records, document)) is not None:
-                commit = await self._commit_twin(document, original)
+            elif self._shares_texts and (joined := await self._join(document)) is not None:
+                return joined
+            return await self._read(replace(task, document=replace(document, twin_of="")), progress)
+
+    async def _join(self, document: Document) -> tuple[DocumentResult, Commit] | None:
+        """Commit a document as a twin of the one that holds the chunks of its text; None if there is none."""
+        tries = _MAX_TRIES
+        while await find_original(self._records, document) is not None:
+            async with self._claims.claim([document.content_hash]):
+                original = await find_original(self._records, document)
+                if original is None:
+                    break
+                try:
+                    commit = await self._commit_twin(document, original)
+                except ConflictError:
+                    # If it was the other one that another process changed, this one is not done for: it joins what
+                    # is there now.
+                    tries -= 1
+                    stored = await self._find(document.id)
+                    if not tries or stored is None or stored.version != document.version:
+                        raise
+                    continue
                 detail = f"the same text as {original.source!r}; both are cited"
                 return DocumentResult(document.id, document.source, Outcome.PROCESSED, detail=detail), commit
-            return await self._read(replace(task, document=replace(document, twin_of="")), progress)
+        return None
 
     async def _commit_twin(self, document: Document, original: Document) -> Commit:
         """Store a document without chunks beside the one that holds those of its text, or let it hold them."""
@@ -530,7 +567,9 @@ class DocumentProcessor:
             removed_chunks=tuple(stored.chunks),
             replaced=tuple(stored.extractions.values()),
             dropped_texts=(document.id,),
-            expected={original.id: original.content_hash},
+            # The original is another one with this twin, so that nobody lets it go who has not seen the twin.
+            others=(revised(original),),
+            relied_on=(original,),
         )
         return await self._committer.commit(change)
 
@@ -576,20 +615,51 @@ class DocumentProcessor:
         )
         return result, commit
 
-    async def _record_failure(self, document: Document, error: HeliographError) -> None:
-        failed = replace(
-            document, status=DocumentStatus.FAILED, error=str(error)[:_MAX_ERROR_LENGTH], updated_at=utc_now()
-        )
-        changeset = Changeset(documents=(failed,), expected_documents={document.id: document.content_hash})
+    async def _record_failure(self, document: Document, error: HeliographError) -> bool:
+        """Note that a document failed; return False if that is of a version that was replaced or deleted meanwhile."""
+        failed = revised(document, status=DocumentStatus.FAILED, error=str(error)[:_MAX_ERROR_LENGTH])
         try:
-            await self._committer.apply(changeset)
+            await self._committer.apply(Changeset(documents=(failed,), expected_documents={document.id: document}))
         except StaleChangesetError:
-            # Replaced or deleted meanwhile: the failure is of a version that is gone.
-            return
+            return False
         except OUTAGES:
             raise
         except Exception:  # noqa: BLE001 (logged)
             _log.exception("that the document %r failed could not be noted; it stays pending", document.source)
+        return True
+
+
+def _failed(document: Document, error: HeliographError) -> DocumentResult:
+    return DocumentResult(document.id, document.source, Outcome.FAILED, error)
+
+
+def _is_changed_partial(task: ReadingTask, stored: Document) -> bool:
+    """Whether failed chunks are still to be read of a document of which something else was said meanwhile."""
+    is_partial = task.scope is ReadingScope.FAILED_CHUNKS and stored.status is DocumentStatus.PARTIAL
+    return is_partial and stored.content_hash == task.document.content_hash and stored.version != task.document.version
+
+
+_OUTCOMES = {
+    **dict.fromkeys(WAITING_STATUSES, Outcome.PENDING),
+    DocumentStatus.PROCESSED: Outcome.PROCESSED,
+    DocumentStatus.PARTIAL: Outcome.PARTIAL,
+    DocumentStatus.FAILED: Outcome.FAILED,
+}
+
+
+def _overtaken(task: ReadingTask, stored: Document | None) -> DocumentResult:
+    """Return the result of a document that others handed over anew, processed or deleted since the task was made."""
+    document = task.document
+    if stored is None:
+        return _failed(document, document_conflict(document.id, "deleted"))
+    outcome = _OUTCOMES[stored.status]
+    if task.is_known and outcome is Outcome.PROCESSED:
+        outcome = Outcome.UNCHANGED
+    error = IngestError(stored.error) if outcome is Outcome.FAILED else None
+    detail = stored.error if outcome is Outcome.PARTIAL else ""
+    if (stored.content_hash, stored.track_id) != (document.content_hash, document.track_id):
+        detail = " ".join(filter(None, ("a later version has taken its place", detail)))
+    return DocumentResult(document.id, document.source, outcome, error, detail, chunk_count=stored.chunk_count)
 
 
 def _finished(document: Document, chunk_count: int, extractions: Sequence[Extraction]) -> Document:
@@ -597,13 +667,12 @@ def _finished(document: Document, chunk_count: int, extractions: Sequence[Extrac
     shown = "; ".join(f"{item.chunk_id}: {item.error}" for item in failed[:_SHOWN_ERRORS])
     more = "; ..." if len(failed) > _SHOWN_ERRORS else ""
     error = f"{len(failed)} of {chunk_count} chunks could not be read ({shown}{more}); retry asks for them again"
-    return replace(
+    return revised(
         document,
         status=DocumentStatus.PARTIAL if failed else DocumentStatus.PROCESSED,
         error=error[:_MAX_ERROR_LENGTH] if failed else "",
         chunk_count=chunk_count,
         usage=sum((item.usage for item in extractions), document.usage),
-        updated_at=utc_now(),
     )
 
 

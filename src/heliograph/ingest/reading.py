@@ -355,8 +355,8 @@ class DocumentChange:
         others: Further documents to write as they are here.
         other_texts: Text per id of such a document, where it gets another one.
         gone: Ids of further documents that go; their chunks are among those that do.
-        expected: Content hash per id of other documents that the change relies on.
-        is_new: Whether it is not stored yet, not even as pending; its basis then has no content hash.
+        relied_on: Other documents that it writes or relies on, as they are stored.
+        is_new: Whether it is not stored yet, not even as pending.
         is_joint: Whether `others` are new as it is, and all else is about them too.
         may_call_chat: Whether a chat model may be asked for descriptions; else those that it gave before are taken
             where they are kept, and fragments are joined.
@@ -376,7 +376,7 @@ class DocumentChange:
     others: tuple[Document, ...] = ()
     other_texts: Mapping[str, str] = field(default_factory=dict[str, str])
     gone: tuple[str, ...] = ()
-    expected: Mapping[str, str] = field(default_factory=dict[str, str])
+    relied_on: tuple[Document, ...] = ()
     is_new: bool = False
     is_joint: bool = False
     may_call_chat: bool = True
@@ -386,6 +386,12 @@ class DocumentChange:
     def is_removal(self) -> bool:
         """Whether the document goes."""
         return self.document is None
+
+    @property
+    def expected_documents(self) -> dict[str, Document | None]:
+        """All documents that it writes or relies on, by id, as they must still be stored; None for a new one."""
+        expected: dict[str, Document | None] = {item.id: item for item in (self.basis, *self.relied_on)}
+        return expected | {self.basis.id: None} if self.is_new else expected
 
 
 T = TypeVar("T")
@@ -522,15 +528,18 @@ class ReadingTask:
     """A document to read.
 
     Attributes:
+        document: As it is stored.
         text: Its clean text; None if it must be read from the store. A `Reader` is given none where only failed chunks
             are to be read.
         all_read: Whether all its stored chunks are known to have been read without an error.
+        is_known: Whether it waited already, just as it was handed over now.
     """
 
     document: Document
     text: str | None = None
     scope: ReadingScope = ReadingScope.WHOLE
     all_read: bool = False
+    is_known: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,7 +211,10 @@ class RecordsStore(ABC):
 
     @abstractmethod
     async def get_document_text(self, document_id: str) -> str | None:
-        """Return a document's whole text, or None if there is no such document."""
+        """Return a document's whole text, or None if there is no such document.
+
+        A twin without a text of its own has that of its original.
+        """
 
     async def list_batches(self, offset: int, limit: int) -> list[Batch]:
         """Return batches by the moment of their last change, descending, then by id; documents without one are left."""

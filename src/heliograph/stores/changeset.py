@@ -138,7 +138,8 @@ class Changeset:
         expected: Evidence version per entity or relation id that must still hold (0: must be absent).
         expected_rules: Version of the rules per id of a name that must still hold (0: there are none).
         expected_version: Data version that must still be the last; None where anything may have changed meanwhile.
-        expected_documents: Content hash per document id that must still be stored (empty: must be absent).
+        expected_documents: Document per id that must still be stored in this version, `Document.version` (None: must
+            be absent). A changeset names every document that it writes or relies on, as it was read.
     """
 
     documents: tuple[Document, ...] = ()
@@ -163,7 +164,7 @@ class Changeset:
     expected: Mapping[str, int] = field(default_factory=dict[str, int])
     expected_rules: Mapping[str, int] = field(default_factory=dict[str, int])
     expected_version: int | None = None
-    expected_documents: Mapping[str, str] = field(default_factory=dict[str, str])
+    expected_documents: Mapping[str, Document | None] = field(default_factory=dict[str, Document | None])
 
     @property
     def removed(self) -> Mapping[Collection, tuple[str, ...]]:

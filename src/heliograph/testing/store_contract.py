@@ -15,7 +15,7 @@ views.
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
@@ -743,14 +743,44 @@ class StoreContract(
         assert await store.records.get_documents([other.documents[0].id]) == []
         await store.apply(replace(other, expected={entity("X"): version, entity("none"): 0}))
 
+    async def test_twin_that_waits_has_its_own_text(self, store: Store) -> None:
+        pairs = [("a.md", "b.md"), ("d.md", "c.md")]
+        for original, twin in pairs:
+            # The original has been handed over anew since.
+            for name, holder in ((original, ""), (twin, document_id(original))):
+                made = example_changeset(name, status=DocumentStatus.PENDING)
+                row = replace(made.documents[0], twin_of=holder)
+                await store.apply(Changeset(documents=(row,), document_texts={row.id: f"Text of {name}."}))
+            for name in (original, twin):
+                assert await store.records.get_document_text(document_id(name)) == f"Text of {name}."
+            ids = [document_id(name) for name in (original, twin)]
+            openings = await store.records.get_openings(ids, 100)
+            assert openings == {id_: f"Text of {name}." for id_, name in zip(ids, (original, twin), strict=True)}
+            await store.apply(Changeset(documents=(row,), removed_texts=(row.id,)))
+            assert await store.records.get_document_text(document_id(twin)) == f"Text of {original}."
+
     async def test_stale_document_changes_nothing(self, store: Store) -> None:
         changeset = example_changeset("a.md")
         document = changeset.documents[0]
-        await store.apply(replace(changeset, expected_documents={document.id: ""}))
-        for expected in ("", "other"):
+        await store.apply(replace(changeset, expected_documents={document.id: None, "doc-none": None}))
+        others = (
+            replace(document, content_hash="other"),
+            replace(document, status=DocumentStatus.PENDING),
+            replace(document, chunk_count=document.chunk_count + 1),
+            replace(document, updated_at=document.updated_at + timedelta(microseconds=1)),
+        )
+        anew = Changeset(documents=(replace(document, title="Other"),))
+        for expected in (None, *others):
             with pytest.raises(StaleChangesetError):
-                await store.apply(replace(changeset, expected_documents={document.id: expected}))
-        await store.apply(replace(changeset, expected_documents={document.id: document.content_hash}))
+                await store.apply(replace(anew, expected_documents={document.id: expected}))
+        with pytest.raises(StaleChangesetError):
+            await store.apply(replace(anew, expected_documents={document.id: document, "doc-none": document}))
+        (stored,) = await store.records.get_documents([document.id])
+        assert (stored.title, stored.version) == (document.title, document.version)
+        for other in others:
+            await store.apply(replace(anew, expected_documents={document.id: stored}))
+            await store.apply(Changeset(documents=(other,), expected_documents={document.id: stored}))
+            await store.apply(Changeset(documents=(stored,), expected_documents={document.id: other}))
 
     async def test_stats_count_everything(self, store: Store) -> None:
         await store.apply(example_changeset("a.md", ["X", "Y"], [("X", "Y", 1.0)]))

@@ -211,9 +211,10 @@ async def test_joint_commit_goes_on_for_those_who_still_wait() -> None:
 
 
 def test_joined_change_expects_every_document_as_it_was() -> None:
-    whole = joined([change("a"), change("b")])
+    changes = [change("a"), change("b")]
+    whole = joined(changes)
     assert whole.is_joint
-    assert whole.expected == {"b": "hash of b"}
+    assert whole.expected_documents == {item.basis.id: item.basis for item in changes}
     assert [item.chunk_id for item in whole.extractions] == ["a-1", "b-1"]
     assert not joined([change("a")]).is_joint
 

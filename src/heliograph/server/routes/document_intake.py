@@ -65,7 +65,8 @@ _UPLOAD_FORM: dict[str, Any] = {
 async def insert_text(body: wire.TextRequest, work: WriteWork) -> wire.InsertResponse:
     """Store a text, to be processed in the background; one with a known source replaces that document.
 
-    The same text again is `duplicated` and changes nothing, so that a request may be repeated.
+    The same text again is `duplicated` and changes nothing, so that a request may be repeated. A document that is being
+    read is replaced at once; what was read of its old text is given up.
     """
     report = await work.enqueue(body.documents(), "insert")
     return await _inserted(work.kb, report, has_chunking=body.chunking is not None)
@@ -149,7 +150,8 @@ async def _inserted(kb: AsyncHeliograph, report: IngestReport, *, has_chunking: 
     failures = report.failures
     if len(failures) == len(report.results) and failures[0].error is not None:
         raise failures[0].error
-    waiting, ids = report.count(Outcome.PENDING), tuple(result.id for result in report.results if result.id)
+    ids = tuple(result.id for result in report.results if result.id)
+    waiting = sum(result.outcome is Outcome.PENDING and not result.is_known for result in report.results)
     note = " `chunking` was not applied: how texts are cut is a setting." if has_chunking else ""
     if failures:
         reasons = "; ".join(without_folders(str(result.error)) for result in failures[:3])

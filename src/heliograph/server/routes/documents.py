@@ -79,13 +79,18 @@ async def status_counts(kb: ReadEngine) -> wire.StatusCountsResponse:
 
 @router.get("/track_status/{track_id}", summary="Follow a batch")
 async def track_status(track_id: TrackId, work: ReadWork) -> wire.TrackResponse:
-    """Return the documents of a batch, those that are still to be read included; none for an unknown batch."""
+    """Return the documents of a batch, those that are still to be read included; none for an unknown batch.
+
+    Where later versions have taken the place of all of them, these are returned, each with the `track_id` of its batch.
+    """
     track_id = track_id.strip()
     jobs = await work.jobs.of_track(work.workspace, track_id)
     page = await work.kb.documents(DocumentQuery(track_id=track_id, limit=_MOST_OF_TRACK))
-    documents = await _told(work.kb, page.documents) + await _unread(
-        work.kb, jobs, {item.source for item in page.documents}
-    )
+    found: Sequence[Document] = page.documents
+    if not found:
+        ids = await work.jobs.documents_of_track(work.workspace, track_id, _MOST_OF_TRACK)
+        found = await work.kb.store.records.get_documents(ids)
+    documents = await _told(work.kb, found) + await _unread(work.kb, jobs, {item.source for item in found})
     summary: dict[str, int] = {}
     for document in documents:
         summary[document.status] = summary.get(document.status, 0) + 1

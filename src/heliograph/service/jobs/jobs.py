@@ -181,7 +181,7 @@ async def _read(job: Job, bench: Bench, files: dict[str, Path]) -> JobProgress:
 
 async def _note_versions(kb: AsyncHeliograph, store: JobStore, report: IngestReport, request: JobRequest) -> None:
     """Note who gave which text, for documents that are new or changed."""
-    ids = [result.id for result in report.results if result.outcome is Outcome.PENDING]
+    ids = [result.id for result in report.results if result.outcome is Outcome.PENDING and not result.is_known]
     versions = [
         DocumentVersion(item.id, request.author, request.track_id, item.length, item.content_hash, utc_now())
         for item in await kb.store.records.get_documents(ids)
@@ -562,6 +562,11 @@ class Jobs:
         """Return the jobs of a batch in order."""
         store = await self._known_store(workspace)
         return await asyncio.to_thread(store.of_track, track_id) if store else []
+
+    async def documents_of_track(self, workspace: str, track_id: str, limit: int) -> list[str]:
+        """Return the ids of documents that a batch brought, whatever has taken their place since."""
+        store = await self._known_store(workspace)
+        return await asyncio.to_thread(store.documents_of_track, track_id, limit) if store else []
 
     async def count_unfinished(self, workspace: str) -> dict[JobKind, int]:
         """Return how many jobs wait or run, per kind that has any; empty if nothing is under way."""

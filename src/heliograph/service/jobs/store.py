@@ -425,6 +425,12 @@ class JobStore(JobFile):
             for id_, author, track_id, length, content_hash, moment in rows
         ]
 
+    def documents_of_track(self, track_id: str, limit: int) -> list[str]:
+        """Return the ids of documents that had a text of this batch; looks through the texts of all documents."""
+        query = "SELECT DISTINCT document_id FROM version WHERE track_id = ? LIMIT ?"
+        with self.reading() as connection:
+            return [id_ for (id_,) in connection.execute(query, (track_id, limit))]
+
     def forget_versions(self, document_ids: Sequence[str] | None = None) -> None:
         """Forget the texts that documents had; None forgets all."""
         with self.transaction() as connection:

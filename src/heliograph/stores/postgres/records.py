@@ -203,11 +203,11 @@ def curation_statements(workspace: str, changeset: Changeset, version: int) -> I
 
 _DOCUMENTS_BY_ID = f"""SELECT {DOCUMENT} FROM {WANTED}
   JOIN heliograph_document AS document ON document.workspace = %s AND document.id = wanted.id ORDER BY wanted.place"""
-# A twin's text is that of its original.
+# A twin's text is that of its original, unless it waits, with a text of its own.
 _TEXT_BY_DOCUMENT = """SELECT text.text FROM heliograph_document AS document
   JOIN heliograph_document_text AS text ON text.workspace = document.workspace
    AND text.id IN (document.id, document.twin_of)
-  WHERE document.workspace = %s AND document.id = %s LIMIT 1"""
+  WHERE document.workspace = %s AND document.id = %s ORDER BY text.id = document.id DESC LIMIT 1"""
 _CHUNKS_BY_ID = f"""SELECT {CHUNK} FROM {WANTED}
   JOIN lightrag_chunks AS chunk ON chunk.workspace = %s AND chunk.id = wanted.id ORDER BY wanted.place"""
 _CHUNKS_BY_DOCUMENT = f"""SELECT {CHUNK} FROM lightrag_chunks AS chunk WHERE workspace = %s AND full_doc_id = %s
@@ -223,7 +223,8 @@ _TWINS = f"""SELECT wanted.id, twin.id, twin.source FROM {WANTED}
 _OPENINGS = f"""SELECT wanted.id, text.opening FROM {WANTED}
   JOIN heliograph_document AS document ON document.workspace = %s AND document.id = wanted.id
   CROSS JOIN LATERAL (SELECT left(text, %s) AS opening FROM heliograph_document_text AS text
-    WHERE text.workspace = document.workspace AND text.id IN (document.id, document.twin_of) LIMIT 1) AS text
+    WHERE text.workspace = document.workspace AND text.id IN (document.id, document.twin_of)
+    ORDER BY text.id = document.id DESC LIMIT 1) AS text
   ORDER BY wanted.place"""
 _SAID = """(SELECT json_agg({mention} ORDER BY mention.ordinal) FROM {table} AS mention
             WHERE mention.workspace = extraction.workspace AND mention.chunk_id = extraction.chunk_id)"""

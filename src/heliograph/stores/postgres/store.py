@@ -27,7 +27,7 @@ from heliograph.errors import (
     StoreUnavailable,
 )
 from heliograph.filters import Filter
-from heliograph.models import DocumentStatus, EntityMention, RelationMention, Stats
+from heliograph.models import Document, DocumentStatus, EntityMention, RelationMention, Stats
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import Fold, Inspection, Reembedding, ScanKind, Store, StoreView, check_begun
 from heliograph.stores.changeset import (
@@ -483,10 +483,22 @@ SELECT wanted.key FROM json_each_text(%s) AS wanted
 LEFT JOIN heliograph_name_rules AS rules ON rules.workspace = %s AND rules.id = wanted.key
 WHERE coalesce(rules.version, 0) <> wanted.value::bigint LIMIT 1"""
 _STALE_DOCUMENTS = """
-SELECT wanted.key FROM json_each_text(%s) AS wanted
+SELECT wanted.key FROM json_each(%s) AS wanted
 LEFT JOIN heliograph_document AS document ON document.workspace = %s AND document.id = wanted.key
-WHERE coalesce(document.content_hash, '') <> wanted.value LIMIT 1"""
+WHERE (document.content_hash, document.status, document.chunk_count, document.updated_at) IS DISTINCT FROM (
+  wanted.value ->> 0, wanted.value ->> 1, (wanted.value ->> 2)::bigint, (wanted.value ->> 3)::timestamptz) LIMIT 1"""
 _RAISE_VERSION = "UPDATE heliograph_workspace SET data_version = %s WHERE name = %s"
+
+
+def _versions(documents: Mapping[str, Document | None]) -> dict[str, list[str | int]]:
+    """Return the versions of documents by id as JSON; none of what must be absent."""
+    versions: dict[str, list[str | int]] = {}
+    for id_, document in documents.items():
+        versions[id_] = []
+        if document is not None:
+            content_hash, status, chunk_count, updated_at = document.version
+            versions[id_] = [content_hash, status.value, chunk_count, updated_at.isoformat()]
+    return versions
 
 
 class PostgresStore(Store):
@@ -559,7 +571,7 @@ class PostgresStore(Store):
             for said, query, expected in (
                 ("the evidence of {!r} has", _STALE_EVIDENCE, changeset.expected),
                 ("the rules of the name {!r} have", _STALE_RULES, changeset.expected_rules),
-                ("the document {!r} has", _STALE_DOCUMENTS, changeset.expected_documents),
+                ("the document {!r} has", _STALE_DOCUMENTS, _versions(changeset.expected_documents)),
             )
             if expected
         ]

@@ -368,7 +368,7 @@ _DOCUMENTS_BY_ID = f"""SELECT {_DOCUMENT} FROM carray(?) AS wanted CROSS JOIN id
 # A twin's text is that of its original.
 _TEXT_BY_DOCUMENT = """SELECT text FROM identity CROSS JOIN document USING (key)
                       JOIN document_text ON document_text.key IN (document.key, document.twin_key)
-                      WHERE identity.id = ? LIMIT 1"""
+                      WHERE identity.id = ? ORDER BY document_text.key = document.key DESC LIMIT 1"""
 _CHUNKS_BY_ID = f"""SELECT {_CHUNK} FROM carray(?) AS wanted CROSS JOIN identity ON identity.id = wanted.value
                    CROSS JOIN chunk USING (key) {_CHUNK_PARTS}"""
 _CHUNKS_BY_DOCUMENT = f"""SELECT {_CHUNK} FROM chunk CROSS JOIN identity USING (key) {_CHUNK_PARTS}
@@ -380,7 +380,8 @@ _TWINS_BY_CHUNK = """SELECT identity.id, twin_identity.id, twin.source FROM carr
                            WHERE twin.status IN ('processed', 'partial') ORDER BY twin_identity.id"""
 _TEXT_KEYS_BY_DOCUMENT = """SELECT identity.id, document_text.key FROM carray(?) AS wanted
                             CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN document USING (key)
-                            JOIN document_text ON document_text.key IN (document.key, document.twin_key)"""
+                            JOIN document_text ON document_text.key IN (document.key, document.twin_key)
+                            ORDER BY document_text.key = document.key"""
 _MOST_BYTES_A_CHARACTER = 4
 _SORTS = {"created_at": "created_at", "updated_at": "updated_at", "source": "source", "id": "identity.id"}
 
@@ -593,6 +594,8 @@ def _extractions(connection: apsw.Connection, chunks: Mapping[int, str]) -> dict
 
 # What stands in the tables of these themselves, beside the keys of ids.
 _OF_DOCUMENT = Columns(Document, without=["id", "twin_of"])
+# `Document.version`, as it is stored.
+_VERSION = ("content_hash", "status", "chunk_count", "updated_at")
 _OF_CHUNK = Columns(Chunk, without=["id", "document_id", "text"])
 _OF_ENTITY_MENTION = Columns(EntityMention, without=["chunk_id", "entity_id"])
 _OF_RELATION_MENTION = Columns(RelationMention, without=["chunk_id", "source_id", "target_id"])
@@ -663,11 +666,19 @@ def check_expectations(connection: apsw.Connection, changeset: Changeset, keys: 
                 raise StaleChangesetError(
                     f"the rules of the name {id_!r} have changed since they were read; read them again"
                 )
-    for id_, content_hash in changeset.expected_documents.items():
-        query = "SELECT content_hash FROM document WHERE key = ?"
-        stored = fetch_one(connection, query, (keys.get(id_, 0),))
-        if (stored[0] if stored else "") != content_hash:
+    known = [keys[id_] for id_ in changeset.expected_documents if id_ in keys]
+    stored: dict[int, tuple[Any, ...]] = {}
+    if known:
+        query = f"SELECT key, {', '.join(_VERSION)} FROM carray(?) AS wanted CROSS JOIN document ON key = wanted.value"
+        stored = {key: tuple(version) for key, *version in connection.execute(query, (array(known),))}
+    for id_, document in changeset.expected_documents.items():
+        if stored.get(keys.get(id_, 0)) != (None if document is None else _version(document)):
             raise StaleChangesetError(f"the document {id_!r} has changed since it was read; read it and try again")
+
+
+def _version(document: Document) -> tuple[str, str, int, float]:
+    content_hash, status, chunk_count, updated_at = document.version
+    return content_hash, status.value, chunk_count, updated_at.timestamp()
 
 
 def write_records(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int], version: int) -> None:

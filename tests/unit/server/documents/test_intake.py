@@ -23,6 +23,29 @@ async def test_text_is_pending_at_once_and_then_processed(server: Server) -> Non
     assert tracked["documents"][0]["content_summary"] == TEXT
 
 
+async def test_text_under_way_is_duplicated_or_replaced_and_both_batches_tell_what_became_of_it(server: Server) -> None:
+    async def post(text: str) -> tuple[str, str]:
+        told = await server.send("POST", "/documents/text", json={"text": text, "file_source": "a.md"})
+        return told["status"], told["track_id"]
+
+    async def track(track_id: str) -> list[tuple[str, str]]:
+        told = await server.send("GET", f"/documents/track_status/{track_id}")
+        return [(item["status"], item["track_id"]) for item in told["documents"]]
+
+    async with server.service.workspaces.use("default") as kb:
+        kb.pause()
+        _, first = await post(TEXT)
+        assert await post(TEXT) == ("duplicated", first)
+        assert await track(first) == [("pending", first)]
+        status, second = await post(f"{TEXT} It has WiFi.")
+        assert (status, second != first) == ("success", True)
+        assert await track(first) == await track(second) == [("pending", second)]
+        kb.unpause()
+        await server.settle()
+    assert await track(first) == await track(second) == [("processed", second)]
+    assert (await server.send("GET", f"/documents/{document_id('a.md')}/text"))["text"].endswith("It has WiFi.")
+
+
 async def test_same_text_again_is_duplicated_and_another_an_update(server: Server) -> None:
     id_ = await server.add()
     again = await server.send("POST", "/documents/text", json={"text": TEXT, "file_source": "a.md"})
