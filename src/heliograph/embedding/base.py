@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -104,7 +104,7 @@ _FOR_QUESTION: ContextVar[bool] = ContextVar("for_question", default=False)
 
 
 @contextmanager
-def for_question() -> Iterator[None]:
+def for_question() -> Generator[None]:
     """Let all that is embedded within wait as a question does, also what is embedded as a document is.
 
     Somebody waits for it, as for the sentences of an answer, while documents that are taken in wait by the thousand.

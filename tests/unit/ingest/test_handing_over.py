@@ -109,7 +109,7 @@ async def test_document_that_is_read_is_replaced_without_waiting_for_it(
     assert (waiting.status, waiting.track_id) == (DocumentStatus.PENDING, "two")
     assert only(await pipeline.resume()).outcome is Outcome.PROCESSED
     assert await snapshot(store) == await fresh(anew)
-    assert (await document(store)).metadata == (anew.metadata or {})
+    assert (await document(store)).metadata == (anew.metadata or {}) | {"language": "en"}
 
 
 @pytest.mark.parametrize("anew", ANEW, ids=["text", "metadata", "title", "more text"])
@@ -163,7 +163,7 @@ async def test_two_processes_hand_over_one_new_document(store: MemoryStore) -> N
     store.apply = applied
     assert only(await make_pipeline(store).insert([NewDocument(SECOND, "a")])).outcome is Outcome.PROCESSED
     assert await snapshot(store) == await fresh(NewDocument(SECOND, "a"))
-    assert (await document(store)).metadata == {"n": 1}
+    assert (await document(store)).metadata == {"n": 1, "language": "en"}
 
 
 async def test_one_that_waits_just_as_it_is_handed_over_stays(store: MemoryStore, extractor: SpelledExtractor) -> None:
@@ -206,7 +206,11 @@ async def test_failure_is_not_recorded_over_what_was_handed_over_anew(
     extractor.gate.set()
     assert only(await run).outcome is Outcome.PENDING
     stored = await document(store)
-    assert (stored.status, stored.metadata, stored.error) == (DocumentStatus.PENDING, {"team": "blue"}, "")
+    assert (stored.status, stored.metadata, stored.error) == (
+        DocumentStatus.PENDING,
+        {"team": "blue", "language": "en"},
+        "",
+    )
 
 
 @pytest.mark.parametrize("is_text_kept", [True, False])
@@ -225,7 +229,7 @@ async def test_partial_document_is_handed_over_while_it_is_retried(
     assert only(await run).outcome is (Outcome.PROCESSED if is_text_kept else Outcome.PENDING)
     await pipeline.resume()
     assert await snapshot(store) == await fresh(anew)
-    assert (await document(store)).metadata == {"team": "blue"}
+    assert (await document(store)).metadata == {"team": "blue", "language": "en"}
 
 
 async def test_what_is_handed_over_anew_is_not_given_up(store: MemoryStore) -> None:
@@ -322,7 +326,7 @@ async def test_twin_joins_an_original_that_another_process_changes_meanwhile(sto
     assert not anew
     assert await snapshot(store) == await fresh(*(_named(FIRST, id_) for id_ in ("b", "e", joins)))
     (original,) = await store.records.get_documents(["b"])
-    assert original.metadata == {"n": 2}
+    assert original.metadata == {"n": 2, "language": "en"}
 
 
 async def _twins(store: MemoryStore) -> dict[str, str]:
