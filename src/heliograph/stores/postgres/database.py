@@ -628,7 +628,12 @@ class Database:
             connection = await self._pool.getconn()
         try:
             async with connection:
-                yield connection
+                try:
+                    yield connection
+                except asyncio.CancelledError:
+                    # What was sent may still be under way, and whoever comes next would meet it.
+                    await connection.close()
+                    raise
         finally:
             await self._pool.putconn(connection)
 

@@ -6,11 +6,13 @@ import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psycopg
 import pytest
 
+from heliograph.calls.tasks import run_together
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import InvalidRequestError, SchemaMismatch, StoreUnavailable
 from heliograph.ids import name_to_entity_id as entity
@@ -328,3 +330,21 @@ async def test_outbox_tells_readers_what_changed(open_store: OpenStore) -> None:
     assert [entry.kind for entry in await outbox.read(version, 9)] == [OutboxKind.RESET]
     await outbox.unregister("one")
     assert await outbox.read(-1, 9) == []
+
+
+async def test_reader_that_is_cancelled_leaves_nothing_to_the_next(open_store: OpenStore) -> None:
+    store = await open_store()
+
+    async def read_twice() -> Any:
+        return await store.read_written(lambda: run_together(*(store.records.get_documents(["x"]) for _ in range(2))))
+
+    for turns in range(0, 600, 7):
+        tasks = [asyncio.ensure_future(read()) for read in (read_twice, read_twice, store.get_stats)]
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        for task in tasks:
+            task.cancel()
+        for found in await asyncio.gather(*tasks, return_exceptions=True):
+            assert not isinstance(found, Exception)
+        for _ in range(3):
+            assert await read_twice() == ([], [])
