@@ -552,10 +552,16 @@ class AsyncHeliograph(GraphCuration):
         """Mark documents that wait as failed, with a reason, so that only `retry` takes them up; return how many."""
         return await (await self._parts()).ingest.abandon(reason)
 
-    async def delete(self, document_ids: str | Iterable[str]) -> DeleteReport:
-        """Delete documents and all that only they said; unknown ids are reported, not an error."""
+    async def delete(
+        self, document_ids: str | Iterable[str], *, content_hashes: Mapping[str, str] | None = None
+    ) -> DeleteReport:
+        """Delete documents and all that only they said; unknown ids are reported, not an error.
+
+        What is handed over with another text after this call stays; with `content_hashes` (`Document.content_hash`, by
+        id), after those were read.
+        """
         ids = [document_ids] if isinstance(document_ids, str) else list(document_ids)
-        return await (await self._parts()).ingest.delete(ids)
+        return await (await self._parts()).ingest.delete(ids, content_hashes)
 
     async def delete_matching(
         self, *, source_prefix: str | None = None, filter: Filter | Mapping[str, Any] | None = None

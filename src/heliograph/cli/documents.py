@@ -167,10 +167,10 @@ def tokens(usage: Usage) -> str:
 
 def render_deletion(report: DeleteReport) -> RenderableType:
     """Return what a deletion took away."""
-    count = len(report.deleted)
+    stays = f"; handed over anew meanwhile, so not deleted: {', '.join(report.replaced)}" if report.replaced else ""
     return Text(
-        f"deleted {amount(count, 'document')}, {amount(report.removed_chunks, 'chunk')}, "
-        f"{report.removed_entities:,} entities and {report.removed_relations:,} relations"
+        f"deleted {amount(len(report.deleted), 'document')}, {amount(report.removed_chunks, 'chunk')}, "
+        f"{report.removed_entities:,} entities and {report.removed_relations:,} relations{stays}"
     )
 
 
@@ -330,7 +330,7 @@ def delete(
     missing = [name for name, item in found.items() if item is None or item.id in report.missing]
     if session.output.is_json:
         session.output.json(to_plain(report) | {"missing": missing})
-    elif report.deleted:
+    elif report.deleted or report.replaced:
         session.output.show(render_deletion(report))
     elif not missing:
         session.output.note("no document matches; nothing was deleted")

@@ -115,6 +115,7 @@ class DeleteReport:
         removed_chunks: Chunks that went with them.
         removed_entities: Entities that no other document mentions.
         removed_relations: Relations that no other document mentions.
+        replaced: Ids of documents that were handed over with another text after it was asked to delete them; they stay.
     """
 
     deleted: tuple[str, ...]
@@ -122,6 +123,7 @@ class DeleteReport:
     removed_chunks: int
     removed_entities: int
     removed_relations: int
+    replaced: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

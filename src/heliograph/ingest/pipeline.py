@@ -333,11 +333,20 @@ class IngestPipeline:
         for run in self._runs:
             run.cancel()
 
-    async def delete(self, document_ids: Iterable[str]) -> DeleteReport:
+    async def delete(
+        self, document_ids: Iterable[str], content_hashes: Mapping[str, str] | None = None
+    ) -> DeleteReport:
         """Delete documents and all that only they said, each in one transaction.
 
         Entities and relations that others mention too are folded again from what is left. No chat model is called: a
         long description is what it was before the document came, if that is still kept, else its fragments joined.
+
+        A deletion may wait until its document is read. What is handed over meanwhile with another text is a new
+        version, which nobody asked to delete.
+
+        Args:
+            document_ids: Which.
+            content_hashes: What each had when it was asked to delete it, by id; as they are now, for others.
 
         Raises:
             ConflictError: Another process replaced a document meanwhile; those before it are deleted.
@@ -345,7 +354,10 @@ class IngestPipeline:
             StoreError: The store cannot be used; likewise.
         """
         wanted = list(dict.fromkeys(document_ids))
+        asked = {document.id: document.content_hash for document in await self._documents(wanted)}
+        asked.update(content_hashes or {})
         deleted: list[str] = []
+        replaced: list[str] = []
         chunks = entities = relations = 0
         async with self._document_locks.claim(wanted):
             # Twins first, so that none is made an original only to go as well.
@@ -357,25 +369,29 @@ class IngestPipeline:
                         raise ConflictError(
                             f"the document {id_!r} went while it was to be deleted; look again, or check the store"
                         )
+                    if found[0].content_hash != asked.get(id_, found[0].content_hash):
+                        replaced.append(id_)
+                        continue
                     if twins := await find_twins(records, found[0]):
                         # The chunks go to another document with the same text.
                         commit = await promote_twin(records, self._committer, found[0], twins, None)
                     else:
                         stored = await read_stored_chunks(records, id_)
-                        removed, replaced = tuple(stored.chunks), tuple(stored.extractions.values())
-                        change = DocumentChange(basis=found[0], removed_chunks=removed, replaced=replaced)
+                        removed, read = tuple(stored.chunks), tuple(stored.extractions.values())
+                        change = DocumentChange(basis=found[0], removed_chunks=removed, replaced=read)
                         commit = await self._committer.commit(change)
                         chunks += len(removed)
                 self._pending_updates.pop(id_, None)
                 deleted.append(id_)
                 entities -= commit.added_entities
                 relations -= commit.added_relations
-        missing = tuple(id_ for id_ in wanted if id_ not in set(deleted))
-        return DeleteReport(tuple(deleted), missing, chunks, entities, relations)
+        missing = tuple(id_ for id_ in wanted if id_ not in {*deleted, *replaced})
+        return DeleteReport(tuple(deleted), missing, chunks, entities, relations, tuple(replaced))
 
     async def delete_matching(self, query: DocumentQuery) -> DeleteReport:
         """Delete all documents that a query finds, whatever its limits; raises as `delete`."""
-        return await self.delete([document.id for document in await self._find(query)])
+        found = await self._find(query)
+        return await self.delete([item.id for item in found], {item.id: item.content_hash for item in found})
 
     async def _prepare(self, documents: Sequence[NewDocument], batch: str) -> list[Candidate]:
         limit = self._settings.max_document_characters

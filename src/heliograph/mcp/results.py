@@ -264,13 +264,15 @@ class DeleteResult(ToolResult):
     removed_chunks: int
     removed_entities: int = Field(description="Entities that no other document mentions.")
     removed_relations: int
+    replaced: tuple[str, ...] = Field((), description="Ids of documents that came anew meanwhile; they stay.")
 
     def as_text(self) -> str:
         """Return what went."""
         missing = f" There is no document {', '.join(map(repr, self.missing))}." if self.missing else ""
+        stays = f" Handed over anew meanwhile, so not deleted: {', '.join(self.replaced)}." if self.replaced else ""
         return (
             f"{len(self.deleted)} deleted, with {self.removed_chunks} chunks, {self.removed_entities} entities and "
-            f"{self.removed_relations} relations that nothing else mentions.{missing}"
+            f"{self.removed_relations} relations that nothing else mentions.{missing}{stays}"
         )
 
 

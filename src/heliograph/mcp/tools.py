@@ -666,7 +666,7 @@ async def delete(
     """
     async with call.engine(Role.WRITE) as engine:
         report = await engine.delete(document_ids)
-    if not report.deleted:
+    if not report.deleted and not report.replaced:
         raise errors.NotFoundError(
             f"there is no document {', '.join(map(repr, report.missing))!s:.500} in this workspace"
         )

@@ -40,6 +40,7 @@ import heliograph.errors as errors
 from heliograph.engine import AsyncHeliograph
 from heliograph.ids import track_id
 from heliograph.ingest.models import IngestReport, NewDocument
+from heliograph.models import Document
 from heliograph.observing import OBSERVER, REQUEST_ID
 from heliograph.query.answers.answer import AnswerStream
 from heliograph.query.models import QueryParam
@@ -720,6 +721,13 @@ class Work:
         """Have a job done for who asks, as a batch of its own; `details` are those of its `JobRequest`."""
         request = JobRequest(kind, track_id(batch or kind.value), self.author, **details)
         return await self.jobs.submit(self.workspace, request)
+
+    async def delete(self, documents: Sequence[Document], *, deletes_files: bool) -> Job:
+        """Have documents deleted as they are now: what is handed over with another text from here on stays."""
+        hashes = {document.id: document.content_hash for document in documents}
+        return await self.submit(
+            JobKind.DELETE, document_ids=tuple(hashes), content_hashes=hashes, deletes_files=deletes_files
+        )
 
     async def enqueue(self, documents: Sequence[NewDocument], batch: str) -> IngestReport:
         """Store documents as pending for who asks, as a batch of its own, and have them processed."""

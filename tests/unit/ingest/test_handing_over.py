@@ -265,6 +265,33 @@ async def test_document_under_way_is_handed_over_cancelled_and_given_up(
     assert await snapshot(store) == await fresh(NewDocument(SECOND, "a"))
 
 
+async def test_deletion_that_waits_for_a_reading_leaves_what_was_handed_over_meanwhile(
+    store: MemoryStore, extractor: SpelledExtractor
+) -> None:
+    pipeline = make_pipeline(store, extractor)
+    run = await reading(extractor, pipeline.insert([NewDocument(FIRST, "a"), NewDocument(FIRST, "b")]))
+    deletion = asyncio.ensure_future(pipeline.delete([document_id("a"), document_id("b")]))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    await pipeline.enqueue([NewDocument(SECOND, "a")])
+    extractor.gate.set()
+    await run
+    report = await deletion
+    assert (report.deleted, report.missing, report.replaced) == ((document_id("b"),), (), (document_id("a"),))
+    await pipeline.resume()
+    assert await snapshot(store) == await fresh(NewDocument(SECOND, "a"))
+
+
+async def test_deletion_takes_only_the_texts_that_it_was_asked_to_take(store: MemoryStore) -> None:
+    pipeline = make_pipeline(store)
+    await pipeline.insert([NewDocument(FIRST, "a"), NewDocument(SECOND, "b")])
+    hashes = {document_id("a"): (await document(store)).content_hash}
+    await pipeline.insert([NewDocument(PARTIAL, "a")])
+    report = await pipeline.delete([document_id("a"), document_id("b")], hashes)
+    assert (report.deleted, report.replaced) == ((document_id("b"),), (document_id("a"),))
+    assert await snapshot(store) == await fresh(NewDocument(PARTIAL, "a"))
+
+
 def _named(text: str, id_: str) -> NewDocument:
     # The one whose id sorts first holds the chunks of a text.
     return NewDocument(text, f"{id_}.md", id=id_)

@@ -33,7 +33,7 @@ from heliograph.errors import (
 from heliograph.ingest.files import find_samples
 from heliograph.ingest.intake import clean_metadata, identify_files
 from heliograph.ingest.models import IngestReport, Outcome
-from heliograph.models import COMMITTED_STATUSES
+from heliograph.models import COMMITTED_STATUSES, Document
 from heliograph.server.openapi import responses
 from heliograph.server.requests import Admin, ReadEngine, ReadWork, WriteWork, check_json
 from heliograph.service.jobs.input_folder import InputFolder, checked_name
@@ -353,7 +353,7 @@ async def reprocess_failed(
     With `doc_ids`, only these of them.
     """
     ids = tuple(body.doc_ids) if body else ()
-    await _check_known(work.kb, ids)
+    await _known(work.kb, ids)
     await work.submit(JobKind.RETRY, document_ids=ids)
     message = "Reprocessing of failed documents has been initiated in background"
     return wire.MessageResponse(status="reprocessing_started", message=message)
@@ -362,17 +362,17 @@ async def reprocess_failed(
 @router.delete("/delete_document", summary="Delete documents by id", responses=responses(404, 409))
 async def delete_document(body: wire.DeleteRequest, work: WriteWork) -> wire.DeleteResponse:
     """Delete documents and all that only they said, in the background; nothing is deleted if an id is unknown."""
-    await _check_known(work.kb, body.doc_ids)
-    job = await work.submit(JobKind.DELETE, document_ids=tuple(body.doc_ids), deletes_files=body.delete_file)
+    job = await work.delete(await _known(work.kb, body.doc_ids), deletes_files=body.delete_file)
     message = f"Deletion of {len(body.doc_ids)} documents has been initiated in the background."
     doc_id = ", ".join(body.doc_ids)
     return wire.DeleteResponse(status="deletion_started", message=message, doc_id=doc_id, job_id=job.id)
 
 
-async def _check_known(kb: AsyncHeliograph, ids: Sequence[str]) -> None:
-    found = {document.id for document in await kb.store.records.get_documents(ids)}
+async def _known(kb: AsyncHeliograph, ids: Sequence[str]) -> list[Document]:
+    found = {document.id: document for document in await kb.store.records.get_documents(ids)}
     if missing := [id_ for id_ in ids if id_ not in found]:
         raise NotFoundError(f"there are no documents {', '.join(map(repr, missing[:10]))}; nothing was done")
+    return [found[id_] for id_ in dict.fromkeys(ids)]
 
 
 @router.delete("", summary="Delete all documents and the files of the input folder", responses=responses(409))

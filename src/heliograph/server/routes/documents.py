@@ -204,18 +204,18 @@ async def delete_matching(body: wire.DeleteMatchingRequest, work: WriteWork) -> 
     if body.source_prefix is None and body.filter is None:
         raise InvalidRequestError("give source_prefix or filter; DELETE /documents deletes everything")
     condition = None if body.filter is None else parse_filter(body.filter)
-    ids: list[str] = []
-    while len(ids) % _PAGE == 0:
+    found: list[Document] = []
+    while len(found) % _PAGE == 0:
         query = DocumentQuery(
-            source_prefix=body.source_prefix, filter=condition, sort="id", offset=len(ids), limit=_PAGE
+            source_prefix=body.source_prefix, filter=condition, sort="id", offset=len(found), limit=_PAGE
         )
         page = await work.kb.documents(query)
         if not page.documents:
             break
-        ids += [document.id for document in page.documents]
-    if not ids:
+        found += page.documents
+    if not found:
         return wire.RemovalResponse(status="deleted", message="No document matches.", job_id="", count=0)
-    return await _remove(work, ids, deletes_files=body.delete_file)
+    return await _remove(work, found, deletes_files=body.delete_file)
 
 
 @router.get("/{document_id:path}/text", summary="Read a document's text", responses=responses(404))
@@ -337,8 +337,7 @@ async def delete_one(
     delete_file: bool = False,
 ) -> wire.RemovalResponse:
     """Delete a document and all that only it said; `deletion_started` if that takes longer than a moment."""
-    document = await _find(work.kb, document_id)
-    return await _remove(work, [document.id], deletes_files=delete_file)
+    return await _remove(work, [await _find(work.kb, document_id)], deletes_files=delete_file)
 
 
 async def _find(kb: AsyncHeliograph, id_: str) -> Document:
@@ -376,10 +375,11 @@ def _merged(known: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
     return merged
 
 
-async def _remove(work: Work, ids: list[str], *, deletes_files: bool) -> wire.RemovalResponse:
-    job = await work.submit(JobKind.DELETE, document_ids=tuple(ids), deletes_files=deletes_files)
+async def _remove(work: Work, found: Sequence[Document], *, deletes_files: bool) -> wire.RemovalResponse:
+    job = await work.delete(found, deletes_files=deletes_files)
     job = await work.jobs.wait(work.workspace, job.id, _DELETE_SECONDS)
+    count = len(found)
     if job.state is JobState.DONE:
-        return wire.RemovalResponse(status="deleted", message=f"{len(ids)} deleted.", job_id=job.id, count=len(ids))
+        return wire.RemovalResponse(status="deleted", message=f"{count} deleted.", job_id=job.id, count=count)
     message = job.error or "The deletion goes on in the background."
-    return wire.RemovalResponse(status="deletion_started", message=message, job_id=job.id, count=len(ids))
+    return wire.RemovalResponse(status="deletion_started", message=message, job_id=job.id, count=count)

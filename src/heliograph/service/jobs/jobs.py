@@ -140,9 +140,11 @@ async def _delete(job: Job, bench: Bench) -> JobProgress:
     for start in range(0, len(ids), _DELETED_AT_ONCE):
         some = ids[start : start + _DELETED_AT_ONCE]
         sources = [item.source for item in await bench.kb.store.records.get_documents(some)]
-        report = await bench.kb.delete(some)
+        report = await bench.kb.delete(some, content_hashes=job.request.content_hashes)
         counts.update(deleted=len(report.deleted), missing=len(report.missing))
-        await asyncio.to_thread(bench.store.forget_versions, some)
+        if report.replaced:
+            counts["replaced"] += len(report.replaced)
+        await asyncio.to_thread(bench.store.forget_versions, [id_ for id_ in some if id_ not in report.replaced])
         if job.request.deletes_files:
             # A file goes with the last document that names it.
             kept = await find_by_source(bench.kb.store.records, sources)

@@ -68,6 +68,7 @@ class JobRequest:
     Attributes:
         sources: For `files`, names in the input folder; for `url`, the address.
         document_ids: For `delete`; for `retry`, none means all that failed.
+        content_hashes: For `delete`: of the documents when it was asked, by id; those that have another one stay.
         metadata: For `files` and `url`: goes over what the sources themselves say.
         deletes_files: For `delete`: whether files of the input folder go, too.
         origin: The request that asks; what the job does is logged and traced as part of it.
@@ -78,6 +79,7 @@ class JobRequest:
     author: str = ""
     sources: tuple[str, ...] = ()
     document_ids: tuple[str, ...] = ()
+    content_hashes: Mapping[str, str] = field(default_factory=dict[str, str])
     metadata: Mapping[str, Any] | None = None
     deletes_files: bool = False
     origin: Origin = field(default_factory=Origin)

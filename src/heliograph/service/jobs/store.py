@@ -108,6 +108,7 @@ CREATE TABLE version (
 );
 CREATE INDEX version_by_document ON version (document_id, sequence);
 """,
+    "CREATE INDEX version_by_track ON version (track_id, document_id);",
 )
 
 
@@ -426,7 +427,7 @@ class JobStore(JobFile):
         ]
 
     def documents_of_track(self, track_id: str, limit: int) -> list[str]:
-        """Return the ids of documents that had a text of this batch; looks through the texts of all documents."""
+        """Return the ids of documents that had a text of this batch."""
         query = "SELECT DISTINCT document_id FROM version WHERE track_id = ? LIMIT ?"
         with self.reading() as connection:
             return [id_ for (id_,) in connection.execute(query, (track_id, limit))]

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from heliograph.ids import document_id
+from heliograph.service.jobs.models import JobKind, JobRequest
 
 from .conftest import TEXT, Server
 
@@ -100,6 +101,34 @@ async def test_delete_takes_document_and_on_request_its_file(server: Server) -> 
     await server.settle()
     assert await server.documents() == {}
     assert (server.inputs / "b.md").exists()
+
+
+async def test_job_that_deletes_leaves_a_text_that_was_handed_over_after_it_was_asked_for(server: Server) -> None:
+    id_ = await server.add()
+    await server.upload("b.md")
+    await server.settle()
+    async with server.service.workspaces.use("default") as kb:
+        known = {item.id: item.content_hash for item in (await kb.documents()).documents}
+    request = JobRequest(JobKind.DELETE, "delete", document_ids=tuple(known), content_hashes=known, deletes_files=True)
+    await server.add("Another text of the BLE radio.")
+    job = await server.service.jobs.submit("default", request)
+    await server.settle()
+    done = await server.service.jobs.get("default", job.id)
+    assert done.progress.counts == {"deleted": 1, "missing": 0, "replaced": 1, "files": 1}
+    assert {item["id"] for item in (await server.documents()).values()} == {id_}
+
+
+async def test_deletion_is_asked_for_with_the_texts_of_that_moment(server: Server) -> None:
+    ids = [await server.add(source=f"{name}.md") for name in "abc"]
+    await server.send("DELETE", f"/documents/{ids[0]}")
+    await server.send("DELETE", "/documents/delete_document", json={"doc_ids": [ids[1]]})
+    await server.send("POST", "/documents/delete_matching", json={"source_prefix": "c"})
+    await server.settle()
+    asked = {}
+    for job in (await server.service.jobs.page("default", 0, 100))[0]:
+        asked |= dict(job.request.content_hashes)
+    assert set(asked) == set(ids)
+    assert all(asked.values())
 
 
 async def test_one_unknown_id_keeps_all(server: Server) -> None:
