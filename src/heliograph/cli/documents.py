@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import replace
+from sys import maxsize
 from typing import Annotated, Any, cast
 
 import typer
@@ -179,7 +179,6 @@ _GOING_ON = (
     "the same command again goes on with the others, 'heliograph resume' only with those that were read and wait"
 )
 _STDIN = "-"
-_PAGE = 1_000
 # Documents that are named before they are deleted.
 _NAMED = 50
 
@@ -398,15 +397,10 @@ def _find_document(engine: Heliograph, name: str) -> Document | None:
     return page.documents[0] if page.documents else None
 
 
-def _matching(engine: Heliograph, source_prefix: str, expressions: list[str] | None) -> list[Document]:
+def _matching(engine: Heliograph, source_prefix: str, expressions: list[str] | None) -> Sequence[Document]:
     conditions = tuple(map(parse_expression, expressions or ()))
-    query = DocumentQuery(source_prefix=source_prefix or None, filter=And(conditions) if conditions else None)
-    found: list[Document] = []
-    while True:
-        page = engine.documents(replace(query, offset=len(found), limit=_PAGE)).documents
-        found += page
-        if len(page) < _PAGE:
-            return found
+    filter_ = And(conditions) if conditions else None
+    return engine.documents(DocumentQuery(source_prefix=source_prefix or None, filter=filter_, limit=maxsize)).documents
 
 
 def parse_metadata(pairs: list[str]) -> dict[str, str]:

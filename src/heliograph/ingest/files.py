@@ -12,7 +12,7 @@ import logging
 import os
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import aclosing
 from contextvars import copy_context
@@ -326,7 +326,6 @@ async def signals(
         yield
 
 
-_PAGE = 10_000
 # A folder that never settles is read all the same after so many looks.
 _MOST_LOOKS = 30
 
@@ -380,8 +379,8 @@ async def watch_folder(
             known = await asyncio.to_thread(snapshot, folder, files)
             # Names that are no text are stored in a form that no file has.
             there = {clean_text(path) for path in known}
-            stored = [source async for source in _stored_sources(records, prefix) if source not in there]
-            gone = await asyncio.to_thread(_missing, stored)
+            stored = records.all_documents(DocumentQuery(source_prefix=prefix, sort="source"))
+            gone = await asyncio.to_thread(_missing, [item.source async for item in stored if item.source not in there])
             yield await take_over(list(known), gone)
             while signal is not None:
                 await signal
@@ -406,18 +405,6 @@ async def watch_folder(
 
 def _missing(paths: Iterable[str | Path]) -> list[str]:
     return [str(path) for path in paths if not Path(path).exists()]
-
-
-async def _stored_sources(records: RecordsStore, prefix: str) -> AsyncIterator[str]:
-    offset = 0
-    while True:
-        query = DocumentQuery(source_prefix=prefix, sort="source", offset=offset, limit=_PAGE)
-        page = await records.find_documents(query)
-        for document in page.documents:
-            yield document.source
-        offset += len(page.documents)
-        if len(page.documents) < _PAGE:
-            return
 
 
 async def _settled(folder: Path, files: FileFilter, settle_seconds: float) -> dict[str, tuple[int, int, int]]:

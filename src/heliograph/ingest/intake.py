@@ -220,7 +220,6 @@ async def changed_document(
 # When the canonical document goes or changes, or one with a smaller id comes, the chunks move to another in the same
 # commit, with what was read in them.
 
-_PAGE = 1_000
 _HOLDING = (*COMMITTED_STATUSES, *WAITING_STATUSES)
 
 
@@ -231,39 +230,24 @@ def is_committed(document: Document) -> bool:
 
 async def find_twins(records: RecordsStore, original: Document) -> list[Document]:
     """Return the committed twins of a document, by id; none of one that holds no chunks itself."""
-    found: list[Document] = []
-    while is_committed(original):
-        query = DocumentQuery(COMMITTED_STATUSES, twin_of=original.id, sort="id", offset=len(found), limit=_PAGE)
-        page = (await records.find_documents(query)).documents
-        found += page
-        if len(page) < _PAGE:
-            break
-    return found
+    query = DocumentQuery(COMMITTED_STATUSES, twin_of=original.id, sort="id")
+    return [item async for item in records.all_documents(query)] if is_committed(original) else []
 
 
 async def find_original(records: RecordsStore, twin: Document) -> Document | None:
     """Return the committed document that holds the chunks of a twin's text; None if there is none any more."""
-    query = DocumentQuery(COMMITTED_STATUSES, content_hashes=(twin.content_hash,), sort="id", limit=_PAGE)
-    found = [
-        item for item in (await records.find_documents(query)).documents if not item.twin_of and item.id != twin.id
-    ]
+    query = DocumentQuery(COMMITTED_STATUSES, content_hashes=(twin.content_hash,), sort="id")
+    found = [item async for item in records.all_documents(query) if not item.twin_of and item.id != twin.id]
     return next((item for item in found if item.id == twin.twin_of), found[0] if found else None)
 
 
 async def find_originals(records: RecordsStore, hashes: Sequence[str]) -> dict[str, Document]:
     """Return, per content hash, the first document that holds or will hold its chunks."""
     originals: dict[str, Document] = {}
-    distinct = tuple(dict.fromkeys(hashes))
-    offset = 0
-    while distinct:
-        query = DocumentQuery(_HOLDING, content_hashes=distinct, offset=offset, limit=_PAGE)
-        page = (await records.find_documents(query)).documents
-        for document in page:
+    if distinct := tuple(dict.fromkeys(hashes)):
+        async for document in records.all_documents(DocumentQuery(_HOLDING, content_hashes=distinct)):
             if not document.twin_of:
                 originals.setdefault(document.content_hash, document)
-        offset += len(page)
-        if len(page) < _PAGE:
-            break
     return originals
 
 

@@ -445,13 +445,7 @@ class IngestPipeline:
         return ReadingTask(document, scope=ReadingScope.FAILED_CHUNKS if is_partial else ReadingScope.WHOLE)
 
     async def _find(self, query: DocumentQuery) -> list[Document]:
-        found: list[Document] = []
-        while query.can_match:
-            page = await self._store.records.find_documents(replace(query, offset=len(found), limit=_PAGE))
-            found += page.documents
-            if len(page.documents) < _PAGE:
-                break
-        return found
+        return [document async for document in self._store.records.all_documents(query)]
 
     async def _documents(self, ids: Sequence[str]) -> list[Document]:
         documents: list[Document] = []

@@ -28,12 +28,7 @@ Open = Callable[[], Awaitable[tuple[AsyncHeliograph, Rows]]]
 
 async def all_documents(kb: AsyncHeliograph, **conditions: Any) -> list[Document]:
     """Return all documents that meet some conditions of a `DocumentQuery`."""
-    found: list[Document] = []
-    while True:
-        page = await kb.documents(DocumentQuery(**conditions, offset=len(found), limit=_PAGE))
-        found += page.documents
-        if len(page.documents) < _PAGE:
-            return found
+    return [document async for document in kb.store.records.all_documents(DocumentQuery(**conditions))]
 
 
 class _View:

@@ -157,7 +157,6 @@ async def _unread(kb: AsyncHeliograph, jobs: Sequence[Job], stored: set[str]) ->
 
 
 _DELETE_SECONDS = 10.0
-_PAGE = 10_000
 
 DocumentId = Annotated[str, Path(max_length=4_096, description="The document's id.")]
 StatusName = Literal["pending", "parsing", "processing", "processed", "partial", "failed"]
@@ -204,15 +203,8 @@ async def delete_matching(body: wire.DeleteMatchingRequest, work: WriteWork) -> 
     if body.source_prefix is None and body.filter is None:
         raise InvalidRequestError("give source_prefix or filter; DELETE /documents deletes everything")
     condition = None if body.filter is None else parse_filter(body.filter)
-    found: list[Document] = []
-    while len(found) % _PAGE == 0:
-        query = DocumentQuery(
-            source_prefix=body.source_prefix, filter=condition, sort="id", offset=len(found), limit=_PAGE
-        )
-        page = await work.kb.documents(query)
-        if not page.documents:
-            break
-        found += page.documents
+    query = DocumentQuery(source_prefix=body.source_prefix, filter=condition, sort="id")
+    found = [document async for document in work.kb.store.records.all_documents(query)]
     if not found:
         return wire.RemovalResponse(status="deleted", message="No document matches.", job_id="", count=0)
     return await _remove(work, found, deletes_files=body.delete_file)

@@ -21,7 +21,7 @@ from heliograph.engine import AsyncHeliograph, with_store
 from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.intake import OUTAGES, find_by_source, identify_files
 from heliograph.ingest.models import IngestReport, NewDocument, Outcome, Progress
-from heliograph.models import WAITING_STATUSES, Document, DocumentStatus, utc_now
+from heliograph.models import WAITING_STATUSES, DocumentStatus, utc_now
 from heliograph.observing import origin, working_for
 from heliograph.service.jobs.input_folder import InputFolder
 from heliograph.service.jobs.models import (
@@ -120,14 +120,8 @@ async def _scan(job: Job, bench: Bench) -> JobProgress:
 
 async def _retry(job: Job, bench: Bench) -> JobProgress:
     only = job.request.document_ids
-    failed: list[Document] = []
-    has_more = True
-    while has_more:
-        query = DocumentQuery((DocumentStatus.FAILED,), sort="id", offset=len(failed), limit=_PAGE)
-        page = (await bench.kb.documents(query)).documents
-        failed += page
-        has_more = len(page) == _PAGE
-    unread = [item.source for item in failed if not item.length and (not only or item.id in only)]
+    failed = bench.kb.store.records.all_documents(DocumentQuery((DocumentStatus.FAILED,), sort="id"))
+    unread = [item.source async for item in failed if not item.length and (not only or item.id in only)]
     found = {source: await asyncio.to_thread(bench.folder.find, source) for source in unread}
     if files := {source: path for source, path in found.items() if path is not None}:
         await _read(job, bench, files)
