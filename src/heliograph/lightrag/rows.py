@@ -16,6 +16,7 @@ from heliograph.lightrag.base import DocProcessingStatus, DocStatus
 from heliograph.lightrag.utils import TokenizerInterface, compute_mdhash_id
 from heliograph.models import FIELD_SEPARATOR, Chunk, Curation, Document, DocumentStatus, Entity, Mode, Relation
 from heliograph.query.models import Failure, Retrieval
+from heliograph.query.payloads import keyword_data
 from heliograph.stores.base import ScanKind, Store
 from heliograph.wire.documents import doc_status
 from heliograph.wire.graph import given_origin
@@ -206,13 +207,7 @@ class Rows:
                 "data": {},
                 "metadata": {"failure_reason": "no_results", "mode": mode},
             }
-        metadata: dict[str, Any] = {
-            "query_mode": mode,
-            "keywords": {
-                "high_level": list(retrieval.keywords.high_level),
-                "low_level": list(retrieval.keywords.low_level),
-            },
-        }
+        metadata: dict[str, Any] = {"query_mode": mode, "keywords": keyword_data(retrieval)}
         info = retrieval.info
         if retrieval.mode is Mode.NAIVE:
             counts = {"total_chunks_found": info.merged_chunks_count, "final_chunks_count": info.final_chunks_count}

@@ -167,7 +167,7 @@ def explanation_data(retrieval: Retrieval) -> dict[str, Any] | None:
         return None
     return {
         "mode": retrieval.mode.value,
-        "keywords": _keywords(retrieval),
+        "keywords": keyword_data(retrieval),
         "respelt": retrieval.respelt,
         "understanding": None if retrieval.understanding is None else _understanding(retrieval.understanding),
         "chunks": [
@@ -193,7 +193,7 @@ def retrieval_metadata(retrieval: Retrieval) -> dict[str, Any]:
     """Return mode, keywords and counts, and what went wrong if something did."""
     metadata: dict[str, Any] = {
         "query_mode": retrieval.mode.value,
-        "keywords": _keywords(retrieval),
+        "keywords": keyword_data(retrieval),
     }
     if retrieval.failure:
         metadata |= {"failure_reason": retrieval.failure.value, "mode": retrieval.mode.value}
@@ -211,7 +211,8 @@ def retrieval_metadata(retrieval: Retrieval) -> dict[str, Any]:
     return metadata
 
 
-def _keywords(retrieval: Retrieval) -> dict[str, list[str]]:
+def keyword_data(retrieval: Retrieval) -> dict[str, list[str]]:
+    """Return what was searched for, under `high_level` and `low_level`."""
     return {name: list(words) for name, words in asdict(retrieval.keywords).items()}
 
 

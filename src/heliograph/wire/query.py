@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints, ValidationInfo, model_validator
 
 from heliograph.models import DEFAULT_MODE, ChunkPicking, ContextFormatName, FusionName, Mode, ModeName
-from heliograph.query.answers.models import Answer, citation_data
+from heliograph.query.answers.models import Answer
 from heliograph.query.models import QueryParam, Retrieval
-from heliograph.query.payloads import explanation_data, path_data, reference_data, retrieval_metadata
+from heliograph.query.payloads import explanation_data, keyword_data, path_data, reference_data, retrieval_metadata
 from heliograph.query.plan import check_length
 from heliograph.wire.answers import FoundChunk, FoundEntity, FoundRelation
 
@@ -37,19 +37,8 @@ def answer_details(answer: Answer, param: QueryParam) -> dict[str, Any]:
     payload = answer.payload(param)
     return (
         ({} if isinstance(payload, str) else payload)
-        | {
-            "llm_generated": answer.is_generated and bool(answer.text),
-            "mode": answer.mode.value,
-            "kind": answer.kind.value,
-            "is_complete": answer.is_complete,
-            "from_cache": answer.from_cache,
-            "is_unanswered": answer.is_unanswered,
-            "citations": [citation_data(citation) for citation in answer.citations],
-            "unsupported_references": answer.unsupported_references,
-            "unsupported_sentences": answer.unsupported_sentences,
-            "warnings": list(answer.warnings),
-            "usage": {"input_tokens": answer.usage.input_tokens, "output_tokens": answer.usage.output_tokens},
-        }
+        | {"llm_generated": answer.is_generated and bool(answer.text)}
+        | answer.details
         | _explained(answer.retrieval)
     )
 
@@ -207,13 +196,12 @@ class RetrieveRequest(QueryFields):
 def retrieval_body(retrieval: Retrieval, *, include_context: bool) -> dict[str, Any]:
     """Return a retrieval as a `RetrieveResponse` in plain dicts."""
     context = retrieval.context
-    keywords = retrieval.keywords
     body: dict[str, Any] = {
         "status": retrieval.status,
         "message": retrieval.message,
         "question": retrieval.question,
         "mode": retrieval.mode.value,
-        "keywords": {"high_level": list(keywords.high_level), "low_level": list(keywords.low_level)},
+        "keywords": keyword_data(retrieval),
         "entities": [FoundEntity.fields_of(item, item.entity) for item in context.entities],
         "relations": [FoundRelation.fields_of(item, item.relation) for item in context.relations],
         "chunks": [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -119,34 +119,32 @@ class Answer:
             The text; with `include_sources` a dict of `answer`, `entities`, `relationships`, `chunks`, `references`
             and `metadata`; with `return_structured` (which wins) that and everything else that is known.
         """
-        if param.return_structured:
-            return self._sources(param) | self._details()
-        return self._sources(param) if param.include_sources else self.text
-
-    def _sources(self, param: QueryParam) -> dict[str, Any]:
-        return {
+        if not (param.return_structured or param.include_sources):
+            return self.text
+        sources = {
             "answer": self.text,
             **context_data(self.context, param.include_chunk_content),
             "metadata": retrieval_metadata(self.retrieval),
         }
+        if not param.return_structured:
+            return sources
+        found = {name: getattr(self.retrieval, name) for name in ("status", "message", "question")}
+        return sources | found | {"context": self.context.text, "is_generated": self.is_generated} | self.details
 
-    def _details(self) -> dict[str, Any]:
+    @property
+    def details(self) -> dict[str, Any]:
+        """What is told of an answer beside its text and what it was made from, as plain data."""
         return {
-            "status": self.retrieval.status,
-            "message": self.retrieval.message,
-            "question": self.retrieval.question,
             "mode": self.mode.value,
-            "context": self.context.text,
             "kind": self.kind.value,
-            "is_generated": self.is_generated,
             "is_complete": self.is_complete,
             "from_cache": self.from_cache,
-            "warnings": list(self.warnings),
+            "is_unanswered": self.is_unanswered,
             "citations": [citation_data(citation) for citation in self.citations],
             "unsupported_references": self.unsupported_references,
             "unsupported_sentences": self.unsupported_sentences,
-            "is_unanswered": self.is_unanswered,
-            "usage": {"input_tokens": self.usage.input_tokens, "output_tokens": self.usage.output_tokens},
+            "warnings": list(self.warnings),
+            "usage": asdict(self.usage),
         }
 
 
