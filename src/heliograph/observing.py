@@ -186,7 +186,7 @@ def tell_lookup(cache: str, *, is_hit: bool) -> None:
 # the engine is told of each stage as `query.<stage>`.
 
 # Is told which stage begins.
-Progress = Callable[[str], None]
+TellStage = Callable[[str], None]
 
 
 class StageClock:

@@ -29,7 +29,7 @@ from pydantic import ValidationError
 from heliograph._version import __version__
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import HeliographError, InvalidRequestError, NotFoundError, PermissionDenied, without_folders
-from heliograph.mcp.results import EntityResource, RelationItem, WholeEntity
+from heliograph.mcp.results import EntityResource, ToolRelation, WholeEntity
 from heliograph.mcp.tools import (
     TOOLS,
     Call,
@@ -239,7 +239,7 @@ async def _read_entity(engine: AsyncHeliograph, uri: str, name: str) -> types.Te
     sources = await store.records.get_sources(entity.chunk_ids)
     detail = EntityResource(
         entity=WholeEntity.model_validate(entity),
-        relations=list(map(RelationItem.model_validate, relations)),
+        relations=list(map(ToolRelation.model_validate, relations)),
         sources=list(dict.fromkeys(sources.values())),
         document_ids=list(dict.fromkeys(chunk.document_id for chunk in chunks)),
     )

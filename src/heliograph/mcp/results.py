@@ -53,7 +53,7 @@ def _readable(most: int) -> BeforeValidator:
     return BeforeValidator(read)
 
 
-class EntityItem(EntityHead):
+class ToolEntity(EntityHead):
     """An entity."""
 
     description: Annotated[str, _readable(1_000)]
@@ -66,7 +66,7 @@ class EntityItem(EntityHead):
         return f"- {self.name} ({self.type}, {self.degree} relations{aliases}): {' '.join(self.description.split())}"
 
 
-class RelationItem(RelationHead):
+class ToolRelation(RelationHead):
     """A relation between two entities, in no direction."""
 
     description: Annotated[str, _readable(1_000)]
@@ -76,13 +76,13 @@ class RelationItem(RelationHead):
         return f"- {self.source} -- {self.target} [{', '.join(self.keywords)}]: {' '.join(self.description.split())}"
 
 
-def _listed(title: str, items: Iterable[EntityItem | RelationItem]) -> list[str]:
+def _listed(title: str, items: Iterable[ToolEntity | ToolRelation]) -> list[str]:
     """Return one part of a text, or none if there are no items."""
     lines = [item.as_line() for item in items]
     return ["\n".join([title, *lines])] if lines else []
 
 
-class ReferenceItem(Shape):
+class ToolReference(Shape):
     """A document that the passages come from."""
 
     reference_id: str = Field(description="Its number, as the answer cites it: [1].")
@@ -91,7 +91,7 @@ class ReferenceItem(Shape):
     other_sources: tuple[str, ...] = Field(description="Sources of documents with the same text.")
 
 
-class CitationItem(Shape):
+class ToolCitation(Shape):
     """Words of a document that a sentence of the answer rests on."""
 
     reference_id: str
@@ -126,11 +126,11 @@ class QueryResult(ToolResult):
         default=True, description="False when the chat model was cut, at a length limit or in a loop."
     )
     is_unanswered: bool = Field(description="Whether it says that the documents hold no answer.")
-    references: list[ReferenceItem]
-    citations: list[CitationItem] = Field(default_factory=list)
+    references: list[ToolReference]
+    citations: list[ToolCitation] = Field(default_factory=list)
     passages: list[PassageItem]
-    entities: list[EntityItem]
-    relations: list[RelationItem]
+    entities: list[ToolEntity]
+    relations: list[ToolRelation]
     warnings: tuple[str, ...]
 
     @classmethod
@@ -141,7 +141,7 @@ class QueryResult(ToolResult):
             "kind": answer.kind.value,
             "is_complete": answer.is_complete,
             "is_unanswered": answer.is_unanswered,
-            "citations": list(map(CitationItem.model_validate, answer.citations)),
+            "citations": list(map(ToolCitation.model_validate, answer.citations)),
             "warnings": answer.warnings,
         }
         return cls.of_retrieval(answer.retrieval, passages, has_graph=has_graph).model_copy(update=told)
@@ -157,14 +157,14 @@ class QueryResult(ToolResult):
             mode=retrieval.mode.value,
             is_unanswered=retrieval.failure is not None,
             references=[
-                ReferenceItem.from_records(item, document_ids=tuple(documents.get(item.reference_id, ())))
+                ToolReference.from_records(item, document_ids=tuple(documents.get(item.reference_id, ())))
                 for item in context.references
             ],
             passages=[
                 PassageItem.from_records(item, item.chunk, chunk_id=item.chunk.id) for item in context.chunks[:passages]
             ],
-            entities=[EntityItem.model_validate(item.entity) for item in context.entities if has_graph],
-            relations=[RelationItem.model_validate(item.relation) for item in context.relations if has_graph],
+            entities=[ToolEntity.model_validate(item.entity) for item in context.entities if has_graph],
+            relations=[ToolRelation.model_validate(item.relation) for item in context.relations if has_graph],
             warnings=retrieval.warnings,
         )
 
@@ -195,7 +195,7 @@ class QueryResult(ToolResult):
 class EntitiesResult(ToolResult):
     """Entities, best first."""
 
-    entities: list[EntityItem]
+    entities: list[ToolEntity]
     next_offset: int | None = Field(description="Where to go on; null if there are no more, or with a query.")
 
     def as_text(self) -> str:
@@ -209,9 +209,9 @@ class EntitiesResult(ToolResult):
 class RelationsResult(ToolResult):
     """What lies around an entity."""
 
-    entity: EntityItem
-    entities: list[EntityItem] = Field(description="The others, nearest first.")
-    relations: list[RelationItem] = Field(description="All relations among them.")
+    entity: ToolEntity
+    entities: list[ToolEntity] = Field(description="The others, nearest first.")
+    relations: list[ToolRelation] = Field(description="All relations among them.")
     is_truncated: bool = Field(description="Whether the limit left something out.")
 
     def as_text(self) -> str:
@@ -326,7 +326,7 @@ class RebuildResult(ToolResult):
         )
 
 
-class WholeEntity(EntityItem):
+class WholeEntity(ToolEntity):
     """An entity with all that is said of it."""
 
     description: Annotated[str, _readable(100_000)]
@@ -336,6 +336,6 @@ class EntityResource(Shape):
     """All that is known of an entity: what its resource holds."""
 
     entity: WholeEntity
-    relations: list[RelationItem] = Field(description="Heaviest first, at most 200.")
+    relations: list[ToolRelation] = Field(description="Heaviest first, at most 200.")
     sources: list[str] = Field(description="Sources of the documents that mention it.")
     document_ids: list[str]

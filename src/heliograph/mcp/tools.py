@@ -467,7 +467,7 @@ async def get_entities(
 
 
 def _entities(found: list[Entity], more: int | None) -> shapes.EntitiesResult:
-    return shapes.EntitiesResult(entities=list(map(shapes.EntityItem.model_validate, found)), next_offset=more)
+    return shapes.EntitiesResult(entities=list(map(shapes.ToolEntity.model_validate, found)), next_offset=more)
 
 
 async def _find_related(engine: AsyncHeliograph, text: str, limit: int, filters: dict[str, Any] | None) -> list[Entity]:
@@ -510,11 +510,11 @@ async def get_relations(
         relations = await graph.name_ends(around.relations, around.entities)
     if not around.entities:
         raise _no_entity(entity, [], is_filtered=filters is not None)
-    first, *others = map(shapes.EntityItem.model_validate, around.entities)
+    first, *others = map(shapes.ToolEntity.model_validate, around.entities)
     return shapes.RelationsResult(
         entity=first,
         entities=others,
-        relations=list(map(shapes.RelationItem.model_validate, relations)),
+        relations=list(map(shapes.ToolRelation.model_validate, relations)),
         is_truncated=around.is_truncated,
     )
 

@@ -26,7 +26,7 @@ from heliograph.errors import StoreError
 from heliograph.filters import Filter, parse_filter
 from heliograph.ingest.merging import EvidenceFold
 from heliograph.models import Mode, Usage, utc_now
-from heliograph.observing import Progress, QuestionTimer, StageClock, stage, tell_lookup
+from heliograph.observing import QuestionTimer, StageClock, TellStage, stage, tell_lookup
 from heliograph.prompts import load_prompt
 from heliograph.query.answers.answer import AnswerStream, answer_offline, answer_with, answering_model
 from heliograph.query.answers.models import Answer
@@ -173,7 +173,7 @@ class QueryPipeline:
         self._retriever = self._make_retriever(store)
         self._cache = AnswerCache(store.replies)
 
-    async def query(self, question: str, param: QueryParam = _DEFAULTS, progress: Progress | None = None) -> Answer:
+    async def query(self, question: str, param: QueryParam = _DEFAULTS, progress: TellStage | None = None) -> Answer:
         """Answer a question.
 
         Without a chat model the answer is quoted from the documents; when nothing is found it says so.
@@ -191,7 +191,7 @@ class QueryPipeline:
             return await self._answer(plan, progress or _silent, asked)
 
     async def stream(
-        self, question: str, param: QueryParam = _DEFAULTS, progress: Progress | None = None
+        self, question: str, param: QueryParam = _DEFAULTS, progress: TellStage | None = None
     ) -> AnswerStream:
         """Retrieve, and return the answer as a stream whose references are known before its first piece.
 
@@ -203,7 +203,7 @@ class QueryPipeline:
         return await self._stream(self._plan(question, param), progress)
 
     async def query_data(
-        self, question: str, param: QueryParam = _DEFAULTS, progress: Progress | None = None
+        self, question: str, param: QueryParam = _DEFAULTS, progress: TellStage | None = None
     ) -> QueryData:
         """Retrieve for a question; return a dict of status, message, data and metadata.
 
@@ -216,7 +216,12 @@ class QueryPipeline:
         return query_data(retrieval, include_chunk_content=param.include_chunk_content)
 
     async def retrieve(
-        self, question: str, param: QueryParam = _DEFAULTS, progress: Progress | None = None, *, is_bounded: bool = True
+        self,
+        question: str,
+        param: QueryParam = _DEFAULTS,
+        progress: TellStage | None = None,
+        *,
+        is_bounded: bool = True,
     ) -> Retrieval:
         """Retrieve for a question; return it typed. Raises as `query_data` does.
 
@@ -224,7 +229,7 @@ class QueryPipeline:
         """
         return await self._observed(self._plan(question, param, is_bounded=is_bounded), progress)
 
-    async def _observed(self, plan: Plan, progress: Progress | None) -> Retrieval:
+    async def _observed(self, plan: Plan, progress: TellStage | None) -> Retrieval:
         with for_question(), stage("query", mode=plan.mode.value), QuestionTimer(plan.mode) as asked:
             return await self._retrieve(plan, progress or _silent, asked)
 
@@ -244,14 +249,14 @@ class QueryPipeline:
     def _chat_of(self, plan: Plan) -> ChatModel | None:
         return self._chat if plan.chat_model is None else plan.chat_model
 
-    async def _retrieve(self, plan: Plan, progress: Progress, asked: QuestionTimer) -> Retrieval:
+    async def _retrieve(self, plan: Plan, progress: TellStage, asked: QuestionTimer) -> Retrieval:
         # Under a filter a view is searched in which nothing else exists.
         retriever = self._retriever if plan.filter is None else self._make_retriever(self._view_of(plan))
         retrieval = await retriever.retrieve(plan, self._chat_of(plan), progress)
         asked.note_retrieval(retrieval.timings)
         return retrieval
 
-    async def _answer(self, plan: Plan, progress: Progress, asked: QuestionTimer) -> Answer:
+    async def _answer(self, plan: Plan, progress: TellStage, asked: QuestionTimer) -> Answer:
         chat = self._chat_of(plan)
         key = ""
         is_answered = not (plan.param.only_need_context or plan.param.only_need_prompt)
@@ -278,7 +283,7 @@ class QueryPipeline:
             await self._cache.put(key, answer, model.name)
         return answer
 
-    async def _stream(self, plan: Plan, progress: Progress | None) -> AnswerStream:
+    async def _stream(self, plan: Plan, progress: TellStage | None) -> AnswerStream:
         asked = QuestionTimer(plan.mode)
         with for_question(), stage("query", mode=plan.mode.value), asked.unless_answered():
             retrieval = await self._retrieve(plan, progress or _silent, asked)
@@ -322,7 +327,7 @@ class Retriever:
         self._embedding = embedding
         self._keeper = ChunkKeeper(store.records, reranker, rerank_settings)
 
-    async def retrieve(self, plan: Plan, chat: ChatModel | None, progress: Progress) -> Retrieval:
+    async def retrieve(self, plan: Plan, chat: ChatModel | None, progress: TellStage) -> Retrieval:
         """Retrieve for a plan; `failure` says why nothing was found.
 
         Raises:
@@ -360,7 +365,7 @@ class Retriever:
         return replace(retrieval, timings=clock.read() if plan.channels else {})
 
     async def _search_and_build(
-        self, plan: Plan, retrieval: Retrieval, progress: Progress, clock: StageClock
+        self, plan: Plan, retrieval: Retrieval, progress: TellStage, clock: StageClock
     ) -> Retrieval:
         with clock.measure("embed"):
             vectors = await self._embed(plan, retrieval.keywords)
@@ -387,7 +392,7 @@ class Retriever:
         vectors: Mapping[Channel, Vector],
         searched: Sequence[Channel],
         fused: FusedHits,
-        progress: Progress,
+        progress: TellStage,
         clock: StageClock,
     ) -> Retrieval:
         with clock.measure("search"):
@@ -476,7 +481,7 @@ class Retriever:
         )
 
     async def _search_fused(
-        self, plan: Plan, vectors: dict[Channel, Vector], progress: Progress, understanding: Understanding | None
+        self, plan: Plan, vectors: dict[Channel, Vector], progress: TellStage, understanding: Understanding | None
     ) -> FusedHits:
         if not plan.is_fused:
             return FusedHits()

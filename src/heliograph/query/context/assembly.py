@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from heliograph.calls.tasks import run_together
 from heliograph.errors import ModelError
 from heliograph.models import Chunk, ChunkOutcome, Entity, GraphPath, Relation
-from heliograph.observing import Progress, StageClock
+from heliograph.observing import StageClock, TellStage
 from heliograph.query.channels import ChunkPicks, Findings, MergedChunks, round_robin
 from heliograph.query.context.format import (
     MAX_SOURCES,
@@ -500,7 +500,7 @@ class ChunkKeeper:
         selection: Selection,
         merged: MergedChunks,
         room: int,
-        progress: Progress,
+        progress: TellStage,
         clock: StageClock,
     ) -> KeptChunks:
         """Return the chunks that go into the context, of all found, best first.
