@@ -49,9 +49,10 @@ from heliograph.ingest.merging import EvidenceFold, find_indexing
 from heliograph.ingest.models import DeleteReport, IngestReport, NewDocument, Progress
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.ingest.resolution import find_entity_ids
-from heliograph.maintenance.archive import ExportFormat, ImportProgress, ImportReport
-from heliograph.maintenance.check import CheckProgress, CheckReport, Maintenance
+from heliograph.maintenance.archive import ExportFormat, ImportReport
+from heliograph.maintenance.check import CheckReport, Maintenance
 from heliograph.models import Batch, Chunk, Document, Entity, GraphPath, Relation, Stats, Subgraph
+from heliograph.observing import TellCount
 from heliograph.query.answers.answer import AnswerStream
 from heliograph.query.answers.models import Answer
 from heliograph.query.models import QueryParam, Retrieval
@@ -723,11 +724,11 @@ class AsyncHeliograph(GraphCuration):
 
     # Upkeep
 
-    async def check(self, *, repair: bool = False, progress: CheckProgress | None = None) -> CheckReport:
+    async def check(self, *, repair: bool = False, progress: TellCount | None = None) -> CheckReport:
         """Compare every projection with what the documents say; with `repair`, put right what can be."""
         return await (await self._parts()).maintenance.check(repair=repair, progress=progress)
 
-    async def rebuild(self, role: str | None = None, *, progress: CheckProgress | None = None) -> CheckReport:
+    async def rebuild(self, role: str | None = None, *, progress: TellCount | None = None) -> CheckReport:
         """Compute every projection again from the documents; answers stay the same, before, meanwhile and after.
 
         With a `role` that an external store serves (`graph`, `vectors`, `cache`), only that is filled anew.
@@ -767,7 +768,7 @@ class AsyncHeliograph(GraphCuration):
         return await transfer.export_workspace((await self._parts()).store, Path(path), format)
 
     async def import_from(
-        self, path: str | Path | Sequence[str | Path], *, progress: ImportProgress | None = None
+        self, path: str | Path | Sequence[str | Path], *, progress: TellCount | None = None
     ) -> ImportReport:
         """Take in an archive that `export` wrote, or what LightRAG, nano-graphrag or GraphRAG have written.
 

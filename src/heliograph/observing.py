@@ -187,6 +187,8 @@ def tell_lookup(cache: str, *, is_hit: bool) -> None:
 
 # Is told which stage begins.
 TellStage = Callable[[str], None]
+# Is told of work on a whole workspace what is gone through, and how much of it is done.
+TellCount = Callable[[str, int], None]
 
 
 class StageClock:

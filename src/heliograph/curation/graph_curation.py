@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from sys import maxsize
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from rapidfuzz import fuzz
@@ -28,8 +29,6 @@ from heliograph.stores.changeset import Collection
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-_PAGE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +88,8 @@ async def _curations(store: Store, entity_ids: Sequence[str]) -> tuple[RuleBook,
     book = loader.book
     found: dict[str, Curation] = {}
     for id_ in sorted(set[str]().union(*(book.sources(id_) | book.predecessors(id_) for id_ in entity_ids))):
-        offset, total = 0, 1
-        while offset < total:
-            page = await store.curations.find_curations(CurationQuery(entity_id=id_, offset=offset, limit=_PAGE))
-            found.update((item.id, item) for item in page.curations)
-            offset, total = offset + _PAGE, page.total
+        page = await store.curations.find_curations(CurationQuery(entity_id=id_, limit=maxsize))
+        found.update((item.id, item) for item in page.curations)
     await loader.load(id_ for item in found.values() for id_ in item.entity_ids)
     return loader.book, sorted(found.values(), key=lambda item: item.sequence)
 

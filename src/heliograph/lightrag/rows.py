@@ -16,7 +16,7 @@ from heliograph.lightrag.base import DocProcessingStatus, DocStatus
 from heliograph.lightrag.utils import TokenizerInterface, compute_mdhash_id
 from heliograph.models import FIELD_SEPARATOR, Chunk, Curation, Document, DocumentStatus, Entity, Mode, Relation
 from heliograph.query.models import Failure, Retrieval
-from heliograph.query.payloads import keyword_data
+from heliograph.query.payloads import COUNTS, record_data
 from heliograph.stores.base import ScanKind, Store
 from heliograph.wire.documents import doc_status
 from heliograph.wire.graph import given_origin
@@ -30,10 +30,6 @@ _SUMMARY_LENGTH = 250
 _MOST_SOURCES = 75
 _PAGE = 2_000
 _MOST_NAMED = 100_000
-_COUNTS = (
-    *("total_entities_found", "total_relations_found", "entities_after_truncation", "relations_after_truncation"),
-    *("merged_chunks_count", "final_chunks_count"),
-)
 
 
 def is_duplicate(document: Document) -> bool:
@@ -63,8 +59,8 @@ class Rows:
         unnamed = [id_ for id_ in wanted if id_ not in self._names]
         if unnamed:
             chunks = await self.store.records.get_chunks(unnamed)
-            documents = await self.store.records.get_documents(list({chunk.document_id for chunk in chunks}))
-            given = frozenset(document.id for document in documents if _has_given_chunks(document))
+            owners = await self.store.records.get_owners(chunks)
+            given = frozenset(id_ for id_, document in owners.items() if _has_given_chunks(document))
             self.name_chunks(chunks, given)
         return {id_: self._names[id_] for id_ in wanted if id_ in self._names}
 
@@ -207,13 +203,13 @@ class Rows:
                 "data": {},
                 "metadata": {"failure_reason": "no_results", "mode": mode},
             }
-        metadata: dict[str, Any] = {"query_mode": mode, "keywords": keyword_data(retrieval)}
+        metadata: dict[str, Any] = {"query_mode": mode, "keywords": record_data(retrieval.keywords)}
         info = retrieval.info
         if retrieval.mode is Mode.NAIVE:
             counts = {"total_chunks_found": info.merged_chunks_count, "final_chunks_count": info.final_chunks_count}
             metadata["processing_info"] = counts
         elif retrieval.mode is not Mode.BYPASS:
-            metadata["processing_info"] = {name: getattr(info, name) for name in _COUNTS}
+            metadata["processing_info"] = {name: getattr(info, name) for name in COUNTS}
         return {
             "status": retrieval.status,
             "message": retrieval.message,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
@@ -29,6 +29,7 @@ from heliograph.ingest.intake import find_original, is_committed
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.ingest.reading import canonical_extraction, placed_extraction
 from heliograph.models import WAITING_STATUSES, Chunk, Curation, Document, DocumentStatus, Entity, Extraction, Relation
+from heliograph.observing import TellCount
 from heliograph.stores.base import ANSWERS, CachedReply, ScanKind, Store
 
 # Reading everything in a workspace, a page at a time, in the order of ids; every export uses it.
@@ -103,9 +104,6 @@ class Contents:
 
 
 # What an import did: what it took, what it repaired, and what it left out and why. Nothing is lost silently.
-
-# Told what is taken in and how many of it have been.
-ImportProgress = Callable[[str, int], None]
 
 _MAX_EXAMPLES = 5
 
@@ -328,7 +326,7 @@ class DocumentImport:
     were embedded.
     """
 
-    def __init__(self, intake: WholeDocumentIntake, notes: NoteList, progress: ImportProgress) -> None:
+    def __init__(self, intake: WholeDocumentIntake, notes: NoteList, progress: TellCount) -> None:
         self._intake = intake
         self._notes = notes
         self._progress = progress
@@ -523,7 +521,7 @@ def _line(kind: str, fields: dict[str, Any]) -> str:
 
 
 async def import_archive(
-    store: Store, intake: WholeDocumentIntake, curator: Curator, path: Path, progress: ImportProgress
+    store: Store, intake: WholeDocumentIntake, curator: Curator, path: Path, progress: TellCount
 ) -> ImportReport:
     """Import an archive; see `import_places`."""
     notes = NoteList()

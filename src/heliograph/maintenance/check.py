@@ -43,6 +43,7 @@ from heliograph.models import (
     Relation,
     RelationEvidence,
 )
+from heliograph.observing import TellCount
 from heliograph.settings import IngestSettings, StoreSettings
 from heliograph.stores.base import Follower, ScanKind, Store
 from heliograph.stores.changeset import Changeset, Collection, TextEntry, digest_terms
@@ -257,8 +258,7 @@ async def check_chunks(store: Store, window: Window, texts: Mapping[str, int], *
     """
     ids = sorted(set(chain.from_iterable(window.values())))
     chunks = {chunk.id: chunk for chunk in await store.records.get_chunks(ids)}
-    owners = list(dict.fromkeys(chunk.document_id for chunk in chunks.values()))
-    documents = {document.id: document for document in await store.records.get_documents(owners)}
+    documents = await store.records.get_owners(chunks.values())
     owned = {id_: chunk for id_, chunk in chunks.items() if chunk.document_id in documents}
     passages = {id_: chunk_index_text(documents[chunk.document_id].title, chunk) for id_, chunk in owned.items()}
     entries = {id_: TextEntry(id_, tuple(terms(passage))) for id_, passage in passages.items()}
@@ -470,9 +470,6 @@ async def forget_follower(settings: StoreSettings, name: str) -> None:
         await home.close()
 
 
-# Told what is being looked at and how many of it have been.
-CheckProgress = Callable[[str, int], None]
-
 _MAX_TRIES = 5
 _SHOWN = 1_000
 
@@ -490,7 +487,7 @@ class Maintenance:
         self._embedding = embedding
         self._recounter = Recounter(store, merger, chat, settings)
 
-    async def check(self, *, repair: bool = False, progress: CheckProgress | None = None) -> CheckReport:
+    async def check(self, *, repair: bool = False, progress: TellCount | None = None) -> CheckReport:
         """Compare every projection with the truth; with `repair`, put right what can be.
 
         Raises:
@@ -523,7 +520,7 @@ class Maintenance:
         tally.add(CheckFindings(tuple(problems)))
         return bool(found) and not repair
 
-    async def rebuild(self, role: str | None = None, *, progress: CheckProgress | None = None) -> CheckReport:
+    async def rebuild(self, role: str | None = None, *, progress: TellCount | None = None) -> CheckReport:
         """Rebuild every projection from the primary store while no ingest runs, or one role's (`rebuild_role`).
 
         Answers before, meanwhile and after are the same.
@@ -623,7 +620,7 @@ class _Digests:
 class _Tally:
     """Adds up the findings of a check."""
 
-    def __init__(self, progress: CheckProgress | None) -> None:
+    def __init__(self, progress: TellCount | None) -> None:
         self.repaired = 0
         self._progress = progress
         self._problems: list[Problem] = []

@@ -39,7 +39,6 @@ from heliograph.ingest.reading import UNKNOWN_TYPE, canonical_extraction
 from heliograph.maintenance.archive import (
     DocumentImport,
     ImportKind,
-    ImportProgress,
     ImportReport,
     NoteKind,
     NoteList,
@@ -72,6 +71,7 @@ from heliograph.models import (
     RelationMention,
     utc_now,
 )
+from heliograph.observing import TellCount
 from heliograph.stores.base import DocumentQuery
 from heliograph.stores.changeset import Collection
 from heliograph.text.tokens import count_tokens
@@ -299,7 +299,7 @@ _MAX_CHUNK_CHARACTERS = 1_200
 
 
 async def import_lightrag(
-    intake: WholeDocumentIntake, kind: ImportKind, rows: LightragRows, notes: NoteList, progress: ImportProgress
+    intake: WholeDocumentIntake, kind: ImportKind, rows: LightragRows, notes: NoteList, progress: TellCount
 ) -> ImportReport:
     """Import what LightRAG keeps; see `import_places`."""
     contents = await asyncio.to_thread(read_rows, rows, notes)
@@ -412,7 +412,7 @@ def _from_chunks(row: EmbeddedRow) -> IndexEntry:
 
 
 def _assemble(
-    rows: LightragRows, contents: LightragContents, taken: frozenset[str], notes: NoteList, progress: ImportProgress
+    rows: LightragRows, contents: LightragContents, taken: frozenset[str], notes: NoteList, progress: TellCount
 ) -> _Assembled:
     documents = place_documents(contents, track_id("import"), notes, taken)
     places = {

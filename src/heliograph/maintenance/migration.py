@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -26,6 +26,7 @@ from pydantic import TypeAdapter
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError, StoreError, StoreUnavailable
 from heliograph.models import Curation, EntityEvidence, NameRules, RelationEvidence
+from heliograph.observing import TellCount
 from heliograph.settings import StoreSettings, hide_password
 from heliograph.stores.base import CachedReply, ReplyCache, ScanKind, Store
 from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch, entity_terms
@@ -33,9 +34,6 @@ from heliograph.stores.composed import TwofoldReplyCache
 from heliograph.stores.projection import CacheProjection
 from heliograph.stores.registry import find_workspaces, open_projection, open_store
 from heliograph.text.analysis import chunk_index_text, terms
-
-# Told what is being copied or compared, and how much of it has been.
-MigrationProgress = Callable[[str, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +196,7 @@ async def _changeset(source: Store, items: Mapping[str, Parts]) -> Changeset:
 
     documents, chunks, entities, relations = map(all_of, ("documents", "chunks", "entities", "relations"))
     # Full text cannot be read back from a store, and is made again.
-    owners = await source.records.get_documents(list(dict.fromkeys(chunk.document_id for chunk in chunks)))
-    titles = {document.id: document.title for document in owners}
+    titles = {id_: owner.title for id_, owner in (await source.records.get_owners(chunks)).items()}
     passages = [(chunk.id, chunk_index_text(titles.get(chunk.document_id, ""), chunk)) for chunk in chunks]
     texts = {
         Collection.CHUNKS: tuple(TextEntry(id_, tuple(terms(text))) for id_, text in passages),
@@ -268,7 +265,7 @@ class WorkspaceCopy:
     Replies of models come from a cache of their own; progress gets the section and how many of its things are done.
     """
 
-    def __init__(self, source: Store, replies: ReplyCache, target: Store, progress: MigrationProgress) -> None:
+    def __init__(self, source: Store, replies: ReplyCache, target: Store, progress: TellCount) -> None:
         self._source = source
         self._replies = replies
         self._target = target
@@ -406,7 +403,7 @@ def _add(sums: dict[str, Tally], tallies: Iterable[Mapping[str, Tally]]) -> None
 
 
 async def migrate_workspace(
-    source: StoreSettings, target: StoreSettings, progress: MigrationProgress | None = None
+    source: StoreSettings, target: StoreSettings, progress: TellCount | None = None
 ) -> MigrationReport:
     """Copy a workspace into another store, everything with the ids and moments it has; no model is called.
 

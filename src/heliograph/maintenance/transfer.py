@@ -20,7 +20,6 @@ from heliograph.maintenance.archive import (
     Contents,
     ExportFormat,
     ImportKind,
-    ImportProgress,
     ImportReport,
     NoteList,
     WholeDocumentIntake,
@@ -39,6 +38,7 @@ from heliograph.maintenance.lightrag_files import find_graphrag, is_lightrag, re
 from heliograph.maintenance.lightrag_import import import_lightrag
 from heliograph.maintenance.lightrag_layout import LightragRows, join_rows
 from heliograph.maintenance.lightrag_servers import check_scheme, read_server
+from heliograph.observing import TellCount
 from heliograph.stores.base import Store
 
 # The formats by name, and writing one so that nothing half written is ever left under the name asked for.
@@ -149,7 +149,7 @@ async def import_places(
     pipeline: IngestPipeline,
     curator: Curator,
     places: Sequence[Place],
-    progress: ImportProgress | None = None,
+    progress: TellCount | None = None,
 ) -> ImportReport:
     """Import an archive, or what LightRAG keeps in one or several places; calls no model but the embedding.
 
@@ -162,7 +162,7 @@ async def import_places(
         StoreError: The store failed, or a server that is read; finished documents stay.
     """
     kind = await asyncio.to_thread(detect_import, places)
-    told: ImportProgress = progress or (lambda _kind, _count: None)
+    told: TellCount = progress or (lambda _kind, _count: None)
     intake, notes = WholeDocumentIntake(store, pipeline), NoteList()
     if kind is ImportKind.ARCHIVE:
         return await import_archive(store, intake, curator, Path(places[0]), told)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,6 +18,7 @@ from heliograph.ingest.merging import (
     relation_entry,
 )
 from heliograph.ingest.resolution import RuleLoader, entity_overrides, relation_overrides
+from heliograph.observing import TellCount
 from heliograph.settings import IngestSettings, StoreSettings
 from heliograph.stores.base import Store
 from heliograph.stores.changeset import Collection
@@ -31,8 +31,6 @@ from heliograph.text.analysis import chunk_index_text
 _BATCH = 256
 # Sittings after which whoever keeps writing is told to pause.
 _MAX_SITTINGS = 20
-
-ReembedProgress = Callable[[str, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,7 @@ class Reembedder:
         self._embedding = embedding
         self._indexing = indexing
 
-    async def run(self, progress: ReembedProgress | None = None) -> ReembedReport:
+    async def run(self, progress: TellCount | None = None) -> ReembedReport:
         """Embed everything and switch; `progress` gets the collection and how many of it are done in this run.
 
         Raises:
@@ -83,7 +81,7 @@ class Reembedder:
             counts[Collection.CHUNKS], counts[Collection.ENTITIES], counts[Collection.RELATIONS], version
         )
 
-    async def _fill(self, collection: Collection, before: int, progress: ReembedProgress | None) -> int:
+    async def _fill(self, collection: Collection, before: int, progress: TellCount | None) -> int:
         after, made = "", 0
         while ids := await self._vectors.find_pending(collection, after, _BATCH):
             entries = await self._entries(collection, ids)
@@ -106,8 +104,7 @@ class Reembedder:
         match collection:
             case Collection.CHUNKS:
                 chunks = await self._store.records.get_chunks(ids)
-                owners = list(dict.fromkeys(chunk.document_id for chunk in chunks))
-                titles = {item.id: item.title for item in await self._store.records.get_documents(owners)}
+                titles = {id_: owner.title for id_, owner in (await self._store.records.get_owners(chunks)).items()}
                 entries = {
                     chunk.id: IndexEntry.of(chunk_index_text(titles.get(chunk.document_id, ""), chunk))
                     for chunk in chunks
@@ -141,7 +138,7 @@ async def reembed_workspace(
     embedding: EmbeddingModel,
     *,
     has_chat: bool,
-    progress: ReembedProgress | None = None,
+    progress: TellCount | None = None,
 ) -> ReembedReport:
     """Embed a workspace again, whatever embedding fills it; open engines answer from the old one meanwhile.
 

@@ -30,7 +30,6 @@ from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from heliograph.documents.markdown import replace_surrogates
-from heliograph.engine import Given
 from heliograph.mcp.protocol import make_server
 from heliograph.mcp.tools import Host
 from heliograph.service.access import Principal, Role
@@ -52,13 +51,13 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _EXPECTED = "Invalid Request: give 'jsonrpc': '2.0', a 'method', 'params' as an object, and an 'id' to be answered"
 
 
-def run_stdio(settings: Settings, given: Given | None = None) -> None:
+def run_stdio(settings: Settings) -> None:
     """Serve until input ends, output is closed, or SIGTERM or SIGINT comes.
 
     Raises as `open_parts` of the engine does.
     """
     with _standard_pipes() as (given_input, output):
-        asyncio.run(_serve(settings, given, given_input, output))
+        asyncio.run(_serve(settings, given_input, output))
 
 
 @contextmanager
@@ -82,11 +81,11 @@ def _standard_pipes() -> Generator[tuple[int, int]]:
         os.close(nothing)
 
 
-async def _serve(settings: Settings, given: Given | None, input_fd: int, output_fd: int) -> None:
+async def _serve(settings: Settings, input_fd: int, output_fd: int) -> None:
     task = asyncio.current_task()
     assert task is not None
     loop = asyncio.get_running_loop()
-    workspaces = Workspaces(settings, given)
+    workspaces = Workspaces(settings)
     for number in _SIGNALS:
         loop.add_signal_handler(number, task.cancel)
     try:

@@ -192,22 +192,20 @@ RANK_CONSTANT = 60
 Scores = Mapping[str, Mapping[str, float]]
 
 
-def by_rank(channels: Scores, constant: int = RANK_CONSTANT) -> dict[str, float]:
-    """Return, per id, the sum over channels of `1 / (constant + rank)`; ranks start at 1, ties go by id.
+def by_rank(channels: Scores) -> dict[str, float]:
+    """Return, per id, the sum over channels of `1 / (RANK_CONSTANT + rank)`; ranks start at 1, ties go by id.
 
-    Args:
-        channels: Scores by id, by channel; an id that a channel does not hold gets nothing from it.
-        constant: How little the first ranks stand out; above 0.
+    `channels` are scores by id, by channel; an id that a channel does not hold gets nothing from it.
     """
-    return fuse_lists([ordered(scores) for scores in channels.values()], constant)
+    return fuse_lists([ordered(scores) for scores in channels.values()])
 
 
-def fuse_lists(lists: Iterable[Sequence[str]], constant: int = RANK_CONSTANT) -> dict[str, float]:
+def fuse_lists(lists: Iterable[Sequence[str]]) -> dict[str, float]:
     """Return the same for lists of ids, each best first and without repeats."""
     totals: dict[str, float] = {}
     for ids in lists:
         for rank, id_ in enumerate(ids, start=1):
-            totals[id_] = totals.get(id_, 0.0) + 1.0 / (constant + rank)
+            totals[id_] = totals.get(id_, 0.0) + 1.0 / (RANK_CONSTANT + rank)
     return totals
 
 

@@ -220,8 +220,7 @@ class Found:
         """Return the share of the question's terms under which any of these chunks is found."""
         wanted = frozenset(self.words)
         chunks = await self.store.records.get_chunks(chunk_ids)
-        documents = await self.store.records.get_documents(list({chunk.document_id for chunk in chunks}))
-        titles = {document.id: document.title for document in documents}
+        titles = {id_: owner.title for id_, owner in (await self.store.records.get_owners(chunks)).items()}
         held = {term for chunk in chunks for term in terms(chunk_index_text(titles.get(chunk.document_id, ""), chunk))}
         return len(wanted & held) / len(wanted)
 

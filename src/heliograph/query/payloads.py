@@ -13,7 +13,7 @@ chunks in mode naive and nothing in bypass.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import fields
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Literal, NotRequired, TypedDict, cast
@@ -28,7 +28,12 @@ from heliograph.query.models import (
     RetrievedEntity,
     RetrievedRelation,
 )
-from heliograph.query.understanding import Understanding
+
+# What is told of how many were found and left.
+COUNTS = (
+    *("total_entities_found", "total_relations_found", "entities_after_truncation", "relations_after_truncation"),
+    *("merged_chunks_count", "final_chunks_count"),
+)
 
 
 class EntityData(TypedDict):
@@ -167,21 +172,15 @@ def explanation_data(retrieval: Retrieval) -> dict[str, Any] | None:
         return None
     return {
         "mode": retrieval.mode.value,
-        "keywords": keyword_data(retrieval),
+        "keywords": record_data(retrieval.keywords),
         "respelt": retrieval.respelt,
-        "understanding": None if retrieval.understanding is None else _understanding(retrieval.understanding),
+        "understanding": None if retrieval.understanding is None else record_data(retrieval.understanding),
         "chunks": [
-            asdict(item)
-            | {
-                "headings": list(item.headings),
-                "marks": list(item.marks),
-                "path": list(item.path),
-                "scores": {name: round(score, 6) for name, score in item.scores.items()},
-            }
+            record_data(item) | {"scores": {name: round(score, 6) for name, score in item.scores.items()}}
             for item in trace.chunks
         ],
-        "entities": [asdict(item) for item in trace.entities],
-        "relations": [asdict(item) for item in trace.relations],
+        "entities": [record_data(item) for item in trace.entities],
+        "relations": [record_data(item) for item in trace.relations],
         "counts": _processing_info(retrieval),
         "tokens": dict(trace.tokens),
         "timings": {stage: round(seconds, 6) for stage, seconds in retrieval.timings.items()},
@@ -193,7 +192,7 @@ def retrieval_metadata(retrieval: Retrieval) -> dict[str, Any]:
     """Return mode, keywords and counts, and what went wrong if something did."""
     metadata: dict[str, Any] = {
         "query_mode": retrieval.mode.value,
-        "keywords": keyword_data(retrieval),
+        "keywords": record_data(retrieval.keywords),
     }
     if retrieval.failure:
         metadata |= {"failure_reason": retrieval.failure.value, "mode": retrieval.mode.value}
@@ -203,43 +202,25 @@ def retrieval_metadata(retrieval: Retrieval) -> dict[str, Any]:
     if retrieval.respelt:
         metadata["respelt"] = retrieval.respelt
     if retrieval.understanding:
-        metadata["understanding"] = _understanding(retrieval.understanding)
+        metadata["understanding"] = record_data(retrieval.understanding)
     if retrieval.usage != Usage():
-        metadata["usage"] = asdict(retrieval.usage)
+        metadata["usage"] = record_data(retrieval.usage)
     if retrieval.timings:
         metadata["timings"] = {stage: round(seconds, 6) for stage, seconds in retrieval.timings.items()}
     return metadata
 
 
-def keyword_data(retrieval: Retrieval) -> dict[str, list[str]]:
-    """Return what was searched for, under `high_level` and `low_level`."""
-    return {name: list(words) for name, words in asdict(retrieval.keywords).items()}
-
-
-def _understanding(found: Understanding) -> dict[str, Any]:
-    return {
-        "kind": found.kind.value,
-        "entities": list(found.entities),
-        "expansions": list(found.expansions),
-        "language": found.language,
-        "parts": list(found.parts),
-        "sides": list(found.sides),
-        "by_model": found.by_model,
-    }
+def record_data(record: Any, **names: str) -> dict[str, Any]:
+    """Return the fields of a record with plain values as JSON has them, tuples as lists; `names` rename some."""
+    values = ((item.name, getattr(record, item.name)) for item in fields(record))
+    return {names.get(name, name): list(value) if isinstance(value, tuple) else value for name, value in values}  # pyright: ignore[reportUnknownArgumentType]
 
 
 def _processing_info(retrieval: Retrieval) -> dict[str, int]:
     """Return the six counts, zeros where nothing was looked for; LightRAG's other name of one of them in mode naive."""
     info = retrieval.info
     found = {"total_chunks_found": info.merged_chunks_count} if retrieval.mode is Mode.NAIVE else {}
-    return found | {
-        "total_entities_found": info.total_entities_found,
-        "total_relations_found": info.total_relations_found,
-        "entities_after_truncation": info.entities_after_truncation,
-        "relations_after_truncation": info.relations_after_truncation,
-        "merged_chunks_count": info.merged_chunks_count,
-        "final_chunks_count": info.final_chunks_count,
-    }
+    return found | {name: getattr(info, name) for name in COUNTS}
 
 
 def _entity(item: RetrievedEntity) -> EntityData:
@@ -292,14 +273,10 @@ def _chunk_row(item: RetrievedChunk) -> ChunkData:
 
 
 def _reference(reference: Reference) -> ReferenceData:
-    row: ReferenceData = {
-        "reference_id": reference.reference_id,
-        "file_path": reference.source,
-        "count": reference.count,
-    }
-    if reference.other_sources:
-        row["other_file_paths"] = list(reference.other_sources)
-    return row
+    row = record_data(reference, source="file_path", other_sources="other_file_paths")
+    if not reference.other_sources:
+        del row["other_file_paths"]
+    return cast("ReferenceData", row)
 
 
 # What was indexed together has few moments.

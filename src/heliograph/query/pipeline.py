@@ -202,9 +202,7 @@ class QueryPipeline:
         """
         return await self._stream(self._plan(question, param), progress)
 
-    async def query_data(
-        self, question: str, param: QueryParam = _DEFAULTS, progress: TellStage | None = None
-    ) -> QueryData:
+    async def query_data(self, question: str, param: QueryParam = _DEFAULTS) -> QueryData:
         """Retrieve for a question; return a dict of status, message, data and metadata.
 
         `heliograph.query.payloads` describes its fields. Nothing found is status `failure`, not an error.
@@ -212,8 +210,7 @@ class QueryPipeline:
         Raises as `stream` does.
         """
         plan = replace(self._plan(question, param), is_written=False)
-        retrieval = await self._observed(plan, progress)
-        return query_data(retrieval, include_chunk_content=param.include_chunk_content)
+        return query_data(await self._observed(plan, None), include_chunk_content=param.include_chunk_content)
 
     async def retrieve(
         self,

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -249,12 +249,16 @@ class RecordsStore(ABC):
     async def get_document_chunks(self, document_id: str) -> list[Chunk]:
         """Return a document's chunks by position; empty if there is no such document."""
 
+    async def get_owners(self, chunks: Iterable[Chunk]) -> dict[str, Document]:
+        """Return the documents that these chunks name as theirs, by id."""
+        documents = await self.get_documents(list(dict.fromkeys(chunk.document_id for chunk in chunks)))
+        return {document.id: document for document in documents}
+
     async def get_sources(self, chunk_ids: Sequence[str]) -> dict[str, str]:
         """Return, per chunk id, the source of its document."""
         chunks = await self.get_chunks(chunk_ids)
-        documents = await self.get_documents(list(dict.fromkeys(chunk.document_id for chunk in chunks)))
-        sources = {document.id: document.source for document in documents}
-        return {chunk.id: sources[chunk.document_id] for chunk in chunks if chunk.document_id in sources}
+        owners = await self.get_owners(chunks)
+        return {chunk.id: owners[chunk.document_id].source for chunk in chunks if chunk.document_id in owners}
 
     async def get_twins(self, chunk_ids: Sequence[str]) -> dict[str, tuple[tuple[str, str], ...]]:
         """Return, per chunk id, ids and sources of other documents with the text of its document, by id, if any.

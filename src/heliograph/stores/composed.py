@@ -122,8 +122,7 @@ class Lookup:
     async def _texts(
         self, chunks: Sequence[Chunk], entities: Sequence[Entity]
     ) -> dict[Collection, tuple[TextEntry, ...]]:
-        documents = await self._home.records.get_documents(sorted({chunk.document_id for chunk in chunks}))
-        titles = {item.id: item.title for item in documents}
+        titles = {id_: owner.title for id_, owner in (await self._home.records.get_owners(chunks)).items()}
         # A page is a tenth of a second of work and more; other tasks go on meanwhile.
         of_chunks = await asyncio.to_thread(
             lambda: tuple(chunk_terms(titles.get(chunk.document_id, ""), chunk) for chunk in chunks)
@@ -140,11 +139,10 @@ class Lookup:
         for start in range(0, len(missing), _PAGE):
             others = await self._home.records.get_chunks(missing[start : start + _PAGE])
             owner_ids |= {chunk.id: chunk.document_id for chunk in others}
-        owners = await self._home.records.get_documents(sorted({chunk.document_id for chunk in chunks}))
         read = await self._home.records.get_extractions([chunk.id for chunk in chunks])
         names = {item.chunk_id: tuple(dict.fromkeys(mention.name for mention in item.entities)) for item in read}
-        by_id = {item.id: item for item in owners}
-        return {"owners": by_id, "owner_ids": owner_ids, "names": names, "chunk_ids": chunk_ids}
+        owners = await self._home.records.get_owners(chunks)
+        return {"owners": owners, "owner_ids": owner_ids, "names": names, "chunk_ids": chunk_ids}
 
 
 # Comparing what a projection keeps with what it should keep: ids in windows side by side, contents by pages.

@@ -536,9 +536,8 @@ class _Records(_Role, RecordsStore):
         if not reading.scope.shown_as:
             return await reading.records.get_sources(allowed)
         chunks = _owned(reading.scope, await reading.records.get_chunks(allowed))
-        documents = await reading.records.get_documents(list(dict.fromkeys(item.document_id for item in chunks)))
-        sources = {document.id: document.source for document in documents}
-        return {chunk.id: sources[chunk.document_id] for chunk in chunks if chunk.document_id in sources}
+        owners = await reading.records.get_owners(chunks)
+        return {chunk.id: owners[chunk.document_id].source for chunk in chunks if chunk.document_id in owners}
 
     @_within
     async def get_twins(

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, Field, StringConstraints, Valida
 from heliograph.models import DEFAULT_MODE, ChunkPicking, ContextFormatName, FusionName, Mode, ModeName
 from heliograph.query.answers.models import Answer
 from heliograph.query.models import QueryParam, Retrieval
-from heliograph.query.payloads import explanation_data, keyword_data, path_data, reference_data, retrieval_metadata
+from heliograph.query.payloads import explanation_data, path_data, record_data, reference_data, retrieval_metadata
 from heliograph.query.plan import check_length
 from heliograph.wire.answers import FoundChunk, FoundEntity, FoundRelation
 
@@ -201,7 +201,7 @@ def retrieval_body(retrieval: Retrieval, *, include_context: bool) -> dict[str, 
         "message": retrieval.message,
         "question": retrieval.question,
         "mode": retrieval.mode.value,
-        "keywords": keyword_data(retrieval),
+        "keywords": record_data(retrieval.keywords),
         "entities": [FoundEntity.fields_of(item, item.entity) for item in context.entities],
         "relations": [FoundRelation.fields_of(item, item.relation) for item in context.relations],
         "chunks": [

@@ -156,8 +156,7 @@ class WrittenAnswer:
         if not context.chunks:
             return Grounding()
         cited = set(cited_numbers(self._body))
-        ids = dict.fromkeys(item.chunk.document_id for item in context.chunks if item.reference_id in cited)
-        documents = {document.id: document for document in await records.get_documents(list(ids))} if ids else {}
+        documents = await records.get_owners(item.chunk for item in context.chunks if item.reference_id in cited)
         found = await asyncio.to_thread(ground_answer, self._body, context, documents)
         found = replace(found, citations=await with_headings_of_quotes(found.citations, context, records))
         return found if self._is_checked and not self.is_unanswered else Grounding(found.citations)

@@ -90,8 +90,7 @@ async def quote_answer(
         ModelError: The embedding failed.
         StoreError: The store failed.
     """
-    ids = list(dict.fromkeys(item.chunk.document_id for item in context.chunks))
-    documents = {document.id: document for document in await records.get_documents(ids)}
+    documents = await records.get_owners(item.chunk for item in context.chunks)
     unclear = [item.chunk for item in context.chunks if item.chunk.start > 0 and has_fence(item.chunk.text)]
     texts = await _texts(records, {chunk.document_id for chunk in unclear})
     understood = understanding or await asyncio.to_thread(understand_by_rules, question)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from heliograph.models import Mode, Usage
 from heliograph.query.models import Context, QueryParam, Reference, Retrieval
-from heliograph.query.payloads import context_data, retrieval_metadata
+from heliograph.query.payloads import context_data, record_data, retrieval_metadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,26 +140,9 @@ class Answer:
             "is_complete": self.is_complete,
             "from_cache": self.from_cache,
             "is_unanswered": self.is_unanswered,
-            "citations": [citation_data(citation) for citation in self.citations],
+            "citations": [record_data(citation, source="file_path") for citation in self.citations],
             "unsupported_references": self.unsupported_references,
             "unsupported_sentences": self.unsupported_sentences,
             "warnings": list(self.warnings),
-            "usage": asdict(self.usage),
+            "usage": record_data(self.usage),
         }
-
-
-def citation_data(citation: Citation) -> dict[str, Any]:
-    """Return a citation: the quote's place in its document, and the place in the answer that rests on it."""
-    return {
-        "reference_id": citation.reference_id,
-        "file_path": citation.source,
-        "document_id": citation.document_id,
-        "chunk_id": citation.chunk_id,
-        "start": citation.start,
-        "end": citation.end,
-        "quote": citation.quote,
-        "page": citation.page,
-        "headings": list(citation.headings),
-        "answer_start": citation.answer_start,
-        "answer_end": citation.answer_end,
-    }
