@@ -169,7 +169,6 @@ class QueryResult(ToolResult):
         )
 
     def as_text(self) -> str:
-        """Return the answer, its references, then passages and graph."""
         parts: list[str] = []
         if self.kind == "none" and self.is_unanswered:
             parts.append("Nothing was found for this question.")
@@ -199,7 +198,6 @@ class EntitiesResult(ToolResult):
     next_offset: int | None = Field(description="Where to go on; null if there are no more, or with a query.")
 
     def as_text(self) -> str:
-        """Return one line an entity."""
         if not self.entities:
             return "No entity matches."
         more = "" if self.next_offset is None else f"\n\nThere are more; go on with offset {self.next_offset}."
@@ -215,7 +213,6 @@ class RelationsResult(ToolResult):
     is_truncated: bool = Field(description="Whether the limit left something out.")
 
     def as_text(self) -> str:
-        """Return the entity, its relations, and the entities around it."""
         around = _listed("Relations:", self.relations) + _listed("Entities around it:", self.entities)
         notes = [] if self.relations else ["It has no relations."]
         if self.is_truncated:
@@ -239,7 +236,6 @@ class DocumentOutcome(ToolResult):
         return cls.from_records(record, document_id=record.id, outcome=record.outcome.value, detail=detail)
 
     def as_text(self) -> str:
-        """Return it in a line."""
         detail = f": {self.detail}" if self.detail else ""
         return f"{self.outcome}: {self.document_id} ({self.source}), {self.chunk_count} chunks{detail}"
 
@@ -251,7 +247,6 @@ class BatchResult(ToolResult):
     failed: int
 
     def as_text(self) -> str:
-        """Return a line a document."""
         done = f"{len(self.documents) - self.failed} of {len(self.documents)} taken in."
         return "\n".join([done, *(document.as_text() for document in self.documents)])
 
@@ -267,7 +262,6 @@ class DeleteResult(ToolResult):
     replaced: tuple[str, ...] = Field((), description="Ids of documents that came anew meanwhile; they stay.")
 
     def as_text(self) -> str:
-        """Return what went."""
         missing = f" There is no document {', '.join(map(repr, self.missing))}." if self.missing else ""
         stays = f" Handed over anew meanwhile, so not deleted: {', '.join(self.replaced)}." if self.replaced else ""
         return (
@@ -297,7 +291,6 @@ class StatsResult(ToolResult):
         )
 
     def as_text(self) -> str:
-        """Return the counts in words."""
         by_status = ", ".join(f"{count} {status}" for status, count in self.documents_by_status.items() if count)
         return (
             f"Workspace {self.workspace!r}: {self.documents} documents ({by_status or 'none'}), "
@@ -319,7 +312,6 @@ class RebuildResult(ToolResult):
     repaired: int
 
     def as_text(self) -> str:
-        """Return the number of rebuilt items."""
         return (
             f"Made anew from {self.documents} documents: {self.chunks} chunks, {self.entities} entities, "
             f"{self.relations} relations; {self.problems_found} problems found, {self.repaired} put right."

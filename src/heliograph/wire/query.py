@@ -165,7 +165,6 @@ class QueryRequest(QueryFields):
     stream: bool | None = Field(None, description="`false` has `/query/stream` answer in one line.")
 
     def to_param(self, **others: Any) -> QueryParam:
-        """Return the engine's parameters."""
         messages = [item for item in self.conversation_history or () if item.role in SPEAKERS]
         fields: dict[str, Any] = {
             "conversation_history": [{"role": item.role, "content": item.content} for item in messages],
@@ -175,7 +174,6 @@ class QueryRequest(QueryFields):
         return super().to_param(**(fields | others))
 
     def texts(self) -> list[str]:
-        """Return all free text."""
         return [*super().texts(), self.query, *(item.content for item in self.conversation_history or ())]
 
 
@@ -189,7 +187,6 @@ class RetrieveRequest(QueryFields):
     include_context: bool = Field(True, description="Give the text that a chat model would read.")
 
     def texts(self) -> list[str]:
-        """Return all free text."""
         return [*super().texts(), self.query]
 
 
