@@ -52,7 +52,7 @@ from heliograph.models import (
 )
 from heliograph.stores.changeset import Changeset, Collection, Outbox
 from heliograph.stores.graph import EveryName, GraphStore, IncidentRelation, NameIndex
-from heliograph.stores.inspection import Damage, Inspection, Reembedding, ScanKind
+from heliograph.stores.inspection import Damage, Inspection, Reembedding, ScanKind, check_begun
 
 __all__ = [
     "ANSWERS",
@@ -84,6 +84,7 @@ __all__ = [
     "TextStore",
     "VectorStore",
     "batch_of",
+    "check_begun",
     "places_of",
 ]
 

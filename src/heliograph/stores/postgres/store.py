@@ -29,7 +29,7 @@ from heliograph.errors import (
 from heliograph.filters import Filter
 from heliograph.models import Document, DocumentStatus, EntityMention, RelationMention, Stats
 from heliograph.settings import StoreSettings
-from heliograph.stores.base import Fold, Inspection, Reembedding, ScanKind, Store, StoreView
+from heliograph.stores.base import Fold, Inspection, Reembedding, ScanKind, Store, StoreView, check_begun
 from heliograph.stores.changeset import (
     Changeset,
     Collection,
@@ -40,7 +40,6 @@ from heliograph.stores.changeset import (
     changed_ids,
     digest_terms,
 )
-from heliograph.stores.inspection import check_begun
 from heliograph.stores.postgres.database import (
     ENTITY_MENTION,
     RELATION_MENTION,

@@ -32,9 +32,9 @@ from heliograph.stores.base import (
     ReplyCache,
     Store,
     StoreView,
+    check_begun,
 )
 from heliograph.stores.changeset import Changeset, Collection, Outbox, OutboxEntry, OutboxKind, VectorBatch, changed_ids
-from heliograph.stores.inspection import check_begun
 from heliograph.stores.sql import REPLIES, check_embedding, from_seconds
 from heliograph.stores.sqlite.database import (
     FILE_NAME,
