@@ -42,6 +42,9 @@ _LONGEST_RANGE = 10
 _PART = 256
 _NUMBER = late_pattern(r"\d+")
 _CITED = late_pattern(r"\[(\d{1,3})\]")
+# A bracket that would close to a mark if nothing stood between what comes before and behind a mark that is dropped.
+_OPEN = late_pattern(r"\[\d{0,3}\Z")
+_LONGEST_OPEN = 4
 
 _FENCE = late_pattern(r"[ \t]{0,3}(`{3}|~{3})")
 _MAYBE_FENCE = late_pattern(r"[ \t]{0,3}(?:`{0,2}|~{0,2})\Z")
@@ -75,6 +78,7 @@ class CitationFilter:
         self.says_no_answer = False
         self._known = frozenset(known)
         self._pending = ""
+        self._shown = ""
         self._fence = ""
         self._is_inline_code = False
         self._is_line_start = True
@@ -113,6 +117,7 @@ class CitationFilter:
             consumed, self._pending = self._pending[:length], self._pending[length:]
             self._is_line_start = consumed.endswith("\n") if consumed else self._is_line_start
             self._has_text = self._has_text or bool(text.strip())
+            self._shown = (self._shown + text)[-_LONGEST_OPEN:]
             written.append(text)
         if is_last and self._heading is not None and not self._has_dropped_items:
             written.extend(self._heading)
@@ -190,14 +195,18 @@ class CitationFilter:
                 return None
             if no_answer := _NO_ANSWER.match(text):
                 self.says_no_answer = True
-                return no_answer.end(), ""
+                return no_answer.end(), self._nothing()
             if mark := _MARK.match(text):
                 numbers = list(dict.fromkeys(str(number) for number in _expanded(mark["numbers"])))
                 kept = [number for number in numbers if number in self._known]
                 self.dropped += len(numbers) - len(kept)
-                space = mark[0][0] if kept and mark[0][0] in " \t" else ""
-                return mark.end(), space + "".join(f"[{number}]" for number in kept)
+                space = mark[0][0] if mark[0][0] in " \t" else ""
+                return mark.end(), space + "".join(f"[{number}]" for number in kept) if kept else self._nothing()
         return 1, text[0]
+
+    def _nothing(self) -> str:
+        """Return what a mark that is dropped leaves."""
+        return " " if _OPEN.search(self._shown) else ""
 
 
 def _leading_space(text: str) -> int:

@@ -95,6 +95,12 @@ def test_what_goes_on_without_end_is_not_read_again_for_each_piece(start: str, e
         assert len(marks._pending) <= 100  # pyright: ignore[reportPrivateUsage]
 
 
+@pytest.mark.parametrize("text", ["a [9[no-answer]]", "a [9[99]] b", "a [[99]9] b", "a [9 [99]] b", "[[no-answer]9]"])
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_what_is_dropped_leaves_no_mark_of_what_stood_around_it(text: str, size: int) -> None:
+    assert not cited_numbers(_filtered(text, size)[0])
+
+
 @given(
     st.lists(
         st.sampled_from(
