@@ -408,6 +408,16 @@ async def test_broken_file_is_a_typed_error_and_leaves_nothing(
     assert (await kb.documents()).total == 0
 
 
+async def test_control_characters_in_the_graph_are_read_as_spaces(kb: AsyncHeliograph, directory: Directory) -> None:
+    path = directory.path / "graph_chunk_entity_relation.graphml"
+    path.write_bytes(path.read_bytes().replace(b"A miser.", b"A\x01miser.").replace(b"Partners.", b"Partners\0."))
+    report = await kb.import_from(directory.path)
+    assert noted(report, NoteKind.REPAIRED, "control characters") == 2
+    scrooge = await kb.entity("Scrooge")
+    assert scrooge is not None
+    assert scrooge.description == "A miser.<SEP>He sees."
+
+
 async def test_folder_of_workspaces_names_them_and_one_alone_is_taken(
     kb: AsyncHeliograph, directory: Directory
 ) -> None:
