@@ -500,7 +500,7 @@ class ListResponse(Shape):
     statuses: dict[DocStatus, list[DocStatusResponse]] = Field(
         default_factory=dict[DocStatus, list[DocStatusResponse]],
         description="Only where nothing was asked for: up to 1,000 documents by LightRAG's words, the latest of each "
-        "first, as LightRAG's servers before 1.5 list them.",
+        "first, as LightRAG's servers before 1.5.7 list them.",
     )
 
 

@@ -183,7 +183,7 @@ async def list_documents(
     offset: Annotated[int, Query(ge=0, le=1_000_000_000)] = 0,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
 ) -> wire.ListResponse:
-    """Return documents that meet every condition given; without any, also by status, as LightRAG before 1.5 does."""
+    """Return documents that meet every condition given; without any, also by status, as LightRAG before 1.5.7."""
     condition = None
     if filter is not None:
         try:
