@@ -107,8 +107,8 @@ def place_documents(
 ) -> list[PlacedDocument]:
     """Return all documents with a text or with chunks; notes repairs and omissions.
 
-    They keep their ids, but those that are `taken` by documents that did not come from LightRAG. `track_id` goes to those
-    whose batch is not told.
+    They keep their ids, but those that are `taken` by documents that did not come from LightRAG. `track_id` is for
+    those whose batch is not told.
     """
     by_document: dict[str, list[LightragChunk]] = {}
     for chunk in contents.chunks.values():
