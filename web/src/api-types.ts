@@ -680,6 +680,8 @@ export interface Schemas {
     total: number;
     offset: number;
     limit: number;
+    /** Only where nothing was asked for: up to 1,000 documents by LightRAG's words, the latest of each first, as LightRAG's servers before 1.5.7 list them. */
+    statuses: Record<string, (Schemas["DocStatusResponse"])[]>;
   };
   "LoginReply": {
     /** In words. */

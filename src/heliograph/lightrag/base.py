@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from heliograph.lightrag.llm_roles import ROLES, RoleLLMConfig, RoleSpec
 from heliograph.lightrag.types import KnowledgeGraph, KnowledgeGraphEdge, KnowledgeGraphNode
-from heliograph.lightrag.utils import EmbeddingFunc, default_number
+from heliograph.lightrag.utils import EmbeddingFunc, default_number, retired
 from heliograph.wire.query import LIGHTRAG_MODE
 
 __all__ = [
@@ -29,6 +29,9 @@ __all__ = [
 TextChunkSchema = dict[str, Any]
 
 
+@retired(
+    *("history_turns", "max_token_for_text_unit", "max_token_for_global_context", "max_token_for_local_context"),
+)
 @dataclass
 class QueryParam:
     """Parameters of one question; fields, order and defaults are those of LightRAG 1.5.7.

@@ -22,7 +22,7 @@ from heliograph.filters import Sources
 from heliograph.ids import content_hash
 from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.models import NewDocument
-from heliograph.lightrag.base import DeletionResult, DocProcessingStatus, EmbeddingFunc, QueryParam
+from heliograph.lightrag.base import DeletionResult, DocProcessingStatus, DocStatus, EmbeddingFunc, QueryParam
 from heliograph.lightrag.fields import Fields
 from heliograph.lightrag.graph import CustomGraph, GraphMethods
 from heliograph.lightrag.llm_roles import ROLES, ChatRoles, RoleLLMConfig, RoleSpec
@@ -37,6 +37,7 @@ from heliograph.lightrag.utils import (
     compute_mdhash_id,
     lightrag_number,
     logger,
+    retired,
     sanitize_text_for_encoding,
     warn_once,
 )
@@ -51,6 +52,10 @@ from heliograph.wire.documents import doc_status
 __all__ = ["ROLES", "EmbeddingFunc", "LightRAG", "QueryParam", "RoleLLMConfig", "RoleSpec"]
 
 
+@retired(
+    *("llm_model_max_token_size", "entity_summary_to_max_tokens", "summary_to_max_tokens", "namespace_prefix"),
+    *("node_embedding_algorithm", "node2vec_params", "convert_response_to_json_func"),
+)
 @dataclass
 class LightRAG(Fields, GraphMethods):
     """One workspace, with LightRAG's fields and methods.
@@ -362,6 +367,10 @@ class LightRAG(Fields, GraphMethods):
         """Return the state of some documents as dicts, by id; unknown ids are left out."""
         wanted = _listed(ids or [])
         return {id_: row for id_, row in zip(wanted, await self.doc_status.get_by_ids(wanted), strict=True) if row}
+
+    async def get_docs_by_status(self, status: DocStatus) -> dict[str, DocProcessingStatus]:
+        """Return the documents in a state, by id; in LightRAG before 1.5.7."""
+        return await self.doc_status.get_docs_by_status(status)
 
     async def aget_docs_by_track_id(self, track_id: str) -> dict[str, DocProcessingStatus]:
         """Return the documents of one call of `insert`, by id."""

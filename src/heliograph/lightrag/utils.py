@@ -45,6 +45,28 @@ def warn_once(text: str) -> None:
         warnings.warn(text, UserWarning, stacklevel=3)
 
 
+def retired(*names: str) -> Callable[[type[R]], type[R]]:
+    """Let a class be made with keywords, too, that LightRAG 1.5.7 has no more; those that are set warn, without effect.
+
+    Programs for its older versions name them, as its own examples did.
+    """
+
+    def accept(kind: type[R]) -> type[R]:
+        make = kind.__init__
+
+        @wraps(make)
+        def make_without(self: R, *args: Any, **given: Any) -> None:
+            for name in names:
+                if given.pop(name, None) is not None:
+                    warn_once(f"{kind.__name__}({name}=...) has no effect here; see docs/lightrag-api.md")
+            make(self, *args, **given)
+
+        kind.__init__ = make_without
+        return kind
+
+    return accept
+
+
 def get_env_value(env_key: str, default: Any, value_type: type = str, special_none: bool = False) -> Any:
     """Return a variable of the environment as a type, or the default where it is not set or no such value.
 

@@ -9,6 +9,7 @@ import json
 import re
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, cast
 from xml.etree import ElementTree as ET
@@ -42,6 +43,9 @@ _LEFT_BEHIND = {
 }
 _DECLARATION = re.compile(rb"<\0?!\0?(D\0?O\0?C\0?T\0?Y\0?P\0?E|E\0?N\0?T\0?I\0?T\0?Y)")
 _HEAD_BYTES = 65_536
+# Bytes that XML forbids; in UTF-8 and Latin encodings they are parts of no other character.
+_FORBIDDEN = bytes(code for code in range(32) if code not in b"\t\n\r")
+_WITHOUT_FORBIDDEN = bytes.maketrans(_FORBIDDEN, b" " * len(_FORBIDDEN))
 
 
 def is_lightrag(path: Path) -> bool:
@@ -126,7 +130,7 @@ def _read_graph(path: Path, notes: NoteList) -> Iterator[GraphNode | GraphEdge]:
             if _DECLARATION.search(file.read(_HEAD_BYTES)):
                 raise InvalidRequestError(f"{str(path)!r} declares a document type, which GraphML has no need of")
             file.seek(0)
-            for element in _elements(file):
+            for element in _elements(_Readable(file, path.name, notes)):
                 kind = element.tag.rpartition("}")[2]
                 if kind == "key":
                     names[element.get("id", "")] = element.get("attr.name", "")
@@ -146,7 +150,28 @@ def _read_graph(path: Path, notes: NoteList) -> Iterator[GraphNode | GraphEdge]:
         raise InvalidRequestError(f"{str(path)!r} cannot be read ({error.strerror or error}); check it") from error
 
 
-def _elements(file: object) -> Iterator[ET.Element]:
+class _Readable:
+    """A file of XML with spaces for the control characters that models write and XML forbids.
+
+    NetworkX writes them as they are, and LightRAG cannot open such a graph again.
+    """
+
+    def __init__(self, file: BufferedReader, name: str, notes: NoteList) -> None:
+        self._file, self._name, self._notes = file, name, notes
+        # In UTF-16 every other byte of a name is a zero.
+        self._is_wide = b"\0" in file.peek()[:4]
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes, as `BufferedReader.read`."""
+        found = self._file.read(size)
+        if self._is_wide:
+            return found
+        count = len(found) - len(found.translate(None, _FORBIDDEN))
+        self._notes.add(NoteKind.REPAIRED, "control characters in the graph are spaces", self._name, count)
+        return found.translate(_WITHOUT_FORBIDDEN) if count else found
+
+
+def _elements(file: _Readable) -> Iterator[ET.Element]:
     """Yield finished keys, nodes and edges, and forget them."""
     graph: ET.Element | None = None
     events: Iterator[tuple[str, ET.Element]] = ET.iterparse(file, ("start", "end"))  # type: ignore[arg-type]  # noqa: S314

@@ -107,7 +107,8 @@ def place_documents(
 ) -> list[PlacedDocument]:
     """Return all documents with a text or with chunks; notes repairs and omissions.
 
-    They keep their ids, but those that are `taken` by documents that did not come from LightRAG.
+    They keep their ids, but those that are `taken` by documents that did not come from LightRAG. `track_id` is for
+    those whose batch is not told.
     """
     by_document: dict[str, list[LightragChunk]] = {}
     for chunk in contents.chunks.values():
@@ -138,7 +139,7 @@ def place_documents(
             *(target_id, name, PurePath(name).stem if name != id_ else "", ""),
             status=DocumentStatus.PENDING,
             metadata={"lightrag_id": id_, **({"lightrag": {"has_given_chunks": True}} if is_given else {})},
-            track_id=track_id,
+            track_id=(known.track_id if known else "") or track_id,
         )
         placed.append(_place(known, chunks, target, notes))
     return placed
@@ -414,7 +415,8 @@ def _from_chunks(row: EmbeddedRow) -> IndexEntry:
 def _assemble(
     rows: LightragRows, contents: LightragContents, taken: frozenset[str], notes: NoteList, progress: TellCount
 ) -> _Assembled:
-    documents = place_documents(contents, track_id("import"), notes, taken)
+    batch = track_id("import")
+    documents = place_documents(contents, batch, notes, taken)
     places = {
         origin: chunk for placed in documents for origin, chunk in zip(placed.origins, placed.chunks, strict=True)
     }
@@ -422,7 +424,7 @@ def _assemble(
     ids = {origin: chunk.id for origin, chunk in places.items()}
     graph = _read(rows, contents, ids, texts, notes)
     progress("entities read", len(graph.nodes))
-    alone = _own_document(rows.name, graph, documents, notes)
+    alone = _own_document(rows.name, graph, documents, batch, notes)
     if alone is not None:
         documents.append(alone)
     documents = _with_attributes(documents, graph, notes)
@@ -539,7 +541,7 @@ def _with_attributes(documents: Sequence[PlacedDocument], graph: _Graph, notes: 
 
 
 def _own_document(
-    directory: str, graph: _Graph, documents: Sequence[PlacedDocument], notes: NoteList
+    directory: str, graph: _Graph, documents: Sequence[PlacedDocument], batch: str, notes: NoteList
 ) -> PlacedDocument | None:
     """Return a document of what no known chunk says, and give that its chunks; None if there is nothing."""
     lines = [
@@ -572,7 +574,7 @@ def _own_document(
         metadata={"lightrag_directory": directory},
         length=len(text),
         chunk_count=len(chunks),
-        track_id=documents[0].document.track_id if documents else track_id("import"),
+        track_id=batch,
     )
     return PlacedDocument(document, text, chunks)
 

@@ -44,7 +44,7 @@ class LightragDocument:
     """A document: its id there, its text (empty if it is not kept), its path (empty if unknown), and its state.
 
     `is_finished` also where no state is kept, as nano-graphrag keeps none. `own` is what an export of ours has said
-    of it beside, empty in what LightRAG wrote; `error` is why it failed.
+    of it beside, empty in what LightRAG wrote; `error` is why it failed; `track_id` names the batch that it came with.
     """
 
     id: str
@@ -55,6 +55,7 @@ class LightragDocument:
     created_at: datetime
     own: Mapping[str, Any] = field(default_factory=dict[str, Any])
     error: str = ""
+    track_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +238,7 @@ def _document(id_: str, text: Mapping[str, Any], state: Mapping[str, Any]) -> Li
         _moment(state.get("created_at") or text.get("create_time")),
         cast("dict[str, Any]", own) if isinstance(own := text.get("heliograph"), dict) else {},
         _string(state, "error_msg"),
+        clean_text(_string(state, "track_id")).strip(),
     )
 
 

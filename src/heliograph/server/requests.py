@@ -433,7 +433,7 @@ def route_path(scope: Scope) -> str:
 
 _TEXT_PATHS = ("/documents/text", "/documents/texts", "/mcp")
 _TEXT_PREFIXES = ("/mcp/",)
-_UPLOAD_PATHS = ("/documents/upload",)
+_UPLOAD_PATHS = ("/documents/upload", "/documents/file")
 _FORM_PATHS = (*_UPLOAD_PATHS, "/login")
 # What the parts of a form are wrapped in.
 _FORM_FRAME_BYTES = 65_536

@@ -497,6 +497,11 @@ class ListResponse(Shape):
     total: int = Field(description="How many match in all.")
     offset: int = 0
     limit: int = 0
+    statuses: dict[DocStatus, list[DocStatusResponse]] = Field(
+        default_factory=dict[DocStatus, list[DocStatusResponse]],
+        description="Only where nothing was asked for: up to 1,000 documents by LightRAG's words, the latest of each "
+        "first, as LightRAG's servers before 1.5.7 list them.",
+    )
 
 
 class ChunkResponse(ChunkDetails):

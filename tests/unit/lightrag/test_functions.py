@@ -21,6 +21,7 @@ import pytest
 
 from heliograph.lightrag import LightRAG, QueryParam, RoleLLMConfig
 from heliograph.lightrag import utils as lightrag_utils
+from heliograph.lightrag.base import DocStatus
 from heliograph.lightrag.llm.azure_openai import azure_openai_complete, azure_openai_embed
 from heliograph.lightrag.llm.ollama import ollama_embed, ollama_model_complete
 from heliograph.lightrag.llm.openai import openai_complete, openai_complete_if_cache, openai_embed
@@ -322,6 +323,26 @@ def test_prompts_warn_when_they_are_replaced(monkeypatch: pytest.MonkeyPatch) ->
         PROMPTS["rag_response"]
     with pytest.warns(UserWarning, match="no effect"):
         PROMPTS["rag_response"] = "Answer."
+
+
+async def test_programs_for_older_versions_may_name_what_was_retired(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lightrag_utils, "_told", set[str]())
+    with pytest.warns(UserWarning, match=r"QueryParam\(history_turns=") as told:
+        param = QueryParam(mode="naive", history_turns=3, max_token_for_text_unit=None)  # type: ignore[call-arg]
+    assert (len(told), param) == (1, QueryParam(mode="naive"))
+    assert "history_turns" not in signature(QueryParam).parameters
+    with pytest.raises(TypeError, match="no_such_field"):
+        QueryParam(no_such_field=1)  # type: ignore[call-arg]
+    with pytest.warns(UserWarning, match=r"LightRAG\(llm_model_max_token_size="):
+        rag = _rag(tmp_path, llm_model_max_token_size=32768)
+    await rag.ainsert("Ada met Babbage.", ids="one")
+    assert {id_: item.status for id_, item in (await rag.get_docs_by_status(DocStatus.PROCESSED)).items()} == {
+        "one": DocStatus.PROCESSED
+    }
+    assert await rag.get_docs_by_status(DocStatus.FAILED) == {}
+    await rag.finalize_storages()
 
 
 async def test_windows_of_tokens_that_cut_characters_are_found_in_the_text(tmp_path: Path) -> None:

@@ -331,6 +331,17 @@ async def test_finished_document_of_which_nothing_was_found_is_left_so(
     assert (await kb.retry()).results == ()
 
 
+async def test_tracks_of_batches_are_kept(kb: AsyncHeliograph, directory: Directory) -> None:
+    state = {"status": "processed", "created_at": "2025-03-01T15:52:46", "track_id": "upload_20250301_155246_0f3a9c1d"}
+    directory.store("doc_status", {"doc-1": state})
+    await kb.import_from(directory.path)
+    tracks = {item.id: item.track_id for item in (await kb.documents()).documents}
+    assert tracks.pop("doc-1") == state["track_id"]
+    # What no known chunk says has no batch there.
+    (track,) = tracks.values()
+    assert track.startswith("import_")
+
+
 async def test_two_documents_of_one_file_name_are_two(kb: AsyncHeliograph, directory: Directory) -> None:
     directory.store(
         "full_docs", {id_: {"content": f"{id_} speaks.", "file_path": "a.md"} for id_ in ("doc-1", "doc-2")}
@@ -406,6 +417,16 @@ async def test_broken_file_is_a_typed_error_and_leaves_nothing(
     with pytest.raises(InvalidRequestError, match=message):
         await kb.import_from(directory.path)
     assert (await kb.documents()).total == 0
+
+
+async def test_control_characters_in_the_graph_are_read_as_spaces(kb: AsyncHeliograph, directory: Directory) -> None:
+    path = directory.path / "graph_chunk_entity_relation.graphml"
+    path.write_bytes(path.read_bytes().replace(b"A miser.", b"A\x01miser.").replace(b"Partners.", b"Partners\0."))
+    report = await kb.import_from(directory.path)
+    assert noted(report, NoteKind.REPAIRED, "control characters") == 2
+    scrooge = await kb.entity("Scrooge")
+    assert scrooge is not None
+    assert scrooge.description == "A miser.<SEP>He sees."
 
 
 async def test_folder_of_workspaces_names_them_and_one_alone_is_taken(

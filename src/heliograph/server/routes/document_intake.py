@@ -86,6 +86,7 @@ async def insert_samples(work: WriteWork) -> wire.InsertResponse:
     return await _inserted(work.kb, report, has_chunking=False)
 
 
+@router.post("/file", include_in_schema=False)  # By this path in LightRAG before 1.4, whose clients are about still.
 @router.post("/upload", summary="Upload a file", responses=responses(409, 422), openapi_extra=_UPLOAD_FORM)
 async def upload(request: Request, work: WriteWork) -> wire.InsertResponse:
     """Keep a file in the input folder and have it read in the background. The form is `multipart/form-data`.

@@ -10,9 +10,11 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import islice, zip_longest
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query
+from starlette.requests import Request
 from starlette.responses import Response
 
 import heliograph.wire.documents as wire
@@ -162,8 +164,14 @@ DocumentId = Annotated[str, Path(max_length=4_096, description="The document's i
 StatusName = Literal["pending", "parsing", "processing", "processed", "partial", "failed"]
 
 
+_MOST_BY_STATUS = 1_000
+# What LightRAG's OpenAPI document calls the API key where it takes it for a parameter; generated clients send it.
+_KEY_PARAMETER = "api_key_header_value"
+
+
 @router.get("", summary="List documents")
 async def list_documents(
+    request: Request,
     kb: ReadEngine,
     status: Annotated[list[StatusName] | None, Query(description="Any of these.")] = None,
     track_id: Annotated[str | None, Query(max_length=4_096)] = None,
@@ -174,7 +182,7 @@ async def list_documents(
     offset: Annotated[int, Query(ge=0, le=1_000_000_000)] = 0,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
 ) -> wire.ListResponse:
-    """Return documents that meet every condition given."""
+    """Return documents that meet every condition given; without any, also by status, as LightRAG before 1.5.7."""
     condition = None
     if filter is not None:
         try:
@@ -194,7 +202,20 @@ async def list_documents(
     )
     page = await kb.documents(query)
     documents = tuple(map(wire.DocumentResponse.of, page.documents))
-    return wire.ListResponse(documents=documents, total=page.total, offset=offset, limit=limit)
+    statuses = {} if request.query_params.keys() - {_KEY_PARAMETER} else await _by_status(kb)
+    return wire.ListResponse(documents=documents, total=page.total, offset=offset, limit=limit, statuses=statuses)
+
+
+async def _by_status(kb: AsyncHeliograph) -> dict[wire.DocStatus, list[wire.DocStatusResponse]]:
+    """Return documents by LightRAG's words, the latest first; where there are too many, as many of each as can be."""
+    queries = (DocumentQuery((status,), descending=True, limit=_MOST_BY_STATUS) for status in DocumentStatus)
+    pages = await asyncio.gather(*map(kb.documents, queries))
+    turns = zip_longest(*(page.documents for page in pages))
+    kept = islice((document for turn in turns for document in turn if document is not None), _MOST_BY_STATUS)
+    found: dict[wire.DocStatus, list[wire.DocStatusResponse]] = {}
+    for told in await _told(kb, tuple(kept)):
+        found.setdefault(told.status, []).append(told)
+    return found
 
 
 @router.post("/delete_matching", summary="Delete documents that match", responses=responses(409))

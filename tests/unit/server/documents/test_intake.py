@@ -108,6 +108,16 @@ async def test_upload_is_kept_read_and_processed(server: Server) -> None:
     assert document["metadata"]["team"] == "red"
 
 
+@pytest.mark.parametrize("server", [{"max_upload_bytes": 2_000_000, "max_body_bytes": 100_000}], indirect=True)
+async def test_upload_by_the_path_of_older_lightrag_is_one(server: Server) -> None:
+    form = {"files": {"file": ("old.md", b"x" * 200_000)}, "data": {"description": "by an older client"}}
+    accepted = await server.send("POST", "/documents/file", **form)
+    assert (accepted["status"], names(server.inputs)) == ("success", ["old.md"])
+    await server.settle()
+    assert (await server.documents())["old.md"]["status"] == "processed"
+    await server.send("POST", "/documents/file", 413, files={"file": ("long.md", b"x" * 2_000_001)})
+
+
 async def test_upload_of_a_known_name_is_an_update(server: Server) -> None:
     first = await server.upload("a.md")
     await server.settle()

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+import heliograph.server.routes.documents as routes
+
 from .conftest import TEXT, Server
 
 WORDS = {"pending", "parsing", "analyzing", "preprocessed", "processing", "processed", "failed", "all"}
@@ -84,6 +86,26 @@ async def test_long_text_is_summed_up_by_its_beginning(server: Server) -> None:
 async def test_unknown_batch_is_empty(server: Server) -> None:
     told = await server.send("GET", "/documents/track_status/nothing")
     assert told == {"track_id": "nothing", "documents": [], "total_count": 0, "status_summary": {}}
+
+
+async def test_list_without_conditions_tells_documents_by_status_as_older_lightrag_does(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (await server.send("GET", "/documents"))["statuses"] == {}
+    await _many(server, 4)
+    listed = await server.send("GET", "/documents")
+    page = await server.send("POST", "/documents/paginated", json={"sort_field": "created_at"})
+    assert listed["statuses"] == {"processed": page["documents"]}
+    assert {item["id"] for item in listed["documents"]} == {item["id"] for item in page["documents"]}
+    # A client generated from LightRAG's OpenAPI document sends the key as a parameter.
+    assert await server.send("GET", "/documents", params={"api_key_header_value": "x"}) == listed
+    assert (await server.send("GET", "/documents", params={"limit": 2}))["statuses"] == {}
+
+    await server.upload("broken.pdf", b"%PDF-1.4 nothing of it")
+    await server.settle()
+    monkeypatch.setattr(routes, "_MOST_BY_STATUS", 3)
+    found = (await server.send("GET", "/documents"))["statuses"]
+    assert {word: len(documents) for word, documents in found.items()} == {"processed": 2, "failed": 1}
 
 
 async def test_nothing_is_in_conflict_and_nothing_is_to_be_recovered(server: Server) -> None:
