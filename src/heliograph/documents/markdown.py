@@ -121,6 +121,24 @@ def find_title(text: str) -> str:
     return heading.title if heading else ""
 
 
+def nest_headings(text: str, level: int) -> str:
+    """Return a text whose highest heading is one below `level`, for one that becomes a part of another document."""
+    headings = find_headings(text)
+    deeper = level + 1 - min((heading.level for heading in headings), default=level + 1)
+    if deeper <= 0:
+        return text
+    pieces: list[str] = []
+    position = 0
+    for heading in headings:
+        line, _, rest = text[heading.start :].partition("\n")
+        marks = "#" * min(6, heading.level + deeper)
+        is_underlined = not line.lstrip(" ").startswith("#")
+        words = line.strip() if is_underlined else line.lstrip(" ").lstrip("#").strip(" \t")
+        pieces += [text[position : heading.start], f"{marks} {words}"]
+        position = heading.start + len(line) + (1 + len(rest.partition("\n")[0]) if is_underlined else 0)
+    return "".join((*pieces, text[position:]))
+
+
 def split_front_matter(text: str) -> tuple[dict[str, str | list[str]], str]:
     """Separate the `key: value` lines between two `---` at the start of a text from the rest.
 

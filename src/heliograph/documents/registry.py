@@ -141,7 +141,7 @@ _GROUP = "heliograph.loaders"
 _LOADERS = """text_formats.TextLoader text_formats.MarkdownLoader web_page.HtmlLoader pdf.PdfLoader office.DocxLoader
     office.PptxLoader office.SpreadsheetLoader open_document.OpenTextLoader open_document.OpenPresentationLoader
     rich_text.RichTextLoader text_formats.DelimitedLoader office.EpubLoader text_formats.JsonLoader
-    notebook.NotebookLoader mail.MailLoader mail.MailboxLoader text_formats.CodeLoader
+    notebook.NotebookLoader mail.MailLoader mail.MailboxLoader mail.SavedPageLoader text_formats.CodeLoader
     xml_document.XmlLoader man_page.ManPageLoader compressed.CompressedLoader pdf.PictureLoader"""
 _PLAIN_TEXT = "text/plain"
 # What says no more than that there are bytes, or text.

@@ -28,6 +28,7 @@ from heliograph.documents.markdown import (
     too_long,
 )
 from heliograph.documents.terminal_text import join_pages, terminal_markdown
+from heliograph.documents.transcripts import transcript_markdown
 from heliograph.errors import IngestError
 from heliograph.text.sentences import join_full_lines
 
@@ -51,7 +52,7 @@ class TextLoader(MarkdownLoader):
     """Plain text: laid out for a terminal, in another markup whose headings are read, or as Markdown under its name."""
 
     suffixes = frozenset({".txt", ".text", ".log", ".rst", ".adoc", ".org", ".tex", ".srt", ".vtt"})
-    mime_types = frozenset({"text/plain", "text/x-rst"})
+    mime_types = frozenset({"text/plain", "text/x-rst", "text/vtt", "application/x-subrip"})
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
         loaded = super().load(raw, limits)
@@ -95,6 +96,8 @@ _MARKUPS: Mapping[str, Callable[[str], str | None]] = {
     ".rst": _rst_markdown,
     ".adoc": _marked_headings("="),
     ".org": _marked_headings("*"),
+    ".srt": transcript_markdown,
+    ".vtt": transcript_markdown,
     ".tex": lambda text: _TEX_TITLE.sub(lambda match: f"{'#' * _TEX_LEVELS[match[1]]} {match[2]}", text),
 }
 
