@@ -138,7 +138,7 @@ _GROUP = "heliograph.loaders"
 # ending: `tests/unit/documents/test_registry.py` refuses that.
 #
 # They are imported when the first document is loaded: who only asks questions waits for none of them.
-_LOADERS = """text_formats.TextLoader text_formats.MarkdownLoader web_page.HtmlLoader pdf.PdfLoader office.DocxLoader
+_LOADERS = """text_formats.TextLoader text_formats.MarkdownLoader web_page.HtmlLoader pdf.PdfLoader word.DocxLoader
     office.PptxLoader office.SpreadsheetLoader open_document.OpenTextLoader open_document.OpenPresentationLoader
     rich_text.RichTextLoader text_formats.DelimitedLoader office.EpubLoader text_formats.JsonLoader
     notebook.NotebookLoader mail.MailLoader mail.MailboxLoader mail.SavedPageLoader text_formats.CodeLoader
