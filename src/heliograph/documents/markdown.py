@@ -93,6 +93,9 @@ _LINE = re.compile(
 )
 # An address may hold brackets, one in another.
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()]*(?:\([^()]*\)[^()]*)*\)")
+# What may stand above a title: badges, tags of HTML, comments.
+_NO_WORDS = re.compile(r"<!--.*?-->|<[^<>]*>|\[?!\[[^\[\]]*\]\([^()]*\)(?:\]\([^()]*\))?", re.DOTALL)
+_WORD = re.compile(r"\w{2}")
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _FIELD_NAME = re.compile(r"[A-Za-z_][\w .-]*")
 _ITEM = re.compile(r"[ \t]*-[ \t]+(.*)$")
@@ -116,9 +119,15 @@ def find_headings(text: str) -> list[Heading]:
 
 
 def find_title(text: str) -> str:
-    """Return the first heading near the start of a text, or an empty string."""
-    heading = next(_headings(text[:_TITLE_SEARCH_CHARACTERS]), None)
-    return heading.title if heading else ""
+    """Return the heading near the start of a text that is its title, or an empty string.
+
+    It is the first, if no words stand before it or it is of the highest level; else the first of that level. Notes are
+    named by their files: what comes below their first words is the heading of a section.
+    """
+    headings = find_headings(text[:_TITLE_SEARCH_CHARACTERS])
+    if headings and not _WORD.search(_NO_WORDS.sub("", text[: headings[0].start])):
+        return headings[0].title
+    return next((heading.title for heading in headings if heading.level == 1), "")
 
 
 def nest_headings(text: str, level: int) -> str:

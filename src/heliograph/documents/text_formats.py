@@ -29,6 +29,7 @@ from heliograph.documents.markdown import (
 )
 from heliograph.documents.terminal_text import join_pages, terminal_markdown
 from heliograph.documents.transcripts import transcript_markdown
+from heliograph.documents.wiki_text import wiki_markdown
 from heliograph.errors import IngestError
 from heliograph.text.sentences import join_full_lines
 
@@ -40,26 +41,56 @@ class MarkdownLoader(Loader):
     mime_types = frozenset({"text/markdown", "text/x-markdown"})
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:  # noqa: ARG002 (lengths are checked for all)
-        text = clean_text(decode_text(raw.data, raw.name, raw.charset))
-        fields, body = split_front_matter(text)
-        title = fields.pop("title", "")
-        if not isinstance(title, str) or not title:
-            title = find_title(body)
-        return LoadedDocument(source=raw.name, title=title, text=join_full_lines(body), metadata=fields)
+        loaded = _load_text(raw)
+        text = _WIKI_LINK.sub(_wiki_link, loaded.text) if "[[" in loaded.text else loaded.text
+        return replace(loaded, text=text, title=loaded.title or find_title(text))
 
 
-class TextLoader(MarkdownLoader):
-    """Plain text: laid out for a terminal, in another markup whose headings are read, or as Markdown under its name."""
+# Links between notes, as Obsidian, Logseq and Foam write them; in code the same marks mean something else.
+_WIKI_LINK = re.compile(
+    r"(?P<code>^ {0,3}(?P<fence>```+|~~~+).*?(?:^ {0,3}(?P=fence)|\Z)|(?P<ticks>`+)[^`\n]*(?P=ticks))"
+    r"|(?P<shown>!?)\[\[(?P<target>[^\W\d][^\[\]|\n]*|#[^\[\]|\n]+)(?:\|(?P<words>[^\[\]\n]*))?\]\]",
+    re.MULTILINE | re.DOTALL,
+)
+_PICTURE_NAME = re.compile(r"\.(?:png|jpe?g|gif|svg|webp|bmp|mp[34]|webm|mov|pdf|canvas)\b", re.IGNORECASE)
 
-    suffixes = frozenset({".txt", ".text", ".log", ".rst", ".adoc", ".org", ".tex", ".srt", ".vtt"})
+
+def _wiki_link(match: re.Match[str]) -> str:
+    """Return the words of a link between notes as they are shown, `Note > Section` where it has none of its own."""
+    if match["code"]:
+        return match["code"]
+    # In a cell of a table the bar is escaped.
+    target, words = match["target"].removesuffix("\\"), (match["words"] or "").strip()
+    if match["shown"] and _PICTURE_NAME.search(target):
+        return ""
+    page, _, section = target.partition("#")
+    place = "" if section.startswith("^") else section.strip()
+    return words or " > ".join(filter(None, (page.strip(), place)))
+
+
+class TextLoader(Loader):
+    """Plain text: laid out for a terminal, in another markup that is read, or as Markdown under its name."""
+
+    suffixes = frozenset({".txt", ".text", ".log", ".rst", ".adoc", ".org", ".tex", ".mediawiki", ".srt", ".vtt"})
     mime_types = frozenset({"text/plain", "text/x-rst", "text/vtt", "application/x-subrip"})
 
-    def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
-        loaded = super().load(raw, limits)
-        read = _MARKUPS.get(PurePath(raw.name).suffix.lower(), terminal_markdown)
-        paged = join_pages(loaded.text) if read is terminal_markdown else loaded.text
-        text = read(paged) or paged
-        return replace(loaded, text=text, title=loaded.title or find_title(text))
+    def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:  # noqa: ARG002 (lengths are checked for all)
+        loaded = _load_text(raw)
+        read = _MARKUPS.get(PurePath(raw.name).suffix.lower())
+        if read is not None:
+            text = read(loaded.text) or loaded.text
+            return replace(loaded, text=text, title=loaded.title or find_title(text))
+        paged = join_pages(loaded.text)
+        text = terminal_markdown(paged) or paged
+        return replace(loaded, text=text, title=loaded.title or find_title(loaded.text) or find_title(text))
+
+
+def _load_text(raw: RawDocument) -> LoadedDocument:
+    """Return a text without its front matter, whose fields are metadata; its title is the one that is stated there."""
+    fields, body = split_front_matter(clean_text(decode_text(raw.data, raw.name, raw.charset)))
+    title = fields.pop("title", "")
+    stated = title if isinstance(title, str) else ""
+    return LoadedDocument(raw.name, stated, join_full_lines(body), fields)
 
 
 _UNDERLINED = re.compile(
@@ -96,6 +127,7 @@ _MARKUPS: Mapping[str, Callable[[str], str | None]] = {
     ".rst": _rst_markdown,
     ".adoc": _marked_headings("="),
     ".org": _marked_headings("*"),
+    ".mediawiki": wiki_markdown,
     ".srt": transcript_markdown,
     ".vtt": transcript_markdown,
     ".tex": lambda text: _TEX_TITLE.sub(lambda match: f"{'#' * _TEX_LEVELS[match[1]]} {match[2]}", text),
@@ -103,7 +135,7 @@ _MARKUPS: Mapping[str, Callable[[str], str | None]] = {
 
 
 # Endings of XML that may be text, which `xml_document` finds out.
-XML_TEXTS = frozenset({".xml", ".docbook", ".dbk", ".page", ".dita", ".tei", ".fb2"})
+XML_TEXTS = frozenset({".xml", ".docbook", ".dbk", ".page", ".dita", ".tei", ".fb2", ".rss", ".atom"})
 _LANGUAGES = {
     "bash": (".sh", ".bash", ".zsh"),
     "batch": (".bat", ".cmd"),

@@ -46,6 +46,18 @@ def test_rows_are_not_filled_up_to_the_square_of_a_file() -> None:
     assert loaded.text.rstrip().endswith("\n| x |")
 
 
+def test_links_between_notes_are_the_words_that_are_shown() -> None:
+    note = (
+        "See [[Pump 3|the pump]], [[Hall#North]], [[#Care]], [[Oil#^b2]] and ![[plan.png|300]]![[Care]].\n\n"
+        "| a |\n| --- |\n| [[Pump 3\\|it]] |\n\n`[[x]]` [[1, 2]]\n\n```toml\n[[pump]]\n```\n"
+    )
+    assert load("a.md", note).text == (
+        "See the pump, Hall > North, Care, Oil and Care.\n\n"
+        "| a |\n| --- |\n| it |\n\n`[[x]]` [[1, 2]]\n\n```toml\n[[pump]]\n```\n"
+    )
+    assert load("a.txt", "[[anchor]]").text == "[[anchor]]"
+
+
 def test_json_records_become_sections() -> None:
     records = [{"title": "Lamp", "port": 1, "tags": ["a", "b"], "text": "One.\nTwo."}, {"id": 7, "on": True, "x": None}]
     text = (
