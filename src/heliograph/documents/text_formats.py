@@ -11,12 +11,14 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, cast
 from urllib.parse import urlsplit
 
 from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument
+from heliograph.documents.chats import chat_markdown
 from heliograph.documents.encoding import decode_text
 from heliograph.documents.markdown import (
     clean_text,
@@ -24,6 +26,7 @@ from heliograph.documents.markdown import (
     find_title,
     markdown_table,
     name_title,
+    nest_headings,
     split_front_matter,
     too_long,
 )
@@ -272,6 +275,15 @@ class JsonLoader(Loader):
         title = name_title(raw.name)
         if not value and not isinstance(value, int | float | bool):
             return LoadedDocument(raw.name, title, "")
+        chat = None
+        with suppress(AttributeError, TypeError):
+            # What is only made like a chat is records.
+            chat = chat_markdown(value)
+        if chat is not None:
+            # Of Slack each day is a file in the folder of its channel.
+            path = PurePath(raw.name)
+            title = chat[0] or " ".join(filter(None, (path.parent.name if isinstance(value, list) else "", title)))
+            return LoadedDocument(raw.name, title, f"# {title}\n\n{chat[1]}\n" if chat[1] else "")
         try:
             blocks = [f"# {title}", *_render(value)]
         except RecursionError as error:
@@ -310,22 +322,25 @@ def _render(value: Any) -> Iterator[str]:
             named = (str(item) for item in known if isinstance(item, str | int) and not isinstance(item, bool))
             title = _line(next((name for name in named if name.strip()), ""))[:_MAX_TITLE_LENGTH].rstrip()
             yield f"## {title or f'Record {number}'}"
-            yield from _record(record)
+            yield from _record(record, 2)
     elif isinstance(value, dict):
-        yield from _record(cast("dict[str, Any]", value))
+        yield from _record(cast("dict[str, Any]", value), 1)
     else:
         yield "\n".join(_items(value, 0))
 
 
-def _record(record: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a record's short fields as one list and each long text as a paragraph, in their order."""
+def _record(record: Mapping[str, Any], level: int) -> Iterator[str]:
+    """Yield a record's short fields as one list and each long text as a paragraph, in their order.
+
+    Headings in a text are those of its parts, below the record's own of this level.
+    """
     lines: list[str] = []
     for key, value in record.items():
         if isinstance(value, str) and (len(value) > _PARAGRAPH_CHARACTERS or "\n" in value.strip()):
             if lines:
                 yield "\n".join(lines)
             lines = []
-            yield f"{_line(key)}:\n\n{value.strip()}"
+            yield f"{_line(key)}:\n\n{nest_headings(clean_text(value).strip(), level)}"
         else:
             lines += _field(key, value, 0)
     if lines:
