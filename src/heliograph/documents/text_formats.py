@@ -45,23 +45,26 @@ class MarkdownLoader(Loader):
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:  # noqa: ARG002 (lengths are checked for all)
         loaded = _load_text(raw)
-        text = _WIKI_LINK.sub(_wiki_link, loaded.text) if "[[" in loaded.text else loaded.text
+        text = _NOTE_MARKS.sub(_plain_note, loaded.text)
         return replace(loaded, text=text, title=loaded.title or find_title(text))
 
 
-# Links between notes, as Obsidian, Logseq and Foam write them; in code the same marks mean something else.
-_WIKI_LINK = re.compile(
+# Links between notes, as Obsidian, Logseq, Foam and Notion write them, and lines that are only a tag of HTML; in code
+# the same marks mean something else.
+_NOTE_MARKS = re.compile(
     r"(?P<code>^ {0,3}(?P<fence>```+|~~~+).*?(?:^ {0,3}(?P=fence)|\Z)|(?P<ticks>`+)[^`\n]*(?P=ticks))"
-    r"|(?P<shown>!?)\[\[(?P<target>[^\W\d][^\[\]|\n]*|#[^\[\]|\n]+)(?:\|(?P<words>[^\[\]\n]*))?\]\]",
+    r"|(?P<shown>!?)\[\[(?P<target>[^\W\d][^\[\]|\n]*|#[^\[\]|\n]+)(?:\|(?P<words>[^\[\]\n]*))?\]\]"
+    r"|(?<!!)\[(?P<linked>[^\[\]\n]+)\]\((?![a-z]+:)[^()\s]*\.(?:md|csv)(?:#[^()\s]*)?\)"
+    r"|(?P<tag>^[ \t]*</?(?:aside|details|div|p|center|section)\b[^<>\n]*>[ \t]*$)",
     re.MULTILINE | re.DOTALL,
 )
 _PICTURE_NAME = re.compile(r"\.(?:png|jpe?g|gif|svg|webp|bmp|mp[34]|webm|mov|pdf|canvas)\b", re.IGNORECASE)
 
 
-def _wiki_link(match: re.Match[str]) -> str:
+def _plain_note(match: re.Match[str]) -> str:
     """Return the words of a link between notes as they are shown, `Note > Section` where it has none of its own."""
-    if match["code"]:
-        return match["code"]
+    if match["code"] or match["tag"] or match["linked"]:
+        return match["code"] or match["linked"] or ""
     # In a cell of a table the bar is escaped.
     target, words = match["target"].removesuffix("\\"), (match["words"] or "").strip()
     if match["shown"] and _PICTURE_NAME.search(target):

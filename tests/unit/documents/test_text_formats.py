@@ -56,6 +56,10 @@ def test_links_between_notes_are_the_words_that_are_shown() -> None:
         "| a |\n| --- |\n| it |\n\n`[[x]]` [[1, 2]]\n\n```toml\n[[pump]]\n```\n"
     )
     assert load("a.txt", "[[anchor]]").text == "[[anchor]]"
+    page = (
+        "<aside>\nOil it.\n\n</aside>\n\nSee [Hall](Hall%2012ab.md#north), [it](https://p.example/a.md), ![x](a.md).\n"
+    )
+    assert load("a.md", page).text == "\nOil it.\n\n\n\nSee Hall, [it](https://p.example/a.md), ![x](a.md).\n"
 
 
 def test_json_records_become_sections() -> None:
