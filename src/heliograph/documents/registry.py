@@ -138,11 +138,12 @@ _GROUP = "heliograph.loaders"
 # ending: `tests/unit/documents/test_registry.py` refuses that.
 #
 # They are imported when the first document is loaded: who only asks questions waits for none of them.
-_LOADERS = """text_formats.TextLoader text_formats.MarkdownLoader web_page.HtmlLoader pdf.PdfLoader word.DocxLoader
-    office.PptxLoader office.SpreadsheetLoader open_document.OpenTextLoader open_document.OpenPresentationLoader
-    rich_text.RichTextLoader text_formats.DelimitedLoader office.EpubLoader text_formats.JsonLoader
-    notebook.NotebookLoader mail.MailLoader mail.MailboxLoader mail.SavedPageLoader text_formats.CodeLoader
-    xml_document.XmlLoader man_page.ManPageLoader compressed.CompressedLoader pdf.PictureLoader"""
+_LOADERS = """text_formats.TextLoader text_formats.MarkupLoader text_formats.MarkdownLoader web_page.HtmlLoader
+    pdf.PdfLoader word.DocxLoader office.PptxLoader office.SpreadsheetLoader open_document.OpenTextLoader
+    open_document.OpenPresentationLoader rich_text.RichTextLoader text_formats.DelimitedLoader office.EpubLoader
+    text_formats.JsonLoader notebook.NotebookLoader mail.MailLoader mail.MailboxLoader mail.SavedPageLoader
+    text_formats.CodeLoader xml_document.XmlLoader man_page.ManPageLoader compressed.CompressedLoader
+    pdf.PictureLoader"""
 _PLAIN_TEXT = "text/plain"
 # What says no more than that there are bytes, or text.
 _VAGUE_TYPES = frozenset({"", "application/octet-stream", "binary/octet-stream", _PLAIN_TEXT, "application/zip"})

@@ -10,7 +10,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import PurePath
@@ -30,9 +30,8 @@ from heliograph.documents.markdown import (
     split_front_matter,
     too_long,
 )
+from heliograph.documents.markups import MARKUPS
 from heliograph.documents.terminal_text import join_pages, terminal_markdown
-from heliograph.documents.transcripts import transcript_markdown
-from heliograph.documents.wiki_text import wiki_markdown
 from heliograph.errors import IngestError
 from heliograph.text.sentences import join_full_lines
 
@@ -75,20 +74,34 @@ def _plain_note(match: re.Match[str]) -> str:
 
 
 class TextLoader(Loader):
-    """Plain text: laid out for a terminal, in another markup that is read, or as Markdown under its name."""
+    """Plain text: laid out for a terminal, or as Markdown under its name."""
 
-    suffixes = frozenset({".txt", ".text", ".log", ".rst", ".adoc", ".org", ".tex", ".mediawiki", ".srt", ".vtt"})
-    mime_types = frozenset({"text/plain", "text/x-rst", "text/vtt", "application/x-subrip"})
+    suffixes = frozenset({".txt", ".text", ".log"})
+    mime_types = frozenset({"text/plain"})
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:  # noqa: ARG002 (lengths are checked for all)
         loaded = _load_text(raw)
-        read = _MARKUPS.get(PurePath(raw.name).suffix.lower())
-        if read is not None:
-            text = read(loaded.text) or loaded.text
-            return replace(loaded, text=text, title=loaded.title or find_title(text))
         paged = join_pages(loaded.text)
         text = terminal_markdown(paged) or paged
         return replace(loaded, text=text, title=loaded.title or find_title(loaded.text) or find_title(text))
+
+
+_MARKUP_TYPES = {"text/x-rst": ".rst", "text/vtt": ".vtt", "application/x-subrip": ".srt", "text/asciidoc": ".adoc"}
+
+
+class MarkupLoader(Loader):
+    """Text in a markup other than Markdown, and captions."""
+
+    suffixes = frozenset(MARKUPS)
+    mime_types = frozenset(_MARKUP_TYPES)
+    runs_isolated = True
+
+    def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:  # noqa: ARG002 (lengths are checked for all)
+        loaded = _load_text(raw)
+        suffix = PurePath(raw.name).suffix.lower()
+        read = MARKUPS.get(suffix if suffix in MARKUPS else _MARKUP_TYPES.get(raw.mime_type, ""))
+        text = (read(loaded.text) if read else None) or loaded.text
+        return replace(loaded, text=text, title=loaded.title or find_title(text))
 
 
 def _load_text(raw: RawDocument) -> LoadedDocument:
@@ -97,47 +110,6 @@ def _load_text(raw: RawDocument) -> LoadedDocument:
     title = fields.pop("title", "")
     stated = title if isinstance(title, str) else ""
     return LoadedDocument(raw.name, stated, join_full_lines(body), fields)
-
-
-_UNDERLINED = re.compile(
-    r"(?:^(?P<over>([!-/:-@\[-`{-~])\2{2,})\n)?^(?P<title>[^\n]*\w[^\n]*)\n(?P<under>([!-/:-@\[-`{-~])\5{2,})$",
-    re.MULTILINE,
-)
-
-
-def _rst_markdown(text: str) -> str:
-    """Return reStructuredText with its underlined titles as headings; their order says which is above which."""
-    styles: list[str] = []
-
-    def heading(match: re.Match[str]) -> str:
-        title, under = match["title"].strip(), match["under"]
-        if len(under) < len(title) or (match["over"] and match["over"][0] != under[0]):
-            return match[0]
-        style = ("over" if match["over"] else "") + under[0]
-        if style not in styles:
-            styles.append(style)
-        return f"{'#' * min(6, styles.index(style) + 1)} {title}"
-
-    return _UNDERLINED.sub(heading, text)
-
-
-def _marked_headings(mark: str) -> Callable[[str], str]:
-    """Return a reader of text whose headings begin with this mark, the more of it the deeper."""
-    pattern = re.compile(rf"^({re.escape(mark)}{{1,6}})(?=[ \t]+\S)", re.MULTILINE)
-    return lambda text: pattern.sub(lambda match: "#" * len(match[1]), text)
-
-
-_TEX_LEVELS = {"part": 1, "chapter": 1, "section": 2, "subsection": 3, "subsubsection": 4, "paragraph": 5}
-_TEX_TITLE = re.compile(rf"^[ \t]*\\({'|'.join(_TEX_LEVELS)})\*?(?:\[[^\]\n]*\])?\{{([^{{}}\n]+)\}}", re.MULTILINE)
-_MARKUPS: Mapping[str, Callable[[str], str | None]] = {
-    ".rst": _rst_markdown,
-    ".adoc": _marked_headings("="),
-    ".org": _marked_headings("*"),
-    ".mediawiki": wiki_markdown,
-    ".srt": transcript_markdown,
-    ".vtt": transcript_markdown,
-    ".tex": lambda text: _TEX_TITLE.sub(lambda match: f"{'#' * _TEX_LEVELS[match[1]]} {match[2]}", text),
-}
 
 
 # Endings of XML that may be text, which `xml_document` finds out.
