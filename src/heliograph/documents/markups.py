@@ -347,7 +347,8 @@ def _adoc_table(lines: Sequence[str], style: str, mark: str) -> str:
 
 
 _ORG_BLOCK = re.compile(
-    r"^[ \t]*#\+begin_(src|example|quote|verse|center)\b[ \t]*([\w+-]*)[^\n]*\n((?:(?!^[ \t]*#\+begin_).)*?)^[ \t]*#\+end_\1\b[^\n]*$",
+    r"^[ \t]*#\+begin_(src|example|quote|verse|center)\b[ \t]*([\w+-]*)[^\n]*\n"
+    r"((?:(?!^[ \t]*#\+begin_).)*?)^[ \t]*#\+end_\1\b[^\n]*$",
     re.MULTILINE | re.DOTALL | re.IGNORECASE,
 )
 # What a line says to the program, and the drawers of an entry.
