@@ -20,8 +20,9 @@ from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocumen
 from heliograph.documents.encoding import decode_text
 from heliograph.documents.markdown import clean_text, nest_headings
 from heliograph.documents.registry import is_read, load_document
+from heliograph.documents.scans import ScanLeftError
 from heliograph.documents.web_page import html_to_markdown
-from heliograph.errors import IngestError, MissingDependencyError
+from heliograph.errors import IngestError
 
 _MESSAGE = "message/rfc822"
 _TEXTS = ("text/plain", "text/html")
@@ -173,8 +174,9 @@ def _attached(part: EmailMessage, level: int, limits: Limits) -> str:
         return ""
     try:
         loaded = load_document(RawDocument(file, data, part.get_content_type()), limits)
-    except (IngestError, MissingDependencyError):
-        # The message is worth having without it, and names it.
+    except ScanLeftError:
+        raise
+    except Exception:  # noqa: BLE001 (the message is worth having without a file that is broken, and names it)
         return ""
     text = loaded.text.strip()
     return f"{'#' * min(6, level)} {file}\n\n{nest_headings(text, level)}" if text else ""
