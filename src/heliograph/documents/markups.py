@@ -47,14 +47,7 @@ _LEFT_OUT = frozenset(
         "testsetup",
         "testcleanup",
         "graphviz",
-        "automodule",
-        "autoclass",
-        "autofunction",
-        "automethod",
         "autosummary",
-        "autodata",
-        "autoattribute",
-        "autoexception",
         "plot",
         "image",
         "codeauthor",
@@ -102,6 +95,9 @@ def _rst(lines: Sequence[str], styles: list[str], words: dict[str, str], depth: 
         following = lines[number + 1].rstrip() if number + 1 < len(lines) else ""
         number += 1
         if not stripped:
+            yield ""
+        elif stripped == ".." and not following:
+            # An empty comment holds nothing: it parts two blocks.
             yield ""
         elif stripped.startswith(".. ") or stripped == "..":
             body, number = _block(lines, number, indent)

@@ -71,6 +71,11 @@ Gear   thick
 
 .. [1] Since 2020.
 .. nobody reads this
+..
+
+  It is quoted.
+
+.. autoclass:: Pump
 """
 _RST_MARKDOWN = """# Pump
 
@@ -114,7 +119,11 @@ Stops it.
 
 - param now: at once
 
-[1] Since 2020."""
+[1] Since 2020.
+
+  It is quoted.
+
+`Pump`"""
 _ADOC = """= Pump
 :maker: Works Ltd
 :toc:
