@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from heliograph.documents.base import Limits, Loader, RawDocument
-from heliograph.documents.office import DocxLoader, SpreadsheetLoader
+from heliograph.documents.office import SpreadsheetLoader
+from heliograph.documents.word import DocxLoader
 from heliograph.errors import MissingDependencyError
 
 pytestmark = pytest.mark.slow

@@ -1,20 +1,31 @@
-"""E-mail messages (.eml) and mailboxes (.mbox): who, when and about what, then the text; attachments by name."""
+"""E-mail messages (.eml), mailboxes (.mbox), and web pages that are saved as a message (.mhtml).
+
+Of a message: who, when and about what, then the text, then the messages and files that are attached to it. Files
+attached to the messages of a mailbox, which may be many, are only named.
+"""
 
 from __future__ import annotations
 
 import email
 import email.policy
 import re
+from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from email.message import EmailMessage
 from email.utils import parsedate_to_datetime
+from typing import cast
 
 from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument
 from heliograph.documents.encoding import decode_text
-from heliograph.documents.markdown import clean_text
+from heliograph.documents.markdown import clean_text, nest_headings
+from heliograph.documents.registry import is_read, load_document
+from heliograph.documents.scans import ScanLeftError
 from heliograph.documents.web_page import html_to_markdown
 from heliograph.errors import IngestError
 
+_MESSAGE = "message/rfc822"
+_TEXTS = ("text/plain", "text/html")
 _SHOWN = ("From", "To", "Cc", "Date")
 # A message this long without a header is no message.
 _LEAST_HEADERS = ("from", "to", "subject", "date", "message-id", "received", "content-type", "mime-version")
@@ -31,7 +42,7 @@ class MailLoader(Loader):
     mime_types = frozenset({"message/rfc822"})
     runs_isolated = True
 
-    def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:  # noqa: ARG002 (lengths are checked for all)
+    def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
         if not raw.data.strip():
             return LoadedDocument(raw.name, "", "")
         message = email.message_from_bytes(raw.data, policy=email.policy.default)
@@ -45,7 +56,26 @@ class MailLoader(Loader):
             "created_at": created_at,
             "recipients": _header(message, "To"),
         }
-        return LoadedDocument(raw.name, _header(message, "Subject"), _as_markdown(message, raw.name, 1), metadata)
+        return LoadedDocument(
+            raw.name, _header(message, "Subject"), _as_markdown(message, raw.name, 1, limits), metadata
+        )
+
+
+class SavedPageLoader(MailLoader):
+    """Web pages as browsers save them into one file: a message whose text is the page."""
+
+    suffixes = frozenset({".mhtml", ".mht"})
+    mime_types = frozenset({"multipart/related", "application/x-mimearchive"})
+
+    def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
+        message = email.message_from_bytes(raw.data, policy=email.policy.default)
+        page = next((part for part in message.walk() if part.get_content_type() == "text/html"), None)
+        data = None if page is None else page.get_payload(decode=True)
+        if page is None or not isinstance(data, bytes):
+            return super().load(raw, limits)
+        saved = RawDocument(raw.name, data, "text/html", page.get_content_charset() or "")
+        loaded = load_document(saved, limits)
+        return replace(loaded, title=loaded.title or _header(message, "Subject"))
 
 
 class MailboxLoader(Loader):
@@ -73,22 +103,87 @@ class MailboxLoader(Loader):
         return LoadedDocument(raw.name, "", "\n".join(sections), {"message_count": len(sections)})
 
 
-def _as_markdown(message: EmailMessage, name: str, level: int) -> str:
+def _as_markdown(message: EmailMessage, name: str, level: int, limits: Limits | None = None) -> str:
+    """Return a message as a section of this level; attached files are read if there are limits for them."""
     # In a mailbox every message is a section, also one without a subject.
     subject = _header(message, "Subject") or (_header(message, "From") if level > 1 else "")
     lines = [f"{header}: {value}" for header in _SHOWN if (value := _header(message, header))]
-    attachments = [
-        f"- {' '.join(clean_text(file).split())} ({part.get_content_type()})"
-        for part in message.walk()
-        if (file := part.get_filename())
+    parts = list(_parts(message, name))
+    files = [part for part in parts if part.get_filename() and part.get_content_type() != _MESSAGE]
+    attachments = [f"- {_filename(part)} ({part.get_content_type()})" for part in files]
+    texts = [
+        text
+        for part in parts
+        if part.get_content_type() != _MESSAGE and not part.get_filename() and (text := _text(part, name).strip())
     ]
     blocks = [
         f"{'#' * level} {subject}" if subject else "",
         "\n".join(lines),
-        _body(message, name).strip(),
+        *texts,
         "\n".join(["Attachments:", "", *attachments]) if attachments else "",
+        *(_attached(part, level + 1, limits) for part in files if limits is not None),
+        *(
+            _as_markdown(cast("EmailMessage", inner), name, min(6, level + 1), limits).strip()
+            for part in parts
+            if part.get_content_type() == _MESSAGE
+            for inner in part.iter_parts()
+        ),
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _parts(message: EmailMessage, name: str) -> Iterator[EmailMessage]:
+    """Yield the texts of a message that are shown, and what is attached, in their order.
+
+    Of alternatives the plain text is taken where there is one, else the HTML.
+
+    Raises:
+        IngestError: The parts are broken.
+    """
+    if not message.is_multipart() or message.get_content_type() == _MESSAGE:
+        if message.get_filename() or message.get_content_type() in (_MESSAGE, *_TEXTS):
+            yield message
+        return
+    try:
+        parts = [cast("EmailMessage", part) for part in message.iter_parts()]
+    except (AttributeError, ValueError, LookupError) as error:
+        raise IngestError(f"{name!r} is a message whose parts are broken ({error}); save it again") from error
+    found = [list(_parts(part, name)) for part in parts]
+    if message.get_content_type() == "multipart/alternative":
+        said = [
+            shown for shown in found if any(not part.get_filename() and _text(part, name).strip() for part in shown)
+        ]
+        plain = (shown for shown in said if all(part.get_content_type() != "text/html" for part in shown))
+        chosen = next(plain, said[-1] if said else [])
+        # What is attached to one way of saying it is attached to all.
+        found = [shown if shown is chosen else [part for part in shown if part.get_filename()] for shown in found]
+    for shown in found:
+        yield from shown
+
+
+def _text(part: EmailMessage, name: str) -> str:
+    data = part.get_payload(decode=True)
+    text = decode_text(data, name, part.get_content_charset() or "") if isinstance(data, bytes) else ""
+    return html_to_markdown(text) if part.get_content_type() == "text/html" else text
+
+
+def _attached(part: EmailMessage, level: int, limits: Limits) -> str:
+    """Return an attached file as a section, empty if it cannot be read or is a picture, which may be anybody's logo."""
+    file, data = _filename(part), part.get_payload(decode=True)
+    if not isinstance(data, bytes) or not is_read(file):
+        return ""
+    try:
+        loaded = load_document(RawDocument(file, data, part.get_content_type()), limits)
+    except ScanLeftError:
+        raise
+    except Exception:  # noqa: BLE001 (the message is worth having without a file that is broken, and names it)
+        return ""
+    text = loaded.text.strip()
+    return f"{'#' * min(6, level)} {file}\n\n{nest_headings(text, level)}" if text else ""
+
+
+def _filename(part: EmailMessage) -> str:
+    return " ".join(clean_text(part.get_filename() or "").split())
 
 
 def _header(message: EmailMessage, name: str) -> str:
@@ -98,17 +193,3 @@ def _header(message: EmailMessage, name: str) -> str:
         # The parser of the standard library trips over some malformed headers.
         value = next((str(text) for key, text in message.raw_items() if key.lower() == name.lower()), "")
     return " ".join(clean_text(value).split())
-
-
-def _body(message: EmailMessage, name: str) -> str:
-    for kind in ("plain", "html"):
-        try:
-            part = message.get_body((kind,))
-        except (AttributeError, ValueError, LookupError) as error:
-            raise IngestError(f"{name!r} is a message whose parts are broken ({error}); save it again") from error
-        if part is not None:
-            data = part.get_payload(decode=True)
-            text = decode_text(data, name, part.get_content_charset() or "") if isinstance(data, bytes) else ""
-            if text.strip():
-                return html_to_markdown(text) if kind == "html" else text
-    return ""

@@ -93,6 +93,9 @@ _LINE = re.compile(
 )
 # An address may hold brackets, one in another.
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()]*(?:\([^()]*\)[^()]*)*\)")
+# What may stand above a title: badges, tags of HTML, comments.
+_NO_WORDS = re.compile(r"<!--.*?-->|<[^<>]*>|\[?!\[[^\[\]]*\]\([^()]*\)(?:\]\([^()]*\))?", re.DOTALL)
+_WORD = re.compile(r"\w{2}")
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _FIELD_NAME = re.compile(r"[A-Za-z_][\w .-]*")
 _ITEM = re.compile(r"[ \t]*-[ \t]+(.*)$")
@@ -116,9 +119,33 @@ def find_headings(text: str) -> list[Heading]:
 
 
 def find_title(text: str) -> str:
-    """Return the first heading near the start of a text, or an empty string."""
-    heading = next(_headings(text[:_TITLE_SEARCH_CHARACTERS]), None)
-    return heading.title if heading else ""
+    """Return the heading near the start of a text that is its title, or an empty string.
+
+    It is the first, if no words stand before it or it is of the highest level; else the first of that level. Notes are
+    named by their files: what comes below their first words is the heading of a section.
+    """
+    headings = find_headings(text[:_TITLE_SEARCH_CHARACTERS])
+    if headings and not _WORD.search(_NO_WORDS.sub("", text[: headings[0].start])):
+        return headings[0].title
+    return next((heading.title for heading in headings if heading.level == 1), "")
+
+
+def nest_headings(text: str, level: int) -> str:
+    """Return a text whose highest heading is one below `level`, for one that becomes a part of another document."""
+    headings = find_headings(text)
+    deeper = level + 1 - min((heading.level for heading in headings), default=level + 1)
+    if deeper <= 0:
+        return text
+    pieces: list[str] = []
+    position = 0
+    for heading in headings:
+        line, _, rest = text[heading.start :].partition("\n")
+        marks = "#" * min(6, heading.level + deeper)
+        is_underlined = not line.lstrip(" ").startswith("#")
+        words = line.strip() if is_underlined else line.lstrip(" ").lstrip("#").strip(" \t")
+        pieces += [text[position : heading.start], f"{marks} {words}"]
+        position = heading.start + len(line) + (1 + len(rest.partition("\n")[0]) if is_underlined else 0)
+    return "".join((*pieces, text[position:]))
 
 
 def split_front_matter(text: str) -> tuple[dict[str, str | list[str]], str]:

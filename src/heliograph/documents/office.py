@@ -1,6 +1,6 @@
-"""Loads ZIP archives of documents, opened safely: Word, PowerPoint, Excel, OpenDocument sheets, EPUB books.
+"""Loads ZIP archives of documents, opened safely: PowerPoint, Excel, OpenDocument sheets, EPUB books.
 
-Word goes through mammoth's HTML; a presentation gives a section and a page per slide; a spreadsheet gives a section
+A presentation gives a section and a page per slide; a spreadsheet gives a section
 with a table per sheet. Title, author, dates and keywords come from `docProps/core.xml`.
 """
 
@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from html import unescape
+from itertools import chain
 from typing import Any
 from urllib.parse import unquote
 from xml.etree import ElementTree as ET
@@ -25,7 +26,7 @@ from heliograph.documents.encoding import decode_text
 from heliograph.documents.html_markdown import to_markdown
 from heliograph.documents.markdown import markdown_table, name_title, too_long
 from heliograph.documents.web_page import parse_html
-from heliograph.errors import HeliographError, IngestError, import_optional
+from heliograph.errors import IngestError, import_optional
 
 # Opens ZIP archives of documents and the XML in them, safely.
 #
@@ -157,71 +158,90 @@ def read_properties(archive: Archive, name: str) -> dict[str, str]:
     return {key: value for key, value in found.items() if key and value}
 
 
-_WORD_TYPES = "application/vnd.openxmlformats-officedocument.wordprocessingml."
-_STYLES = """
-p[style-name='Title'] => h1:fresh
-p[style-name='Subtitle'] => p:fresh
-p[style-name='Code'] => pre:separator('\n')
-p[style-name='Source Code'] => pre:separator('\n')
-p[style-name='HTML Preformatted'] => pre:separator('\n')
-p[style-name='Preformatted Text'] => pre:separator('\n')
-p[style-name='Macro Text'] => pre:separator('\n')
-p[style-name='macro'] => pre:separator('\n')
-p[style-name='Quote'] => blockquote > p:fresh
-p[style-name='Intense Quote'] => blockquote > p:fresh
-"""
-_EXTERNAL_PART = re.compile(r"word/[^/]+\.xml|docProps/[^/]+\.xml")
+def relations(archive: Archive, part: str, name: str) -> dict[str, tuple[str, str]]:
+    """Return kind and name of the parts that a part refers to, by the id it uses."""
+    folder, _, file = part.rpartition("/")
+    data = archive.read(f"{folder}/_rels/{file}.rels")
+    found: dict[str, tuple[str, str]] = {}
+    for element in parse_xml(data, name) if data else ():
+        if element.get("TargetMode") != "External":
+            target = posixpath.normpath(posixpath.join("/", folder, element.get("Target", ""))).lstrip("/")
+            found[element.get("Id", "")] = (element.get("Type", "").rpartition("/")[2], target)
+    return found
 
 
-class DocxLoader(Loader):
-    """Word documents of today's kind."""
-
-    suffixes = frozenset({".docx", ".docm"})
-    mime_types = frozenset({_WORD_TYPES + "document", "application/vnd.ms-word.document.macroenabled.12"})
-    runs_isolated = True
-
-    def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
-        mammoth = import_optional("mammoth", "office")
-        with open_archive(raw, limits) as archive:
-            # mammoth parses with the standard library's DOM, which would expand entities.
-            for name in archive.names:
-                if _EXTERNAL_PART.fullmatch(name):
-                    parse_xml(archive.read(name), raw.name)
-            properties = read_properties(archive, raw.name)
-            body = parse_html(_to_html(mammoth, raw)).body
-        text = to_markdown(body) if body is not None else ""
-        return LoadedDocument(raw.name, properties.pop("title", ""), text + "\n" if text else "", properties)
-
-
-def _to_html(mammoth: Any, raw: RawDocument) -> str:
-    try:
-        converted = mammoth.convert_to_html(
-            io.BytesIO(raw.data),
-            style_map=_STYLES,
-            include_embedded_style_map=False,
-            convert_image=_describe_image,
-            external_file_access=False,
-        )
-    except HeliographError:
-        raise
-    except Exception as error:  # mammoth raises whatever it trips over
-        raise IngestError(
-            f"{raw.name!r} is no Word document that can be read ({type(error).__name__}: {error}); open it and save "
-            "it anew"
-        ) from error
-    return converted.value
-
-
-def _describe_image(image: Any) -> list[Any]:
-    """Return nothing in place of a picture but its description, if it has one."""
-    html = import_optional("mammoth.html", "office")
-    return [html.text(f" {image.alt_text} ")] if image.alt_text else []
-
-
-_SLIDE_TYPES = "application/vnd.openxmlformats-officedocument.presentationml."
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+_EPOCH = datetime.datetime(1899, 12, 30)
+_MOST_DEPTH = 8
+
+
+def chart_rows(
+    drawing: Element, archive: Archive, parts: dict[str, tuple[str, str]], name: str
+) -> Iterator[tuple[str, list[list[str]]]]:
+    """Yield the title of each chart in a drawing, and its values: categories below each other, a column a series."""
+    for reference in drawing.iter():
+        if local_name(reference) != "chart" or (part := parts.get(reference.get(f"{_R}id", ""))) is None:
+            continue
+        data = archive.read(part[1])
+        chart = parse_xml(data, name) if data else Element("none")
+        titles = (element for element in chart.iter() if local_name(element) == "title")
+        series = [element for element in chart.iter() if local_name(element) == "ser"]
+        columns = [_points(element, "val", "yVal") for element in series]
+        categories: dict[int, str] = {}
+        for element in series:
+            categories = {**_points(element, "cat", "xVal"), **categories}
+        head = ["", *(" ".join(_points(element, "tx").values()) for element in series)]
+        numbers = sorted({number for column in columns for number in column})
+        rows = [[categories.get(number, ""), *(column.get(number, "") for column in columns)] for number in numbers]
+        if rows:
+            yield " ".join("".join(next(titles, Element("none")).itertext()).split()), [head, *rows]
+
+
+def _points(series: Element, *kinds: str) -> dict[int, str]:
+    """Return what is kept of one kind of values of a series, by number; of several levels the innermost."""
+    found: dict[int, str] = {}
+    values = next((child for child in series if local_name(child) in kinds), Element("none"))
+    formats = "".join(form.text or "" for form in values.iter() if local_name(form) == "formatCode").casefold()
+    is_date = "y" in formats and "m" in formats
+    for point in values.iter():
+        number = point.get("idx", "")
+        if local_name(point) == "pt" and number.isdecimal():
+            text = "".join(point.itertext()).strip()
+            try:
+                # As it was typed: 8.2, not 8.1999999999999993.
+                value = float(text)
+                text = (_EPOCH + datetime.timedelta(value)).date().isoformat() if is_date else f"{value:.12g}"
+            except (ValueError, OverflowError):
+                text = " ".join(text.split())
+            found.setdefault(int(number), text)
+    return found
+
+
+def diagram_lines(
+    drawing: Element, archive: Archive, parts: dict[str, tuple[str, str]], name: str
+) -> Iterator[tuple[int, str]]:
+    """Yield depth and words of each shape in the diagrams (SmartArt) of a drawing, from the top down."""
+    for reference in drawing.iter():
+        part = parts.get(reference.get(f"{_R}dm", ""))
+        data = archive.read(part[1]) if part else b""
+        model = parse_xml(data, name) if data else Element("none")
+        shapes = {shape.get("modelId", ""): shape for shape in model.iter() if local_name(shape) == "pt"}
+        below: dict[str, list[str]] = {}
+        links = [link for link in model.iter() if local_name(link) == "cxn" and link.get("type", "parOf") == "parOf"]
+        for link in sorted(links, key=lambda link: int(link.get("srcOrd", "0"))):
+            below.setdefault(link.get("srcId", ""), []).append(link.get("destId", ""))
+        tops = [key for key, shape in shapes.items() if shape.get("type") == "doc"]
+        waiting = [(child, 0) for top in reversed(tops) for child in reversed(below.pop(top, []))]
+        while waiting:
+            key, depth = waiting.pop()
+            if key in shapes and (words := " ".join(map(_text, shapes[key].iter(f"{_A}p"))).strip()):
+                yield depth, words
+            waiting += [(child, min(depth + 1, _MOST_DEPTH)) for child in reversed(below.pop(key, []))]
+
+
+_SLIDE_TYPES = "application/vnd.openxmlformats-officedocument.presentationml."
 _PRESENTATION = "ppt/presentation.xml"
 _TITLES = frozenset({"title", "ctrTitle"})
 # Date, footer and number are the same on every slide.
@@ -240,7 +260,7 @@ class PptxLoader(Loader):
             data = archive.read(_PRESENTATION)
             if not data:
                 raise IngestError(f"{raw.name!r} is no PowerPoint presentation; open and save it anew")
-            parts = _relations(archive, _PRESENTATION, raw.name)
+            parts = relations(archive, _PRESENTATION, raw.name)
             ids = (element.get(f"{_R}id", "") for element in parse_xml(data, raw.name).iter(f"{_P}sldId"))
             slides = [parts[id_][1] for id_ in ids if id_ in parts]
             limits.check_pages(raw.name, len(slides), "slides")
@@ -253,28 +273,18 @@ class PptxLoader(Loader):
         return LoadedDocument(raw.name, title, text, {**properties, "page_count": len(pages)}, starts)
 
 
-def _relations(archive: Archive, part: str, name: str) -> dict[str, tuple[str, str]]:
-    """Return kind and name of the parts that a part refers to, by the id it uses."""
-    folder, _, file = part.rpartition("/")
-    data = archive.read(f"{folder}/_rels/{file}.rels")
-    found: dict[str, tuple[str, str]] = {}
-    for element in parse_xml(data, name) if data else ():
-        if element.get("TargetMode") != "External":
-            target = posixpath.normpath(posixpath.join("/", folder, element.get("Target", ""))).lstrip("/")
-            found[element.get("Id", "")] = (element.get("Type", "").rpartition("/")[2], target)
-    return found
-
-
 def _slide(archive: Archive, slide: str, number: int, name: str) -> Iterator[str]:
     data = archive.read(slide)
     shapes = list(_shapes(parse_xml(data, name))) if data else []
+    parts = relations(archive, slide, name)
     titles = [" ".join(_lines(shape, is_list=False)) for shape in shapes if _role(shape) in _TITLES]
     title = " ".join(title for title in titles if title)
-    blocks = [block for shape in shapes if _role(shape) not in _TITLES | _FRAME and (block := _shape(shape))]
+    told = (shape for shape in shapes if _role(shape) not in _TITLES | _FRAME)
+    blocks = [block for shape in told if (block := _shape(shape) or _graphic(shape, archive, parts, name))]
     if title or blocks:
         yield f"## {title or f'Slide {number}'}"
     yield from blocks
-    for kind, part in _relations(archive, slide, name).values():
+    for kind, part in parts.values():
         notes = archive.read(part) if kind == "notesSlide" else b""
         spoken = [_shape(shape) for shape in _shapes(parse_xml(notes, name)) if _role(shape) == "body"] if notes else []
         if words := "\n".join(block for block in spoken if block):
@@ -312,6 +322,12 @@ def _shape(shape: Element) -> str:
         return markdown_table(rows)
     paragraphs = [paragraph for paragraph in shape.iter(f"{_A}p") if _text(paragraph).strip()]
     return "\n".join(_lines(shape, is_list=len(paragraphs) > 1 and _role(shape) in ("body", "obj")))
+
+
+def _graphic(shape: Element, archive: Archive, parts: dict[str, tuple[str, str]], name: str) -> str:
+    charts = ((title, markdown_table(rows)) for title, rows in chart_rows(shape, archive, parts, name))
+    lines = (f"{'  ' * depth}- {line}" for depth, line in diagram_lines(shape, archive, parts, name))
+    return "\n\n".join(filter(None, (*chain.from_iterable(charts), "\n".join(lines))))
 
 
 def _lines(shape: Element, *, is_list: bool) -> Iterator[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import io
 import re
+import struct
 import zipfile
 from collections.abc import Iterable
 from dataclasses import replace
@@ -54,7 +55,7 @@ _PICTURES = {
     b"II*\x00": "image/tiff",
     b"MM\x00*": "image/tiff",
 }
-# Streams of an OLE file, named in UTF-16.
+# Streams of an OLE file that tell what it is.
 _OLE_STREAMS = (
     ("Workbook", "application/vnd.ms-excel"),
     ("Book", "application/vnd.ms-excel"),
@@ -66,6 +67,8 @@ _OLE_REFUSED = (
     ("__properties_version1.0", "is an Outlook message (.msg); save it as .eml"),
 )
 _OLE_SEARCHED_BYTES = 4_000_000
+_OLE_LAST_SECTOR = 0xFFFFFFFA
+_OLE_ROOT = 5
 _HTML = re.compile(rb"<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
 _HTML_WITHIN = 2048
 # How the source of a manual page begins, where it is not its first macro: with a comment.
@@ -84,12 +87,12 @@ def detect_mime_type(raw: RawDocument) -> str:
     if data.startswith((_ZIP, _EMPTY_ZIP)):
         return _detect_archive(raw)
     if data.startswith(_OLE):
-        head = data[:_OLE_SEARCHED_BYTES] + data[-_OLE_SEARCHED_BYTES:]
+        streams = _ole_streams(data)
         for stream, why in _OLE_REFUSED:
-            if stream.encode("utf-16-le") in head:
+            if stream in streams:
                 raise IngestError(f"{raw.name!r} {why}")
         for stream, mime_type in _OLE_STREAMS:
-            if stream.encode("utf-16-le") in head:
+            if stream in streams:
                 return mime_type
         raise IngestError(f"{raw.name!r} is a file of an older Office kind that is not read; save it in today's format")
     for mark, (mime_type, _) in COMPRESSED.items():
@@ -110,6 +113,35 @@ def detect_mime_type(raw: RawDocument) -> str:
     while (end := _PREAMBLES.get(head[:4])) is not None:
         head = head.partition(end)[2].lstrip()
     return "text/html" if _HTML.match(head) else "text/troff" if _ROFF.match(head) else ""
+
+
+def _ole_streams(data: bytes) -> set[str]:
+    """Return the names of what an OLE file holds by itself, and not in another document that is put into it.
+
+    Of a file whose directory is broken, they are the known names that stand anywhere near its ends, in UTF-16.
+    """
+    try:
+        size = 1 << struct.unpack_from("<H", data, 30)[0]
+        tables = struct.unpack_from("<109I", data, 76)
+        sector, entries = struct.unpack_from("<I", data, 48)[0], bytearray()
+        while sector < _OLE_LAST_SECTOR and len(entries) < _OLE_SEARCHED_BYTES:
+            entries += data[(sector + 1) * size : (sector + 2) * size]
+            table, place = divmod(sector, size // 4)
+            sector = struct.unpack_from("<I", data, (tables[table] + 1) * size + 4 * place)[0]
+        if entries[66] == _OLE_ROOT:
+            names: set[str] = set()
+            waiting = [struct.unpack_from("<I", entries, 76)[0]]
+            # Each entry names the two beside it.
+            for _ in range(2 + len(entries) // 64):
+                if waiting and (entry := waiting.pop() * 128) < len(entries):
+                    length, _kind, left, right = struct.unpack_from("<HHII", entries, entry + 64)
+                    names.add(entries[entry : entry + max(0, length - 2)].decode("utf-16-le", "replace"))
+                    waiting += [left, right]
+            return names
+    except (struct.error, IndexError, ZeroDivisionError):
+        pass
+    ends = data[:_OLE_SEARCHED_BYTES] + data[-_OLE_SEARCHED_BYTES:]
+    return {name for name, _ in (*_OLE_REFUSED, *_OLE_STREAMS) if name.encode("utf-16-le") in ends}
 
 
 def _detect_archive(raw: RawDocument) -> str:
@@ -138,11 +170,12 @@ _GROUP = "heliograph.loaders"
 # ending: `tests/unit/documents/test_registry.py` refuses that.
 #
 # They are imported when the first document is loaded: who only asks questions waits for none of them.
-_LOADERS = """text_formats.TextLoader text_formats.MarkdownLoader web_page.HtmlLoader pdf.PdfLoader office.DocxLoader
-    office.PptxLoader office.SpreadsheetLoader open_document.OpenTextLoader open_document.OpenPresentationLoader
-    rich_text.RichTextLoader text_formats.DelimitedLoader office.EpubLoader text_formats.JsonLoader
-    notebook.NotebookLoader mail.MailLoader mail.MailboxLoader text_formats.CodeLoader
-    xml_document.XmlLoader man_page.ManPageLoader compressed.CompressedLoader pdf.PictureLoader"""
+_LOADERS = """text_formats.TextLoader text_formats.MarkupLoader text_formats.MarkdownLoader web_page.HtmlLoader
+    pdf.PdfLoader word.DocxLoader office.PptxLoader office.SpreadsheetLoader open_document.OpenTextLoader
+    open_document.OpenPresentationLoader rich_text.RichTextLoader text_formats.DelimitedLoader office.EpubLoader
+    text_formats.JsonLoader notebook.NotebookLoader mail.MailLoader mail.MailboxLoader mail.SavedPageLoader
+    text_formats.CodeLoader xml_document.XmlLoader man_page.ManPageLoader compressed.CompressedLoader
+    pdf.PictureLoader"""
 _PLAIN_TEXT = "text/plain"
 # What says no more than that there are bytes, or text.
 _VAGUE_TYPES = frozenset({"", "application/octet-stream", "binary/octet-stream", _PLAIN_TEXT, "application/zip"})

@@ -10,13 +10,15 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, cast
 from urllib.parse import urlsplit
 
 from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument
+from heliograph.documents.chats import chat_markdown
 from heliograph.documents.encoding import decode_text
 from heliograph.documents.markdown import (
     clean_text,
@@ -24,9 +26,11 @@ from heliograph.documents.markdown import (
     find_title,
     markdown_table,
     name_title,
+    nest_headings,
     split_front_matter,
     too_long,
 )
+from heliograph.documents.markups import MARKUPS
 from heliograph.documents.terminal_text import join_pages, terminal_markdown
 from heliograph.errors import IngestError
 from heliograph.text.sentences import join_full_lines
@@ -39,68 +43,77 @@ class MarkdownLoader(Loader):
     mime_types = frozenset({"text/markdown", "text/x-markdown"})
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:  # noqa: ARG002 (lengths are checked for all)
-        text = clean_text(decode_text(raw.data, raw.name, raw.charset))
-        fields, body = split_front_matter(text)
-        title = fields.pop("title", "")
-        if not isinstance(title, str) or not title:
-            title = find_title(body)
-        return LoadedDocument(source=raw.name, title=title, text=join_full_lines(body), metadata=fields)
-
-
-class TextLoader(MarkdownLoader):
-    """Plain text: laid out for a terminal, in another markup whose headings are read, or as Markdown under its name."""
-
-    suffixes = frozenset({".txt", ".text", ".log", ".rst", ".adoc", ".org", ".tex", ".srt", ".vtt"})
-    mime_types = frozenset({"text/plain", "text/x-rst"})
-
-    def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
-        loaded = super().load(raw, limits)
-        read = _MARKUPS.get(PurePath(raw.name).suffix.lower(), terminal_markdown)
-        paged = join_pages(loaded.text) if read is terminal_markdown else loaded.text
-        text = read(paged) or paged
+        loaded = _load_text(raw)
+        text = _NOTE_MARKS.sub(_plain_note, loaded.text)
         return replace(loaded, text=text, title=loaded.title or find_title(text))
 
 
-_UNDERLINED = re.compile(
-    r"(?:^(?P<over>([!-/:-@\[-`{-~])\2{2,})\n)?^(?P<title>[^\n]*\w[^\n]*)\n(?P<under>([!-/:-@\[-`{-~])\5{2,})$",
-    re.MULTILINE,
+# Links between notes, as Obsidian, Logseq, Foam and Notion write them, and lines that are only a tag of HTML; in code
+# the same marks mean something else.
+_NOTE_MARKS = re.compile(
+    r"(?P<code>^ {0,3}(?P<fence>```+|~~~+).*?(?:^ {0,3}(?P=fence)|\Z)|(?P<ticks>`+)[^`\n]*(?P=ticks))"
+    r"|(?P<shown>!?)\[\[(?P<target>[^\W\d][^\[\]|\n]*|#[^\[\]|\n]+)(?:\|(?P<words>[^\[\]\n]*))?\]\]"
+    r"|(?<!!)\[(?P<linked>[^\[\]\n]+)\]\((?![a-z]+:)[^()\s]*\.(?:md|csv)(?:#[^()\s]*)?\)"
+    r"|(?P<tag>^[ \t]*</?(?:aside|details|div|p|center|section)\b[^<>\n]*>[ \t]*$)",
+    re.MULTILINE | re.DOTALL,
 )
+_PICTURE_NAME = re.compile(r"\.(?:png|jpe?g|gif|svg|webp|bmp|mp[34]|webm|mov|pdf|canvas)\b", re.IGNORECASE)
 
 
-def _rst_markdown(text: str) -> str:
-    """Return reStructuredText with its underlined titles as headings; their order says which is above which."""
-    styles: list[str] = []
-
-    def heading(match: re.Match[str]) -> str:
-        title, under = match["title"].strip(), match["under"]
-        if len(under) < len(title) or (match["over"] and match["over"][0] != under[0]):
-            return match[0]
-        style = ("over" if match["over"] else "") + under[0]
-        if style not in styles:
-            styles.append(style)
-        return f"{'#' * min(6, styles.index(style) + 1)} {title}"
-
-    return _UNDERLINED.sub(heading, text)
+def _plain_note(match: re.Match[str]) -> str:
+    """Return the words of a link between notes as they are shown, `Note > Section` where it has none of its own."""
+    if match["code"] or match["tag"] or match["linked"]:
+        return match["code"] or match["linked"] or ""
+    # In a cell of a table the bar is escaped.
+    target, words = match["target"].removesuffix("\\"), (match["words"] or "").strip()
+    if match["shown"] and _PICTURE_NAME.search(target):
+        return ""
+    page, _, section = target.partition("#")
+    place = "" if section.startswith("^") else section.strip()
+    return words or " > ".join(filter(None, (page.strip(), place)))
 
 
-def _marked_headings(mark: str) -> Callable[[str], str]:
-    """Return a reader of text whose headings begin with this mark, the more of it the deeper."""
-    pattern = re.compile(rf"^({re.escape(mark)}{{1,6}})(?=[ \t]+\S)", re.MULTILINE)
-    return lambda text: pattern.sub(lambda match: "#" * len(match[1]), text)
+class TextLoader(Loader):
+    """Plain text: laid out for a terminal, or as Markdown under its name."""
+
+    suffixes = frozenset({".txt", ".text", ".log"})
+    mime_types = frozenset({"text/plain"})
+
+    def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:  # noqa: ARG002 (lengths are checked for all)
+        loaded = _load_text(raw)
+        paged = join_pages(loaded.text)
+        text = terminal_markdown(paged) or paged
+        return replace(loaded, text=text, title=loaded.title or find_title(loaded.text) or find_title(text))
 
 
-_TEX_LEVELS = {"part": 1, "chapter": 1, "section": 2, "subsection": 3, "subsubsection": 4, "paragraph": 5}
-_TEX_TITLE = re.compile(rf"^[ \t]*\\({'|'.join(_TEX_LEVELS)})\*?(?:\[[^\]\n]*\])?\{{([^{{}}\n]+)\}}", re.MULTILINE)
-_MARKUPS: Mapping[str, Callable[[str], str | None]] = {
-    ".rst": _rst_markdown,
-    ".adoc": _marked_headings("="),
-    ".org": _marked_headings("*"),
-    ".tex": lambda text: _TEX_TITLE.sub(lambda match: f"{'#' * _TEX_LEVELS[match[1]]} {match[2]}", text),
-}
+_MARKUP_TYPES = {"text/x-rst": ".rst", "text/vtt": ".vtt", "application/x-subrip": ".srt", "text/asciidoc": ".adoc"}
+
+
+class MarkupLoader(Loader):
+    """Text in a markup other than Markdown, and captions."""
+
+    suffixes = frozenset(MARKUPS)
+    mime_types = frozenset(_MARKUP_TYPES)
+    runs_isolated = True
+
+    def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:  # noqa: ARG002 (lengths are checked for all)
+        loaded = _load_text(raw)
+        suffix = PurePath(raw.name).suffix.lower()
+        read = MARKUPS.get(suffix if suffix in MARKUPS else _MARKUP_TYPES.get(raw.mime_type, ""))
+        text = (read(loaded.text) if read else None) or loaded.text
+        return replace(loaded, text=text, title=loaded.title or find_title(text))
+
+
+def _load_text(raw: RawDocument) -> LoadedDocument:
+    """Return a text without its front matter, whose fields are metadata; its title is the one that is stated there."""
+    fields, body = split_front_matter(clean_text(decode_text(raw.data, raw.name, raw.charset)))
+    title = fields.pop("title", "")
+    stated = title if isinstance(title, str) else ""
+    return LoadedDocument(raw.name, stated, join_full_lines(body), fields)
 
 
 # Endings of XML that may be text, which `xml_document` finds out.
-XML_TEXTS = frozenset({".xml", ".docbook", ".dbk", ".page", ".dita", ".tei", ".fb2"})
+XML_TEXTS = frozenset({".xml", ".docbook", ".dbk", ".page", ".dita", ".tei", ".fb2", ".rss", ".atom"})
 _LANGUAGES = {
     "bash": (".sh", ".bash", ".zsh"),
     "batch": (".bat", ".cmd"),
@@ -237,6 +250,15 @@ class JsonLoader(Loader):
         title = name_title(raw.name)
         if not value and not isinstance(value, int | float | bool):
             return LoadedDocument(raw.name, title, "")
+        chat = None
+        with suppress(AttributeError, TypeError):
+            # What is only made like a chat is records.
+            chat = chat_markdown(value)
+        if chat is not None:
+            # Of Slack each day is a file in the folder of its channel.
+            path = PurePath(raw.name)
+            title = chat[0] or " ".join(filter(None, (path.parent.name if isinstance(value, list) else "", title)))
+            return LoadedDocument(raw.name, title, f"# {title}\n\n{chat[1]}\n" if chat[1] else "")
         try:
             blocks = [f"# {title}", *_render(value)]
         except RecursionError as error:
@@ -275,22 +297,25 @@ def _render(value: Any) -> Iterator[str]:
             named = (str(item) for item in known if isinstance(item, str | int) and not isinstance(item, bool))
             title = _line(next((name for name in named if name.strip()), ""))[:_MAX_TITLE_LENGTH].rstrip()
             yield f"## {title or f'Record {number}'}"
-            yield from _record(record)
+            yield from _record(record, 2)
     elif isinstance(value, dict):
-        yield from _record(cast("dict[str, Any]", value))
+        yield from _record(cast("dict[str, Any]", value), 1)
     else:
         yield "\n".join(_items(value, 0))
 
 
-def _record(record: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a record's short fields as one list and each long text as a paragraph, in their order."""
+def _record(record: Mapping[str, Any], level: int) -> Iterator[str]:
+    """Yield a record's short fields as one list and each long text as a paragraph, in their order.
+
+    Headings in a text are those of its parts, below the record's own of this level.
+    """
     lines: list[str] = []
     for key, value in record.items():
         if isinstance(value, str) and (len(value) > _PARAGRAPH_CHARACTERS or "\n" in value.strip()):
             if lines:
                 yield "\n".join(lines)
             lines = []
-            yield f"{_line(key)}:\n\n{value.strip()}"
+            yield f"{_line(key)}:\n\n{nest_headings(clean_text(value).strip(), level)}"
         else:
             lines += _field(key, value, 0)
     if lines:

@@ -1,7 +1,8 @@
 """Loads XML that is a text: DocBook, Mallard, DITA, TEI, FictionBook and what is made like them; other XML is code.
 
-Elements become those of HTML that mean the same, by their names, and these become Markdown. Entities that the file
-itself defines as plain words stand for them; nothing is fetched.
+Exports of wikis, trackers and feeds are read by `exports`. Elements become those of HTML that mean the same, by their
+names, and these become Markdown. Entities that the file itself defines as plain words stand for them; nothing is
+fetched.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from xml.etree import ElementTree as ET
 
 from heliograph.documents.base import Limits, LoadedDocument, RawDocument
 from heliograph.documents.encoding import decode_text
+from heliograph.documents.exports import export_markdown
+from heliograph.documents.markdown import find_title
 from heliograph.documents.office import local_name
 from heliograph.documents.text_formats import XML_TEXTS, CodeLoader
 from heliograph.documents.web_page import html_to_markdown
@@ -109,7 +112,7 @@ _LEAST_KEPT = 0.4
 
 
 class XmlLoader(CodeLoader):
-    """XML with paragraphs, as Markdown; any other as what it is, fenced."""
+    """XML with paragraphs, or an export, as Markdown; any other as what it is, fenced."""
 
     suffixes = XML_TEXTS
     mime_types = frozenset({"application/xml", "text/xml", "application/docbook+xml", "application/tei+xml"})
@@ -117,6 +120,9 @@ class XmlLoader(CodeLoader):
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
         root = _parse(decode_text(raw.data, raw.name, raw.charset))
+        exported = None if root is None else export_markdown(root)
+        if exported is not None:
+            return LoadedDocument(raw.name, find_title(exported), exported, {"mime_type": "application/xml"})
         if root is None or not _is_text(root):
             return super().load(raw, limits)
         try:

@@ -166,6 +166,9 @@ _LOOK_BACK = 24
 _NEVER_AT_END = word_list("abbreviations_inside")
 _ABBREVIATIONS = word_list("abbreviations")
 _BEFORE_NUMBER = word_list("abbreviations_before_number")
+_BEFORE_ORDINAL = word_list("de_before_ordinals")
+_MONTHS = word_list("de_months")
+_LONGEST_ORDINAL = 3
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
@@ -242,6 +245,8 @@ def _is_abbreviation(text: str, start: int, dot: int, following: str) -> bool:
     if not before:
         return False
     word = before.group().lower()
+    if word.isdigit() and len(word) <= _LONGEST_ORDINAL:
+        return _is_ordinal(text[max(start, dot - _LOOK_BACK) : dot - len(word)], following)
     if word in _NEVER_AT_END:
         return True
     if word in _BEFORE_NUMBER and following[:1].isdigit():
@@ -250,6 +255,14 @@ def _is_abbreviation(text: str, start: int, dot: int, following: str) -> bool:
         # "Acme Inc. The", "the U.S. It": a function word in capitals begins a sentence; "J. Smith" does not.
         return following.lower() not in stop_words("en")
     return False
+
+
+def _is_ordinal(before: str, following: str) -> bool:
+    """Return whether a number with a dot counts, as in German: "am 3. Mai", "die 2. Sitzung"."""
+    if following.lower() in _MONTHS:
+        return True
+    words = before.split()
+    return bool(words) and words[-1].lower() in _BEFORE_ORDINAL and following.lower() not in stop_words("de")
 
 
 _NEXT_WORD = late_pattern(r"\s*[\"'“‘«(\[*_`#]*([\w’']{1,40})?")

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heliograph.documents.markdown import Heading, find_headings, find_title, split_front_matter
+from heliograph.documents.markdown import Heading, find_headings, find_title, nest_headings, split_front_matter
+
+from .samples import load
 
 
 def titles(text: str) -> list[tuple[int, str]]:
@@ -67,7 +69,7 @@ def test_marks_at_the_end_and_links_are_no_part_of_a_title(markup: str, title: s
 
 
 def test_title_is_the_first_heading_near_the_start() -> None:
-    assert find_title("text\n\n## Second level\n# First level") == "Second level"
+    assert find_title("## Second level\n# First level") == "Second level"
     assert find_title("x" * 20_000 + "\n# Late") == ""
     assert find_title("") == ""
 
@@ -91,3 +93,16 @@ def test_headings_stand_where_they_say(text: str) -> None:
     assert all(heading.start == 0 or text[heading.start - 1] == "\n" for heading in found)
     assert [heading.start for heading in found] == sorted({heading.start for heading in found})
     assert all(heading.title and 1 <= heading.level <= 6 for heading in found)
+
+
+def test_heading_below_the_first_words_of_a_note_is_not_its_title() -> None:
+    assert load("Pump 3.md", "It stands in hall two.\n\n## Care\n\nOil it.").title == "Pump 3"
+    assert find_title("It stands.\n\n## Care\n\n# Pump") == "Pump"
+    assert find_title('<p align="center">\n[![ok](a.svg)](b)\n</p>\n\n## Pump') == "Pump"
+
+
+def test_headings_of_a_part_are_moved_below_the_whole() -> None:
+    text = "# One\n\nx\n\nTwo\n---\n\n```\n# no\n```\n### Three ##"
+    assert nest_headings(text, 2) == "### One\n\nx\n\n#### Two\n\n```\n# no\n```\n##### Three ##"
+    assert nest_headings("### Deep", 1) == "### Deep"
+    assert nest_headings("words", 2) == "words"

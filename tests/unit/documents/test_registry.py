@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import struct
 from collections import Counter
 
 import pytest
@@ -44,6 +45,30 @@ def test_older_and_encrypted_office_files_are_refused_with_advice(stream: str, a
     data = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600 + stream.encode("utf-16-le") + b"\0" * 600
     with pytest.raises(IngestError, match=advice):
         load("a.doc", data)
+
+
+def test_document_within_an_older_workbook_does_not_tell_what_it_is() -> None:
+    none, end = 0xFFFFFFFF, 0xFFFFFFFE
+
+    def entry(name: str, kind: int, right: int = none, child: int = none) -> bytes:
+        text = f"{name}\0".encode("utf-16-le")
+        return text.ljust(64, b"\0") + struct.pack("<HBBIII", len(text), kind, 1, none, right, child).ljust(64, b"\0")
+
+    def header(first: int) -> bytes:
+        fixed = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1".ljust(30, b"\0") + struct.pack("<H", 9).ljust(18, b"\0")
+        return (fixed + struct.pack("<I", first)).ljust(76, b"\0") + struct.pack("<I", 0) + b"\xff" * 432
+
+    table = struct.pack("<II", 0xFFFFFFFD, end).ljust(512, b"\xff")
+    entries = (
+        entry("Root Entry", 5, child=1)
+        + entry("Workbook", 2, right=2)
+        + entry("MBD", 1, child=3)
+        + entry("WordDocument", 2)
+    )
+    data = header(1) + table + entries
+    assert registry.detect_mime_type(RawDocument("a.xls", data)) == "application/vnd.ms-excel"
+    with pytest.raises(IngestError, match="docx"):
+        registry.detect_mime_type(RawDocument("a.xls", header(9) + table + entries))
 
 
 def test_ending_belongs_to_one_loader() -> None:

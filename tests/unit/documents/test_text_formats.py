@@ -46,6 +46,22 @@ def test_rows_are_not_filled_up_to_the_square_of_a_file() -> None:
     assert loaded.text.rstrip().endswith("\n| x |")
 
 
+def test_links_between_notes_are_the_words_that_are_shown() -> None:
+    note = (
+        "See [[Pump 3|the pump]], [[Hall#North]], [[#Care]], [[Oil#^b2]] and ![[plan.png|300]]![[Care]].\n\n"
+        "| a |\n| --- |\n| [[Pump 3\\|it]] |\n\n`[[x]]` [[1, 2]]\n\n```toml\n[[pump]]\n```\n"
+    )
+    assert load("a.md", note).text == (
+        "See the pump, Hall > North, Care, Oil and Care.\n\n"
+        "| a |\n| --- |\n| it |\n\n`[[x]]` [[1, 2]]\n\n```toml\n[[pump]]\n```\n"
+    )
+    assert load("a.txt", "[[anchor]]").text == "[[anchor]]"
+    page = (
+        "<aside>\nOil it.\n\n</aside>\n\nSee [Hall](Hall%2012ab.md#north), [it](https://p.example/a.md), ![x](a.md).\n"
+    )
+    assert load("a.md", page).text == "\nOil it.\n\n\n\nSee Hall, [it](https://p.example/a.md), ![x](a.md).\n"
+
+
 def test_json_records_become_sections() -> None:
     records = [{"title": "Lamp", "port": 1, "tags": ["a", "b"], "text": "One.\nTwo."}, {"id": 7, "on": True, "x": None}]
     text = (
@@ -136,6 +152,49 @@ def test_mail_in_an_unknown_charset_or_with_a_broken_date_is_read() -> None:
     document = load("a.eml", mail)
     assert document.text == "# Hi\n\nDate: yesterday\n\nText.\n"
     assert "created_at" not in document.metadata
+
+
+def test_all_texts_of_a_mail_are_read_and_of_alternatives_one() -> None:
+    # What a list appends is plain; what was written stands in two ways before it.
+    mail = (
+        b"Subject: Seals\nContent-Type: multipart/mixed; boundary=A\n\n--A\nContent-Type: multipart/alternative; "
+        b"boundary=B\n\n--B\nContent-Type: text/plain\n\n \n--B\nContent-Type: text/html\n\n<p>The seal "
+        b"<b>fits</b>.</p>\n--B--\n--A\nContent-Type: text/plain\n\nYou are on a list.\n--A--\n"
+    )
+    assert load("a.eml", mail).text == "# Seals\n\nThe seal fits.\n\nYou are on a list.\n"
+    plain = mail.replace(b"\n \n--B", b"\nIt fits.\n--B")
+    assert load("a.eml", plain).text == "# Seals\n\nIt fits.\n\nYou are on a list.\n"
+
+
+def test_what_is_attached_to_a_mail_is_read() -> None:
+    offer = b"From: Bo <bo@example.org>\nSubject: Offer 12\n\nThe seal costs 40 euros."
+    mail = (
+        b"Subject: Seals\nContent-Type: multipart/mixed; boundary=A\n\n--A\nContent-Type: text/plain\n\nSee below.\n"
+        b"--A\nContent-Type: message/rfc822\n\n" + offer + b"\n--A\nContent-Type: application/octet-stream\n"
+        b'Content-Disposition: attachment; filename="list.md"\n\n# Parts\n\nTen rings.\n\nWhere\n=====\n\nIn store 3.\n'
+        b"--A\nContent-Type: image/png\nContent-Disposition: attachment; filename=logo.png\n\nxx\n--A--\n"
+    )
+    text = (
+        "# Seals\n\nSee below.\n\nAttachments:\n\n- list.md (application/octet-stream)\n- logo.png (image/png)\n\n"
+        "## list.md\n\n### Parts\n\nTen rings.\n\n### Where\n\nIn store 3.\n\n"
+        "## Offer 12\n\nFrom: Bo <bo@example.org>\n\nThe seal costs 40 euros.\n"
+    )
+    assert load("a.eml", mail).text == text
+    # Those of a mailbox, which may be thousands, are named.
+    assert "Ten rings" not in load("a.mbox", b"From x\n" + mail).text
+
+
+def test_saved_page_is_read_as_the_page() -> None:
+    page = (
+        b"From: <Saved by a browser>\nSubject: Seals\nMIME-Version: 1.0\nContent-Type: multipart/related; "
+        b'type="text/html"; boundary=A\n\n--A\nContent-Type: text/html; charset=utf-8\nContent-Transfer-Encoding: '
+        b"quoted-printable\n\n<html><body><nav><a href=3D'/'>Home</a></nav><h1>Seals</h1><p>They fit f=C3=BCr all.</p>"
+        b"</body></html>\n--A\nContent-Type: text/css\n\nbody { color: red }\n--A--\n"
+    )
+    document = load("a.mhtml", page)
+    assert (document.title, document.text) == ("Seals", "# Seals\n\nThey fit für all.\n")
+    with pytest.raises(IngestError, match="no headers"):
+        load("a.mht", "words")
 
 
 def test_mailbox_has_a_section_for_each_message_and_loses_none_for_a_broken_one() -> None:

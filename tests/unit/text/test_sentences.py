@@ -120,3 +120,23 @@ def test_head_of_a_table_is_read_as_it_is_written() -> None:
     names = ["Part", "Price | net", ""]
     assert row_cells(table_head(names).partition("\n")[0]) == names
     assert table_head(()) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Das Angebot 17 gilt bis 15. April und kostet 40 Euro.",
+        "Am 3. Dez. 2024 tagt der Rat.",
+        "Die 2. Sitzung war im 4. Stock, vom 3. bis zum 5. Juni.",
+        "Nach Abs. 2 und Kap. 7 gilt es ggf. Montags nicht.",
+    ],
+)
+def test_numbers_that_count_in_german_end_no_sentence(text: str) -> None:
+    assert sentence_spans(text) == [(0, len(text))]
+
+
+@pytest.mark.parametrize(
+    "text", ["Es waren 15. Danach kamen mehr.", "Er kam am 15. Das war ein Montag.", "It has 5. It works."]
+)
+def test_numbers_at_the_end_of_a_sentence_end_it(text: str) -> None:
+    assert sentence_spans(text)[0] == (0, text.index(". ") + 1)

@@ -1,0 +1,456 @@
+"""Reads reStructuredText, AsciiDoc, Org and LaTeX as Markdown: headings, code, tables, notes; directives are not text.
+
+Only what carries meaning for search is read: what a line of markup says to the program that prints it is left out.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from heliograph.documents.markdown import fence, markdown_table
+from heliograph.documents.transcripts import transcript_markdown
+from heliograph.documents.wiki_text import wiki_markdown
+
+_DIRECTIVE = re.compile(r"\.\. +(?:\|(?P<name>[^|]+)\| +)?(?P<kind>[\w:+-]+):: *(?P<said>.*)$")
+_OPTION = re.compile(r":[\w -]+:(?:\s|$)")
+_NOTE = re.compile(r"\.\. +\[(#?[\w*#.-]+)\] *(.*)$")
+_UNDERLINE = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t]*$")
+_BORDER = re.compile(r"\+(?:[-=]+\+)+$")
+_RULER = re.compile(r"=+(?: +=+)+$")
+_FIELD = re.compile(r":([^:\n`]{1,60}): +(?=\S)")
+_MOST_DEPTH = 20
+_CODE = frozenset({"code-block", "code", "sourcecode", "parsed-literal", "prompt", "math", "productionlist", "doctest"})
+_LEFT_OUT = frozenset(
+    [
+        "toctree",
+        "contents",
+        "index",
+        "highlight",
+        "include",
+        "raw",
+        "meta",
+        "module",
+        "currentmodule",
+        "py:module",
+        "py:currentmodule",
+        "literalinclude",
+        "default-role",
+        "role",
+        "sectnum",
+        "section-numbering",
+        "header",
+        "footer",
+        "tabularcolumns",
+        "testsetup",
+        "testcleanup",
+        "graphviz",
+        "autosummary",
+        "plot",
+        "image",
+        "codeauthor",
+    ]
+)
+_REMARKS = {
+    **{
+        kind: kind.capitalize()
+        for kind in ["note", "warning", "tip", "hint", "important", "caution", "danger", "error", "attention"]
+    },
+    "seealso": "See also",
+    "deprecated": "Deprecated since version",
+    "versionadded": "New in version",
+    "versionchanged": "Changed in version",
+    "todo": "To do",
+}
+_TITLED = frozenset(
+    {"topic", "sidebar", "admonition", "rubric", "centered", "table", "container", "only", "figure", "epigraph"}
+)
+_RST_WORDS = (
+    (re.compile(r"``([^`\n]+(?:\n[^`\n]+)?)``"), r"`\1`"),
+    (re.compile(r":[\w:+.-]+:`~?([^`<]*?)\s*(?:<[^`>]*>)?`"), r"`\1`"),
+    (re.compile(r"(?<![`\w])`([^`<>]+?)\s+<((?:https?|ftp|mailto):[^`>]+)>`__?"), r"[\1](\2)"),
+    (re.compile(r"(?<![`\w])`([^`<>]+?)(?:\s*<[^`>]*>)?`__?"), r"\1"),
+)
+
+
+def rst_markdown(text: str) -> str:
+    """Return reStructuredText as Markdown; which underlines come first says which titles are above which."""
+    styles: list[str] = []
+    words: dict[str, str] = {}
+    said = "\n".join(_rst(text.expandtabs(8).split("\n"), styles, words))
+    return re.sub(r"\|([\w. -]+)\|(?!\S)", lambda match: words.get(match[1], match[0]), said)
+
+
+def _rst(lines: Sequence[str], styles: list[str], words: dict[str, str], depth: int = 0) -> Iterator[str]:
+    if depth > _MOST_DEPTH:
+        yield from lines
+        return
+    number = 0
+    while number < len(lines):
+        line = lines[number]
+        indent = len(line) - len(line.lstrip(" "))
+        stripped = line.strip()
+        following = lines[number + 1].rstrip() if number + 1 < len(lines) else ""
+        number += 1
+        if not stripped:
+            yield ""
+        elif stripped == ".." and not following:
+            # An empty comment holds nothing: it parts two blocks.
+            yield ""
+        elif stripped.startswith(".. ") or stripped == "..":
+            body, number = _block(lines, number, indent)
+            yield from ("", *_explicit(stripped, body, styles, words, depth + 1), "")
+        elif _BORDER.match(stripped) or _RULER.match(stripped):
+            start = number - 1
+            while number < len(lines) and lines[number].strip():
+                number += 1
+            # A table of this kind may hold empty lines, and ends with its third ruler.
+            while _RULER.match(stripped) and sum(bool(_RULER.match(one.strip())) for one in lines[start:number]) < 3:
+                if number >= len(lines):
+                    break
+                number += 1
+            table = textwrap.dedent("\n".join(lines[start:number])).split("\n")
+            yield from ("", _grid(table) if stripped[0] == "+" else _ruled(table), "")
+        elif (
+            _UNDERLINE.match(stripped)
+            and not indent
+            and number + 1 < len(lines)
+            and _is_under(following, lines[number + 1])
+        ):
+            yield _heading(following.strip(), "over" + stripped[0], styles)
+            number += 2
+        elif not indent and _is_under(stripped, following):
+            yield _heading(stripped, following[0], styles)
+            number += 1
+        elif stripped.endswith("::") and (not following or following.startswith(" " * (indent + 1))):
+            body, number = _block(lines, number, indent)
+            yield from (
+                _inline(line.rstrip()[:-1]) if stripped != "::" else "",
+                "",
+                *([fence(body)] if body.strip() else []),
+                "",
+            )
+        else:
+            field = _FIELD.match(line, indent)
+            shown = f"{line[:indent]}- {field[1]}: {line[field.end() :]}" if field else line
+            yield _inline(
+                re.sub(r"^(\s*)(?:#\.|\|)(?= )", lambda mark: mark[1] + ("1." if "#" in mark[0] else ""), shown)
+            )
+
+
+def _is_under(title: str, line: str) -> bool:
+    is_long = len(line.rstrip()) >= len(title.strip())
+    return is_long and re.search(r"\w", title) is not None and _UNDERLINE.match(line) is not None
+
+
+def _heading(title: str, style: str, styles: list[str]) -> str:
+    if style not in styles:
+        styles.append(style)
+    return f"\n{'#' * min(6, styles.index(style) + 1)} {_inline(title)}\n"
+
+
+def _block(lines: Sequence[str], number: int, indent: int) -> tuple[str, int]:
+    """Return what is indented deeper from a line on, without its indentation, and the number of the line after it."""
+    start = number
+    while number < len(lines) and (not lines[number].strip() or lines[number].startswith(" " * (indent + 1))):
+        number += 1
+    return textwrap.dedent("\n".join(lines[start:number])).strip("\n"), number
+
+
+def _explicit(line: str, body: str, styles: list[str], words: dict[str, str], depth: int) -> Iterator[str]:
+    """Yield what stands in a directive or a footnote; nothing for a comment or the target of a link."""
+    note = _NOTE.match(line)
+    directive = _DIRECTIVE.match(line)
+    if note:
+        yield f"[{note[1].lstrip('#')}] " + " ".join(
+            filter(None, (_inline(note[2]), *_rst(body.split("\n"), styles, words, depth)))
+        )
+    if directive is None:
+        return
+    kind, said = directive["kind"].removeprefix("py:").lower(), directive["said"].strip()
+    given = body.split("\n")
+    options: dict[str, str] = {}
+    while given and _OPTION.match(given[0]):
+        name, _, value = given.pop(0)[1:].partition(":")
+        options[name] = value.strip()
+    inside = "\n".join(given).strip("\n")
+    if directive["name"]:
+        words[directive["name"]] = _inline(said) if kind == "replace" else options.get("alt", "")
+    elif kind in _CODE:
+        # What a formula or a text says may stand on the first line.
+        language = said if kind in ("code-block", "code", "sourcecode") else ""
+        code = inside if language == said else "\n".join(filter(None, (said, inside)))
+        yield fence(code, language.split()[0] if language else "") if code.strip() else ""
+    elif kind == "list-table":
+        yield from (_inline(said), "", _listed(given))
+    elif kind == "csv-table":
+        header = [options["header"]] if options.get("header") else []
+        yield from (_inline(said), "", markdown_table(list(csv.reader([*header, *given], skipinitialspace=True))))
+    elif kind in _REMARKS:
+        shown = "\n".join(_rst([said, *given], styles, words, depth)).strip()
+        yield f"{_REMARKS[kind]}{'' if kind in ('deprecated', 'versionadded', 'versionchanged') else ':'} {shown}"
+    elif kind in _LEFT_OUT:
+        yield options.get("alt", "")
+    else:
+        title = (
+            (options.get("alt", "") if kind == "figure" else said) if kind in _TITLED else f"`{said}`" if said else ""
+        )
+        yield from ("" if kind in ("only", "container") else title, "", *_rst(given, styles, words, depth))
+
+
+def _inline(line: str) -> str:
+    for pattern, shown in _RST_WORDS:
+        line = pattern.sub(shown, line)
+    return line
+
+
+def _grid(lines: list[str]) -> str:
+    """Return a table that is drawn with borders; as it is drawn if cells span others."""
+    rows: list[list[str]] = []
+    cells: list[str] = []
+    for line in lines[1:]:
+        if _BORDER.match(line.strip()):
+            rows.append(cells)
+            cells = []
+            continue
+        pieces = [_inline(piece.strip()) for piece in line.strip().strip("|").split("|")]
+        if len(pieces) != lines[0].count("+") - 1:
+            return fence("\n".join(lines))
+        cells = [" ".join(filter(None, pair)) for pair in zip(cells, pieces, strict=True)] if cells else pieces
+    return markdown_table(rows)
+
+
+def _ruled(lines: list[str]) -> str:
+    """Return a table whose columns are told by a ruler above them."""
+    columns = [(match.start(), match.end()) for match in re.finditer("=+", lines[0])]
+    rows: list[list[str]] = []
+    for line in lines[1:]:
+        if not line.strip() or _RULER.match(line.strip()) or re.fullmatch(r"[ -]+", line):
+            continue
+        ends = [start for start, _ in columns[1:]] + [len(line) + 1]
+        cells = [_inline(line[start:end].strip()) for (start, _), end in zip(columns, ends, strict=True)]
+        if cells[0] or not rows:
+            rows.append(cells)
+        else:
+            rows[-1] = [" ".join(filter(None, pair)) for pair in zip(rows[-1], cells, strict=True)]
+    return markdown_table(rows)
+
+
+def _listed(lines: list[str]) -> str:
+    """Return a table that is written as a list of lists."""
+    rows: list[list[str]] = []
+    for line in lines:
+        row = re.match(r"\s*\* +-(?: +(.*))?$", line)
+        cell = re.match(r"\s+-(?: +(.*))?$", line)
+        if row:
+            rows.append([_inline(row[1] or "")])
+        elif cell and rows:
+            rows[-1].append(_inline(cell[1] or ""))
+        elif rows and line.strip():
+            rows[-1][-1] += f" {_inline(line.strip())}"
+    return markdown_table(rows)
+
+
+_ADOC_TABLE = re.compile(r"[|,:!]===$")
+_ADOC_LEFT_OUT = re.compile(r"//|(?:include|toc|ifdef|ifndef|endif)::")
+_ADOC_STYLE = re.compile(r"\[([\w#.%\"'*+-][^\[\]]*|\[[^\[\]]+\])?\]")
+_ADOC_ATTRIBUTE = re.compile(r":(!?[\w-]+!?):[ \t]*(.*)$")
+_ADOC_WORDS = (
+    (re.compile(r"<<[^<>,\n]+,\s*([^<>\n]+)>>"), r"\1"),
+    (re.compile(r"<<#?([^<>\n]+)>>"), r"\1"),
+    (re.compile(r"\b(?:link|xref|mailto):([^\s\[\]]+)\[\]"), r"\1"),
+    (re.compile(r"\b(?:link|xref|mailto):[^\s\[\]]+\[([^\[\],\n]+)[^\[\]\n]*\]"), r"\1"),
+    (re.compile(r"\b(https?://[^\s\[\]]+)\[([^\[\],^\n]+)[^\[\]\n]*\]"), r"[\2](\1)"),
+    (re.compile(r"\b(?:image|icon|video)::?[^\s\[\]]+\[([^\[\]\n,]*)[^\[\]\n]*\]"), r"\1"),
+    (re.compile(r"\b(?:kbd|btn|menu|footnote|pass):(?:[^\s\[\]]*)\[([^\[\]\n]*)\]"), r" (\1)"),
+    (re.compile(r"`\+([^`\n]+)\+`"), r"`\1`"),
+    (re.compile(r"\[\[[^\[\]\n]+\]\]|\[#[^\[\]\n]+\](?=\S)"), ""),
+)
+
+
+def adoc_markdown(text: str) -> str:
+    """Return AsciiDoc as Markdown, with the attributes that it defines in their places."""
+    lines = text.split("\n")
+    attributes: dict[str, str] = {}
+    out: list[str] = []
+    language = style = ""
+    number = 0
+    while number < len(lines):
+        line = lines[number].rstrip()
+        number += 1
+        is_mark = len(line) >= 4 and len(set(line)) == 1
+        if attribute := _ADOC_ATTRIBUTE.match(line):
+            attributes[attribute[1]] = attribute[2]
+        elif (is_mark and line[0] in "-.+/") or line.startswith("```") or _ADOC_TABLE.match(line):
+            closing = "```" if line.startswith("```") else line
+            end = next((place for place in range(number, len(lines)) if lines[place].rstrip() == closing), len(lines))
+            inside, number = lines[number:end], end + 1
+            if _ADOC_TABLE.match(line):
+                out += ["", _adoc_table(inside, style, line[0]), ""]
+            elif line[0] != "/":
+                out += ["", fence("\n".join(inside), language or line.strip("`-.+")), ""]
+            language = style = ""
+        elif (is_mark and line[0] in "=*_") or line == "--" or _ADOC_LEFT_OUT.match(line):
+            out.append("")
+        elif stated := _ADOC_STYLE.fullmatch(line):
+            kind, _, rest = (stated[1] or "").partition(",")
+            is_code = kind.partition("%")[0] in ("source", "", "listing")
+            language = rest.split(",")[0].strip() if is_code else language
+            style = line if "cols" in line or "header" in line or "format" in line else style
+            out.append(f"{kind.capitalize()}:" if kind in ("NOTE", "TIP", "IMPORTANT", "WARNING", "CAUTION") else "")
+        else:
+            out.append(_adoc_line(line, attributes))
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(out)).strip() + "\n"
+
+
+def _adoc_line(line: str, attributes: Mapping[str, str]) -> str:
+    line = re.sub(r"\{([\w-]+)\}", lambda match: attributes.get(match[1], match[0]), line)
+    for pattern, shown in _ADOC_WORDS:
+        line = pattern.sub(shown, line)
+    heading = re.match(r"(={1,6})[ \t]+(?=\S)", line)
+    item = re.match(r"[ \t]*(\*{1,5}|\.{1,5})[ \t]+(?=\S)", line)
+    term = re.match(r"[ \t]*(\S.{0,100}?)(:{2,4}|;;)(?:[ \t]+|$)", line)
+    if heading:
+        return f"{'#' * len(heading[1])} {line[heading.end() :]}"
+    if item:
+        return f"{'   ' * (len(item[1]) - 1)}{'1.' if item[1][0] == '.' else '-'} {line[item.end() :]}"
+    if term:
+        return f"- {term[1]}: {line[term.end() :]}".rstrip()
+    # A title of what comes next, or what joins a block to a list.
+    return "" if line == "+" else line[1:] if re.match(r"\.[^\W_]", line) else line
+
+
+def _adoc_table(lines: Sequence[str], style: str, mark: str) -> str:
+    if mark != "|" or "csv" in style:
+        return markdown_table(list(csv.reader(lines, delimiter="," if mark != ":" else ":")))
+    stated = re.search(r"\bcols\s*=\s*[\"']?([^\"'\]]+)", style)
+    counts = [(column.rpartition("*")[0] or "1") for column in re.split("[,;]", stated[1])] if stated else []
+    width = sum(int(count) if count.isdigit() else 1 for count in counts)
+    cells: list[str] = []
+    first = 0
+    for line in lines:
+        found = re.split(r"(?:^|(?<=\s))(?:\d+(?:\.\d+)?[+*])?[.<^>]*[aehlmsd]?\|", line)
+        if found[0].strip() and cells:
+            cells[-1] = f"{cells[-1]} {found[0].strip()}"
+        cells += [cell.strip() for cell in found[1:]]
+        first = first or len(cells)
+    width = width or first or 1
+    return markdown_table(
+        [[_adoc_line(cell, {}) for cell in cells[place : place + width]] for place in range(0, len(cells), width)]
+    )
+
+
+_ORG_BLOCK = re.compile(
+    r"^[ \t]*#\+begin_(src|example|quote|verse|center)\b[ \t]*([\w+-]*)[^\n]*\n"
+    r"((?:(?!^[ \t]*#\+begin_).)*?)^[ \t]*#\+end_\1\b[^\n]*$",
+    re.MULTILINE | re.DOTALL | re.IGNORECASE,
+)
+# What a line says to the program, and the drawers of an entry.
+_ORG_LINE = re.compile(
+    r"^[ \t]*(?:#\+(?!title:|caption:)[\w-]+:[^\n]*|# [^\n]*|:[\w-]+:(?:[ \t][^\n]*)?|CLOCK:[^\n]*)\n",
+    re.MULTILINE | re.IGNORECASE,
+)
+
+
+def org_markdown(text: str) -> str:
+    """Return Org as Markdown, under its title."""
+    title = re.search(r"^#\+title:[ \t]*(\S[^\n]*)", text, re.MULTILINE | re.IGNORECASE)
+    kept: list[str] = []
+
+    def keep(match: re.Match[str]) -> str:
+        kept.append(fence(textwrap.dedent(match[3]), match[2]) if match[1].lower() in ("src", "example") else match[3])
+        return f"\ue000{len(kept) - 1}\ue001"
+
+    text = _ORG_BLOCK.sub(keep, text)
+    text = re.sub(r"^[ \t]*#\+title:[^\n]*\n?", "", text, flags=re.MULTILINE | re.IGNORECASE)
+    text = re.sub(r"^[ \t]*#\+caption:[ \t]*", "", _ORG_LINE.sub("", text), flags=re.MULTILINE | re.IGNORECASE)
+    below = 1 if title else 0
+    text = re.sub(
+        r"^(\*{1,6})(?=[ \t]+\S)", lambda match: "#" * min(6, len(match[1]) + below), text, flags=re.MULTILINE
+    )
+    text = re.sub(r"\[\[[^\[\]]*\]\[([^\[\]]*)\]\]", r"\1", text)
+    text = re.sub(r"\[\[([^\[\]]*)\]\]", r"\1", text)
+    text = re.sub(r"^([ \t]*\|[-+]+)\|[ \t]*$", lambda match: match[0].replace("+", "|"), text, flags=re.MULTILINE)
+    text = re.sub("\ue000(\\d+)\ue001", lambda match: kept[int(match[1])], text)
+    return f"# {title[1].strip()}\n\n{text.lstrip()}" if title else text
+
+
+_TEX_LEVELS = {"part": 1, "chapter": 1, "section": 2, "subsection": 3, "subsubsection": 4, "paragraph": 5}
+_TEX_TITLE = re.compile(rf"^[ \t]*\\({'|'.join(_TEX_LEVELS)})\*?(?:\[[^\]\n]*\])?\{{([^{{}}\n]+)\}}", re.MULTILINE)
+_TEX_CODE = re.compile(
+    r"\\begin\{(verbatim|lstlisting|minted)\*?\}(?:\[[^\]\n]*\]|\{[^}\n]*\})*\n?((?:(?!\\begin\{\1).)*?)\\end\{\1\*?\}",
+    re.DOTALL,
+)
+_TEX_TABLE = re.compile(r"\\begin\{(tabular[x*]?|longtable)\}((?:(?!\\begin\{\1).)*?)\\end\{\1\}", re.DOTALL)
+_TEX_DROPPED = re.compile(
+    r"\\(?:label|index|[vh]space|includegraphics|bibliography(?:style)?|usepackage|(?:this)?pagestyle|input|include)"
+    r"\*?(?:\[[^\]\n]*\])?\{[^{}\n]*\}|\\(?:begin|end)\{[^{}\n]*\}(?:\[[^\]\n]*\])?"
+)
+_TEX_WORDS = (
+    (re.compile(r"^[ \t]*\\item[ \t]*\[([^\]\n]*)\][ \t]*", re.MULTILINE), r"- \1: "),
+    (re.compile(r"^[ \t]*\\item\b[ \t]*", re.MULTILINE), "- "),
+    (re.compile(r"\\(?:texttt|code|lstinline|verb)\*?\{([^{}\n]*)\}"), r"`\1`"),
+    (re.compile(r"\\href\{([^{}\n]*)\}\{([^{}\n]*)\}"), r"[\2](\1)"),
+    (re.compile(r"\\(?:footnote|thanks)\{([^{}]*)\}"), r" (\1)"),
+    (re.compile(r"~?\\(?:cite[tp]?|(?:eq|page|auto)?ref)\*?(?:\[[^\]\n]*\])*\{([^{}\n]*)\}"), r" [\1]"),
+    (re.compile(r"\\(?:LaTeX|TeX)\b(?:\{\})?"), "LaTeX"),
+    (re.compile(r"\\l?dots\b(?:\{\})?"), "…"),
+    (re.compile(r"(?<!\\)\\\\(?:\[[^\]\n]*\])?"), "\n"),
+    # What a command does to its words is not said.
+    (re.compile(r"\\[A-Za-z]+\*?(?:\[[^\]\n]*\])?(?:\{([^{}]*)\})?"), r"\1"),
+    (re.compile(r"``|''"), '"'),
+    (re.compile(r"(?<!\\)~"), " "),
+    (re.compile(r"(?<!\\)[{}]"), ""),
+    (re.compile(r"\\([%&$#_{}])"), r"\1"),
+)
+_TEX_COMMENT = re.compile(r"(?<!\\)%[^\n]*")
+_TEX_FORMULA = re.compile(
+    r"(\$\$.*?\$\$|(?<!\\)\$[^$\n]*(?<!\\)\$|\\\[(?:(?!\\\[).)*?\\\]|\\\((?:(?!\\\().)*?\\\))", re.DOTALL
+)
+
+
+def tex_markdown(text: str) -> str:
+    """Return LaTeX as Markdown: its document, without what stands before it but the title."""
+    kept: list[str] = []
+
+    def keep(shown: str) -> str:
+        kept.append(shown)
+        return f"\n\n\ue000{len(kept) - 1}\ue001\n\n"
+
+    title = re.search(r"\\title(?:\[[^\]\n]*\])?\{((?:[^{}]|\{[^{}]*\})+)\}", text)
+    start = text.find("\\begin{document}")
+    text = text[start + len("\\begin{document}") :] if start >= 0 else text
+    text = _TEX_CODE.sub(lambda match: keep(fence(match[2])), text)
+    text = _TEX_TABLE.sub(lambda match: keep(_tex_table(match[2])), text)
+    text = _TEX_TITLE.sub(lambda match: f"{'#' * (_TEX_LEVELS[match[1]])} {match[2]}", text)
+    text = re.sub("\ue000(\\d+)\ue001", lambda match: kept[int(match[1])], _tex_words(text))
+    head = f"# {' '.join(_tex_words(title[1]).split())}\n\n" if title and start >= 0 else ""
+    return head + re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
+def _tex_words(text: str) -> str:
+    """Return a text without commands; formulas stay as they are written."""
+    parts = _TEX_FORMULA.split(_TEX_DROPPED.sub("", _TEX_COMMENT.sub("", text)))
+    for place in range(0, len(parts), 2):
+        for pattern, shown in _TEX_WORDS:
+            parts[place] = pattern.sub(shown, parts[place])
+    return "".join(parts)
+
+
+def _tex_table(inside: str) -> str:
+    body = re.sub(r"^(?:\[[^\]]*\]|\{(?:[^{}]|\{[^{}]*\})*\})+", "", inside.lstrip())
+    rows = [re.split(r"(?<!\\)&", row) for row in re.split(r"\\\\|\\tabularnewline", body)]
+    return markdown_table([[" ".join(_tex_words(cell).split()) for cell in row] for row in rows])
+
+
+MARKUPS: Mapping[str, Callable[[str], str | None]] = {
+    ".rst": rst_markdown,
+    ".adoc": adoc_markdown,
+    ".org": org_markdown,
+    ".tex": tex_markdown,
+    ".mediawiki": wiki_markdown,
+    ".srt": transcript_markdown,
+    ".vtt": transcript_markdown,
+}
