@@ -21,7 +21,7 @@ _CODE_LANGUAGE = re.compile(r"""\blang\s*=\s*["']?([\w+-]+)""")
 _KEPT = re.compile("\ue000(\\d+)\ue001")
 _NOTE = re.compile(r"<ref\b[^<>]*?(?:/>|(?<!/)>((?:(?!<ref\b).)*?)</ref\s*>)", re.DOTALL | re.IGNORECASE)
 _LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
-_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
+_TAG = re.compile(r"</?[A-Za-z][\w:-]*(?:\s[^<>=]*=[^<>]*|\s*/?)>")
 _TEMPLATE = re.compile(r"(?P<before>^[ \t]*)?\{\{(?P<inside>[^{}]*)\}\}(?P<after>[ \t]*$)?", re.MULTILINE)
 _NAMED = re.compile(r"\s*([^=<>\[\]\n]{1,60}?)\s*=\s*(.*?)\s*", re.DOTALL)
 _TABLE = re.compile(r"^[ \t:]*\{\|((?:(?!^[ \t:]*\{\|).)*?)^[ \t]*\|\}", re.MULTILINE | re.DOTALL)
@@ -91,9 +91,11 @@ def _template(match: re.Match[str]) -> str:
         others = (value.strip() for value in given if not _NAMED.fullmatch(value))
         return "\n".join(("", *others, *lines, ""))
     # Magic words and functions of the parser say something about the page.
-    if ":" in name or name.startswith("#"):
+    if name.startswith("#") or (":" in name and not given):
         return match["before"] or ""
     words = " ".join(value.strip() for value in given if value.strip() and not _NAMED.fullmatch(value))
+    # Of a work that is cited all is named.
+    words = words or ", ".join(" ".join(value.split()) for _, value in named if value)
     return f"{match['before'] or ''}{words}{match['after'] or ''}"
 
 

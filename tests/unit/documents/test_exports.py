@@ -157,3 +157,10 @@ def test_elements_of_confluence_without_end_take_no_more_time_than_their_length(
     body = f"<object class='BodyContent'>{said}</object>"
     page = "<object class='Page'><id>2</id><property name='title'>Pump</property></object>"
     assert "Oil" in load("entities.xml", f"<hibernate-generic>{body}{page}</hibernate-generic>").text
+
+
+def test_wiki_keeps_works_that_are_cited_and_signs_that_are_no_tags() -> None:
+    text = load(
+        "a.mediawiki", "Oil.<ref>{{cite web|title=Thin oil|year=2020}}</ref> If x<y and z>w <br/>{{T:a|thin}}.\n"
+    ).text
+    assert text == "Oil. (Thin oil, 2020) If x<y and z>w \nthin."
