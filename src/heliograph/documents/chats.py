@@ -16,7 +16,11 @@ def chat_markdown(value: Any) -> tuple[str, str] | None:
     if isinstance(value, list):
         messages = cast("list[Any]", value)
         if not messages or not all(
-            isinstance(message, dict) and message.get("type") == "message" and "ts" in message for message in messages
+            isinstance(message, dict)
+            and message.get("type") == "message"
+            and "ts" in message
+            and isinstance(message.get("text"), str)
+            for message in messages
         ):
             return None
         return "", _paragraphs([_slack(message, _names(messages)) for message in messages])
@@ -25,9 +29,11 @@ def chat_markdown(value: Any) -> tuple[str, str] | None:
     if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
         return None
     messages = cast("list[dict[str, Any]]", messages)
-    if messages and all({"date", "type"} <= message.keys() and "text" in message for message in messages):
+    if messages and all({"id", "date", "type", "text"} <= message.keys() for message in messages):
         return str(chat.get("name") or ""), _paragraphs([_telegram(message) for message in messages])
-    if messages and all({"timestamp", "author", "content"} <= message.keys() for message in messages):
+    if messages and all(
+        {"timestamp", "content"} <= message.keys() and isinstance(message.get("author"), dict) for message in messages
+    ):
         place = (chat.get(kind) for kind in ("guild", "channel"))
         names = (str(part.get("name") or "") for part in place if isinstance(part, dict))
         return " ".join(filter(None, names)), _paragraphs([_discord(message) for message in messages])
@@ -82,7 +88,7 @@ def _telegram(message: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _discord(message: Mapping[str, Any]) -> tuple[str, str, str]:
-    author = message["author"] if isinstance(message["author"], dict) else {}
+    author = message["author"]
     files = [str(file.get("fileName") or "") for file in message.get("attachments") or () if isinstance(file, dict)]
     text = "\n".join(filter(None, (str(message["content"] or ""), *files)))
     return str(author.get("nickname") or author.get("name") or ""), _moment(message["timestamp"]), text

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from html import escape
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, tostring
 
 from heliograph.documents.markdown import nest_headings
 from heliograph.documents.office import local_name
@@ -35,6 +35,10 @@ def export_markdown(root: Element) -> str | None:
 
 
 def _feed(root: Element) -> Iterator[str]:
+    channel = next((child for child in root if local_name(child) == "channel"), root)
+    about = next((child for child in channel if local_name(child) in ("description", "subtitle")), None)
+    if about is not None and any(local_name(element) in _ENTRIES for element in root.iter()):
+        yield _text(about)
     for entry in root.iter():
         if local_name(entry) not in _ENTRIES:
             continue
@@ -85,8 +89,9 @@ def _words(element: Element) -> str:
 def _text(element: Element) -> str:
     """Return a text that may hold HTML, escaped or not."""
     if len(element):
-        inside = "".join(f"<p>{escape(text)}</p>" for text in element.itertext() if text.strip())
-        return html_to_markdown(inside).strip()
+        for inside in element.iter():
+            inside.tag = local_name(inside)
+        return html_to_markdown(tostring(element, encoding="unicode", method="html")).strip()
     text = element.text or ""
     return (html_to_markdown(text) if _MARKUP.search(text) else text).strip()
 
@@ -106,16 +111,18 @@ def _wiki(root: Element) -> Iterator[str]:
             yield f"## {title}\n\n{nest_headings(said, 2)}"
 
 
-_CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
-_PARAMETER = re.compile(r"<ac:(parameter|task-id|task-uuid|task-status)\b[^>]*?(?:/>|>.*?</ac:\1>)", re.DOTALL)
-_LINK = re.compile(r"<ac:link\b[^>]*>(?:(?!</ac:link>).)*?</ac:link>", re.DOTALL)
+_CDATA = re.compile(r"<!\[CDATA\[((?:(?!<!\[CDATA\[).)*?)\]\]>", re.DOTALL)
+_PARAMETER = re.compile(
+    r"<ac:(parameter|task-id|task-uuid|task-status)\b[^<>]*?(?:/>|>(?:(?!<ac:\1).)*?</ac:\1>)", re.DOTALL
+)
+_LINK = re.compile(r"<ac:link(?:\s[^<>]*)?>(?:(?!<ac:link[\s>]).)*?</ac:link>", re.DOTALL)
 _TARGET = re.compile(r'\bri:(?:content-title|filename)="([^"]*)"')
 _BODY = re.compile(r"<ac:(?:plain-text-)?link-body>(.*?)</ac:", re.DOTALL)
 _AS_HTML = (
-    (re.compile(r"<(/?)ac:plain-text-body[^>]*>"), r"<\1pre>"),
-    (re.compile(r"<(/?)ac:task-list[^>]*>"), r"<\1ul>"),
-    (re.compile(r"<(/?)ac:task-body[^>]*>"), r"<\1li>"),
-    (re.compile(r"</?(?:ac|ri|at):[^>]*>"), " "),
+    (re.compile(r"<(/?)ac:plain-text-body[^<>]*>"), r"<\1pre>"),
+    (re.compile(r"<(/?)ac:task-list[^<>]*>"), r"<\1ul>"),
+    (re.compile(r"<(/?)ac:task-body[^<>]*>"), r"<\1li>"),
+    (re.compile(r"</?(?:ac|ri|at):[^<>]*>"), " "),
 )
 
 

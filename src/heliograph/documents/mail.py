@@ -93,11 +93,13 @@ class MailboxLoader(Loader):
             raise IngestError(f"{raw.name!r} is not a mailbox: its start is not 'From '; export it as .mbox")
         sections: list[str] = []
         for piece in pieces:
-            message = email.message_from_bytes(_ESCAPED_FROM.sub(rb"\1", piece), policy=email.policy.default)
+            piece = _ESCAPED_FROM.sub(rb"\1", piece)
             try:
+                message = email.message_from_bytes(piece, policy=email.policy.default)
                 sections.append(_as_markdown(message, raw.name, 2))
-            except IngestError:
+            except (IngestError, RecursionError):
                 # The others are not lost for one.
+                message = email.message_from_bytes(piece.partition(b"\n\n")[0], policy=email.policy.default)
                 subject = _header(message, "Subject") or _header(message, "From") or "Message"
                 sections.append(f"## {subject}\n\n(This message is broken and was not read.)\n")
         return LoadedDocument(raw.name, "", "\n".join(sections), {"message_count": len(sections)})

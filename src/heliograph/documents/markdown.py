@@ -139,12 +139,13 @@ def nest_headings(text: str, level: int) -> str:
     pieces: list[str] = []
     position = 0
     for heading in headings:
-        line, _, rest = text[heading.start :].partition("\n")
+        end = (text.find("\n", heading.start) + 1 or len(text) + 1) - 1
+        line = text[heading.start : end]
         marks = "#" * min(6, heading.level + deeper)
         is_underlined = not line.lstrip(" ").startswith("#")
         words = line.strip() if is_underlined else line.lstrip(" ").lstrip("#").strip(" \t")
         pieces += [text[position : heading.start], f"{marks} {words}"]
-        position = heading.start + len(line) + (1 + len(rest.partition("\n")[0]) if is_underlined else 0)
+        position = (text.find("\n", end + 1) + 1 or len(text) + 1) - 1 if is_underlined else end
     return "".join((*pieces, text[position:]))
 
 

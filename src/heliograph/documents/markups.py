@@ -69,7 +69,7 @@ _TITLED = frozenset(
 )
 _RST_WORDS = (
     (re.compile(r"``([^`\n]+(?:\n[^`\n]+)?)``"), r"`\1`"),
-    (re.compile(r":[\w:+.-]+:`~?([^`<]*?)\s*(?:<[^`>]*>)?`"), r"`\1`"),
+    (re.compile(r":[\w:+.-]{1,60}:`~?([^`<]*?)\s*(?:<[^`>]*>)?`"), r"`\1`"),
     (re.compile(r"(?<![`\w])`([^`<>]+?)\s+<((?:https?|ftp|mailto):[^`>]+)>`__?"), r"[\1](\2)"),
     (re.compile(r"(?<![`\w])`([^`<>]+?)(?:\s*<[^`>]*>)?`__?"), r"\1"),
 )
@@ -103,16 +103,10 @@ def _rst(lines: Sequence[str], styles: list[str], words: dict[str, str], depth: 
             body, number = _block(lines, number, indent)
             yield from ("", *_explicit(stripped, body, styles, words, depth + 1), "")
         elif _BORDER.match(stripped) or _RULER.match(stripped):
-            start = number - 1
-            while number < len(lines) and lines[number].strip():
-                number += 1
-            # A table of this kind may hold empty lines, and ends with its third ruler.
-            while _RULER.match(stripped) and sum(bool(_RULER.match(one.strip())) for one in lines[start:number]) < 3:
-                if number >= len(lines):
-                    break
-                number += 1
-            table = textwrap.dedent("\n".join(lines[start:number])).split("\n")
-            yield from ("", _grid(table) if stripped[0] == "+" else _ruled(table), "")
+            end = _table_end(lines, number, is_ruled=stripped[0] == "=")
+            table = textwrap.dedent("\n".join(lines[number - 1 : end])).split("\n")
+            yield from ("", _grid(table) if stripped[0] == "+" else _ruled(table) if end > number else line, "")
+            number = end
         elif (
             _UNDERLINE.match(stripped)
             and not indent
@@ -136,8 +130,25 @@ def _rst(lines: Sequence[str], styles: list[str], words: dict[str, str], depth: 
             field = _FIELD.match(line, indent)
             shown = f"{line[:indent]}- {field[1]}: {line[field.end() :]}" if field else line
             yield _inline(
-                re.sub(r"^(\s*)(?:#\.|\|)(?= )", lambda mark: mark[1] + ("1." if "#" in mark[0] else ""), shown)
+                re.sub(
+                    r"^(\s*)(?:#\.|\|(?!.*\|$))(?= )", lambda mark: mark[1] + ("1." if "#" in mark[0] else ""), shown
+                )
             )
+
+
+def _table_end(lines: Sequence[str], number: int, *, is_ruled: bool) -> int:
+    """Return the number of the line after a table whose first line is before this one; the same if it never ends.
+
+    One with rulers may hold empty lines: its end is a ruler that an empty line follows, or its third.
+    """
+    start, rulers = number, 0
+    while number < len(lines) and (is_ruled or lines[number].strip()):
+        is_ruler = is_ruled and _RULER.match(lines[number].strip()) is not None
+        number += 1
+        rulers += is_ruler
+        if is_ruler and (rulers == 2 or number == len(lines) or not lines[number].strip()):
+            return number
+    return start if is_ruled else number
 
 
 def _is_under(title: str, line: str) -> bool:
@@ -197,7 +208,7 @@ def _explicit(line: str, body: str, styles: list[str], words: dict[str, str], de
         title = (
             (options.get("alt", "") if kind == "figure" else said) if kind in _TITLED else f"`{said}`" if said else ""
         )
-        yield from ("" if kind in ("only", "container") else title, "", *_rst(given, styles, words, depth))
+        yield from ("" if kind in ("only", "container", "class") else title, "", *_rst(given, styles, words, depth))
 
 
 def _inline(line: str) -> str:
@@ -256,15 +267,18 @@ def _listed(lines: list[str]) -> str:
 _ADOC_TABLE = re.compile(r"[|,:!]===$")
 _ADOC_LEFT_OUT = re.compile(r"//|(?:include|toc|ifdef|ifndef|endif)::")
 _ADOC_STYLE = re.compile(r"\[([\w#.%\"'*+-][^\[\]]*|\[[^\[\]]+\])?\]")
+# Titles may be underlined, by another mark on each level.
+_ADOC_UNDERLINE = re.compile(r"([=~^+-])\1{3,}")
+_WORD_START = re.compile(r"[^\W_]")
 _ADOC_ATTRIBUTE = re.compile(r":(!?[\w-]+!?):[ \t]*(.*)$")
 _ADOC_WORDS = (
     (re.compile(r"<<[^<>,\n]+,\s*([^<>\n]+)>>"), r"\1"),
     (re.compile(r"<<#?([^<>\n]+)>>"), r"\1"),
-    (re.compile(r"\b(?:link|xref|mailto):([^\s\[\]]+)\[\]"), r"\1"),
-    (re.compile(r"\b(?:link|xref|mailto):[^\s\[\]]+\[([^\[\],\n]+)[^\[\]\n]*\]"), r"\1"),
-    (re.compile(r"\b(https?://[^\s\[\]]+)\[([^\[\],^\n]+)[^\[\]\n]*\]"), r"[\2](\1)"),
-    (re.compile(r"\b(?:image|icon|video)::?[^\s\[\]]+\[([^\[\]\n,]*)[^\[\]\n]*\]"), r"\1"),
-    (re.compile(r"\b(?:kbd|btn|menu|footnote|pass):(?:[^\s\[\]]*)\[([^\[\]\n]*)\]"), r" (\1)"),
+    (re.compile(r"\b(?:link|xref|mailto):([^\s\[\]]{1,300})\[\]"), r"\1"),
+    (re.compile(r"\b(?:link|xref|mailto):[^\s\[\]]{1,300}\[([^\[\],\n]+)[^\[\]\n]*\]"), r"\1"),
+    (re.compile(r"\b(https?://[^\s\[\]]{1,300})\[([^\[\],^\n]+)[^\[\]\n]*\]"), r"[\2](\1)"),
+    (re.compile(r"\b(?:image|icon|video)::?[^\s\[\]]{1,300}\[([^\[\]\n,]*)[^\[\]\n]*\]"), r"\1"),
+    (re.compile(r"\b(?:kbd|btn|menu|footnote|pass):[^\s\[\]]{0,300}\[([^\[\]\n]*)\]"), r" (\1)"),
     (re.compile(r"`\+([^`\n]+)\+`"), r"`\1`"),
     (re.compile(r"\[\[[^\[\]\n]+\]\]|\[#[^\[\]\n]+\](?=\S)"), ""),
 )
@@ -281,8 +295,13 @@ def adoc_markdown(text: str) -> str:
         line = lines[number].rstrip()
         number += 1
         is_mark = len(line) >= 4 and len(set(line)) == 1
-        if attribute := _ADOC_ATTRIBUTE.match(line):
+        under = lines[number].rstrip() if number < len(lines) else ""
+        if _ADOC_UNDERLINE.fullmatch(under) and abs(len(under) - len(line)) <= 1 and _WORD_START.match(line):
+            out.append(f"{'#' * (1 + '=-~^+'.index(under[0]))} {_adoc_line(line, attributes)}")
+            number += 1
+        elif attribute := _ADOC_ATTRIBUTE.match(line):
             attributes[attribute[1]] = attribute[2]
+            out += [attribute[2]] if attribute[1] in ("description", "keywords") else []
         elif (is_mark and line[0] in "-.+/") or line.startswith("```") or _ADOC_TABLE.match(line):
             closing = "```" if line.startswith("```") else line
             end = next((place for place in range(number, len(lines)) if lines[place].rstrip() == closing), len(lines))
@@ -299,7 +318,10 @@ def adoc_markdown(text: str) -> str:
             is_code = kind.partition("%")[0] in ("source", "", "listing")
             language = rest.split(",")[0].strip() if is_code else language
             style = line if "cols" in line or "header" in line or "format" in line else style
-            out.append(f"{kind.capitalize()}:" if kind in ("NOTE", "TIP", "IMPORTANT", "WARNING", "CAUTION") else "")
+            is_remark = kind in ("NOTE", "TIP", "IMPORTANT", "WARNING", "CAUTION")
+            out += [
+                f"{kind.capitalize()}:" if is_remark else f"{rest}:\n" if rest and kind in ("quote", "verse") else ""
+            ]
         else:
             out.append(_adoc_line(line, attributes))
     return re.sub(r"\n{3,}", "\n\n", "\n".join(out)).strip() + "\n"
@@ -347,9 +369,10 @@ _ORG_BLOCK = re.compile(
     r"((?:(?!^[ \t]*#\+begin_).)*?)^[ \t]*#\+end_\1\b[^\n]*$",
     re.MULTILINE | re.DOTALL | re.IGNORECASE,
 )
-# What a line says to the program, and the drawers of an entry.
+# What a line says to the program, and the drawers of an entry; what other drawers hold stays.
 _ORG_LINE = re.compile(
-    r"^[ \t]*(?:#\+(?!title:|caption:)[\w-]+:[^\n]*|# [^\n]*|:[\w-]+:(?:[ \t][^\n]*)?|CLOCK:[^\n]*)\n",
+    r"^[ \t]*(?:#\+(?!title:|subtitle:|caption:|description:)[\w-]+:[^\n]*|# [^\n]*|CLOCK:[^\n]*"
+    r"|:PROPERTIES:[ \t]*\n(?:[ \t]*:(?!PROPERTIES:)[^\n]*\n)*?[ \t]*:END:[ \t]*|:[\w-]+:[ \t]*)\n",
     re.MULTILINE | re.IGNORECASE,
 )
 
@@ -365,7 +388,12 @@ def org_markdown(text: str) -> str:
 
     text = _ORG_BLOCK.sub(keep, text)
     text = re.sub(r"^[ \t]*#\+title:[^\n]*\n?", "", text, flags=re.MULTILINE | re.IGNORECASE)
-    text = re.sub(r"^[ \t]*#\+caption:[ \t]*", "", _ORG_LINE.sub("", text), flags=re.MULTILINE | re.IGNORECASE)
+    text = re.sub(
+        r"^[ \t]*#\+(?:subtitle|caption|description):[ \t]*",
+        "",
+        _ORG_LINE.sub("", text),
+        flags=re.MULTILINE | re.IGNORECASE,
+    )
     below = 1 if title else 0
     text = re.sub(
         r"^(\*{1,6})(?=[ \t]+\S)", lambda match: "#" * min(6, len(match[1]) + below), text, flags=re.MULTILINE
@@ -378,56 +406,94 @@ def org_markdown(text: str) -> str:
 
 
 _TEX_LEVELS = {"part": 1, "chapter": 1, "section": 2, "subsection": 3, "subsubsection": 4, "paragraph": 5}
-_TEX_TITLE = re.compile(rf"^[ \t]*\\({'|'.join(_TEX_LEVELS)})\*?(?:\[[^\]\n]*\])?\{{([^{{}}\n]+)\}}", re.MULTILINE)
+# What braces hold, with braces in it.
+_TEX_GROUP = r"\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})+)\}"
+_TEX_STATED = re.compile(
+    rf"\\(title|subtitle|author|date|abstract|keywords)\*?(?:\[[^\[\]\n]*\])?{_TEX_GROUP}"
+    r"|\\begin\{abstract\}((?:(?!\\begin\{abstract\}).)*?)\\end\{abstract\}",
+    re.DOTALL,
+)
+# What is this long, and most of a file, before the document begins is its text, as macros that it puts together.
+_TEX_USUAL_BEFORE = 20_000
+_TEX_TITLE = re.compile(
+    rf"^[ \t]*\\({'|'.join(_TEX_LEVELS)})\*?(?:\[[^\[\]\n]*\])?\{{((?:[^{{}}\n]|\{{[^{{}}\n]*\}})+)\}}", re.MULTILINE
+)
 _TEX_CODE = re.compile(
-    r"\\begin\{(verbatim|lstlisting|minted)\*?\}(?:\[[^\]\n]*\]|\{[^}\n]*\})*\n?((?:(?!\\begin\{\1).)*?)\\end\{\1\*?\}",
+    r"\\begin\{(verbatim|lstlisting|minted)\*?\}(?:\[[^\[\]\n]*\]|\{[^{}\n]*\})*\n?"
+    r"((?:(?!\\begin\{\1).)*?)\\end\{\1\*?\}",
+    re.DOTALL,
+)
+_TEX_VERBATIM = re.compile(r"\\(?:verb\*?|lstinline)([^\w\s*{\[])([^\n]{1,200}?)\1")
+_TEX_EQUATION = re.compile(
+    r"\\begin\{(equation|align(?:at)?|flalign|gather|multline|eqnarray|displaymath)(\*?)\}"
+    r"((?:(?!\\begin\{\1).)*?)\\end\{\1\2\}",
     re.DOTALL,
 )
 _TEX_TABLE = re.compile(r"\\begin\{(tabular[x*]?|longtable)\}((?:(?!\\begin\{\1).)*?)\\end\{\1\}", re.DOTALL)
+_TEX_LABEL = re.compile(r"\\label\{[^{}\n]*\}")
+# In brackets, a name (of a theorem) is longer than a place (of a picture), and a setting has a sign of equality.
 _TEX_DROPPED = re.compile(
     r"\\(?:label|index|[vh]space|includegraphics|bibliography(?:style)?|usepackage|(?:this)?pagestyle|input|include)"
-    r"\*?(?:\[[^\]\n]*\])?\{[^{}\n]*\}|\\(?:begin|end)\{[^{}\n]*\}(?:\[[^\]\n]*\])?"
+    r"\*?(?:\[[^\[\]\n]*\])?\{[^{}\n]*\}"
+    r"|\\(?:begin|end)\{[^{}\n]*\}(?:\[(?:[^\[\]\n ]{0,5}|[^\[\]\n=]*=[^\[\]\n]*)\])?"
 )
 _TEX_WORDS = (
-    (re.compile(r"^[ \t]*\\item[ \t]*\[([^\]\n]*)\][ \t]*", re.MULTILINE), r"- \1: "),
+    (re.compile(r"^[ \t]*\\item[ \t]*\[([^\[\]\n]*)\][ \t]*", re.MULTILINE), r"- \1: "),
     (re.compile(r"^[ \t]*\\item\b[ \t]*", re.MULTILINE), "- "),
     (re.compile(r"\\(?:texttt|code|lstinline|verb)\*?\{([^{}\n]*)\}"), r"`\1`"),
     (re.compile(r"\\href\{([^{}\n]*)\}\{([^{}\n]*)\}"), r"[\2](\1)"),
-    (re.compile(r"\\(?:footnote|thanks)\{([^{}]*)\}"), r" (\1)"),
-    (re.compile(r"~?\\(?:cite[tp]?|(?:eq|page|auto)?ref)\*?(?:\[[^\]\n]*\])*\{([^{}\n]*)\}"), r" [\1]"),
+    (re.compile(rf"\\(?:footnote|thanks)(?:\[\d+\])?{_TEX_GROUP}"), r" (\1)"),
+    (re.compile(r"~?\\(?:cite[tp]?|(?:eq|page|auto)?ref)\*?(?:\[[^\[\]\n]*\])*\{([^{}\n]*)\}"), r" [\1]"),
     (re.compile(r"\\(?:LaTeX|TeX)\b(?:\{\})?"), "LaTeX"),
     (re.compile(r"\\l?dots\b(?:\{\})?"), "…"),
-    (re.compile(r"(?<!\\)\\\\(?:\[[^\]\n]*\])?"), "\n"),
-    # What a command does to its words is not said.
-    (re.compile(r"\\[A-Za-z]+\*?(?:\[[^\]\n]*\])?(?:\{([^{}]*)\})?"), r"\1"),
+    (re.compile(r"(?<!\\)\\\\(?:\[[^\[\]\n]*\])?"), "\n"),
+    # Of a command that is not known all words are shown, each for itself.
+    (re.compile(r"\}[ \t]*\{"), "} {"),
+    (re.compile(r"\\[A-Za-z]+\*?(?:\[[^\[\]\n]*\])?(?:\{([^{}]*)\})?"), r"\1"),
     (re.compile(r"``|''"), '"'),
     (re.compile(r"(?<!\\)~"), " "),
     (re.compile(r"(?<!\\)[{}]"), ""),
     (re.compile(r"\\([%&$#_{}])"), r"\1"),
 )
-_TEX_COMMENT = re.compile(r"(?<!\\)%[^\n]*")
+# In an address the sign is part of a letter.
+_TEX_COMMENT = re.compile(r"(?<!\\)%(?![0-9A-F]{2})[^\n]*")
 _TEX_FORMULA = re.compile(
-    r"(\$\$.*?\$\$|(?<!\\)\$[^$\n]*(?<!\\)\$|\\\[(?:(?!\\\[).)*?\\\]|\\\((?:(?!\\\().)*?\\\))", re.DOTALL
+    r"(\$\$.*?\$\$|(?<!\\)\$(?:[^$\n]|\n(?![ \t]*\n))*(?<!\\)\$"
+    r"|\\\[(?:(?!\\\[).)*?\\\]|\\\((?:(?!\\\().)*?\\\))",
+    re.DOTALL,
 )
 
 
 def tex_markdown(text: str) -> str:
-    """Return LaTeX as Markdown: its document, without what stands before it but the title."""
+    """Return LaTeX as Markdown: its document, with what is stated before it of title, authors and contents."""
     kept: list[str] = []
 
-    def keep(shown: str) -> str:
+    def keep(shown: str, around: str = "\n\n") -> str:
         kept.append(shown)
-        return f"\n\n\ue000{len(kept) - 1}\ue001\n\n"
+        return f"{around}\ue000{len(kept) - 1}\ue001{around}"
 
-    title = re.search(r"\\title(?:\[[^\]\n]*\])?\{((?:[^{}]|\{[^{}]*\})+)\}", text)
-    start = text.find("\\begin{document}")
-    text = text[start + len("\\begin{document}") :] if start >= 0 else text
+    begin = "\\begin{document}"
+    start = text.find(begin)
+    head: list[str] = []
+    if start >= 0 and (start < _TEX_USUAL_BEFORE or start * 5 < len(text) * 4):
+        title = ""
+        for match in _TEX_STATED.finditer(_TEX_COMMENT.sub("", text)):
+            said = " ".join(_tex_words(match[2] or match[3]).split())
+            if match[1] == "title":
+                title = title or said
+            elif match.start() < start:
+                head.append(said)
+        head = [*([f"# {title}"] if title else []), *head]
+        text = text[start + len(begin) :]
     text = _TEX_CODE.sub(lambda match: keep(fence(match[2])), text)
+    text = _TEX_VERBATIM.sub(lambda match: keep(f"`{match[2]}`", ""), text)
+    text = _TEX_EQUATION.sub(
+        lambda match: keep(f"$$\n{_TEX_LABEL.sub('', _TEX_COMMENT.sub('', match[3])).strip()}\n$$"), text
+    )
     text = _TEX_TABLE.sub(lambda match: keep(_tex_table(match[2])), text)
     text = _TEX_TITLE.sub(lambda match: f"{'#' * (_TEX_LEVELS[match[1]])} {match[2]}", text)
     text = re.sub("\ue000(\\d+)\ue001", lambda match: kept[int(match[1])], _tex_words(text))
-    head = f"# {' '.join(_tex_words(title[1]).split())}\n\n" if title and start >= 0 else ""
-    return head + re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+    return re.sub(r"\n{3,}", "\n\n", "\n\n".join((*head, text))).strip() + "\n"
 
 
 def _tex_words(text: str) -> str:

@@ -67,7 +67,6 @@ _OLE_REFUSED = (
     ("__properties_version1.0", "is an Outlook message (.msg); save it as .eml"),
 )
 _OLE_SEARCHED_BYTES = 4_000_000
-_OLE_LAST_SECTOR = 0xFFFFFFFA
 _OLE_ROOT = 5
 _HTML = re.compile(rb"<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
 _HTML_WITHIN = 2048
@@ -124,7 +123,8 @@ def _ole_streams(data: bytes) -> set[str]:
         size = 1 << struct.unpack_from("<H", data, 30)[0]
         tables = struct.unpack_from("<109I", data, 76)
         sector, entries = struct.unpack_from("<I", data, 48)[0], bytearray()
-        while sector < _OLE_LAST_SECTOR and len(entries) < _OLE_SEARCHED_BYTES:
+        # A broken file may send its reader round in circles, where there is nothing to read.
+        while (sector + 1) * size < len(data) and len(entries) < _OLE_SEARCHED_BYTES:
             entries += data[(sector + 1) * size : (sector + 2) * size]
             table, place = divmod(sector, size // 4)
             sector = struct.unpack_from("<I", data, (tables[table] + 1) * size + 4 * place)[0]
@@ -138,7 +138,7 @@ def _ole_streams(data: bytes) -> set[str]:
                     names.add(entries[entry : entry + max(0, length - 2)].decode("utf-16-le", "replace"))
                     waiting += [left, right]
             return names
-    except (struct.error, IndexError, ZeroDivisionError):
+    except (struct.error, IndexError, OverflowError, ZeroDivisionError):
         pass
     ends = data[:_OLE_SEARCHED_BYTES] + data[-_OLE_SEARCHED_BYTES:]
     return {name for name, _ in (*_OLE_REFUSED, *_OLE_STREAMS) if name.encode("utf-16-le") in ends}

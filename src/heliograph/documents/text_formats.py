@@ -51,8 +51,8 @@ class MarkdownLoader(Loader):
 # Links between notes, as Obsidian, Logseq, Foam and Notion write them, and lines that are only a tag of HTML; in code
 # the same marks mean something else.
 _NOTE_MARKS = re.compile(
-    r"(?P<code>^ {0,3}(?P<fence>```+|~~~+).*?(?:^ {0,3}(?P=fence)|\Z)|(?P<ticks>`+)[^`\n]*(?P=ticks))"
-    r"|(?P<shown>!?)\[\[(?P<target>[^\W\d][^\[\]|\n]*|#[^\[\]|\n]+)(?:\|(?P<words>[^\[\]\n]*))?\]\]"
+    r"(?P<code>^ {0,3}(?P<fence>```+|~~~+).*?(?:^ {0,3}(?P=fence)|\Z)|(?<!`)(?P<ticks>`{1,20})(?!`)[^`\n]*(?P=ticks))"
+    r"|(?<![A-Za-z0-9_])(?P<shown>!?)\[\[(?P<target>[^\W\d][^\[\]|\n]*|#[^\[\]|\n]+)(?:\|(?P<words>[^\[\]\n]*))?\]\]"
     r"|(?<!!)\[(?P<linked>[^\[\]\n]+)\]\((?![a-z]+:)[^()\s]*\.(?:md|csv)(?:#[^()\s]*)?\)"
     r"|(?P<tag>^[ \t]*</?(?:aside|details|div|p|center|section)\b[^<>\n]*>[ \t]*$)",
     re.MULTILINE | re.DOTALL,

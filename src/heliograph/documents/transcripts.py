@@ -18,6 +18,7 @@ _TIMING = re.compile(rf"^[ \t]*{_CLOCK}[ \t]*-->[ \t]*{_CLOCK}.*$", re.MULTILINE
 _VOICE = re.compile(r"<v(?:\.[^\s>]*)?[ \t]+([^>]+)>")
 # Styles and the times of single words, of WebVTT; places on the screen, of SubRip.
 _TAG = re.compile(r"</?[A-Za-z0-9][^<>]*>|\{\\[^{}]*\}")
+_ASIDE = re.compile(r"\s*(?:NOTE|STYLE|REGION)\b")
 _NAMED = re.compile(r"(?P<name>[^\W\d_][\w .,'’()-]{0,60}?): +(?=\S)")
 _SENTENCE_ENDS = re.compile(r"[.!?…。！？؟][\"'”’」』)]*$")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u3000-\u303f\uff00-\uff60]")
@@ -64,8 +65,12 @@ def _cues(text: str) -> Iterator[_Cue]:
     timings = list(_TIMING.finditer(text))
     for number, timing in enumerate(timings):
         end = timings[number + 1].start() if number + 1 < len(timings) else len(text)
-        # Words end at an empty line; what comes then is the number of the next caption, or a note.
-        words = text[timing.end() + 1 : end].split("\n\n", 1)[0]
+        # Words end at an empty line, but for files that do not know this.
+        first, *others = text[timing.end() + 1 : end].split("\n\n")
+        if others and number + 1 < len(timings):
+            # The number or name of the next caption.
+            others[-1] = others[-1].rstrip("\n").rpartition("\n")[0]
+        words = "\n".join((first, *(other for other in others if not _ASIDE.match(other))))
         voice = _VOICE.search(words)
         speaker = unescape(" ".join(voice[1].split())) if voice else ""
         lines = (" ".join(unescape(_TAG.sub("", line)).split()) for line in words.split("\n"))

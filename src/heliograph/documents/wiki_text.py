@@ -11,23 +11,23 @@ from html import unescape
 
 from heliograph.documents.markdown import fence, markdown_table
 
-_COMMENT = re.compile(r"<!--.*?-->|__[A-Z]+__|~{3,5}", re.DOTALL)
+_COMMENT = re.compile(r"<!--(?:(?!<!--).)*?-->|__[A-Z]+__|~{3,5}", re.DOTALL)
 _CODE = re.compile(
-    r"<(?P<tag>syntaxhighlight|source|pre|nowiki|code|tt|math)\b(?P<stated>[^>]*)(?<!/)>"
+    r"<(?P<tag>syntaxhighlight|source|pre|nowiki|code|tt|math)\b(?P<stated>[^<>]*)(?<!/)>"
     r"(?P<code>(?:(?!<(?P=tag)\b).)*?)</(?P=tag)\s*>",
     re.DOTALL | re.IGNORECASE,
 )
 _CODE_LANGUAGE = re.compile(r"""\blang\s*=\s*["']?([\w+-]+)""")
 _KEPT = re.compile("\ue000(\\d+)\ue001")
-_NOTE = re.compile(r"<ref\b[^>]*?(?:/>|(?<!/)>((?:(?!<ref\b).)*?)</ref\s*>)", re.DOTALL | re.IGNORECASE)
+_NOTE = re.compile(r"<ref\b[^<>]*?(?:/>|(?<!/)>((?:(?!<ref\b).)*?)</ref\s*>)", re.DOTALL | re.IGNORECASE)
 _LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
-_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
+_TAG = re.compile(r"</?[A-Za-z][\w:-]*(?:\s[^<>=]*=[^<>]*|\s*/?)>")
 _TEMPLATE = re.compile(r"(?P<before>^[ \t]*)?\{\{(?P<inside>[^{}]*)\}\}(?P<after>[ \t]*$)?", re.MULTILINE)
 _NAMED = re.compile(r"\s*([^=<>\[\]\n]{1,60}?)\s*=\s*(.*?)\s*", re.DOTALL)
 _TABLE = re.compile(r"^[ \t:]*\{\|((?:(?!^[ \t:]*\{\|).)*?)^[ \t]*\|\}", re.MULTILINE | re.DOTALL)
 _CELL_STYLE = re.compile(r"[^|\[\]{}\n]*\|(?!\|)")
 _LINK = re.compile(r"\[\[([^\[\]]*)\]\]")
-_ADDRESS = re.compile(r"\[((?:https?|ftp|mailto):[^\s\]]+)(?:\s+([^\]\n]+))?\]")
+_ADDRESS = re.compile(r"\[((?:https?|ftp|mailto):[^\s\[\]]+)(?:\s+([^\[\]\n]+))?\]")
 _QUOTES = re.compile(r"'{2,5}")
 _HEADING = re.compile(r"^(={1,6})[ \t]*(.+?)[ \t]*\1[ \t]*$", re.MULTILINE)
 _ITEM = re.compile(r"^([*#:;]+)[ \t]*(.*)$")
@@ -91,9 +91,11 @@ def _template(match: re.Match[str]) -> str:
         others = (value.strip() for value in given if not _NAMED.fullmatch(value))
         return "\n".join(("", *others, *lines, ""))
     # Magic words and functions of the parser say something about the page.
-    if ":" in name or name.startswith("#"):
+    if name.startswith("#") or (":" in name and not given):
         return match["before"] or ""
     words = " ".join(value.strip() for value in given if value.strip() and not _NAMED.fullmatch(value))
+    # Of a work that is cited all is named.
+    words = words or ", ".join(" ".join(value.split()) for _, value in named if value)
     return f"{match['before'] or ''}{words}{match['after'] or ''}"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from html import escape
 from html.entities import html5, name2codepoint
 from xml.etree import ElementTree as ET
@@ -120,9 +121,10 @@ class XmlLoader(CodeLoader):
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
         root = _parse(decode_text(raw.data, raw.name, raw.charset))
-        exported = None if root is None else export_markdown(root)
-        if exported is not None:
-            return LoadedDocument(raw.name, find_title(exported), exported, {"mime_type": "application/xml"})
+        with suppress(RecursionError):
+            exported = None if root is None else export_markdown(root)
+            if exported is not None:
+                return LoadedDocument(raw.name, find_title(exported), exported, {"mime_type": "application/xml"})
         if root is None or not _is_text(root):
             return super().load(raw, limits)
         try:

@@ -59,3 +59,13 @@ def test_records_that_are_no_chat_stay_records() -> None:
 def test_headings_in_the_text_of_a_record_are_below_it() -> None:
     text = load("a.json", json.dumps([{"title": "Pump", "body": "# Leak\r\n\r\nIt drips.\r\n\r\n## Since"}])).text
     assert text == "# a\n\n## Pump\n\n- title: Pump\n\nbody:\n\n### Leak\n\nIt drips.\n\n#### Since\n"
+
+
+def test_records_that_are_made_like_messages_keep_all_their_fields() -> None:
+    for record in (
+        {"date": "2024", "type": "x", "text": "a", "detail": "leaks"},
+        {"timestamp": "2024", "author": "Mira", "content": "leaks"},
+    ):
+        assert "leaks" in load("a.json", json.dumps({"messages": [record], "place": "Hall two"})).text
+        assert "Hall two" in load("a.json", json.dumps({"messages": [record], "place": "Hall two"})).text
+    assert "leaks" in load("a.json", json.dumps([{"type": "message", "ts": "1", "blocks": ["leaks"]}])).text

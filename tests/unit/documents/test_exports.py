@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from html import escape
+
+import pytest
+
 from .samples import load
 
 _TRACKER = """<?xml version="1.0"?><rss version="0.92"><channel><title>Desk</title><item>
@@ -139,3 +143,24 @@ def test_pages_of_a_space_are_read_with_their_macros() -> None:
 def test_xml_of_another_kind_and_an_empty_export_stay_code() -> None:
     for text in ("<rss><channel><title>x</title></channel></rss>", "<hosts><host>a</host></hosts>"):
         assert "```xml" in load("a.xml", text).text
+
+
+def test_feed_says_what_it_is_about_and_keeps_paragraphs_of_xhtml() -> None:
+    entry = "<entry><title>Oil</title><content><div><p>It is <b>thin</b> oil.</p></div></content></entry>"
+    text = load("a.xml", f"<feed><title>Pump</title><subtitle>All of it.</subtitle>{entry}</feed>").text
+    assert text == "# Pump\n\nAll of it.\n\n## Oil\n\nIt is thin oil.\n"
+
+
+@pytest.mark.parametrize("piece", ["<ac:link>", "<ac:parameter>", "<ac:link ", "<![CDATA["])
+def test_elements_of_confluence_without_end_take_no_more_time_than_their_length(piece: str) -> None:
+    said = f"<property name='content'>2</property><property name='body'>Oil{escape(piece * 20_000)}</property>"
+    body = f"<object class='BodyContent'>{said}</object>"
+    page = "<object class='Page'><id>2</id><property name='title'>Pump</property></object>"
+    assert "Oil" in load("entities.xml", f"<hibernate-generic>{body}{page}</hibernate-generic>").text
+
+
+def test_wiki_keeps_works_that_are_cited_and_signs_that_are_no_tags() -> None:
+    text = load(
+        "a.mediawiki", "Oil.<ref>{{cite web|title=Thin oil|year=2020}}</ref> If x<y and z>w <br/>{{T:a|thin}}.\n"
+    ).text
+    assert text == "Oil. (Thin oil, 2020) If x<y and z>w \nthin."

@@ -106,3 +106,7 @@ def test_headings_of_a_part_are_moved_below_the_whole() -> None:
     assert nest_headings(text, 2) == "### One\n\nx\n\n#### Two\n\n```\n# no\n```\n##### Three ##"
     assert nest_headings("### Deep", 1) == "### Deep"
     assert nest_headings("words", 2) == "words"
+
+
+def test_brackets_after_a_name_are_no_link_between_notes() -> None:
+    assert load("a.md", "Use oil[[thin]] of [[Pump]].\n").text == "Use oil[[thin]] of Pump.\n"

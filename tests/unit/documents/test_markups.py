@@ -272,3 +272,74 @@ _MARKS = ["====\n", "== ==\n", "+--+\n", "----\n", "|===\n", "{|\n", "``a ", "[[
 @pytest.mark.parametrize("piece", _MARKS)
 def test_marks_without_end_lose_nothing_but_themselves(ending: str, piece: str) -> None:
     assert "the pump" in load(f"a{ending}", f"It is the pump.\n\n{piece * 50}").text
+
+
+_LATEX_PAPER = r"""\documentclass{article}
+\title{The \textbf{Pump \emph{X}}}
+\author{Mira\thanks{Works \texttt{a}}}
+\begin{abstract}It lasts.\end{abstract}
+\begin{document}
+\section{Use of \texttt{stop}}
+See \url{http://a/b%20c} here. Use \verb|%s| to stop\footnote{See \emph{that}.} it.
+\key{word}{DEL}
+\begin{theorem}[Oil lemma] It is thin.\end{theorem}
+\begin{figure}[htbp]\end{figure}
+\begin{align}
+a &= \frac{b}{c} \label{e}
+\end{align}
+\end{document}
+"""
+
+
+def test_latex_keeps_what_is_stated_before_it_words_of_unknown_commands_and_formulas() -> None:
+    document = load("a.tex", _LATEX_PAPER)
+    assert document.title == "The Pump X"
+    assert document.text.startswith("# The Pump X\n\nMira (Works `a`)\n\nIt lasts.\n\n## Use of `stop`\n")
+    assert (
+        "See http://a/b%20c here. Use `%s` to stop (See that.) it.\nword DEL\n[Oil lemma] It is thin." in document.text
+    )
+    assert "$$\na &= \\frac{b}{c}\n$$" in document.text
+    assert "htbp" not in document.text
+
+
+def test_latex_whose_text_is_macros_is_read_whole() -> None:
+    assert (
+        "Stop the pump" in load("a.tex", f"\\newcommand\\a{{{'Stop the pump. ' * 2000}}}\\begin{{document}}\\a\n").text
+    )
+
+
+def test_table_with_rulers_ends_at_one_that_an_empty_line_follows() -> None:
+    table = "== ==\na  b\nc  d\n== ==\n"
+    text = load("a.rst", f"{table}\nThe pump.\n\n{table}\nThe oil.\n\n== ==\nIt never ends.\n").text
+    assert text.count("| a | b |\n| --- | --- |\n| c | d |\n") == 2
+    assert all(f"\n{said}\n" in text for said in ("The pump.", "The oil.", "== ==", "It never ends."))
+
+
+def test_markdown_that_is_named_restructuredtext_keeps_its_tables() -> None:
+    assert "| a | b |\n|---|---|\n| 1 | 2 |" in load("a.rst", "# Pump\n\n| a | b |\n|---|---|\n| 1 | 2 |\n").text
+
+
+def test_underlined_titles_of_asciidoc_are_headings() -> None:
+    document = load(
+        "a.adoc", "Pump\n====\n:description: All of it.\n\nCare\n----\n\n----\nstop\n----\n\n[quote,Mira]\nIt is.\n"
+    )
+    assert document.title == "Pump"
+    assert "All of it." in document.text
+    assert "## Care\n\n```\nstop\n```\n\nMira:\n\nIt is." in document.text
+
+
+def test_what_drawers_of_org_hold_stays_but_for_properties() -> None:
+    text = load("a.org", "* Pump\n:PROPERTIES:\n:ID: 7\n:END:\n:LOGBOOK:\nIt leaks.\n:END:\n:Oil: thin\n").text
+    assert text == "# Pump\nIt leaks.\n:Oil: thin\n"
+
+
+_WITHOUT_END = [
+    (".tex", "\\title["), (".tex", "\\a["), (".tex", "\\\\["), (".tex", "\\begin{lstlisting}[a"), (".rst", ":a"),
+    (".mediawiki", "<!--"), (".mediawiki", "<pre "), (".mediawiki", "<ref "), (".mediawiki", "[http://a "),
+    (".md", "`"), (".adoc", "link:"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("ending", "piece"), _WITHOUT_END)
+def test_marks_without_end_take_no_more_time_than_their_length(ending: str, piece: str) -> None:
+    assert "the pump" in load(f"a{ending}", f"It is the pump. {piece * 30_000}").text

@@ -119,3 +119,10 @@ def test_all_that_lightrag_takes_as_text_is_read() -> None:
     taken = """txt md mdx pdf docx pptx xlsx odt tex epub html htm csv json xml yaml yml log conf ini properties sql
         bat sh c h cpp hpp py java js ts swift go rb php css scss less"""
     assert known_suffixes() >= {f".{name}" for name in taken.split()}
+
+
+def test_older_office_file_whose_directory_leads_in_circles_is_refused() -> None:
+    fixed = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1".ljust(30, b"\0") + struct.pack("<H", 9).ljust(18, b"\0")
+    header = (fixed + struct.pack("<I", 100)).ljust(512, b"\0")
+    with pytest.raises(IngestError, match="older Office kind"):
+        load("a.doc", header + struct.pack("<128I", *[100] * 128))

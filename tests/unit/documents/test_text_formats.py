@@ -222,3 +222,11 @@ def test_file_without_messages_is_no_mailbox() -> None:
 def test_text_that_is_no_mail_is_refused() -> None:
     with pytest.raises(IngestError, match="no headers"):
         load("a.eml", "just some words")
+
+
+def test_message_that_nests_without_end_leaves_the_others_of_a_mailbox() -> None:
+    deep = "Subject: deep\nContent-Type: message/rfc822\n\n" * 3_000
+    text = load("a.mbox", f"From a\nSubject: one\n\nOil.\n\nFrom b\n{deep}\n\nFrom c\nSubject: two\n\nSeal.\n").text
+    assert "## one\n\nOil." in text
+    assert "## deep\n\n(This message is broken and was not read.)" in text
+    assert "## two\n\nSeal." in text

@@ -58,3 +58,8 @@ def test_words_without_spaces_are_joined_without_spaces() -> None:
 
 def test_text_without_captions_stays_as_it_is() -> None:
     assert load("a.vtt", "WEBVTT\n\nNothing was said.\n").text == "WEBVTT\n\nNothing was said.\n"
+
+
+def test_words_after_an_empty_line_in_a_caption_are_kept_and_notes_are_not() -> None:
+    text = "1\n00:00:01,000 --> 00:00:02,000\nStop it.\n\nNow.\n\n2\n00:00:03,000 --> 00:00:04,000\nGo.\n\nNOTE no\n"
+    assert load("a.srt", text).text == "(0:01) Stop it. Now. Go.\n"
