@@ -325,7 +325,9 @@ def delete(
             if len(known) > _NAMED:
                 session.output.note(f"and {len(known) - _NAMED:,} more")
             session.output.confirm(f"Delete {amount(len(known), 'document')}?")
-        report = engine.delete([item.id for item in known])
+        # What comes anew while the question is open is not what was shown.
+        hashes = {item.id: item.content_hash for item in known}
+        report = engine.delete(list(hashes), content_hashes=hashes)
     missing = [name for name, item in found.items() if item is None or item.id in report.missing]
     if session.output.is_json:
         session.output.json(to_plain(report) | {"missing": missing})

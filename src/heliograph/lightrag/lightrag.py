@@ -351,8 +351,13 @@ class LightRAG(Fields, GraphMethods):
         document = await kb.document(doc_id)
         if document is None:
             return DeletionResult("not_found", doc_id, f"Document {doc_id} not found.", 404, "")
-        await kb.delete(doc_id)
+        report = await kb.delete(doc_id, content_hashes={doc_id: document.content_hash})
         rows.forget()
+        if report.missing:
+            return DeletionResult("not_found", doc_id, f"Document {doc_id} not found.", 404, "")
+        if report.replaced:
+            message = f"Document {doc_id} was handed over anew meanwhile; it was not deleted"
+            return DeletionResult("not_allowed", doc_id, message, 403, document.source)
         if document.chunk_count:
             message = f"Document {doc_id} successfully deleted"
         else:

@@ -39,6 +39,10 @@ _FINISHED = frozenset({"", "processed", "preprocessed"})
 _REFERENCE = "{{LRdoc}}"
 
 
+# As LightRAG's tables have it; indexes of servers take no names of any length.
+_MOST_TRACK_CHARACTERS = 255
+
+
 @dataclass(frozen=True, slots=True)
 class LightragDocument:
     """A document: its id there, its text (empty if it is not kept), its path (empty if unknown), and its state.
@@ -238,7 +242,7 @@ def _document(id_: str, text: Mapping[str, Any], state: Mapping[str, Any]) -> Li
         _moment(state.get("created_at") or text.get("create_time")),
         cast("dict[str, Any]", own) if isinstance(own := text.get("heliograph"), dict) else {},
         _string(state, "error_msg"),
-        clean_text(_string(state, "track_id")).strip(),
+        clean_text(_string(state, "track_id")).strip()[:_MOST_TRACK_CHARACTERS],
     )
 
 

@@ -92,8 +92,8 @@ T = TypeVar("T")
 
 # How many a `Batch` carries.
 SHOWN_ERRORS = 5
-# Documents that are read at once where all are wanted.
-_PAGE = 1_000
+# Documents that are read at once where all are wanted: each page skips those before it, and counts all that match.
+_PAGE = 10_000
 
 
 class Hit(NamedTuple):

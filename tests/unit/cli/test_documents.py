@@ -229,6 +229,17 @@ def test_delete_asks_first(story: World) -> None:
     assert story.json("documents")["total"] == 1
 
 
+def test_delete_leaves_what_came_anew_while_it_asked(story: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(_output: object, _question: str) -> None:
+        story.write("docs/story.md", "Another text.")
+        assert story.run("index", "docs").exit_code == 0
+
+    monkeypatch.setattr("heliograph.cli.output.Output.confirm", answer)
+    result = story.run("delete", "docs/story.md")
+    assert f"not deleted: {document_id('docs/story.md')}" in " ".join(result.stdout.split())
+    assert story.json("documents")["total"] == 2
+
+
 def test_delete_names_what_is_not_there_and_deletes_the_rest(story: World) -> None:
     result = story.run("delete", "docs/story.md", "doc-0", "--yes", "--json")
     assert result.exit_code == 1

@@ -19,6 +19,8 @@ import numpy as np
 import openpyxl
 import pytest
 
+from heliograph.engine import AsyncHeliograph
+from heliograph.ingest.models import NewDocument
 from heliograph.lightrag import LightRAG, QueryParam, RoleLLMConfig
 from heliograph.lightrag import utils as lightrag_utils
 from heliograph.lightrag.base import DocStatus
@@ -307,6 +309,26 @@ async def test_logger_tells_what_was_taken_in(tmp_path: Path, caplog: pytest.Log
     rag = _rag(tmp_path)
     await rag.ainsert(["Ada met Babbage.", "Babbage built an engine."])
     assert "documents processed: 2, failed: 0" in caplog.messages
+    await rag.finalize_storages()
+
+
+async def test_deletion_says_that_a_document_was_handed_over_anew_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rag = _rag(tmp_path)
+    await rag.ainsert("Ada met Babbage.", ids="one")
+    look = AsyncHeliograph.document
+
+    async def look_early(kb: AsyncHeliograph, id_: str) -> Any:
+        found = await look(kb, id_)
+        await kb.insert(NewDocument("Ada wrote a program.", id="one"))
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(AsyncHeliograph, "document", look_early)
+        told = await rag.adelete_by_doc_id("one")
+    assert (told.status, told.status_code) == ("not_allowed", 403)
+    assert (await rag.adelete_by_doc_id("one")).status == "success"
     await rag.finalize_storages()
 
 

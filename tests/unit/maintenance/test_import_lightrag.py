@@ -342,6 +342,12 @@ async def test_tracks_of_batches_are_kept(kb: AsyncHeliograph, directory: Direct
     assert track.startswith("import_")
 
 
+async def test_track_that_is_no_name_of_a_batch_is_cut(kb: AsyncHeliograph, directory: Directory) -> None:
+    directory.store("doc_status", {"doc-1": {"status": "processed", "track_id": "x" * 5_000}})
+    await kb.import_from(directory.path)
+    assert "x" * 255 in {item.track_id for item in (await kb.documents()).documents}
+
+
 async def test_two_documents_of_one_file_name_are_two(kb: AsyncHeliograph, directory: Directory) -> None:
     directory.store(
         "full_docs", {id_: {"content": f"{id_} speaks.", "file_path": "a.md"} for id_ in ("doc-1", "doc-2")}

@@ -393,6 +393,9 @@ async def _remove(work: Work, found: Sequence[Document], *, deletes_files: bool)
     job = await work.jobs.wait(work.workspace, job.id, _DELETE_SECONDS)
     count = len(found)
     if job.state is JobState.DONE:
-        return wire.RemovalResponse(status="deleted", message=f"{count} deleted.", job_id=job.id, count=count)
+        deleted, replaced = (job.progress.counts.get(name, 0) for name in ("deleted", "replaced"))
+        stay = f" {replaced} handed over anew meanwhile, so not deleted." if replaced else ""
+        message = f"{deleted} deleted.{stay}"
+        return wire.RemovalResponse(status="deleted", message=message, job_id=job.id, count=count)
     message = job.error or "The deletion goes on in the background."
     return wire.RemovalResponse(status="deletion_started", message=message, job_id=job.id, count=count)

@@ -133,16 +133,23 @@ async def _delete(job: Job, bench: Bench) -> JobProgress:
     counts: Counter[str] = Counter()
     for start in range(0, len(ids), _DELETED_AT_ONCE):
         some = ids[start : start + _DELETED_AT_ONCE]
-        sources = [item.source for item in await bench.kb.store.records.get_documents(some)]
-        report = await bench.kb.delete(some, content_hashes=job.request.content_hashes)
+        found = await bench.kb.store.records.get_documents(some)
+        sources = [item.source for item in found]
+        # What the job had deleted before it was broken off may have been handed over again, with the same text, too.
+        new = {item.id for item in found if job.started_at is not None and item.created_at > job.created_at}
+        report = await bench.kb.delete(
+            [id_ for id_ in some if id_ not in new], content_hashes=job.request.content_hashes
+        )
+        replaced = new | set(report.replaced)
         counts.update(deleted=len(report.deleted), missing=len(report.missing))
-        if report.replaced:
-            counts["replaced"] += len(report.replaced)
-        await asyncio.to_thread(bench.store.forget_versions, [id_ for id_ in some if id_ not in report.replaced])
+        if replaced:
+            counts["replaced"] += len(replaced)
+        await asyncio.to_thread(bench.store.forget_versions, [id_ for id_ in some if id_ not in replaced])
         if job.request.deletes_files:
-            # A file goes with the last document that names it.
+            # A file goes with the last document that names it, unless it was uploaded anew and is not read yet.
+            unread = await asyncio.to_thread(bench.store.unread_files)
             kept = await find_by_source(bench.kb.store.records, sources)
-            gone = [source for source in sources if source not in kept]
+            gone = [source for source in sources if source not in kept and source not in unread]
             counts["files"] += await asyncio.to_thread(_remove_files, bench, gone)
         bench.report(JobProgress(start + len(some), len(ids), dict(counts)))
     return JobProgress(len(ids), len(ids), dict(counts))

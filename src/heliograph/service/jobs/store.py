@@ -309,6 +309,13 @@ class JobStore(JobFile):
         with self.reading() as connection:
             return _count_unfinished(connection)
 
+    def unread_files(self) -> set[str]:
+        """Return the names of uploads that jobs are to read, or read just now."""
+        query = """SELECT value FROM job, json_each(job.request, '$.sources')
+                   WHERE state IN ('waiting', 'running') AND kind = ?"""
+        with self.reading() as connection:
+            return {str(name) for (name,) in connection.execute(query, (JobKind.FILES.value,))}
+
     def upcoming(self) -> list[Job]:
         """Return, in order, jobs that run or are to be cancelled, and of each kind the next one, due or not."""
         with self.reading() as connection:
@@ -343,10 +350,10 @@ class JobStore(JobFile):
             connection.execute(query, values)
 
     def end(self, id_: str, state: JobState, error: str = "") -> None:
-        """Note how a job ended. The metadata it brought is with its documents by now, and goes when they do."""
+        """Note how a job ended. What it knew of documents is with them by now, and goes when they do."""
         with self.transaction() as connection:
-            query = """UPDATE job SET state = ?, error = ?, finished_at = ?,
-                       request = json_replace(request, '$.metadata', NULL) WHERE id = ?"""
+            query = """UPDATE job SET state = ?, error = ?, finished_at = ?, request = json_replace(
+                         request, '$.metadata', NULL, '$.content_hashes', json('{}')) WHERE id = ?"""
             connection.execute(query, (state.value, without_folders(error), time.time(), id_))
 
     def park(self, id_: str, error: str = "", attempts: int = 0, delay_seconds: float = 0.0) -> None:

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from heliograph.ids import document_id
-from heliograph.service.jobs.models import JobKind, JobRequest
+from heliograph.ingest.models import NewDocument
+from heliograph.server.requests import Work
+from heliograph.service.jobs.jobs import Bench, work_on
+from heliograph.service.jobs.models import Job, JobKind, JobProgress, JobRequest
+from heliograph.service.jobs.store import JobStore
 
-from .conftest import TEXT, Server
+from .conftest import TEXT, Server, names
 
 
 async def test_document_comes_with_a_page_of_its_chunks(server: Server) -> None:
@@ -118,17 +123,69 @@ async def test_job_that_deletes_leaves_a_text_that_was_handed_over_after_it_was_
     assert {item["id"] for item in (await server.documents()).values()} == {id_}
 
 
-async def test_deletion_is_asked_for_with_the_texts_of_that_moment(server: Server) -> None:
+async def test_job_that_is_begun_again_leaves_what_was_handed_over_after_it_had_deleted_it(server: Server) -> None:
+    id_ = await server.add()
+    await server.send("DELETE", f"/documents/{id_}")
+    job = (await server.service.jobs.page("default", 0, 1))[0][0]
+    assert await server.add() == id_
+    told: list[JobProgress] = []
+    async with server.service.workspaces.use("default") as kb:
+        store, folder = JobStore(server.data_dir / "default"), server.service.jobs.input_folder("default")
+        done = await work_on(job, Bench(kb, folder, store, told.append))
+        store.close()
+    assert (done.counts, told) == ({"deleted": 0, "missing": 0, "replaced": 1}, [done])
+    assert await server.documents()
+    assert (await server.send("GET", f"/documents/{id_}"))["versions"]
+
+
+async def test_deletion_leaves_the_file_of_an_upload_that_is_not_read_yet(server: Server) -> None:
+    await server.upload("b.md")
+    await server.settle()
+    async with server.service.workspaces.use("default") as kb:
+        (known,) = (await kb.documents()).documents
+    (server.inputs / "b.md").write_text("Another text of the BLE radio.")
+    store, folder = JobStore(server.data_dir / "default"), server.service.jobs.input_folder("default")
+    store.add(JobRequest(JobKind.FILES, "upload", sources=("b.md",)))
+    request = JobRequest(JobKind.DELETE, "delete", document_ids=(known.id,), deletes_files=True)
+    async with server.service.workspaces.use("default") as kb:
+        done = await work_on(store.add(request), Bench(kb, folder, store, lambda _: None))
+    store.close()
+    assert done.counts == {"deleted": 1, "missing": 0, "files": 0}
+    assert names(server.inputs) == ["b.md"]
+
+
+async def test_reply_says_what_was_not_deleted(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    id_ = await server.add()
+    submit = Work.submit
+
+    async def submit_late(work: Work, kind: JobKind, **details: Any) -> Any:
+        await work.kb.enqueue([NewDocument("Another text of the BLE radio.", "a.md")])
+        return await submit(work, kind, **details)
+
+    monkeypatch.setattr(Work, "submit", submit_late)
+    told = await server.send("DELETE", f"/documents/{id_}")
+    assert told["message"] == "0 deleted. 1 handed over anew meanwhile, so not deleted."
+
+
+async def test_deletion_is_asked_for_with_the_texts_of_that_moment(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ids = [await server.add(source=f"{name}.md") for name in "abc"]
+    asked: dict[str, str] = {}
+    add = JobStore.add
+
+    def noted(store: JobStore, request: JobRequest, max_waiting: int | None = None) -> Job:
+        asked.update(request.content_hashes)
+        return add(store, request, max_waiting)
+
+    monkeypatch.setattr(JobStore, "add", noted)
     await server.send("DELETE", f"/documents/{ids[0]}")
     await server.send("DELETE", "/documents/delete_document", json={"doc_ids": [ids[1]]})
     await server.send("POST", "/documents/delete_matching", json={"source_prefix": "c"})
     await server.settle()
-    asked = {}
-    for job in (await server.service.jobs.page("default", 0, 100))[0]:
-        asked |= dict(job.request.content_hashes)
     assert set(asked) == set(ids)
     assert all(asked.values())
+    assert not any(job.request.content_hashes for job in (await server.service.jobs.page("default", 0, 100))[0])
 
 
 async def test_one_unknown_id_keeps_all(server: Server) -> None:
