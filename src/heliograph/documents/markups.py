@@ -23,41 +23,13 @@ _RULER = re.compile(r"=+(?: +=+)+$")
 _FIELD = re.compile(r":([^:\n`]{1,60}): +(?=\S)")
 _MOST_DEPTH = 20
 _CODE = frozenset({"code-block", "code", "sourcecode", "parsed-literal", "prompt", "math", "productionlist", "doctest"})
-_LEFT_OUT = frozenset(
-    [
-        "toctree",
-        "contents",
-        "index",
-        "highlight",
-        "include",
-        "raw",
-        "meta",
-        "module",
-        "currentmodule",
-        "py:module",
-        "py:currentmodule",
-        "literalinclude",
-        "default-role",
-        "role",
-        "sectnum",
-        "section-numbering",
-        "header",
-        "footer",
-        "tabularcolumns",
-        "testsetup",
-        "testcleanup",
-        "graphviz",
-        "autosummary",
-        "plot",
-        "image",
-        "codeauthor",
-    ]
-)
+_SILENT = """toctree contents index highlight include raw meta module currentmodule literalinclude default-role role
+    sectnum section-numbering header footer tabularcolumns testsetup testcleanup graphviz autosummary plot image
+    codeauthor"""
+_LEFT_OUT = frozenset(_SILENT.split())
+_ADMONITIONS = "note warning tip hint important caution danger error attention"
 _REMARKS = {
-    **{
-        kind: kind.capitalize()
-        for kind in ["note", "warning", "tip", "hint", "important", "caution", "danger", "error", "attention"]
-    },
+    **{kind: kind.capitalize() for kind in _ADMONITIONS.split()},
     "seealso": "See also",
     "deprecated": "Deprecated since version",
     "versionadded": "New in version",
