@@ -58,6 +58,7 @@ ALL = (
     "chunking",
     "local_extraction",
     "entity_quality",
+    "name_types",
     "versus_lightrag",
     "service_faults",
     "service_soak",

@@ -63,7 +63,8 @@ _INSERT = (
     ("Read: cut into chunks within budgets of tokens", "ingest/reading ingest/chunking text/tokens observing"),
     (
         "Each chunk is read for entities and relations, in the light of the whole document",
-        "extraction/local extraction/local_context extraction/local_subjects extraction/local_reading",
+        "extraction/local extraction/local_context extraction/local_subjects extraction/local_reading"
+        " extraction/name_types",
     ),
     (
         "Names are found in each sentence",

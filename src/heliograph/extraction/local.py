@@ -18,6 +18,7 @@ from heliograph.extraction.base import Extractor, ignore_progress
 from heliograph.extraction.local_context import chunk_contexts
 from heliograph.extraction.local_reading import Occurrence, ReadChunk, read_chunks
 from heliograph.extraction.local_subjects import plain, spoken_title
+from heliograph.extraction.name_types import type_by_name
 from heliograph.ids import mention_rank
 from heliograph.models import Chunk, Document, EntityMention, Extraction, RelationMention
 from heliograph.text.analysis import HAN, function_words, is_chinese, stop_words, word_list
@@ -228,10 +229,11 @@ def choose_entities(read: ReadChunk, limit: int) -> dict[str, ChosenEntity]:
     for key in best:
         found, is_subject = places[key], key in read.subjects
         is_phrase = bool(found) and all(occurrence.is_phrase for occurrence in found)
+        name, kind = found[0].name if found else read.subjects[key], "concept" if is_phrase else read.type_of(key)
         mention = EntityMention(
             chunk_id=read.chunk.id,
-            name=found[0].name if found else read.subjects[key],
-            type="concept" if is_phrase else read.type_of(key),
+            name=name,
+            type=type_by_name(name) if kind == "unknown" else kind,
             description=_description(key, found, read, others),
             rank=mention_rank(read.chunk.document_id, read.chunk.position, is_subject=is_subject),
         )

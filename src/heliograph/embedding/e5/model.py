@@ -237,7 +237,7 @@ class E5Tokenizer:
             start = end
 
     def _ids(self, text: str) -> list[int]:
-        clean = unicodedata.normalize("NFKC", text.encode("utf-8", "ignore").decode().translate(_REPLACED))
+        clean = _clean(text)
         if self._processor is None and len(clean) <= self._short_characters:
             self._short_characters -= len(clean)
             return self._pieces.ids(clean)
@@ -245,6 +245,11 @@ class E5Tokenizer:
             if self._processor is None:
                 self._processor = SentencePieceProcessor(model_proto=self._make_model())
         return self._processor.encode(clean, out_type=int)
+
+
+def _clean(text: str) -> str:
+    """Return a text in NFKC form, without lone surrogates and most control characters."""
+    return unicodedata.normalize("NFKC", text.encode("utf-8", "ignore").decode().translate(_REPLACED))
 
 
 # The mark of a space, which pieces have at their beginning only.
@@ -306,6 +311,28 @@ class _PieceSearch:
                 return piece
             slot = (slot + 1) % _SLOTS
         return None
+
+
+class E5Words:
+    """The vectors that the model's tokens have before it reads them: what words are by themselves. Needs no inference.
+
+    Args:
+        cache_folder: Where what is made from the weights is kept; None makes it anew at every start.
+
+    Raises:
+        ModelUnavailable: The weights are not there or are not the right ones.
+    """
+
+    def __init__(self, cache_folder: Path | None) -> None:
+        cache, path = ArtefactCache(cache_folder), find_weights()
+        verify_weights(path, cache)
+        self._weights = E5Weights(path)
+        self._pieces = _PieceSearch(self._weights, cache.get("pieces", partial(_make_piece_table, self._weights)))
+
+    def vectors(self, text: str) -> NDArray[np.float32]:
+        """Return the vectors of a short text's tokens, `(tokens, hidden)`; at least one."""
+        ids = self._pieces.ids(_clean(text)) or [self._weights.unknown_id]
+        return self._weights.word_vectors(np.array(ids))
 
 
 def _make_piece_table(weights: E5Weights) -> bytes:

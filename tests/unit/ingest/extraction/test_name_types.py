@@ -1,0 +1,63 @@
+"""Persons and places are told by their names where no text says what they are, and nothing else is."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from heliograph.embedding.e5 import model as e5
+from heliograph.errors import ModelUnavailable
+from heliograph.extraction import name_types
+from heliograph.extraction.local import LocalExtractor
+from heliograph.extraction.name_types import type_by_name
+from heliograph.models import Chunk, Document
+
+
+@pytest.mark.parametrize("name", ["Max Tegmark", "Anthony Aveni", "Kylie Minogue", "François Pinard", "Rob Pike"])
+def test_persons_are_told(name: str) -> None:
+    assert type_by_name(name) == "person"
+
+
+@pytest.mark.parametrize("name", ["Arizona", "Kraków", "West Bengal", "Dhaka", "South Australia"])
+def test_places_are_told(name: str) -> None:
+    assert type_by_name(name) == "location"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("Web IDE", "growth hormone", "Long Count", "Merge Request", "PostgreSQL", "core.autocrlf", "git-rebase"),
+        # Words that are mostly written small, Chinese, and what is no name.
+        *("Valley", "Park", "天津", "", " ", "\ud800", "x" * 10_000, "5.1.2"),
+    ],
+)
+def test_what_leaves_doubt_stays_open(name: str) -> None:
+    assert type_by_name(name) == "unknown"
+
+
+def _types(text: str) -> dict[str, str]:
+    chunk = Chunk("chunk-0", "doc-0", 0, text, 50, 0, len(text))
+    extraction = asyncio.run(LocalExtractor().extract(Document("doc-0", ""), [chunk]))[0]
+    return {mention.name: mention.type for mention in extraction.entities}
+
+
+def test_what_the_text_says_comes_first() -> None:
+    types = _types("The company Max Tegmark Ltd was founded by Rob Pike in Arizona. Arizona Ltd. is a rival.")
+
+    assert types["Max Tegmark Ltd"] == types["Arizona Ltd."] == "organization"
+    assert (types["Rob Pike"], types["Arizona"]) == ("person", "location")
+
+
+def test_without_the_offline_model_types_stay_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> None:
+        raise ModelUnavailable("the package is not there")
+
+    monkeypatch.setattr(e5, "find_weights", missing)
+    name_types._words.cache_clear()
+    type_by_name.cache_clear()
+    try:
+        assert type_by_name("Max Tegmark") == "unknown"
+    finally:
+        name_types._words.cache_clear()
+        type_by_name.cache_clear()
