@@ -15,10 +15,10 @@ from rapidfuzz import fuzz
 from heliograph.arguments import checks_arguments
 from heliograph.curation.curator import Curator
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
+from heliograph.extraction.canonical import UNKNOWN_TYPE
 from heliograph.ids import entity_key, mention_entity_id, name_to_entity_id, relation_id
 from heliograph.ingest.given import GivenChunk, GivenEntity, GivenGraph, GivenRelation, GraphInserter
 from heliograph.ingest.models import DocumentResult
-from heliograph.ingest.reading import UNKNOWN_TYPE
 from heliograph.ingest.resolution import RELATION_KINDS, RuleBook, RuleLoader, find_entity_ids, relation_pair
 from heliograph.models import Curation, Entity, EntityMention, RelationMention
 from heliograph.settings import ResolutionSettings

@@ -22,8 +22,9 @@ from heliograph.calls.tasks import gather_or_cancel
 from heliograph.chat.base import ChatMessage, ChatModel, ChatReply, ChatRequest, Purpose
 from heliograph.errors import BadModelReply, ContextTooLong, ModelTimeout, RateLimited
 from heliograph.extraction.base import Extractor, ignore_progress
+from heliograph.extraction.canonical import UNKNOWN_TYPE, unlisted_ends
 from heliograph.extraction.local_subjects import subject_keys
-from heliograph.extraction.replies import UNKNOWN_TYPE, ParsedEntity, ParsedExtraction, ParsedRelation, parse_extraction
+from heliograph.extraction.replies import ParsedEntity, ParsedExtraction, ParsedRelation, parse_extraction
 from heliograph.ids import entity_key, mention_rank
 from heliograph.models import (
     AliasMention,
@@ -152,13 +153,11 @@ def to_mentions(
         )
         for r in records.relations
     ]
-    # The end points that no entity record names, each with the description of its first relation.
-    present = {entity_key(entity.name) for entity in records.entities}
-    for relation in records.relations:
-        for name in (relation.source, relation.target):
-            if (key := entity_key(name)) not in present:
-                present.add(key)
-                entities.append(EntityMention(chunk.id, name, UNKNOWN_TYPE, relation.description, rank(name)))
+    # Of an end that no record describes its relation tells.
+    entities += [
+        EntityMention(chunk.id, name, UNKNOWN_TYPE, relation.description, rank(name))
+        for name, relation in unlisted_ends(entities, relations)
+    ]
     return tuple(entities), tuple(relations)
 
 

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from heliograph.extraction.canonical import UNKNOWN_TYPE
 from heliograph.extraction.reply_readers import (
     KINDS,
     JsonField,
@@ -30,7 +31,6 @@ from heliograph.models import FIELD_SEPARATOR
 # So that a reply that loops costs no more than one that does not.
 MAX_RECORDS = 400
 MAX_DESCRIPTION_LENGTH = 2000
-UNKNOWN_TYPE = "unknown"
 
 _MAX_TYPE_LENGTH = 64
 _MAX_KEYWORDS = 20

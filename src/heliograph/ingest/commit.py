@@ -31,12 +31,14 @@ from heliograph.ingest.merging import (
     NO_RELATION_OVERRIDES,
     Folded,
     IndexEntry,
+    MentionDelta,
     Merger,
     TouchedEntity,
     TouchedRelation,
     make_vectors,
+    mention_delta,
 )
-from heliograph.ingest.reading import DocumentChange, MentionDelta, mention_delta
+from heliograph.ingest.reading import ChunkPlan, DocumentChange
 from heliograph.ingest.resolution import (
     Change,
     CurationChange,
@@ -101,11 +103,11 @@ class _Stored:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What a commit did: how many more entities and relations there are, and tokens spent on descriptions."""
+    """What a commit did: how many more entities and relations there are, or fewer; tokens spent on descriptions."""
 
-    added_entities: int
-    added_relations: int
-    usage: Usage
+    entity_growth: int = 0
+    relation_growth: int = 0
+    usage: Usage = field(default_factory=Usage)
 
 
 class Committer:
@@ -193,7 +195,7 @@ class Committer:
     async def with_vectors(self, change: DocumentChange) -> DocumentChange:
         """Return a change with vectors of all its passages; raises `ModelError`."""
         vectors = dict(change.vectors)
-        await self._embed(change.passages.values(), vectors)
+        await self._embed(change.plan.passages.values(), vectors)
         return replace(change, vectors=vectors)
 
     async def _try(self, draft: Draft, applying: AbstractAsyncContextManager[None]) -> Commit:
@@ -295,7 +297,7 @@ class Committer:
                             f"somebody else has just changed what {name!r} stands for; look at it and try again"
                         )
         size = sum(len(item.entities) for item in (*resolution.replaced, *resolution.extractions))
-        replaced, extractions, renewed = resolution.replaced, resolution.extractions, change.passages.keys()
+        replaced, extractions, renewed = resolution.replaced, resolution.extractions, change.plan.passages.keys()
         draft.resolution = resolution
         draft.delta = await _compute(lambda: mention_delta(replaced, extractions, renewed), size)
         # Names may count for others than before, but summaries and vectors are paid for.
@@ -342,14 +344,14 @@ class Committer:
 
         def touch() -> None:
             for id_ in entity_ids:
-                change = delta.removed_entities.get(id_, []), delta.added_entities.get(id_, [])
+                change = delta.removed_entity_mentions.get(id_, []), delta.added_entity_mentions.get(id_, [])
                 draft.entities[id_] = merger.touch_entity(
                     *(id_, change, stored.entity_evidence.get(id_), stored.entities.get(id_)),
                     entity_overrides(resolution.book, id_) if is_curated else NO_ENTITY_OVERRIDES,
                     is_reshaped=id_ in resolution.entities,
                 )
             for id_ in relation_ids:
-                change = delta.removed_relations.get(id_, []), delta.added_relations.get(id_, [])
+                change = delta.removed_relation_mentions.get(id_, []), delta.added_relation_mentions.get(id_, [])
                 ends = resolution.relations.get(id_)
                 draft.relations[id_] = merger.touch_relation(
                     *(id_, change, stored.relation_evidence.get(id_), stored.relations.get(id_)),
@@ -396,7 +398,7 @@ class Committer:
             draft.reply_keys.update(made.reply_keys)
 
     def _fold(self, draft: Draft, entity_ids: Sequence[str], relation_ids: Sequence[str]) -> None:
-        renewed = draft.change.passages.keys()
+        renewed = draft.change.plan.passages.keys()
         for id_ in entity_ids:
             entity = draft.entities[id_]
             draft.folded_entities[id_] = self._merger.fold_entity(entity, self._description(draft, entity), renewed)
@@ -413,7 +415,7 @@ class Committer:
 
     async def _make_vectors(self, draft: Draft) -> dict[Collection, VectorBatch]:
         """Make the vectors of new chunks, and of what the change touches."""
-        passages, vectors = draft.change.passages, draft.vectors
+        passages, vectors = draft.change.plan.passages, draft.vectors
         folded = {Collection.ENTITIES: draft.folded_entities, Collection.RELATIONS: draft.folded_relations}
         entries = {Collection.CHUNKS: {id_: IndexEntry.of(text) for id_, text in passages.items()}} | {
             collection: {id_: item.entry for id_, item in part.items() if item.entry is not None}
@@ -541,9 +543,9 @@ def changeset(draft: Draft, resolution: Resolution, vectors: Mapping[Collection,
         documents=(*((replace(document, usage=document.usage + draft.usage),) if document else ()), *change.others),
         document_texts={**({} if change.text is None else {change.basis.id: change.text}), **change.other_texts},
         removed_documents=change.gone if document else (change.basis.id, *change.gone),
-        chunks=change.chunks,
-        removed_chunks=change.removed_chunks,
-        texts={Collection.CHUNKS: change.terms, **graph.texts},
+        chunks=change.plan.written,
+        removed_chunks=change.plan.removed,
+        texts={Collection.CHUNKS: change.plan.terms, **graph.texts},
         removed_texts=change.dropped_texts,
         expected_documents=change.expected_documents,
     )
@@ -564,19 +566,22 @@ def is_plain(change: DocumentChange) -> bool:
     """Whether a change only adds the extractions of a document that had no chunks, with no alias among them."""
     if change.document is None or change.is_new or change.text is not None:
         return False
-    others = (change.removed_chunks, change.replaced, change.dropped_texts, change.others, change.gone)
+    others = (change.plan.removed, change.plan.replaced, change.dropped_texts, change.others, change.gone)
     return not any(others) and not change.relied_on and not any(item.aliases for item in change.extractions)
 
 
 def joined(changes: Sequence[DocumentChange]) -> DocumentChange:
     """Return one change that does what several do, all of them plain."""
     first, *others = changes
+    plans = [item.plan for item in changes]
     return replace(
         first,
-        chunks=tuple(chain.from_iterable(item.chunks for item in changes)),
+        plan=ChunkPlan(
+            written=tuple(chain.from_iterable(plan.written for plan in plans)),
+            passages={id_: text for plan in plans for id_, text in plan.passages.items()},
+            terms=tuple(chain.from_iterable(plan.terms for plan in plans)),
+        ),
         extractions=tuple(chain.from_iterable(item.extractions for item in changes)),
-        passages={id_: text for item in changes for id_, text in item.passages.items()},
-        terms=tuple(chain.from_iterable(item.terms for item in changes)),
         vectors={text: vector for item in changes for text, vector in item.vectors.items()},
         others=tuple(item.document for item in others if item.document is not None),
         relied_on=tuple(item.basis for item in others),
@@ -644,9 +649,9 @@ class JointCommits:
     def _begin(self) -> None:
         if self._task is None and self._waiting:
             # The first in line and as many after it as may go with it.
-            count, chunks = 1, len(self._waiting[0].change.chunks)
+            count, chunks = 1, len(self._waiting[0].change.plan.written)
             for waiting in self._waiting[1 : self._most_documents]:
-                chunks += len(waiting.change.chunks)
+                chunks += len(waiting.change.plan.written)
                 if chunks > _MOST_CHUNKS:
                     break
                 count += 1
@@ -665,7 +670,7 @@ class JointCommits:
             return None
         for waiting in group:
             waiting.settle(commit)
-            commit = Commit(0, 0, Usage())
+            commit = Commit()
         return None
 
     async def _commit_alone(self, waiting: _Waiting) -> None:

@@ -18,12 +18,12 @@ from typing import Any, cast
 from heliograph.arguments import check_fields
 from heliograph.documents.markdown import clean_text
 from heliograph.errors import InvalidRequestError
+from heliograph.extraction.canonical import UNKNOWN_TYPE, canonical_extraction
 from heliograph.ids import clean_name, content_hash, entity_key, mention_rank, written_type
 from heliograph.ingest.chunking import JOINT, joined, place_chunks
 from heliograph.ingest.intake import clean_metadata
 from heliograph.ingest.models import DocumentResult
 from heliograph.ingest.pipeline import IngestPipeline
-from heliograph.ingest.reading import UNKNOWN_TYPE, canonical_extraction
 from heliograph.models import Chunk, Document, DocumentStatus, EntityMention, Extraction, RelationMention
 
 _EXTRACTOR = "given"

@@ -35,11 +35,12 @@ from heliograph.errors import (
     RateLimited,
     StoreError,
 )
+from heliograph.extraction.canonical import placed_extraction
 from heliograph.filters import Sources
 from heliograph.ids import chunk_id, content_hash, document_id, is_storable
 from heliograph.ingest.commit import Commit, Committer
 from heliograph.ingest.models import DocumentResult, NewDocument, Outcome
-from heliograph.ingest.reading import DocumentChange, ReadingScope, ReadingTask, StoredChunks, placed_extraction
+from heliograph.ingest.reading import DocumentChange, ReadingScope, ReadingTask, StoredChunks, plan_chunks
 from heliograph.models import (
     COMMITTED_STATUSES,
     DOCUMENT_DETAILS,
@@ -51,8 +52,7 @@ from heliograph.models import (
     revised,
 )
 from heliograph.stores.base import DocumentQuery, RecordsStore, Store
-from heliograph.stores.changeset import Changeset, TextEntry
-from heliograph.text.analysis import chunk_index_text, terms
+from heliograph.stores.changeset import Changeset
 
 _log = logging.getLogger(__name__)
 
@@ -286,21 +286,17 @@ async def promote_twin(
         ids[chunk.id] = chunk_id(promoted.id, chunk.text, occurrences[chunk.text])
         occurrences[chunk.text] += 1
     moved = tuple(replace(chunk, id=ids[chunk.id], document_id=promoted.id) for chunk in chunks)
-    passages = {chunk.id: chunk_index_text(promoted.title, chunk) for chunk in moved}
+    stored = StoredChunks({**{item.id: item for item in chunks}, **known.chunks}, {**read, **known.extractions})
     fields = {"twin_of": "", "status": original.status, "error": original.error, "chunk_count": len(moved)}
     change = DocumentChange(
         basis=promoted,
         document=revised(promoted, **fields),
-        chunks=moved,
-        removed_chunks=(*ids, *(id_ for id_ in known.chunks if id_ not in passages)),
-        replaced=(*read.values(), *known.extractions.values()),
+        plan=plan_chunks(promoted.title, moved, stored, keeps_readings=False),
         extractions=tuple(
             placed_extraction(read[chunk.id], ids[chunk.id], promoted.id, chunk.position)
             for chunk in chunks
             if chunk.id in read
         ),
-        passages=passages,
-        terms=tuple(TextEntry(id_, tuple(terms(passage))) for id_, passage in passages.items()),
         text=await records.get_document_text(original.id) or "",
         dropped_texts=(original.id,) if left is not None and text is None else (),
         others=(*((left,) if left is not None else ()), *(revised(twin, twin_of=promoted.id) for twin in twins[1:])),

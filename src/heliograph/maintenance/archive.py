@@ -24,10 +24,10 @@ from heliograph.calls.tasks import gather_or_cancel
 from heliograph.curation.curator import Curator
 from heliograph.documents.markdown import clean_text
 from heliograph.errors import ConflictError, InvalidRequestError
+from heliograph.extraction.canonical import canonical_extraction, placed_extraction
 from heliograph.ids import chunk_id, content_hash
 from heliograph.ingest.intake import find_original, is_committed
 from heliograph.ingest.pipeline import IngestPipeline
-from heliograph.ingest.reading import canonical_extraction, placed_extraction
 from heliograph.models import WAITING_STATUSES, Chunk, Curation, Document, DocumentStatus, Entity, Extraction, Relation
 from heliograph.observing import TellCount
 from heliograph.stores.base import ANSWERS, CachedReply, ScanKind, Store

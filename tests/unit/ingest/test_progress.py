@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from heliograph.ingest.models import NewDocument, Outcome, Progress
-from heliograph.ingest.reading import ProgressReporter
+from heliograph.ingest.pipeline import ProgressReporter
 from heliograph.models import Usage
 from tests.memory_store import MemoryStore
 
@@ -30,7 +30,8 @@ def test_reports_are_throttled_and_the_last_one_always_comes() -> None:
     assert len(seen) == 1
     clock.now += 1.0
     document.finish_chunk()
-    document.finish(Usage(5, 1), (3, 2))
+    document.grow(3, 2)
+    document.finish(Usage(5, 1))
     assert len(seen) == 2
     assert (seen[1].chunks_done, seen[1].chunks_total, seen[1].elapsed_seconds) == (2, 2, 1.0)
     assert seen[1].eta_seconds == 3.0
