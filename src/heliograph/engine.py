@@ -210,8 +210,8 @@ async def open_parts(settings: Settings, given: Given, stack: AsyncExitStack) ->
         ModelError: A model cannot be made ready.
     """
     given_chat = None if given.chat is None else as_chat_model(given.chat)
-    given_embedding = None if given.embedding is None else await as_embedding_model(given.embedding)
-    embedding = given_embedding
+    embedding = None if given.embedding is None else await as_embedding_model(given.embedding)
+    given = replace(given, chat=given_chat, embedding=embedding)
     if embedding is None:
         embedding = await build_embedding_model(settings.embedding)
         stack.push_async_callback(embedding.close)
@@ -220,8 +220,7 @@ async def open_parts(settings: Settings, given: Given, stack: AsyncExitStack) ->
     meter = ChatMeter()
     chat = _open_chat(settings, given_chat, store, meter, stack)
     truth = store.truth
-    models = given_chat, given_embedding, given.extractor
-    ingest, sources = _open_ingest(settings, models, store, embedding, chat, meter, stack, given.chunker)
+    ingest, sources = _open_ingest(settings, given, store, embedding, chat, meter, stack)
     reranker = await _open_reranker(settings, given, chat, stack)
     fold, readable = EvidenceFold.of(settings.ingest), readable_tokens(settings.chat) if chat else None
     query = QueryPipeline(store, embedding, chat, reranker, settings.query, settings.rerank, fold, readable)
@@ -237,26 +236,27 @@ async def open_parts(settings: Settings, given: Given, stack: AsyncExitStack) ->
 
 def _open_ingest(
     settings: Settings,
-    given: tuple[ChatModel | None, EmbeddingModel | None, Extractor | None],
+    given: Given,
     store: Store,
     embedding: EmbeddingModel,
     chat: ChatModel | None,
     meter: ChatMeter,
     stack: AsyncExitStack,
-    chunker: Chunker | None,
 ) -> tuple[IngestPipeline, SourceReader]:
     """Return what takes documents in and what reads their sources, in this process or on a cluster."""
-    extractor = given[2] or choose_extractor(settings.ingest, chat)
+    extractor = given.extractor or choose_extractor(settings.ingest, chat)
     if settings.ingest.engine == "local":
         sources = SourceReader(settings.documents, settings.ingest.max_document_characters)
         stack.callback(sources.close)
-        return IngestPipeline(store.truth, embedding, extractor, chat, settings.ingest, chunker=chunker), sources
-    if chunker is not None:
+        parts = store.truth, embedding, extractor, chat, settings.ingest
+        return IngestPipeline(*parts, chunker=given.chunker), sources
+    if given.chunker is not None:
         raise SettingsError("a chunker of your own cuts texts in this process; set ingest.engine to 'local'")
     replies = store.replies if settings.chat.cache else None
     # Imported on use, as what moves whole workspaces is: most processes need neither.
     distributed = import_module("heliograph.distributed.cluster")
-    cluster = distributed.open_cluster(settings, distributed.GivenModels(*given), embedding, replies, meter, stack)
+    models = distributed.GivenModels(given.chat, given.embedding, given.extractor)
+    cluster = distributed.open_cluster(settings, models, embedding, replies, meter, stack)
     stack.callback(cluster.sources.close)
     ingest = IngestPipeline(
         *(store.truth, cluster.embedding, extractor, chat, cluster.ingest),
