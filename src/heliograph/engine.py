@@ -28,7 +28,7 @@ from heliograph.documents.base import LoadedDocument
 from heliograph.documents.sources import FileFilter, SourceReader, find_sources, is_url
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.embedding.wrappers import build_embedding_model
-from heliograph.errors import HeliographError, InvalidRequestError, SettingsError, StoreUnavailable
+from heliograph.errors import HeliographError, InvalidRequestError, NotFoundError, SettingsError, StoreUnavailable
 from heliograph.extraction.base import Extractor
 from heliograph.extraction.choosing import choose_extractor
 from heliograph.filters import Filter, parse_filter
@@ -44,7 +44,7 @@ from heliograph.ids import is_storable, relation_id, written_type
 from heliograph.ingest.chunking import Chunker
 from heliograph.ingest.files import FolderChange, enqueue_files, insert_files, watch_folder
 from heliograph.ingest.given import GraphInserter
-from heliograph.ingest.intake import new_documents
+from heliograph.ingest.intake import identify_files, new_documents
 from heliograph.ingest.merging import EvidenceFold, find_indexing
 from heliograph.ingest.models import DeleteReport, IngestReport, NewDocument, Progress
 from heliograph.ingest.pipeline import IngestPipeline
@@ -590,8 +590,36 @@ class AsyncHeliograph(GraphCuration):
 
     async def document(self, document_id: str) -> Document | None:
         """Return one document, or None."""
-        found = await (await self._parts()).store.records.get_documents([*filter(is_storable, [document_id])])
+        found = await self.documents_by_id([document_id])
         return found[0] if found else None
+
+    async def documents_by_id(self, document_ids: Sequence[str]) -> list[Document]:
+        """Return the documents with these ids, in this order; unknown ids are left out."""
+        return await (await self._parts()).store.records.get_documents([*filter(is_storable, document_ids)])
+
+    async def documents_of(self, chunk_ids: Sequence[str]) -> list[Document]:
+        """Return the documents that chunks are of, such as those of an entity, each once; the chunks are not read."""
+        ids = await (await self._parts()).store.records.get_document_ids(chunk_ids)
+        return await self.documents_by_id(list(dict.fromkeys(ids[id_] for id_ in chunk_ids if id_ in ids)))
+
+    async def document_text(self, document_id: str) -> str:
+        """Return a document's whole text, for a twin its original's.
+
+        Raises:
+            NotFoundError: There is no such document, or no text of it; says why.
+        """
+        if (document := await self.document(document_id)) is None:
+            raise NotFoundError(f"there is no document {document_id!r:.200} in this workspace")
+        text = await (await self._parts()).store.records.get_document_text(document.id)
+        if text is None:
+            raise NotFoundError(
+                f"the document {document.source!r} has no text: {document.error or 'it is not read yet'}"
+            )
+        return text
+
+    async def identify_files(self, sources: Sequence[str]) -> list[str]:
+        """Return the id of the document that the file or URL at each source stands for, stored or not, in order."""
+        return await identify_files((await self._parts()).store.records, sources)
 
     async def chunks(self, document_id: str) -> list[Chunk]:
         """Return a document's chunks in order, for a twin its original's; empty if there is no such document."""

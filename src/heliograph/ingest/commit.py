@@ -17,12 +17,11 @@ from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.calls.tasks import gather_or_cancel, in_thread
+from heliograph.calls.tasks import gather_or_cancel, in_thread_if_long
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import BadModelReply, ConflictError, StaleChangesetError, StoreError
 from heliograph.ids import end_ids
@@ -53,8 +52,6 @@ from heliograph.observing import stage
 from heliograph.stores.base import Store
 from heliograph.stores.changeset import Changeset, Collection, VectorBatch
 
-T = TypeVar("T")
-
 # Vectors of chunks, entities and relations, per id.
 KeptVectors = Mapping[Collection, Mapping[str, NDArray[np.float32]]]
 
@@ -64,9 +61,9 @@ _THREAD_FROM = 100
 _TOLD_TEXTS = 512
 # What two joint commits embed, about; 6 MB of the offline embedding's.
 _REMEMBERED_VECTORS = 4_000
-_MAX_TRIES = 6
+_MOST_DRAFTS = 6
 # So many may be in vain because documents are handed over meanwhile.
-_DISTURBED_TRIES = 3
+_DISTURBED_DRAFTS = 3
 
 
 @dataclass(slots=True)
@@ -146,8 +143,8 @@ class Committer:
         except StaleChangesetError:
             pass
         async with self._applying:
-            for tried in range(_MAX_TRIES):
-                async with self._storing if tried >= _DISTURBED_TRIES else nullcontext():
+            for tried in range(_MOST_DRAFTS):
+                async with self._storing if tried >= _DISTURBED_DRAFTS else nullcontext():
                     if isinstance(change, DocumentChange):
                         await self._check_documents(change)
                     try:
@@ -160,7 +157,7 @@ class Committer:
             else f"the document {change.basis.id!r}"
         )
         raise ConflictError(
-            f"{what} could not be committed: other processes changed the same entities {_MAX_TRIES} times in a row; "
+            f"{what} could not be committed: other processes changed the same entities {_MOST_DRAFTS} times in a row; "
             "try again when they have finished (documents: run resume)"
         )
 
@@ -247,7 +244,8 @@ class Committer:
                 raise StaleChangesetError(message) from error
             raise
         await self._summarize(draft, [*entity_ids, *relation_ids])
-        await _compute(lambda: self._fold(draft, entity_ids, relation_ids), len(entity_ids) + len(relation_ids))
+        is_long = len(entity_ids) + len(relation_ids) >= _THREAD_FROM
+        await in_thread_if_long(lambda: self._fold(draft, entity_ids, relation_ids), is_long=is_long)
         return changeset(draft, resolution, await self._make_vectors(draft))
 
     async def _read(self, draft: Draft) -> tuple[Resolution, list[str], list[str], _Stored]:
@@ -299,7 +297,9 @@ class Committer:
         size = sum(len(item.entities) for item in (*resolution.replaced, *resolution.extractions))
         replaced, extractions, renewed = resolution.replaced, resolution.extractions, change.plan.passages.keys()
         draft.resolution = resolution
-        draft.delta = await _compute(lambda: mention_delta(replaced, extractions, renewed), size)
+        draft.delta = await in_thread_if_long(
+            lambda: mention_delta(replaced, extractions, renewed), is_long=size >= _THREAD_FROM
+        )
         # Names may count for others than before, but summaries and vectors are paid for.
         for known in (draft.entities, draft.relations, draft.folded_entities, draft.folded_relations):
             known.clear()
@@ -362,7 +362,7 @@ class Committer:
                     ends=ends,
                 )
 
-        await _compute(touch, len(entity_ids) + len(relation_ids))
+        await in_thread_if_long(touch, is_long=len(entity_ids) + len(relation_ids) >= _THREAD_FROM)
 
     async def _summarize(self, draft: Draft, ids: Sequence[str]) -> None:
         """Ask the chat model, if there is one, for the descriptions that need it and are not known yet."""
@@ -510,10 +510,6 @@ async def embed_entries(
     return make_vectors(entries, embedded, chunks)
 
 
-async def _compute(work: Callable[[], T], size: int) -> T:
-    return work() if size < _THREAD_FROM else await in_thread(work)
-
-
 def changeset(draft: Draft, resolution: Resolution, vectors: Mapping[Collection, VectorBatch]) -> Changeset:
     """Put together a changeset that expects all to be as it was read."""
     entities, relations = draft.folded_entities.values(), draft.folded_relations.values()
@@ -570,7 +566,7 @@ def is_plain(change: DocumentChange) -> bool:
     return not any(others) and not change.relied_on and not any(item.aliases for item in change.extractions)
 
 
-def joined(changes: Sequence[DocumentChange]) -> DocumentChange:
+def joint_change(changes: Sequence[DocumentChange]) -> DocumentChange:
     """Return one change that does what several do, all of them plain."""
     first, *others = changes
     plans = [item.plan for item in changes]
@@ -664,7 +660,7 @@ class JointCommits:
         if len(group) == 1:
             return await self._commit_alone(group[0])
         try:
-            commit = await self._committer.commit(joined([waiting.change for waiting in group]))
+            commit = await self._committer.commit(joint_change([waiting.change for waiting in group]))
         except Exception:  # noqa: BLE001 (not swallowed: whose it is meets it again alone)
             await gather_or_cancel(map(self._commit_alone, group))
             return None

@@ -357,7 +357,7 @@ _BATCH_DOCUMENTS = 500
 _BATCH_CHARACTERS = 8_000_000
 _MAX_DETAIL_LENGTH = 200
 _MAX_NAME_LENGTH = 4_096
-_MAX_TRIES = 20
+_MOST_TRIES = 20
 # What is done about two documents with the same text.
 Duplicates = Literal["cite", "report", "separate"]
 # What whoever hands a document over says of it, beside its text.
@@ -480,7 +480,7 @@ class Intake:
         return entries
 
     async def _enqueue_apart(
-        self, batch: Sequence[Candidate], stored: StoredAlready | None = None, tries: int = _MAX_TRIES
+        self, batch: Sequence[Candidate], stored: StoredAlready | None = None, tries: int = _MOST_TRIES
     ) -> list[ReadingTask | DocumentResult]:
         """Store a batch in one transaction; if one of it cannot be stored, each in its own, so that it fails alone.
 

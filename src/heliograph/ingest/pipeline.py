@@ -83,7 +83,7 @@ _log = logging.getLogger(__name__)
 
 _SHOWN_ERRORS = 3
 # So many may be in vain because other processes change the documents with the same text.
-_MAX_TRIES = 20
+_MOST_JOINS = 20
 _MAX_ERROR_LENGTH = 2_000
 _PAGE = 10_000
 # Length of the queue for joint commits, per document read at once: committed together, short ones cost a third.
@@ -535,7 +535,7 @@ class DocumentProcessor:
 
     async def _join(self, document: Document, progress: DocumentProgress) -> DocumentResult | None:
         """Commit a document as a twin of the one that holds the chunks of its text; None if there is none."""
-        tries = _MAX_TRIES
+        tries = _MOST_JOINS
         while await find_original(self._records, document) is not None:
             async with self._claims.claim([document.content_hash]):
                 original = await find_original(self._records, document)

@@ -7,17 +7,17 @@ another host. Out comes a `DocumentReading`, of which a `DocumentChange` is made
 
 from __future__ import annotations
 
-import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from functools import cached_property
-from typing import ClassVar, Protocol, TypeVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heliograph.calls.tasks import in_thread_if_long
 from heliograph.errors import IngestError
 from heliograph.extraction.base import Extractor
 from heliograph.extraction.canonical import canonical_extraction, moved_extraction, with_introduced_aliases
@@ -178,8 +178,6 @@ class DocumentChange:
         return expected | {self.basis.id: None} if self.is_new else expected
 
 
-T = TypeVar("T")
-
 # Gives what is stored of the document whose chunks these are; None asks for everything, whatever its chunks will be.
 FindStored = Callable[[Sequence[Chunk] | None], Awaitable[StoredChunks]]
 
@@ -275,15 +273,15 @@ class InProcessReader(Reader):
                 stored = await find_stored(None)
                 plan = plan_chunks(document.title, list(stored.chunks.values()), stored, keeps_readings=True)
             else:
-                chunks = await _compute(lambda: self._cut(document, text), len(text))
+                is_long = len(text) >= _THREAD_FROM_CHARACTERS
+                chunks = await in_thread_if_long(lambda: self._cut(document, text), is_long=is_long)
                 if not chunks:
                     raise IngestError(f"the document {document.source!r} holds nothing but separators; give it a text")
                 stored = await find_stored(chunks)
-                plan = await _compute(
-                    lambda: plan_chunks(
-                        document.title, chunks, stored, keeps_readings=task.scope is not ReadingScope.WHOLE
-                    ),
-                    len(text) if not stored.chunks else 0,
+                keeps = task.scope is not ReadingScope.WHOLE
+                plan = await in_thread_if_long(
+                    lambda: plan_chunks(document.title, chunks, stored, keeps_readings=keeps),
+                    is_long=is_long and not stored.chunks,
                 )
         progress.begin_chunks(len(plan.unread))
         with stage("ingest.extract", chunks=len(plan.unread)):
@@ -316,8 +314,4 @@ class InProcessReader(Reader):
             found = [canonical_extraction(item) for item in extractions]
             return [with_introduced_aliases(item, chunk) for item, chunk in zip(found, chunks, strict=True)]
 
-        return await _compute(finish, characters // 10)
-
-
-async def _compute(work: Callable[[], T], characters: int) -> T:
-    return work() if characters < _THREAD_FROM_CHARACTERS else await asyncio.to_thread(work)
+        return await in_thread_if_long(finish, is_long=characters >= 10 * _THREAD_FROM_CHARACTERS)

@@ -10,7 +10,7 @@ import pytest
 
 from heliograph.embedding.base import EmbeddingKind, Embeddings
 from heliograph.errors import BadModelReply, ConflictError
-from heliograph.ingest.commit import Commit, Committer, JointCommits, is_plain, joined
+from heliograph.ingest.commit import Commit, Committer, JointCommits, is_plain, joint_change
 from heliograph.ingest.models import NewDocument, Outcome
 from heliograph.ingest.reading import ChunkPlan, DocumentChange
 from heliograph.ingest.resolution import Change
@@ -212,11 +212,11 @@ async def test_joint_commit_goes_on_for_those_who_still_wait() -> None:
 
 def test_joined_change_expects_every_document_as_it_was() -> None:
     changes = [change("a"), change("b")]
-    whole = joined(changes)
+    whole = joint_change(changes)
     assert whole.is_joint
     assert whole.expected_documents == {item.basis.id: item.basis for item in changes}
     assert [item.chunk_id for item in whole.extractions] == ["a-1", "b-1"]
-    assert not joined([change("a")]).is_joint
+    assert not joint_change([change("a")]).is_joint
 
 
 def test_aliases_and_replaced_chunks_are_not_plain() -> None:
