@@ -582,11 +582,8 @@ class AsyncHeliograph(GraphCuration):
     async def documents(self, query: DocumentQuery | None = None) -> DocumentPage:
         """Return one page of documents."""
         wanted = query or DocumentQuery()
-        return (
-            await (await self._parts()).store.records.find_documents(wanted)
-            if wanted.can_match
-            else DocumentPage((), 0)
-        )
+        records = (await self._parts()).store.records
+        return await records.find_documents(wanted) if wanted.can_match else DocumentPage((), 0)
 
     async def document(self, document_id: str) -> Document | None:
         """Return one document, or None."""
@@ -624,11 +621,8 @@ class AsyncHeliograph(GraphCuration):
     async def chunks(self, document_id: str) -> list[Chunk]:
         """Return a document's chunks in order, for a twin its original's; empty if there is no such document."""
         document = await self.document(document_id)
-        return (
-            await (await self._parts()).store.records.get_document_chunks(document.twin_of or document.id)
-            if document
-            else []
-        )
+        records = (await self._parts()).store.records
+        return await records.get_document_chunks(document.twin_of or document.id) if document else []
 
     # Questions
 

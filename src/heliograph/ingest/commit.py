@@ -89,13 +89,27 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stored:
-    """What is stored of the entities and relations that a change touches, by id: evidence, and folds."""
+class _Read:
+    """What a draft has read: the change as the rules of its names have it, and what is stored of what it touches.
 
+    Attributes:
+        entity_ids: The entities to draft: of a second draft only those whose version is no longer what it was.
+        relation_ids: Likewise.
+        entities: Folds by id, as `relations`.
+    """
+
+    resolution: Resolution
+    entity_ids: Sequence[str] = ()
+    relation_ids: Sequence[str] = ()
     entity_evidence: Mapping[str, EntityEvidence] = field(default_factory=dict[str, EntityEvidence])
     relation_evidence: Mapping[str, RelationEvidence] = field(default_factory=dict[str, RelationEvidence])
     entities: Mapping[str, Entity] = field(default_factory=dict[str, Entity])
     relations: Mapping[str, Relation] = field(default_factory=dict[str, Relation])
+
+    @property
+    def is_long(self) -> bool:
+        """Whether drafting takes so long that it is worth a thread."""
+        return len(self.entity_ids) + len(self.relation_ids) >= _THREAD_FROM
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,41 +244,37 @@ class Committer:
             ConflictError: A document that it writes or relies on was changed or deleted meanwhile.
             StaleChangesetError: What was read is of different moments; draft again.
         """
-        resolution, entity_ids, relation_ids, stored = await self._store.read_written(lambda: self._read(draft))
+        read = await self._store.read_written(lambda: self._read(draft))
         try:
-            await self._touch(draft, resolution, entity_ids, relation_ids, stored)
+            await self._touch(draft, read)
         except StaleChangesetError:
             raise
         except StoreError as error:
             # Mentions and evidence do not go together: something may have changed after the mentions were read.
             if isinstance(draft.change, DocumentChange):
                 await self._check_documents(draft.change)
-            if await self._is_outdated(resolution):
+            if await self._is_outdated(read.resolution):
                 message = "what a name counts for has changed since it was read; draft again"
                 raise StaleChangesetError(message) from error
             raise
-        await self._summarize(draft, [*entity_ids, *relation_ids])
-        is_long = len(entity_ids) + len(relation_ids) >= _THREAD_FROM
-        await in_thread_if_long(lambda: self._fold(draft, entity_ids, relation_ids), is_long=is_long)
-        return changeset(draft, resolution, await self._make_vectors(draft))
+        await self._summarize(draft, [*read.entity_ids, *read.relation_ids])
+        await in_thread_if_long(lambda: self._fold(draft, read), is_long=read.is_long)
+        return changeset(draft, read.resolution, await self._make_vectors(draft))
 
-    async def _read(self, draft: Draft) -> tuple[Resolution, list[str], list[str], _Stored]:
-        """Return the change as the rules of its names have it, the ids that it touches, and what is stored of these.
-
-        Of a second draft only those ids whose version is no longer what it was. In the embedded store all of this is
-        of one moment, and one turn of its thread.
-        """
+    async def _read(self, draft: Draft) -> _Read:
+        """Read for a draft; in the embedded store all of this is of one moment, and one turn of its thread."""
         resolution = await self._resolve(draft)
         entity_ids, relation_ids = await self._find_stale(draft, resolution)
         if not entity_ids and not relation_ids:
-            return resolution, [], [], _Stored()
+            return _Read(resolution)
         is_curated = any(rules.curations for rules in resolution.book)
         leading = self._merger.limits.leading + draft.delta.most_removed
         evidence, relation_evidence = await self._store.records.get_evidence(entity_ids, relation_ids, leading)
         # Folds are read after their evidence: if they are newer, the versions no longer hold and the draft is
         # refused. Without evidence there is none, unless people keep it.
         graph = self._store.graph
-        stored = _Stored(
+        return _Read(
+            *(resolution, entity_ids, relation_ids),
             entity_evidence={item.id: item for item in evidence},
             relation_evidence={item.id: item for item in relation_evidence},
             entities={
@@ -278,7 +288,6 @@ class Committer:
                 )
             },
         )
-        return resolution, entity_ids, relation_ids, stored
 
     async def _resolve(self, draft: Draft) -> Resolution:
         """Resolve the change, unless that was done and no rule plays a part in it."""
@@ -331,30 +340,24 @@ class Committer:
             [id_ for id_ in relation_ids if draft.relations[id_].evidence.version != versions.get(id_, 0)],
         )
 
-    async def _touch(
-        self,
-        draft: Draft,
-        resolution: Resolution,
-        entity_ids: Sequence[str],
-        relation_ids: Sequence[str],
-        stored: _Stored,
-    ) -> None:
+    async def _touch(self, draft: Draft, read: _Read) -> None:
+        resolution = read.resolution
         is_curated = any(rules.curations for rules in resolution.book)
         delta, merger = draft.delta, self._merger
 
         def touch() -> None:
-            for id_ in entity_ids:
+            for id_ in read.entity_ids:
                 change = delta.removed_entity_mentions.get(id_, []), delta.added_entity_mentions.get(id_, [])
                 draft.entities[id_] = merger.touch_entity(
-                    *(id_, change, stored.entity_evidence.get(id_), stored.entities.get(id_)),
+                    *(id_, change, read.entity_evidence.get(id_), read.entities.get(id_)),
                     entity_overrides(resolution.book, id_) if is_curated else NO_ENTITY_OVERRIDES,
                     is_reshaped=id_ in resolution.entities,
                 )
-            for id_ in relation_ids:
+            for id_ in read.relation_ids:
                 change = delta.removed_relation_mentions.get(id_, []), delta.added_relation_mentions.get(id_, [])
                 ends = resolution.relations.get(id_)
                 draft.relations[id_] = merger.touch_relation(
-                    *(id_, change, stored.relation_evidence.get(id_), stored.relations.get(id_)),
+                    *(id_, change, read.relation_evidence.get(id_), read.relations.get(id_)),
                     relation_overrides(resolution.book, *(ends or end_ids((*change[0], *change[1])[0])))
                     if is_curated
                     else NO_RELATION_OVERRIDES,
@@ -362,7 +365,7 @@ class Committer:
                     ends=ends,
                 )
 
-        await in_thread_if_long(touch, is_long=len(entity_ids) + len(relation_ids) >= _THREAD_FROM)
+        await in_thread_if_long(touch, is_long=read.is_long)
 
     async def _summarize(self, draft: Draft, ids: Sequence[str]) -> None:
         """Ask the chat model, if there is one, for the descriptions that need it and are not known yet."""
@@ -397,12 +400,12 @@ class Committer:
             draft.usage += made.usage
             draft.reply_keys.update(made.reply_keys)
 
-    def _fold(self, draft: Draft, entity_ids: Sequence[str], relation_ids: Sequence[str]) -> None:
+    def _fold(self, draft: Draft, read: _Read) -> None:
         renewed = draft.change.plan.passages.keys()
-        for id_ in entity_ids:
+        for id_ in read.entity_ids:
             entity = draft.entities[id_]
             draft.folded_entities[id_] = self._merger.fold_entity(entity, self._description(draft, entity), renewed)
-        for id_ in relation_ids:
+        for id_ in read.relation_ids:
             relation = draft.relations[id_]
             described = self._description(draft, relation)
             draft.folded_relations[id_] = self._merger.fold_relation(relation, described, renewed)
