@@ -23,12 +23,13 @@ from heliograph.arguments import LARGEST_COUNT, checks_arguments
 from heliograph.chat.base import ChatModel
 from heliograph.chat.wrappers import ChatMeter, ChatUsage, build_chat_model, wrap_chat_model
 from heliograph.curation.curator import Curator
-from heliograph.curation.graph_curation import CurationParts, DuplicateFinder, GraphCuration
+from heliograph.curation.duplicates import DuplicateFinder
+from heliograph.curation.graph_curation import CurationParts, GraphCuration
 from heliograph.documents.base import LoadedDocument
 from heliograph.documents.sources import FileFilter, SourceReader, find_sources, is_url
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.embedding.wrappers import build_embedding_model
-from heliograph.errors import HeliographError, InvalidRequestError, NotFoundError, SettingsError, StoreUnavailable
+from heliograph.errors import HeliographError, InvalidRequestError, SettingsError, StoreUnavailable
 from heliograph.extraction.base import Extractor
 from heliograph.extraction.choosing import choose_extractor
 from heliograph.filters import Filter, parse_filter
@@ -43,7 +44,6 @@ from heliograph.functions import (
 from heliograph.ids import is_storable, relation_id, written_type
 from heliograph.ingest.chunking import Chunker
 from heliograph.ingest.files import FolderChange, enqueue_files, insert_files, watch_folder
-from heliograph.ingest.given import GraphInserter
 from heliograph.ingest.intake import identify_files, new_documents
 from heliograph.ingest.merging import EvidenceFold, find_indexing
 from heliograph.ingest.models import DeleteReport, IngestReport, NewDocument, Progress
@@ -230,7 +230,7 @@ async def open_parts(settings: Settings, given: Given, stack: AsyncExitStack) ->
     duplicates = DuplicateFinder(truth, curator, settings.resolution, are_described=not indexing.from_chunks)
     if settings.resolution.merge_duplicates:
         ingest.call_after_processing(duplicates.merge_new)
-    curation = CurationParts(store, curator, duplicates, GraphInserter(ingest))
+    curation = CurationParts(store, curator, duplicates, ingest)
     return Parts(store, ingest, query, maintenance, meter, sources, curation)
 
 
@@ -599,20 +599,9 @@ class AsyncHeliograph(GraphCuration):
         ids = await (await self._parts()).store.records.get_document_ids(chunk_ids)
         return await self.documents_by_id(list(dict.fromkeys(ids[id_] for id_ in chunk_ids if id_ in ids)))
 
-    async def document_text(self, document_id: str) -> str:
-        """Return a document's whole text, for a twin its original's.
-
-        Raises:
-            NotFoundError: There is no such document, or no text of it; says why.
-        """
-        if (document := await self.document(document_id)) is None:
-            raise NotFoundError(f"there is no document {document_id!r:.200} in this workspace")
-        text = await (await self._parts()).store.records.get_document_text(document.id)
-        if text is None:
-            raise NotFoundError(
-                f"the document {document.source!r} has no text: {document.error or 'it is not read yet'}"
-            )
-        return text
+    async def document_text(self, document_id: str) -> str | None:
+        """Return a document's whole text, for a twin its original's; None if there is none, or it is not read yet."""
+        return await (await self._parts()).store.records.get_document_text(document_id)
 
     async def identify_files(self, sources: Sequence[str]) -> list[str]:
         """Return the id of the document that the file or URL at each source stands for, stored or not, in order."""

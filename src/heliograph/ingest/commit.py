@@ -89,7 +89,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _ReadState:
     """What a draft has read: the change as the rules of its names have it, and what is stored of what it touches.
 
     Attributes:
@@ -261,19 +261,19 @@ class Committer:
         await in_thread_if_long(lambda: self._fold(draft, read), is_long=read.is_long)
         return changeset(draft, read.resolution, await self._make_vectors(draft))
 
-    async def _read(self, draft: Draft) -> _Read:
+    async def _read(self, draft: Draft) -> _ReadState:
         """Read for a draft; in the embedded store all of this is of one moment, and one turn of its thread."""
         resolution = await self._resolve(draft)
         entity_ids, relation_ids = await self._find_stale(draft, resolution)
         if not entity_ids and not relation_ids:
-            return _Read(resolution)
+            return _ReadState(resolution)
         is_curated = any(rules.curations for rules in resolution.book)
         leading = self._merger.limits.leading + draft.delta.most_removed
         evidence, relation_evidence = await self._store.records.get_evidence(entity_ids, relation_ids, leading)
         # Folds are read after their evidence: if they are newer, the versions no longer hold and the draft is
         # refused. Without evidence there is none, unless people keep it.
         graph = self._store.graph
-        return _Read(
+        return _ReadState(
             *(resolution, entity_ids, relation_ids),
             entity_evidence={item.id: item for item in evidence},
             relation_evidence={item.id: item for item in relation_evidence},
@@ -340,7 +340,7 @@ class Committer:
             [id_ for id_ in relation_ids if draft.relations[id_].evidence.version != versions.get(id_, 0)],
         )
 
-    async def _touch(self, draft: Draft, read: _Read) -> None:
+    async def _touch(self, draft: Draft, read: _ReadState) -> None:
         resolution = read.resolution
         is_curated = any(rules.curations for rules in resolution.book)
         delta, merger = draft.delta, self._merger
@@ -400,7 +400,7 @@ class Committer:
             draft.usage += made.usage
             draft.reply_keys.update(made.reply_keys)
 
-    def _fold(self, draft: Draft, read: _Read) -> None:
+    def _fold(self, draft: Draft, read: _ReadState) -> None:
         renewed = draft.change.plan.passages.keys()
         for id_ in read.entity_ids:
             entity = draft.entities[id_]

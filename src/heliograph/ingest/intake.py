@@ -15,7 +15,6 @@ import asyncio
 import json
 import logging
 import re
-from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
@@ -37,7 +36,7 @@ from heliograph.errors import (
 )
 from heliograph.extraction.canonical import placed_extraction
 from heliograph.filters import Sources
-from heliograph.ids import chunk_id, content_hash, document_id, is_storable
+from heliograph.ids import chunk_ids, content_hash, document_id, is_storable
 from heliograph.ingest.commit import Commit, Committer
 from heliograph.ingest.models import DocumentResult, NewDocument, Outcome
 from heliograph.ingest.reading import DocumentChange, ReadingScope, ReadingTask, StoredChunks, plan_chunks
@@ -280,12 +279,8 @@ async def promote_twin(
     chunks = await records.get_document_chunks(original.id)
     read = {item.chunk_id: item for item in await records.get_extractions([chunk.id for chunk in chunks])}
     promoted, known = twins[0], known or StoredChunks()
-    occurrences: Counter[str] = Counter()
-    ids: dict[str, str] = {}
-    for chunk in chunks:
-        ids[chunk.id] = chunk_id(promoted.id, chunk.text, occurrences[chunk.text])
-        occurrences[chunk.text] += 1
-    moved = tuple(replace(chunk, id=ids[chunk.id], document_id=promoted.id) for chunk in chunks)
+    ids = chunk_ids(promoted.id, [chunk.text for chunk in chunks])
+    moved = [replace(chunk, id=id_, document_id=promoted.id) for chunk, id_ in zip(chunks, ids, strict=True)]
     stored = StoredChunks({**{item.id: item for item in chunks}, **known.chunks}, {**read, **known.extractions})
     fields = {"twin_of": "", "status": original.status, "error": original.error, "chunk_count": len(moved)}
     change = DocumentChange(
@@ -293,8 +288,8 @@ async def promote_twin(
         document=revised(promoted, **fields),
         plan=plan_chunks(promoted.title, moved, stored, keeps_readings=False),
         extractions=tuple(
-            placed_extraction(read[chunk.id], ids[chunk.id], promoted.id, chunk.position)
-            for chunk in chunks
+            placed_extraction(read[chunk.id], new.id, promoted.id, new.position)
+            for chunk, new in zip(chunks, moved, strict=True)
             if chunk.id in read
         ),
         text=await records.get_document_text(original.id) or "",
@@ -424,13 +419,7 @@ class Decision:
 class Intake:
     """Writes candidates as pending documents."""
 
-    def __init__(
-        self,
-        store: Store,
-        committer: Committer,
-        duplicates: Duplicates,
-        claims: WorkLocks,
-    ) -> None:
+    def __init__(self, store: Store, committer: Committer, duplicates: Duplicates, claims: WorkLocks) -> None:
         """Keep the parts; `claims` are of documents and texts, held for moments."""
         self._store = store
         self._records = store.records

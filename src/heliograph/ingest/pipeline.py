@@ -630,20 +630,12 @@ def _is_changed_partial(task: ReadingTask, stored: Document) -> bool:
     return is_partial and stored.content_hash == task.document.content_hash and stored.version != task.document.version
 
 
-_OUTCOMES = {
-    **dict.fromkeys(WAITING_STATUSES, Outcome.PENDING),
-    DocumentStatus.PROCESSED: Outcome.PROCESSED,
-    DocumentStatus.PARTIAL: Outcome.PARTIAL,
-    DocumentStatus.FAILED: Outcome.FAILED,
-}
-
-
 def _overtaken(task: ReadingTask, stored: Document | None) -> DocumentResult:
     """Return the result of a document that others handed over anew, processed or deleted since the task was made."""
     document = task.document
     if stored is None:
         return _failed(document, document_conflict(document.id, "deleted"))
-    outcome = _OUTCOMES[stored.status]
+    outcome = Outcome.PENDING if stored.status in WAITING_STATUSES else Outcome(stored.status)
     if task.is_known and outcome is Outcome.PROCESSED:
         outcome = Outcome.UNCHANGED
     error = IngestError(stored.error) if outcome is Outcome.FAILED else None
@@ -707,10 +699,6 @@ class ProgressReporter:
     def expect(self, documents: int, characters: int) -> None:
         """Set the total of the work."""
         self.add(documents_total=documents, characters_total=characters)
-
-    def begin(self, characters: int) -> DocumentProgress:
-        """Return what counts one document of this length."""
-        return DocumentProgress(self, characters)
 
     def add(self, characters: float = 0.0, **counts: Any) -> None:
         """Add to the characters that are done, and to fields of `Progress` by name."""
@@ -865,7 +853,8 @@ class Run:
             if self._is_cancelled or self._outage:
                 return
             try:
-                self._results[index] = await self._processor.process(task, self._reporter.begin(task.document.length))
+                progress = DocumentProgress(self._reporter, task.document.length)
+                self._results[index] = await self._processor.process(task, progress)
             except OUTAGES as error:
                 self._outage = self._outage or error
             finally:

@@ -152,7 +152,7 @@ class FullDocsView(_KeyValueView):
     async def get_by_id(self, id: str) -> dict[str, Any] | None:
         """Return `content` and `file_path` of one, or None."""
         kb, _ = await self._opened()
-        document, text = await kb.document(id), await kb.store.records.get_document_text(id)
+        document, text = await kb.document(id), await kb.document_text(id)
         if document is None or text is None:
             return None
         return {"content": text, "file_path": document.source, "parse_format": "raw", "_id": id}

@@ -216,6 +216,8 @@ async def _read_document(
     limit = _read_number("limit", query.get("limit", str(_MOST_CHARACTERS)), 1, _MOST_CHARACTERS)
     document = await require_document(engine, id_)
     text = await engine.document_text(document.id)
+    if text is None:
+        raise NotFoundError(f"the document {document.source!r} has no text: {document.error or 'it is not read yet'}")
     part = text[offset : offset + limit]
     meta = {
         "source": document.source,

@@ -241,6 +241,8 @@ async def get_text(
     """Return the whole text as it is stored, or a part of it."""
     document = await _find(kb, document_id)
     text = await kb.document_text(document.id)
+    if text is None:
+        raise NotFoundError(f"the document {document.source!r} has no text: {document.error or 'it is not read yet'}")
     part = text[offset:] if limit is None else text[offset : offset + limit]
     return wire.TextResponse(
         id=document.id, source=document.source, text=part, offset=offset, total_characters=len(text)
