@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from heliograph.chat.base import ChatModel as ChatModel
     from heliograph.chat.base import ChatReply as ChatReply
     from heliograph.chat.base import ChatRequest as ChatRequest
-    from heliograph.curation.graph_curation import DuplicatePair as DuplicatePair
+    from heliograph.curation.duplicates import DuplicatePair as DuplicatePair
     from heliograph.curation.graph_curation import History as History
     from heliograph.curation.graph_curation import Statement as Statement
     from heliograph.embedding.base import EmbeddingInfo as EmbeddingInfo
@@ -124,7 +124,8 @@ if TYPE_CHECKING:
 # The same by the modules that hold them.
 _HOMES = {
     "chat.base": "ChatMessage ChatModel ChatReply ChatRequest",
-    "curation.graph_curation": "DuplicatePair History Statement",
+    "curation.duplicates": "DuplicatePair",
+    "curation.graph_curation": "History Statement",
     "embedding.base": "EmbeddingInfo EmbeddingModel Embeddings",
     "engine": "AsyncHeliograph",
     "errors": """

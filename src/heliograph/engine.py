@@ -23,7 +23,8 @@ from heliograph.arguments import LARGEST_COUNT, checks_arguments
 from heliograph.chat.base import ChatModel
 from heliograph.chat.wrappers import ChatMeter, ChatUsage, build_chat_model, wrap_chat_model
 from heliograph.curation.curator import Curator
-from heliograph.curation.graph_curation import CurationParts, DuplicateFinder, GraphCuration
+from heliograph.curation.duplicates import DuplicateFinder
+from heliograph.curation.graph_curation import CurationParts, GraphCuration
 from heliograph.documents.base import LoadedDocument
 from heliograph.documents.sources import FileFilter, SourceReader, find_sources, is_url
 from heliograph.embedding.base import EmbeddingModel
@@ -43,8 +44,7 @@ from heliograph.functions import (
 from heliograph.ids import is_storable, relation_id, written_type
 from heliograph.ingest.chunking import Chunker
 from heliograph.ingest.files import FolderChange, enqueue_files, insert_files, watch_folder
-from heliograph.ingest.given import GraphInserter
-from heliograph.ingest.intake import new_documents
+from heliograph.ingest.intake import identify_files, new_documents
 from heliograph.ingest.merging import EvidenceFold, find_indexing
 from heliograph.ingest.models import DeleteReport, IngestReport, NewDocument, Progress
 from heliograph.ingest.pipeline import IngestPipeline
@@ -210,8 +210,8 @@ async def open_parts(settings: Settings, given: Given, stack: AsyncExitStack) ->
         ModelError: A model cannot be made ready.
     """
     given_chat = None if given.chat is None else as_chat_model(given.chat)
-    given_embedding = None if given.embedding is None else await as_embedding_model(given.embedding)
-    embedding = given_embedding
+    embedding = None if given.embedding is None else await as_embedding_model(given.embedding)
+    given = replace(given, chat=given_chat, embedding=embedding)
     if embedding is None:
         embedding = await build_embedding_model(settings.embedding)
         stack.push_async_callback(embedding.close)
@@ -220,8 +220,7 @@ async def open_parts(settings: Settings, given: Given, stack: AsyncExitStack) ->
     meter = ChatMeter()
     chat = _open_chat(settings, given_chat, store, meter, stack)
     truth = store.truth
-    models = given_chat, given_embedding, given.extractor
-    ingest, sources = _open_ingest(settings, models, store, embedding, chat, meter, stack, given.chunker)
+    ingest, sources = _open_ingest(settings, given, store, embedding, chat, meter, stack)
     reranker = await _open_reranker(settings, given, chat, stack)
     fold, readable = EvidenceFold.of(settings.ingest), readable_tokens(settings.chat) if chat else None
     query = QueryPipeline(store, embedding, chat, reranker, settings.query, settings.rerank, fold, readable)
@@ -231,32 +230,33 @@ async def open_parts(settings: Settings, given: Given, stack: AsyncExitStack) ->
     duplicates = DuplicateFinder(truth, curator, settings.resolution, are_described=not indexing.from_chunks)
     if settings.resolution.merge_duplicates:
         ingest.call_after_processing(duplicates.merge_new)
-    curation = CurationParts(store, curator, duplicates, GraphInserter(ingest))
+    curation = CurationParts(store, curator, duplicates, ingest)
     return Parts(store, ingest, query, maintenance, meter, sources, curation)
 
 
 def _open_ingest(
     settings: Settings,
-    given: tuple[ChatModel | None, EmbeddingModel | None, Extractor | None],
+    given: Given,
     store: Store,
     embedding: EmbeddingModel,
     chat: ChatModel | None,
     meter: ChatMeter,
     stack: AsyncExitStack,
-    chunker: Chunker | None,
 ) -> tuple[IngestPipeline, SourceReader]:
     """Return what takes documents in and what reads their sources, in this process or on a cluster."""
-    extractor = given[2] or choose_extractor(settings.ingest, chat)
+    extractor = given.extractor or choose_extractor(settings.ingest, chat)
     if settings.ingest.engine == "local":
         sources = SourceReader(settings.documents, settings.ingest.max_document_characters)
         stack.callback(sources.close)
-        return IngestPipeline(store.truth, embedding, extractor, chat, settings.ingest, chunker=chunker), sources
-    if chunker is not None:
+        parts = store.truth, embedding, extractor, chat, settings.ingest
+        return IngestPipeline(*parts, chunker=given.chunker), sources
+    if given.chunker is not None:
         raise SettingsError("a chunker of your own cuts texts in this process; set ingest.engine to 'local'")
     replies = store.replies if settings.chat.cache else None
     # Imported on use, as what moves whole workspaces is: most processes need neither.
     distributed = import_module("heliograph.distributed.cluster")
-    cluster = distributed.open_cluster(settings, distributed.GivenModels(*given), embedding, replies, meter, stack)
+    models = distributed.GivenModels(given.chat, given.embedding, given.extractor)
+    cluster = distributed.open_cluster(settings, models, embedding, replies, meter, stack)
     stack.callback(cluster.sources.close)
     ingest = IngestPipeline(
         *(store.truth, cluster.embedding, extractor, chat, cluster.ingest),
@@ -582,25 +582,36 @@ class AsyncHeliograph(GraphCuration):
     async def documents(self, query: DocumentQuery | None = None) -> DocumentPage:
         """Return one page of documents."""
         wanted = query or DocumentQuery()
-        return (
-            await (await self._parts()).store.records.find_documents(wanted)
-            if wanted.can_match
-            else DocumentPage((), 0)
-        )
+        records = (await self._parts()).store.records
+        return await records.find_documents(wanted) if wanted.can_match else DocumentPage((), 0)
 
     async def document(self, document_id: str) -> Document | None:
         """Return one document, or None."""
-        found = await (await self._parts()).store.records.get_documents([*filter(is_storable, [document_id])])
+        found = await self.documents_by_id([document_id])
         return found[0] if found else None
+
+    async def documents_by_id(self, document_ids: Sequence[str]) -> list[Document]:
+        """Return the documents with these ids, in this order; unknown ids are left out."""
+        return await (await self._parts()).store.records.get_documents([*filter(is_storable, document_ids)])
+
+    async def documents_of(self, chunk_ids: Sequence[str]) -> list[Document]:
+        """Return the documents that chunks are of, such as those of an entity, each once; the chunks are not read."""
+        ids = await (await self._parts()).store.records.get_document_ids(chunk_ids)
+        return await self.documents_by_id(list(dict.fromkeys(ids[id_] for id_ in chunk_ids if id_ in ids)))
+
+    async def document_text(self, document_id: str) -> str | None:
+        """Return a document's whole text, for a twin its original's; None if there is none, or it is not read yet."""
+        return await (await self._parts()).store.records.get_document_text(document_id)
+
+    async def identify_files(self, sources: Sequence[str]) -> list[str]:
+        """Return the id of the document that the file or URL at each source stands for, stored or not, in order."""
+        return await identify_files((await self._parts()).store.records, sources)
 
     async def chunks(self, document_id: str) -> list[Chunk]:
         """Return a document's chunks in order, for a twin its original's; empty if there is no such document."""
         document = await self.document(document_id)
-        return (
-            await (await self._parts()).store.records.get_document_chunks(document.twin_of or document.id)
-            if document
-            else []
-        )
+        records = (await self._parts()).store.records
+        return await records.get_document_chunks(document.twin_of or document.id) if document else []
 
     # Questions
 

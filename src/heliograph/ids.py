@@ -13,7 +13,8 @@ from __future__ import annotations
 import re
 import secrets
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache, wraps
 from hashlib import blake2b
@@ -56,6 +57,16 @@ def content_hash(text: str) -> str:
 def document_id(source: str) -> str:
     """Return the id of the document that comes from `source` (a path or URI as given, or its text if it has none)."""
     return f"doc-{_digest('document', source)}"
+
+
+def chunk_ids(document: str, texts: Iterable[str]) -> list[str]:
+    """Return the ids of all chunks of a document, by their texts in order; see `chunk_id`."""
+    seen: Counter[str] = Counter()
+    ids: list[str] = []
+    for text in texts:
+        ids.append(chunk_id(document, text, seen[text]))
+        seen[text] += 1
+    return ids
 
 
 def chunk_id(document: str, text: str, occurrence: int) -> str:

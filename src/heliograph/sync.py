@@ -223,6 +223,10 @@ class Heliograph:
     batches = _blocking(AsyncHeliograph.batches)
     documents = _blocking(AsyncHeliograph.documents)
     document = _blocking(AsyncHeliograph.document)
+    documents_by_id = _blocking(AsyncHeliograph.documents_by_id)
+    documents_of = _blocking(AsyncHeliograph.documents_of)
+    document_text = _blocking(AsyncHeliograph.document_text)
+    identify_files = _blocking(AsyncHeliograph.identify_files)
     chunks = _blocking(AsyncHeliograph.chunks)
 
     query = _blocking(AsyncHeliograph.query)

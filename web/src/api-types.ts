@@ -624,7 +624,7 @@ export interface Schemas {
     /** Documents or files done. */
     done: number;
     total: number;
-    /** What came of them, by outcome; while documents are read, `chunks` of `chunks_begun`, new `entities` and `relations`, `failed`, and `seconds_left`. */
+    /** What came of them, by outcome; while documents are read, `chunks` of `chunks_begun`, how many more `entities` and `relations` there are, `failed`, and `seconds_left`. */
     counts: Record<string, number>;
     /** What went wrong with some, the first few. */
     problems: (string)[];

@@ -99,6 +99,11 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
     return await asyncio.to_thread(function, *args, **kwargs) if has_event_loop() else function(*args, **kwargs)
 
 
+async def in_thread_if_long(work: Callable[[], T], *, is_long: bool) -> T:
+    """Do what takes long outside the event loop, as `in_thread` does, and here what a thread would cost more than."""
+    return await in_thread(work) if is_long else work()
+
+
 # A section that several calls are in together and others are kept out of.
 
 

@@ -13,6 +13,7 @@ from math import isfinite
 
 from heliograph.documents.markdown import clean_text
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
+from heliograph.extraction.canonical import UNKNOWN_TYPE
 from heliograph.ids import (
     clean_name,
     entity_key,
@@ -24,7 +25,6 @@ from heliograph.ids import (
 )
 from heliograph.ids import curation_id as new_curation_id
 from heliograph.ingest.commit import Committer
-from heliograph.ingest.reading import UNKNOWN_TYPE
 from heliograph.ingest.resolution import CurationChange, RuleLoader, entity_overrides
 from heliograph.models import Curation, CurationKind, Entity, utc_now
 from heliograph.stores.base import Store

@@ -1,8 +1,7 @@
-"""The engine's methods to correct the graph, show its history, and find entities that may be one."""
+"""The engine's methods to correct the graph and to show its history: who said what, by documents or by hand."""
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
@@ -10,20 +9,16 @@ from functools import wraps
 from sys import maxsize
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from rapidfuzz import fuzz
-
 from heliograph.arguments import checks_arguments
 from heliograph.curation.curator import Curator
-from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
-from heliograph.ids import entity_key, mention_entity_id, name_to_entity_id, relation_id
-from heliograph.ingest.given import GivenChunk, GivenEntity, GivenGraph, GivenRelation, GraphInserter
+from heliograph.curation.duplicates import DuplicateFinder, DuplicatePair
+from heliograph.ids import name_to_entity_id, relation_id
+from heliograph.ingest.given import GivenChunk, GivenEntity, GivenGraph, GivenRelation, insert_graph
 from heliograph.ingest.models import DocumentResult
-from heliograph.ingest.reading import UNKNOWN_TYPE
+from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.ingest.resolution import RELATION_KINDS, RuleBook, RuleLoader, find_entity_ids, relation_pair
-from heliograph.models import Curation, Entity, EntityMention, RelationMention
-from heliograph.settings import ResolutionSettings
+from heliograph.models import Curation, EntityMention, RelationMention
 from heliograph.stores.base import CurationPage, CurationQuery, Store
-from heliograph.stores.changeset import Collection
 
 # Says who said what of an entity or a relation: mentions by chunks in canonical order, and curations by people.
 
@@ -113,124 +108,6 @@ async def _statements(
     return tuple(statements)
 
 
-# Finds entities that may be one, by near vectors and like spelling, for a person to merge or for a setting to.
-#
-# Two entities are a pair if their vectors and the spellings of their names are both alike enough, they are not of
-# different known types, and their names hold the same digits.
-
-_ENTITY_PAGE = 500
-_NEIGHBOURS = 8
-_DIGITS = re.compile(r"\d+")
-_AUTHOR = "auto"
-# Vectors of names are near where the names are spelled alike, and say less than those of descriptions.
-_LEAST_DESCRIBED, _LEAST_NAMED = 0.6, 0.85
-
-
-@dataclass(frozen=True, slots=True)
-class DuplicatePair:
-    """Two entities that may be one.
-
-    Attributes:
-        score: Mean of the two likenesses below, in [0, 1].
-        cosine: Of their vectors.
-        similarity: Of the spellings of their names that are most alike, in [0, 1].
-        reason: Why they are proposed, for a person to read.
-    """
-
-    name: str
-    other: str
-    score: float
-    cosine: float
-    similarity: float
-    reason: str
-
-
-class DuplicateFinder:
-    """Looks for duplicates in one workspace.
-
-    Args:
-        store: The workspace.
-        curator: Merges.
-        settings: How alike two must be.
-        are_described: Whether vectors of entities are those of descriptions, which tell more than names do.
-    """
-
-    def __init__(
-        self, store: Store, curator: Curator, settings: ResolutionSettings, *, are_described: bool = True
-    ) -> None:
-        self._store = store
-        self._curator = curator
-        self._settings = settings
-        self._min_cosine = settings.min_duplicate_cosine or (_LEAST_DESCRIBED if are_described else _LEAST_NAMED)
-
-    async def find(self, limit: int, entity_ids: Sequence[str] | None = None) -> list[DuplicatePair]:
-        """Return up to `limit` pairs, the most alike first, of these entities and their neighbours, or of all."""
-        found: dict[frozenset[str], DuplicatePair] = {}
-        if entity_ids is not None:
-            await self._find_among(await self._store.graph.get_entities(list(dict.fromkeys(entity_ids))), found)
-        else:
-            offset = 0
-            while page := await self._store.graph.list_entities(offset, _ENTITY_PAGE):
-                await self._find_among(page, found)
-                offset += _ENTITY_PAGE
-        return sorted(found.values(), key=lambda pair: (-pair.score, pair.name, pair.other))[:limit]
-
-    async def merge_new(self, document_ids: Sequence[str]) -> list[Curation]:
-        """Merge duplicates of entities in these documents, if the settings say so; return the curations."""
-        if not self._settings.merge_duplicates:
-            return []
-        ids: dict[str, None] = {}
-        for document_id in document_ids:
-            chunks = await self._store.records.get_document_chunks(document_id)
-            for extraction in await self._store.records.get_extractions([chunk.id for chunk in chunks]):
-                ids.update(dict.fromkeys(mention_entity_id(mention) for mention in extraction.entities))
-        merged: list[Curation] = []
-        for pair in await self.find(len(ids), list(ids)):
-            try:
-                merged.append(await self._curator.merge_entities([pair.other], pair.name, author=_AUTHOR))
-            except (ConflictError, InvalidRequestError, NotFoundError):
-                # One of them was merged with a third before, or a person was faster.
-                continue
-        return merged
-
-    async def _find_among(self, entities: Sequence[Entity], found: dict[frozenset[str], DuplicatePair]) -> None:
-        vectors = await self._store.vectors.get_vectors(Collection.ENTITIES, [entity.id for entity in entities])
-        for entity in entities:
-            if entity.id not in vectors:
-                continue
-            hits = await self._store.vectors.search(
-                Collection.ENTITIES, vectors[entity.id], _NEIGHBOURS + 1, self._min_cosine
-            )
-            cosines = {hit.id: hit.score for hit in hits if hit.id != entity.id}
-            for other in await self._store.graph.get_entities(list(cosines)):
-                key = frozenset((entity.id, other.id))
-                if key not in found and (pair := self._pair(entity, other, cosines[other.id])) is not None:
-                    found[key] = pair
-
-    def _pair(self, entity: Entity, other: Entity, cosine: float) -> DuplicatePair | None:
-        types = {entity.type, other.type} - {UNKNOWN_TYPE}
-        if len(types) > 1:
-            return None
-        first, second = sorted((entity, other), key=lambda item: (-item.degree, item.name, item.id))
-        similarity, name, alias = max(
-            (spelling_similarity(name, alias), name, alias)
-            for name in (first.name, *first.aliases)
-            for alias in (second.name, *second.aliases)
-        )
-        if similarity < self._settings.min_duplicate_similarity:
-            return None
-        reason = f"{name!r} and {alias!r} are spelled alike ({similarity:.2f}), their vectors too ({cosine:.2f})"
-        return DuplicatePair(first.name, second.name, (cosine + similarity) / 2, cosine, similarity, reason)
-
-
-def spelling_similarity(name: str, other: str) -> float:
-    """Return how alike two names are spelled, in [0, 1]; 0 if they hold different digits."""
-    left, right = entity_key(name), entity_key(other)
-    if _DIGITS.findall(left) != _DIGITS.findall(right):
-        return 0.0
-    return fuzz.token_sort_ratio(left, right) / 100
-
-
 # The methods of an engine by which people correct its graph; `AsyncHeliograph` inherits them.
 
 
@@ -241,7 +118,7 @@ class CurationParts:
     store: Store
     curator: Curator
     duplicates: DuplicateFinder
-    inserter: GraphInserter
+    ingest: IngestPipeline
 
 
 @checks_arguments
@@ -322,4 +199,4 @@ class GraphCuration(ABC):
             StoreError: The store failed; nothing was written.
         """
         graph = GivenGraph(tuple(chunks), tuple(entities), tuple(relations), source, id, title, metadata)
-        return await (await self._curation()).inserter.insert(graph)
+        return await insert_graph((await self._curation()).ingest, graph)

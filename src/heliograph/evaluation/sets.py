@@ -21,11 +21,10 @@ from typing import Any, cast
 from heliograph.documents.markdown import clean_text, replace_surrogates
 from heliograph.errors import InvalidRequestError, NotFoundError
 from heliograph.extraction.base import Extractor, ignore_progress
-from heliograph.extraction.chat import ReadRecords, to_mentions
-from heliograph.extraction.replies import ParsedEntity, ParsedExtraction, ParsedRelation
+from heliograph.extraction.canonical import UNKNOWN_TYPE
+from heliograph.extraction.replies import ParsedEntity, ParsedExtraction, ParsedRelation, ReadRecords, to_mentions
 from heliograph.ids import clean_name, entity_key
 from heliograph.ingest.models import NewDocument
-from heliograph.ingest.reading import UNKNOWN_TYPE
 from heliograph.models import Chunk, Document, Extraction
 from heliograph.text.sentences import sentence_spans
 

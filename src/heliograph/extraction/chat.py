@@ -11,30 +11,17 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from string import Template
-from typing import TypeVar
 
 from heliograph.calls.tasks import gather_or_cancel
 from heliograph.chat.base import ChatMessage, ChatModel, ChatReply, ChatRequest, Purpose
 from heliograph.errors import BadModelReply, ContextTooLong, ModelTimeout, RateLimited
 from heliograph.extraction.base import Extractor, ignore_progress
-from heliograph.extraction.local_subjects import subject_keys
-from heliograph.extraction.replies import UNKNOWN_TYPE, ParsedEntity, ParsedExtraction, ParsedRelation, parse_extraction
-from heliograph.ids import entity_key, mention_rank
-from heliograph.models import (
-    AliasMention,
-    Chunk,
-    Document,
-    EntityMention,
-    Extraction,
-    RelationMention,
-    Usage,
-    heading_path,
-)
+from heliograph.extraction.replies import ParsedExtraction, ReadRecords, parse_extraction, to_mentions
+from heliograph.models import AliasMention, Chunk, Document, Extraction, Usage, heading_path
 from heliograph.prompts import data_marker, load_prompt
 from heliograph.settings import IngestSettings
 from heliograph.text.sentences import table_head
@@ -92,94 +79,8 @@ def _label(text: str) -> str:
     return json.dumps(" ".join(text.split())[:_LONGEST_LABEL], ensure_ascii=False)
 
 
-K = TypeVar("K")
-R = TypeVar("R", ParsedEntity, ParsedRelation)
-
-
-class ReadRecords:
-    """The records of one chunk, gathered over passes: per entity and pair, the pass that says more counts."""
-
-    def __init__(self) -> None:
-        self._entities: dict[str, list[ParsedEntity]] = {}
-        self._relations: dict[tuple[str, str], list[ParsedRelation]] = {}
-
-    @property
-    def entities(self) -> list[ParsedEntity]:
-        """Entity records in the order in which their entities were first read."""
-        return [record for records in self._entities.values() for record in records]
-
-    @property
-    def relations(self) -> list[ParsedRelation]:
-        """Relation records, likewise."""
-        return [record for records in self._relations.values() for record in records]
-
-    def add(self, parsed: ParsedExtraction) -> bool:
-        """Take the records of one pass; return whether it said anything new."""
-        entities: dict[str, list[ParsedEntity]] = {}
-        for entity in parsed.entities:
-            entities.setdefault(entity_key(entity.name), []).append(entity)
-        relations: dict[tuple[str, str], list[ParsedRelation]] = {}
-        for relation in parsed.relations:
-            source, target = sorted((entity_key(relation.source), entity_key(relation.target)))
-            relations.setdefault((source, target), []).append(relation)
-        changed = [_merge(self._entities, key, records) for key, records in entities.items()]
-        changed += [_merge(self._relations, key, records) for key, records in relations.items()]
-        return any(changed)
-
-
-def to_mentions(
-    records: ReadRecords, document: Document, chunk: Chunk, types: Sequence[str]
-) -> tuple[tuple[EntityMention, ...], tuple[RelationMention, ...]]:
-    """Return the mentions of a chunk from the records read in it.
-
-    A mention is ranked as a subject if its entity, or one end of its relation, is what the chunk is about
-    (`chunk_subjects`). Types that differ from those configured only in case, spaces or dashes are spelled as there.
-    """
-    subjects = subject_keys(document.title, chunk, [entity.name for entity in records.entities])
-
-    def rank(*names: str) -> int:
-        is_subject = not subjects.isdisjoint(map(entity_key, names))
-        return mention_rank(document.id, chunk.position, is_subject=is_subject)
-
-    spellings = {_squash(kind): kind for kind in types}
-    entities = [
-        EntityMention(chunk.id, e.name, spellings.get(_squash(e.type), e.type), e.description, rank(e.name))
-        for e in records.entities
-    ]
-    relations = [
-        RelationMention(
-            *(chunk.id, r.source, r.target, r.keywords, r.description, r.strength), rank(r.source, r.target)
-        )
-        for r in records.relations
-    ]
-    # The end points that no entity record names, each with the description of its first relation.
-    present = {entity_key(entity.name) for entity in records.entities}
-    for relation in records.relations:
-        for name in (relation.source, relation.target):
-            if (key := entity_key(name)) not in present:
-                present.add(key)
-                entities.append(EntityMention(chunk.id, name, UNKNOWN_TYPE, relation.description, rank(name)))
-    return tuple(entities), tuple(relations)
-
-
 def _folded(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-
-
-def _merge(known: dict[K, list[R]], key: K, records: list[R]) -> bool:
-    """Replace the known records of a thing by a pass's if these say more; return whether they do."""
-    if key in known and _length(records) <= _length(known[key]):
-        return False
-    known[key] = records
-    return True
-
-
-def _length(records: Iterable[ParsedEntity | ParsedRelation]) -> int:
-    return sum(len(record.description) for record in records)
-
-
-def _squash(kind: str) -> str:
-    return re.sub(r"[\W_]+", "", kind).casefold()
 
 
 # All chunks of a document are asked for at once; how many calls are under way is the chat model's limit to keep. A

@@ -1,8 +1,8 @@
-"""Turns an extraction reply into records: text of a chat model in, cleaned entities and relations out.
+"""Turns extraction replies into records and mentions: text of a chat model in, cleaned entities and relations out.
 
 JSON and rows (`reply_readers`) may be mixed. Keys of many spellings and places that depend on the dialect are mapped to
 fields; `RecordCollector` cleans names, drops repeats and bounds the count. Broken records are dropped and counted by
-reason, never silently.
+reason, never silently. `ReadRecords` gathers those of one chunk, and `to_mentions` makes its mentions of them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
+from heliograph.extraction.canonical import UNKNOWN_TYPE, unlisted_ends
+from heliograph.extraction.local_subjects import subject_keys
 from heliograph.extraction.reply_readers import (
     KINDS,
     JsonField,
@@ -24,13 +27,12 @@ from heliograph.extraction.reply_readers import (
     read_json,
     read_rows,
 )
-from heliograph.ids import clean_name, entity_key
-from heliograph.models import FIELD_SEPARATOR
+from heliograph.ids import clean_name, entity_key, mention_rank
+from heliograph.models import FIELD_SEPARATOR, Chunk, Document, EntityMention, RelationMention
 
 # So that a reply that loops costs no more than one that does not.
 MAX_RECORDS = 400
 MAX_DESCRIPTION_LENGTH = 2000
-UNKNOWN_TYPE = "unknown"
 
 _MAX_TYPE_LENGTH = 64
 _MAX_KEYWORDS = 20
@@ -437,3 +439,85 @@ def _without_reasoning(text: str, collector: RecordCollector) -> str:
     plain = "".join(kept)
     end = _LONE_REASONING_END.search(plain)
     return plain[end.end() :] if end else plain
+
+
+# What several passes over one chunk said, and its mentions.
+
+K = TypeVar("K")
+R = TypeVar("R", ParsedEntity, ParsedRelation)
+
+
+class ReadRecords:
+    """The records of one chunk, gathered over passes: per entity and pair, the pass that says more counts."""
+
+    def __init__(self) -> None:
+        self._entities: dict[str, list[ParsedEntity]] = {}
+        self._relations: dict[tuple[str, str], list[ParsedRelation]] = {}
+
+    @property
+    def entities(self) -> list[ParsedEntity]:
+        """Entity records in the order in which their entities were first read."""
+        return [record for records in self._entities.values() for record in records]
+
+    @property
+    def relations(self) -> list[ParsedRelation]:
+        """Relation records, likewise."""
+        return [record for records in self._relations.values() for record in records]
+
+    def add(self, parsed: ParsedExtraction) -> bool:
+        """Take the records of one pass; return whether it said anything new."""
+        entities: dict[str, list[ParsedEntity]] = {}
+        for entity in parsed.entities:
+            entities.setdefault(entity_key(entity.name), []).append(entity)
+        relations: dict[tuple[str, str], list[ParsedRelation]] = {}
+        for relation in parsed.relations:
+            source, target = sorted((entity_key(relation.source), entity_key(relation.target)))
+            relations.setdefault((source, target), []).append(relation)
+        changed = [_merge(self._entities, key, records) for key, records in entities.items()]
+        changed += [_merge(self._relations, key, records) for key, records in relations.items()]
+        return any(changed)
+
+
+def to_mentions(
+    records: ReadRecords, document: Document, chunk: Chunk, types: Sequence[str]
+) -> tuple[tuple[EntityMention, ...], tuple[RelationMention, ...]]:
+    """Return the mentions of a chunk from the records read in it.
+
+    A mention is ranked as a subject if its entity, or one end of its relation, is what the chunk is about
+    (`chunk_subjects`). Types that differ from those configured only in case, spaces or dashes are spelled as there.
+    """
+    subjects = subject_keys(document.title, chunk, [entity.name for entity in records.entities])
+
+    def rank(*names: str) -> int:
+        is_subject = not subjects.isdisjoint(map(entity_key, names))
+        return mention_rank(document.id, chunk.position, is_subject=is_subject)
+
+    spellings = {_squash(kind): kind for kind in types}
+    entities = [
+        EntityMention(chunk.id, e.name, spellings.get(_squash(e.type), e.type), e.description, rank(e.name))
+        for e in records.entities
+    ]
+    relations = [
+        RelationMention(
+            *(chunk.id, r.source, r.target, r.keywords, r.description, r.strength), rank(r.source, r.target)
+        )
+        for r in records.relations
+    ]
+    # Of an end that no record describes its relation tells.
+    entities += [
+        EntityMention(chunk.id, name, UNKNOWN_TYPE, relation.description, rank(name))
+        for name, relation in unlisted_ends(entities, relations)
+    ]
+    return tuple(entities), tuple(relations)
+
+
+def _merge(known: dict[K, list[R]], key: K, records: list[R]) -> bool:
+    """Replace the known records of a thing by a pass's if these say more; return whether they do."""
+    if key in known and _length(records) <= _length(known[key]):
+        return False
+    known[key] = records
+    return True
+
+
+def _length(records: Iterable[ParsedEntity | ParsedRelation]) -> int:
+    return sum(len(record.description) for record in records)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -24,7 +23,7 @@ import numpy as np
 from heliograph.documents.markdown import Heading, find_headings
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import IngestError, SettingsError
-from heliograph.ids import chunk_id
+from heliograph.ids import chunk_ids
 from heliograph.models import Chunk
 from heliograph.settings import IngestSettings
 from heliograph.text.patterns import late_pattern
@@ -370,25 +369,23 @@ def place_chunks(
     page_starts: Sequence[int] = (),
 ) -> list[Chunk]:
     """Return the chunks of a document, given the text and the place of each, in order; every chunk is made here."""
-    seen: Counter[str] = Counter()
-    chunks: list[Chunk] = []
-    for text, span in placed:
-        chunks.append(
-            Chunk(
-                id=chunk_id(document_id, text, seen[text]),
-                document_id=document_id,
-                position=len(chunks),
-                text=text,
-                token_count=span.token_count,
-                start=span.start,
-                end=span.end,
-                headings=paths.at(span.start) if paths else (),
-                page=page_at(page_starts, span.start),
-                columns=paths.columns_at(span.start) if paths else (),
-            )
+    placed = list(placed)
+    ids = chunk_ids(document_id, (text for text, _ in placed))
+    return [
+        Chunk(
+            id=id_,
+            document_id=document_id,
+            position=position,
+            text=text,
+            token_count=span.token_count,
+            start=span.start,
+            end=span.end,
+            headings=paths.at(span.start) if paths else (),
+            page=page_at(page_starts, span.start),
+            columns=paths.columns_at(span.start) if paths else (),
         )
-        seen[text] += 1
-    return chunks
+        for position, (id_, (text, span)) in enumerate(zip(ids, placed, strict=True))
+    ]
 
 
 # Stands between the texts of chunks from which a document's text is made.

@@ -17,12 +17,11 @@ from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.calls.tasks import gather_or_cancel, in_thread
+from heliograph.calls.tasks import gather_or_cancel, in_thread_if_long
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import BadModelReply, ConflictError, StaleChangesetError, StoreError
 from heliograph.ids import end_ids
@@ -31,12 +30,14 @@ from heliograph.ingest.merging import (
     NO_RELATION_OVERRIDES,
     Folded,
     IndexEntry,
+    MentionDelta,
     Merger,
     TouchedEntity,
     TouchedRelation,
     make_vectors,
+    mention_delta,
 )
-from heliograph.ingest.reading import DocumentChange, MentionDelta, mention_delta
+from heliograph.ingest.reading import ChunkPlan, DocumentChange
 from heliograph.ingest.resolution import (
     Change,
     CurationChange,
@@ -51,8 +52,6 @@ from heliograph.observing import stage
 from heliograph.stores.base import Store
 from heliograph.stores.changeset import Changeset, Collection, VectorBatch
 
-T = TypeVar("T")
-
 # Vectors of chunks, entities and relations, per id.
 KeptVectors = Mapping[Collection, Mapping[str, NDArray[np.float32]]]
 
@@ -62,9 +61,9 @@ _THREAD_FROM = 100
 _TOLD_TEXTS = 512
 # What two joint commits embed, about; 6 MB of the offline embedding's.
 _REMEMBERED_VECTORS = 4_000
-_MAX_TRIES = 6
+_MOST_DRAFTS = 6
 # So many may be in vain because documents are handed over meanwhile.
-_DISTURBED_TRIES = 3
+_DISTURBED_DRAFTS = 3
 
 
 @dataclass(slots=True)
@@ -90,22 +89,36 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stored:
-    """What is stored of the entities and relations that a change touches, by id: evidence, and folds."""
+class _ReadState:
+    """What a draft has read: the change as the rules of its names have it, and what is stored of what it touches.
 
+    Attributes:
+        entity_ids: The entities to draft: of a second draft only those whose version is no longer what it was.
+        relation_ids: Likewise.
+        entities: Folds by id, as `relations`.
+    """
+
+    resolution: Resolution
+    entity_ids: Sequence[str] = ()
+    relation_ids: Sequence[str] = ()
     entity_evidence: Mapping[str, EntityEvidence] = field(default_factory=dict[str, EntityEvidence])
     relation_evidence: Mapping[str, RelationEvidence] = field(default_factory=dict[str, RelationEvidence])
     entities: Mapping[str, Entity] = field(default_factory=dict[str, Entity])
     relations: Mapping[str, Relation] = field(default_factory=dict[str, Relation])
 
+    @property
+    def is_long(self) -> bool:
+        """Whether drafting takes so long that it is worth a thread."""
+        return len(self.entity_ids) + len(self.relation_ids) >= _THREAD_FROM
+
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What a commit did: how many more entities and relations there are, and tokens spent on descriptions."""
+    """What a commit did: how many more entities and relations there are, or fewer; tokens spent on descriptions."""
 
-    added_entities: int
-    added_relations: int
-    usage: Usage
+    entity_growth: int = 0
+    relation_growth: int = 0
+    usage: Usage = field(default_factory=Usage)
 
 
 class Committer:
@@ -144,8 +157,8 @@ class Committer:
         except StaleChangesetError:
             pass
         async with self._applying:
-            for tried in range(_MAX_TRIES):
-                async with self._storing if tried >= _DISTURBED_TRIES else nullcontext():
+            for tried in range(_MOST_DRAFTS):
+                async with self._storing if tried >= _DISTURBED_DRAFTS else nullcontext():
                     if isinstance(change, DocumentChange):
                         await self._check_documents(change)
                     try:
@@ -158,7 +171,7 @@ class Committer:
             else f"the document {change.basis.id!r}"
         )
         raise ConflictError(
-            f"{what} could not be committed: other processes changed the same entities {_MAX_TRIES} times in a row; "
+            f"{what} could not be committed: other processes changed the same entities {_MOST_DRAFTS} times in a row; "
             "try again when they have finished (documents: run resume)"
         )
 
@@ -193,7 +206,7 @@ class Committer:
     async def with_vectors(self, change: DocumentChange) -> DocumentChange:
         """Return a change with vectors of all its passages; raises `ModelError`."""
         vectors = dict(change.vectors)
-        await self._embed(change.passages.values(), vectors)
+        await self._embed(change.plan.passages.values(), vectors)
         return replace(change, vectors=vectors)
 
     async def _try(self, draft: Draft, applying: AbstractAsyncContextManager[None]) -> Commit:
@@ -231,40 +244,37 @@ class Committer:
             ConflictError: A document that it writes or relies on was changed or deleted meanwhile.
             StaleChangesetError: What was read is of different moments; draft again.
         """
-        resolution, entity_ids, relation_ids, stored = await self._store.read_written(lambda: self._read(draft))
+        read = await self._store.read_written(lambda: self._read(draft))
         try:
-            await self._touch(draft, resolution, entity_ids, relation_ids, stored)
+            await self._touch(draft, read)
         except StaleChangesetError:
             raise
         except StoreError as error:
             # Mentions and evidence do not go together: something may have changed after the mentions were read.
             if isinstance(draft.change, DocumentChange):
                 await self._check_documents(draft.change)
-            if await self._is_outdated(resolution):
+            if await self._is_outdated(read.resolution):
                 message = "what a name counts for has changed since it was read; draft again"
                 raise StaleChangesetError(message) from error
             raise
-        await self._summarize(draft, [*entity_ids, *relation_ids])
-        await _compute(lambda: self._fold(draft, entity_ids, relation_ids), len(entity_ids) + len(relation_ids))
-        return changeset(draft, resolution, await self._make_vectors(draft))
+        await self._summarize(draft, [*read.entity_ids, *read.relation_ids])
+        await in_thread_if_long(lambda: self._fold(draft, read), is_long=read.is_long)
+        return changeset(draft, read.resolution, await self._make_vectors(draft))
 
-    async def _read(self, draft: Draft) -> tuple[Resolution, list[str], list[str], _Stored]:
-        """Return the change as the rules of its names have it, the ids that it touches, and what is stored of these.
-
-        Of a second draft only those ids whose version is no longer what it was. In the embedded store all of this is
-        of one moment, and one turn of its thread.
-        """
+    async def _read(self, draft: Draft) -> _ReadState:
+        """Read for a draft; in the embedded store all of this is of one moment, and one turn of its thread."""
         resolution = await self._resolve(draft)
         entity_ids, relation_ids = await self._find_stale(draft, resolution)
         if not entity_ids and not relation_ids:
-            return resolution, [], [], _Stored()
+            return _ReadState(resolution)
         is_curated = any(rules.curations for rules in resolution.book)
         leading = self._merger.limits.leading + draft.delta.most_removed
         evidence, relation_evidence = await self._store.records.get_evidence(entity_ids, relation_ids, leading)
         # Folds are read after their evidence: if they are newer, the versions no longer hold and the draft is
         # refused. Without evidence there is none, unless people keep it.
         graph = self._store.graph
-        stored = _Stored(
+        return _ReadState(
+            *(resolution, entity_ids, relation_ids),
             entity_evidence={item.id: item for item in evidence},
             relation_evidence={item.id: item for item in relation_evidence},
             entities={
@@ -278,7 +288,6 @@ class Committer:
                 )
             },
         )
-        return resolution, entity_ids, relation_ids, stored
 
     async def _resolve(self, draft: Draft) -> Resolution:
         """Resolve the change, unless that was done and no rule plays a part in it."""
@@ -295,9 +304,11 @@ class Committer:
                             f"somebody else has just changed what {name!r} stands for; look at it and try again"
                         )
         size = sum(len(item.entities) for item in (*resolution.replaced, *resolution.extractions))
-        replaced, extractions, renewed = resolution.replaced, resolution.extractions, change.passages.keys()
+        replaced, extractions, renewed = resolution.replaced, resolution.extractions, change.plan.passages.keys()
         draft.resolution = resolution
-        draft.delta = await _compute(lambda: mention_delta(replaced, extractions, renewed), size)
+        draft.delta = await in_thread_if_long(
+            lambda: mention_delta(replaced, extractions, renewed), is_long=size >= _THREAD_FROM
+        )
         # Names may count for others than before, but summaries and vectors are paid for.
         for known in (draft.entities, draft.relations, draft.folded_entities, draft.folded_relations):
             known.clear()
@@ -329,30 +340,24 @@ class Committer:
             [id_ for id_ in relation_ids if draft.relations[id_].evidence.version != versions.get(id_, 0)],
         )
 
-    async def _touch(
-        self,
-        draft: Draft,
-        resolution: Resolution,
-        entity_ids: Sequence[str],
-        relation_ids: Sequence[str],
-        stored: _Stored,
-    ) -> None:
+    async def _touch(self, draft: Draft, read: _ReadState) -> None:
+        resolution = read.resolution
         is_curated = any(rules.curations for rules in resolution.book)
         delta, merger = draft.delta, self._merger
 
         def touch() -> None:
-            for id_ in entity_ids:
-                change = delta.removed_entities.get(id_, []), delta.added_entities.get(id_, [])
+            for id_ in read.entity_ids:
+                change = delta.removed_entity_mentions.get(id_, []), delta.added_entity_mentions.get(id_, [])
                 draft.entities[id_] = merger.touch_entity(
-                    *(id_, change, stored.entity_evidence.get(id_), stored.entities.get(id_)),
+                    *(id_, change, read.entity_evidence.get(id_), read.entities.get(id_)),
                     entity_overrides(resolution.book, id_) if is_curated else NO_ENTITY_OVERRIDES,
                     is_reshaped=id_ in resolution.entities,
                 )
-            for id_ in relation_ids:
-                change = delta.removed_relations.get(id_, []), delta.added_relations.get(id_, [])
+            for id_ in read.relation_ids:
+                change = delta.removed_relation_mentions.get(id_, []), delta.added_relation_mentions.get(id_, [])
                 ends = resolution.relations.get(id_)
                 draft.relations[id_] = merger.touch_relation(
-                    *(id_, change, stored.relation_evidence.get(id_), stored.relations.get(id_)),
+                    *(id_, change, read.relation_evidence.get(id_), read.relations.get(id_)),
                     relation_overrides(resolution.book, *(ends or end_ids((*change[0], *change[1])[0])))
                     if is_curated
                     else NO_RELATION_OVERRIDES,
@@ -360,7 +365,7 @@ class Committer:
                     ends=ends,
                 )
 
-        await _compute(touch, len(entity_ids) + len(relation_ids))
+        await in_thread_if_long(touch, is_long=read.is_long)
 
     async def _summarize(self, draft: Draft, ids: Sequence[str]) -> None:
         """Ask the chat model, if there is one, for the descriptions that need it and are not known yet."""
@@ -395,12 +400,12 @@ class Committer:
             draft.usage += made.usage
             draft.reply_keys.update(made.reply_keys)
 
-    def _fold(self, draft: Draft, entity_ids: Sequence[str], relation_ids: Sequence[str]) -> None:
-        renewed = draft.change.passages.keys()
-        for id_ in entity_ids:
+    def _fold(self, draft: Draft, read: _ReadState) -> None:
+        renewed = draft.change.plan.passages.keys()
+        for id_ in read.entity_ids:
             entity = draft.entities[id_]
             draft.folded_entities[id_] = self._merger.fold_entity(entity, self._description(draft, entity), renewed)
-        for id_ in relation_ids:
+        for id_ in read.relation_ids:
             relation = draft.relations[id_]
             described = self._description(draft, relation)
             draft.folded_relations[id_] = self._merger.fold_relation(relation, described, renewed)
@@ -413,7 +418,7 @@ class Committer:
 
     async def _make_vectors(self, draft: Draft) -> dict[Collection, VectorBatch]:
         """Make the vectors of new chunks, and of what the change touches."""
-        passages, vectors = draft.change.passages, draft.vectors
+        passages, vectors = draft.change.plan.passages, draft.vectors
         folded = {Collection.ENTITIES: draft.folded_entities, Collection.RELATIONS: draft.folded_relations}
         entries = {Collection.CHUNKS: {id_: IndexEntry.of(text) for id_, text in passages.items()}} | {
             collection: {id_: item.entry for id_, item in part.items() if item.entry is not None}
@@ -508,10 +513,6 @@ async def embed_entries(
     return make_vectors(entries, embedded, chunks)
 
 
-async def _compute(work: Callable[[], T], size: int) -> T:
-    return work() if size < _THREAD_FROM else await in_thread(work)
-
-
 def changeset(draft: Draft, resolution: Resolution, vectors: Mapping[Collection, VectorBatch]) -> Changeset:
     """Put together a changeset that expects all to be as it was read."""
     entities, relations = draft.folded_entities.values(), draft.folded_relations.values()
@@ -541,9 +542,9 @@ def changeset(draft: Draft, resolution: Resolution, vectors: Mapping[Collection,
         documents=(*((replace(document, usage=document.usage + draft.usage),) if document else ()), *change.others),
         document_texts={**({} if change.text is None else {change.basis.id: change.text}), **change.other_texts},
         removed_documents=change.gone if document else (change.basis.id, *change.gone),
-        chunks=change.chunks,
-        removed_chunks=change.removed_chunks,
-        texts={Collection.CHUNKS: change.terms, **graph.texts},
+        chunks=change.plan.written,
+        removed_chunks=change.plan.removed,
+        texts={Collection.CHUNKS: change.plan.terms, **graph.texts},
         removed_texts=change.dropped_texts,
         expected_documents=change.expected_documents,
     )
@@ -564,19 +565,22 @@ def is_plain(change: DocumentChange) -> bool:
     """Whether a change only adds the extractions of a document that had no chunks, with no alias among them."""
     if change.document is None or change.is_new or change.text is not None:
         return False
-    others = (change.removed_chunks, change.replaced, change.dropped_texts, change.others, change.gone)
+    others = (change.plan.removed, change.plan.replaced, change.dropped_texts, change.others, change.gone)
     return not any(others) and not change.relied_on and not any(item.aliases for item in change.extractions)
 
 
-def joined(changes: Sequence[DocumentChange]) -> DocumentChange:
+def joint_change(changes: Sequence[DocumentChange]) -> DocumentChange:
     """Return one change that does what several do, all of them plain."""
     first, *others = changes
+    plans = [item.plan for item in changes]
     return replace(
         first,
-        chunks=tuple(chain.from_iterable(item.chunks for item in changes)),
+        plan=ChunkPlan(
+            written=tuple(chain.from_iterable(plan.written for plan in plans)),
+            passages={id_: text for plan in plans for id_, text in plan.passages.items()},
+            terms=tuple(chain.from_iterable(plan.terms for plan in plans)),
+        ),
         extractions=tuple(chain.from_iterable(item.extractions for item in changes)),
-        passages={id_: text for item in changes for id_, text in item.passages.items()},
-        terms=tuple(chain.from_iterable(item.terms for item in changes)),
         vectors={text: vector for item in changes for text, vector in item.vectors.items()},
         others=tuple(item.document for item in others if item.document is not None),
         relied_on=tuple(item.basis for item in others),
@@ -644,9 +648,9 @@ class JointCommits:
     def _begin(self) -> None:
         if self._task is None and self._waiting:
             # The first in line and as many after it as may go with it.
-            count, chunks = 1, len(self._waiting[0].change.chunks)
+            count, chunks = 1, len(self._waiting[0].change.plan.written)
             for waiting in self._waiting[1 : self._most_documents]:
-                chunks += len(waiting.change.chunks)
+                chunks += len(waiting.change.plan.written)
                 if chunks > _MOST_CHUNKS:
                     break
                 count += 1
@@ -659,13 +663,13 @@ class JointCommits:
         if len(group) == 1:
             return await self._commit_alone(group[0])
         try:
-            commit = await self._committer.commit(joined([waiting.change for waiting in group]))
+            commit = await self._committer.commit(joint_change([waiting.change for waiting in group]))
         except Exception:  # noqa: BLE001 (not swallowed: whose it is meets it again alone)
             await gather_or_cancel(map(self._commit_alone, group))
             return None
         for waiting in group:
             waiting.settle(commit)
-            commit = Commit(0, 0, Usage())
+            commit = Commit()
         return None
 
     async def _commit_alone(self, waiting: _Waiting) -> None:

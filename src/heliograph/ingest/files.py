@@ -37,8 +37,7 @@ from heliograph.ingest.models import (
     Progress,
     ProgressCallback,
 )
-from heliograph.ingest.pipeline import IngestPipeline
-from heliograph.ingest.reading import expected_seconds
+from heliograph.ingest.pipeline import IngestPipeline, expected_seconds
 from heliograph.models import Usage
 from heliograph.observing import stage
 from heliograph.settings import DocumentSettings

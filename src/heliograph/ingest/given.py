@@ -18,12 +18,12 @@ from typing import Any, cast
 from heliograph.arguments import check_fields
 from heliograph.documents.markdown import clean_text
 from heliograph.errors import InvalidRequestError
+from heliograph.extraction.canonical import UNKNOWN_TYPE, canonical_extraction
 from heliograph.ids import clean_name, content_hash, entity_key, mention_rank, written_type
 from heliograph.ingest.chunking import JOINT, joined, place_chunks
 from heliograph.ingest.intake import clean_metadata
 from heliograph.ingest.models import DocumentResult
 from heliograph.ingest.pipeline import IngestPipeline
-from heliograph.ingest.reading import UNKNOWN_TYPE, canonical_extraction
 from heliograph.models import Chunk, Document, DocumentStatus, EntityMention, Extraction, RelationMention
 
 _EXTRACTOR = "given"
@@ -72,38 +72,32 @@ class GivenGraph:
     metadata: Mapping[str, Any] | None = None
 
 
-class GraphInserter:
-    """Takes given graphs into one workspace."""
-
-    def __init__(self, pipeline: IngestPipeline) -> None:
-        self._pipeline = pipeline
-
-    async def insert(self, graph: GivenGraph) -> DocumentResult:
-        """Take a graph in; raises as `GraphCuration.insert_graph`."""
-        for item in (graph, *graph.chunks, *graph.entities, *graph.relations):
-            check_fields(item)
-        texts = [clean_text(chunk.text).strip() for chunk in graph.chunks]
-        if not texts or not all(texts):
-            raise InvalidRequestError(
-                "a graph needs at least one chunk, and no chunk may be empty; give the text it is from"
-            )
-        twice = [key for key, count in Counter(chunk.key for chunk in graph.chunks if chunk.key).items() if count > 1]
-        if twice:
-            raise InvalidRequestError(f"two chunks have the key {twice[0]!r}; give each its own")
-        text = JOINT.join(texts)
-        source = clean_text(graph.source)
-        id_ = clean_text(graph.id) or await self._pipeline.identify(source, text)
-        chunks = place_chunks(id_, joined(texts))
-        document = Document(
-            *(id_, source or id_),
-            title=" ".join(clean_text(graph.title).split()) or PurePath(source).stem,
-            content_hash=content_hash(text),
-            status=DocumentStatus.PROCESSED,
-            metadata=clean_metadata(graph.metadata or {}, source),
-            length=len(text),
-            chunk_count=len(chunks),
+async def insert_graph(pipeline: IngestPipeline, graph: GivenGraph) -> DocumentResult:
+    """Take a graph in; raises as `GraphCuration.insert_graph`."""
+    for item in (graph, *graph.chunks, *graph.entities, *graph.relations):
+        check_fields(item)
+    texts = [clean_text(chunk.text).strip() for chunk in graph.chunks]
+    if not texts or not all(texts):
+        raise InvalidRequestError(
+            "a graph needs at least one chunk, and no chunk may be empty; give the text it is from"
         )
-        return await self._pipeline.insert_whole(document, text, chunks, _extractions(graph, document, chunks))
+    twice = [key for key, count in Counter(chunk.key for chunk in graph.chunks if chunk.key).items() if count > 1]
+    if twice:
+        raise InvalidRequestError(f"two chunks have the key {twice[0]!r}; give each its own")
+    text = JOINT.join(texts)
+    source = clean_text(graph.source)
+    id_ = clean_text(graph.id) or await pipeline.identify(source, text)
+    chunks = place_chunks(id_, joined(texts))
+    document = Document(
+        *(id_, source or id_),
+        title=" ".join(clean_text(graph.title).split()) or PurePath(source).stem,
+        content_hash=content_hash(text),
+        status=DocumentStatus.PROCESSED,
+        metadata=clean_metadata(graph.metadata or {}, source),
+        length=len(text),
+        chunk_count=len(chunks),
+    )
+    return await pipeline.insert_whole(document, text, chunks, _extractions(graph, document, chunks))
 
 
 def parse_given_graph(data: Mapping[str, Any], *, source: str = "") -> GivenGraph:

@@ -15,7 +15,6 @@ import asyncio
 import json
 import logging
 import re
-from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
@@ -35,11 +34,12 @@ from heliograph.errors import (
     RateLimited,
     StoreError,
 )
+from heliograph.extraction.canonical import placed_extraction
 from heliograph.filters import Sources
-from heliograph.ids import chunk_id, content_hash, document_id, is_storable
+from heliograph.ids import chunk_ids, content_hash, document_id, is_storable
 from heliograph.ingest.commit import Commit, Committer
 from heliograph.ingest.models import DocumentResult, NewDocument, Outcome
-from heliograph.ingest.reading import DocumentChange, ReadingScope, ReadingTask, StoredChunks, placed_extraction
+from heliograph.ingest.reading import DocumentChange, ReadingScope, ReadingTask, StoredChunks, plan_chunks
 from heliograph.models import (
     COMMITTED_STATUSES,
     DOCUMENT_DETAILS,
@@ -51,8 +51,7 @@ from heliograph.models import (
     revised,
 )
 from heliograph.stores.base import DocumentQuery, RecordsStore, Store
-from heliograph.stores.changeset import Changeset, TextEntry
-from heliograph.text.analysis import chunk_index_text, terms
+from heliograph.stores.changeset import Changeset
 
 _log = logging.getLogger(__name__)
 
@@ -280,27 +279,19 @@ async def promote_twin(
     chunks = await records.get_document_chunks(original.id)
     read = {item.chunk_id: item for item in await records.get_extractions([chunk.id for chunk in chunks])}
     promoted, known = twins[0], known or StoredChunks()
-    occurrences: Counter[str] = Counter()
-    ids: dict[str, str] = {}
-    for chunk in chunks:
-        ids[chunk.id] = chunk_id(promoted.id, chunk.text, occurrences[chunk.text])
-        occurrences[chunk.text] += 1
-    moved = tuple(replace(chunk, id=ids[chunk.id], document_id=promoted.id) for chunk in chunks)
-    passages = {chunk.id: chunk_index_text(promoted.title, chunk) for chunk in moved}
+    ids = chunk_ids(promoted.id, [chunk.text for chunk in chunks])
+    moved = [replace(chunk, id=id_, document_id=promoted.id) for chunk, id_ in zip(chunks, ids, strict=True)]
+    stored = StoredChunks({**{item.id: item for item in chunks}, **known.chunks}, {**read, **known.extractions})
     fields = {"twin_of": "", "status": original.status, "error": original.error, "chunk_count": len(moved)}
     change = DocumentChange(
         basis=promoted,
         document=revised(promoted, **fields),
-        chunks=moved,
-        removed_chunks=(*ids, *(id_ for id_ in known.chunks if id_ not in passages)),
-        replaced=(*read.values(), *known.extractions.values()),
+        plan=plan_chunks(promoted.title, moved, stored, keeps_readings=False),
         extractions=tuple(
-            placed_extraction(read[chunk.id], ids[chunk.id], promoted.id, chunk.position)
-            for chunk in chunks
+            placed_extraction(read[chunk.id], new.id, promoted.id, new.position)
+            for chunk, new in zip(chunks, moved, strict=True)
             if chunk.id in read
         ),
-        passages=passages,
-        terms=tuple(TextEntry(id_, tuple(terms(passage))) for id_, passage in passages.items()),
         text=await records.get_document_text(original.id) or "",
         dropped_texts=(original.id,) if left is not None and text is None else (),
         others=(*((left,) if left is not None else ()), *(revised(twin, twin_of=promoted.id) for twin in twins[1:])),
@@ -361,7 +352,9 @@ _BATCH_DOCUMENTS = 500
 _BATCH_CHARACTERS = 8_000_000
 _MAX_DETAIL_LENGTH = 200
 _MAX_NAME_LENGTH = 4_096
-_MAX_TRIES = 20
+_MOST_TRIES = 20
+# What is done about two documents with the same text.
+Duplicates = Literal["cite", "report", "separate"]
 # What whoever hands a document over says of it, beside its text.
 _GIVEN = ("source", "metadata", *DOCUMENT_DETAILS)
 
@@ -401,28 +394,37 @@ def prepare(documents: Sequence[NewDocument], max_characters: int, track_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class _StoredAlready:
+class StoredAlready:
     """What is stored when a batch is taken in: its documents by id, and originals of its new texts by content hash."""
 
     known: Mapping[str, Document]
-    originals: dict[str, Document]
+    originals: Mapping[str, Document]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What becomes of a document that was handed over.
+
+    Attributes:
+        entry: The work to do, or the result of the document.
+        row: What is to be written of it; None leaves what is stored.
+        stored: What is stored of it.
+    """
+
+    entry: ReadingTask | DocumentResult
+    row: Document | None = None
+    stored: Document | None = None
 
 
 class Intake:
     """Writes candidates as pending documents."""
 
-    def __init__(
-        self,
-        store: Store,
-        committer: Committer,
-        duplicates: Literal["cite", "report", "separate"],
-        claims: WorkLocks,
-    ) -> None:
+    def __init__(self, store: Store, committer: Committer, duplicates: Duplicates, claims: WorkLocks) -> None:
         """Keep the parts; `claims` are of documents and texts, held for moments."""
         self._store = store
         self._records = store.records
         self._committer = committer
-        self._duplicates = duplicates
+        self._duplicates: Duplicates = duplicates
         self._claims = claims
 
     async def identify(self, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -467,7 +469,7 @@ class Intake:
         return entries
 
     async def _enqueue_apart(
-        self, batch: Sequence[Candidate], stored: _StoredAlready | None = None, tries: int = _MAX_TRIES
+        self, batch: Sequence[Candidate], stored: StoredAlready | None = None, tries: int = _MOST_TRIES
     ) -> list[ReadingTask | DocumentResult]:
         """Store a batch in one transaction; if one of it cannot be stored, each in its own, so that it fails alone.
 
@@ -488,46 +490,78 @@ class Intake:
             failure = as_failure(f"the document {document.source!r}", error)
             return [DocumentResult(document.id, document.source, Outcome.FAILED, failure)]
 
-    async def _find_stored(self, batch: Sequence[Candidate]) -> _StoredAlready:
+    async def _find_stored(self, batch: Sequence[Candidate]) -> StoredAlready:
         """Find which documents of a batch are stored, and who has the texts of the new and the changed ones."""
 
-        async def find() -> _StoredAlready:
-            known = await self._find_known(batch)
+        async def find() -> StoredAlready:
+            ids = list({candidate.document.id: None for candidate in batch if candidate.document.id})
+            known = {document.id: document for document in await self._records.get_documents(ids)}
             if self._duplicates == "separate":
-                return _StoredAlready(known, {})
+                return StoredAlready(known, {})
             changed = [
                 document.content_hash
                 for candidate in batch
                 if (document := candidate.document).content_hash
                 and ((stored := known.get(document.id)) is None or stored.content_hash != document.content_hash)
             ]
-            return _StoredAlready(known, await find_originals(self._records, changed))
+            return StoredAlready(known, await find_originals(self._records, changed))
 
         return await self._store.read_written(find)
 
-    async def _enqueue(self, batch: Sequence[Candidate], already: _StoredAlready) -> list[ReadingTask | DocumentResult]:
-        known, originals = already.known, already.originals
+    async def _enqueue(self, batch: Sequence[Candidate], already: StoredAlready) -> list[ReadingTask | DocumentResult]:
+        """Decide and store; a document that lets go of a text that it holds for twins is stored by itself.
+
+        What comes before it is stored first: no twin that waits from then on may be promoted.
+        """
+        batch = [await self._with_new_language(item, already.known.get(item.document.id)) for item in batch]
         entries: list[ReadingTask | DocumentResult] = []
+        while batch:
+            decisions = decide(batch, already, self._duplicates)
+            place, twins = await self._first_with_twins(decisions)
+            if twins and not place:
+                original = already.known[batch[0].document.id]
+                decisions = [await self._let_go(batch[0], original, twins, already)]
+            else:
+                decisions = decisions[:place]
+                await self._write(decisions)
+            entries += (decision.entry for decision in decisions)
+            batch = batch[len(decisions) :]
+            if batch:
+                already = await self._find_stored(batch)
+        return entries
+
+    async def _first_with_twins(self, decisions: Sequence[Decision]) -> tuple[int, list[Document]]:
+        """Return the place of the first document to be read that holds chunks for twins, and these; else the end."""
+        for place, decision in enumerate(decisions):
+            stored = decision.stored if isinstance(decision.entry, ReadingTask) else None
+            if stored is not None and (twins := await find_twins(self._records, stored)):
+                return place, twins
+        return len(decisions), []
+
+    async def _let_go(
+        self, candidate: Candidate, original: Document, twins: Sequence[Document], already: StoredAlready
+    ) -> Decision:
+        """Promote a twin of a stored document and store the candidate in its place; return the decision about it."""
+        left = replace(already, known={original.id: as_twin(original, twins[0].id)})
+        (decision,) = decide([candidate], left, self._duplicates)
+        await promote_twin(self._records, self._committer, original, twins, decision.row, text=candidate.text)
+        return decision
+
+    async def _write(self, decisions: Sequence[Decision]) -> None:
+        """Write what was decided, in one transaction."""
         rows: dict[str, Document] = {}
         texts: dict[str, str] = {}
-        for candidate in batch:
-            stored = known.get(candidate.document.id)
-            candidate = await self._with_new_language(candidate, stored)
-            row, entry = self._decide_with_twins(candidate, stored, originals)
-            if isinstance(entry, ReadingTask) and stored is not None and await find_twins(self._records, stored):
-                # No twin that waits from now on may be promoted: they are stored as waiting, and twins read again.
-                await self._store_rows(rows, texts, known)
-                if twins := await find_twins(self._records, stored):
-                    row, entry = self._decide_with_twins(candidate, as_twin(stored, twins[0].id), originals)
-                    await promote_twin(self._records, self._committer, stored, twins, row, text=candidate.text)
-                    row, known = None, await self._find_known(batch)
-            entries.append(entry)
-            if row is not None:
-                rows[row.id] = row
-                if isinstance(entry, ReadingTask):
-                    texts[row.id] = candidate.text
-        await self._store_rows(rows, texts, known)
-        return entries
+        expected: dict[str, Document | None] = {}
+        for decision in decisions:
+            if (row := decision.row) is not None:
+                rows[row.id], expected[row.id] = row, decision.stored
+                if isinstance(decision.entry, ReadingTask):
+                    texts[row.id] = decision.entry.text or ""
+        if rows:
+            documents = tuple(rows.values())
+            await self._committer.apply(
+                Changeset(documents=documents, document_texts=texts, expected_documents=expected)
+            )
 
     async def _with_new_language(self, candidate: Candidate, stored: Document | None) -> Candidate:
         """Return a candidate whose kept metadata name the language of its new text, unless somebody stated another."""
@@ -543,38 +577,6 @@ class Intake:
                 return candidate
         document = replace(document, metadata={**kept, "language": language})
         return replace(candidate, document=document, kept=tuple(name for name in candidate.kept if name != "metadata"))
-
-    async def _store_rows(
-        self, rows: dict[str, Document], texts: dict[str, str], known: Mapping[str, Document]
-    ) -> None:
-        if rows:
-            expected = {id_: known.get(id_) for id_ in rows}
-            changeset = Changeset(
-                documents=tuple(rows.values()), document_texts=dict(texts), expected_documents=expected
-            )
-            await self._committer.apply(changeset)
-        rows.clear()
-        texts.clear()
-
-    async def _find_known(self, batch: Sequence[Candidate]) -> dict[str, Document]:
-        ids = list({candidate.document.id: None for candidate in batch if candidate.document.id})
-        return {document.id: document for document in await self._records.get_documents(ids)}
-
-    def _decide_with_twins(
-        self, candidate: Candidate, stored: Document | None, originals: dict[str, Document]
-    ) -> tuple[Document | None, ReadingTask | DocumentResult]:
-        """Decide as `_decide` does, and whether another document has the text; note who has the text of this one."""
-        row, entry = _decide(candidate, stored)
-        if self._duplicates == "separate" or row is None or not isinstance(entry, ReadingTask):
-            return row, entry
-        original = originals.setdefault(row.content_hash, row)
-        if original.id == row.id:
-            return row, entry
-        if self._duplicates == "report" and stored is None:
-            detail = f"{original.source!r} ({original.id}) has the same text; it is not stored again"
-            return None, DocumentResult(row.id, row.source, Outcome.DUPLICATE, detail=detail)
-        row = replace(row, twin_of=original.id)
-        return row, replace(entry, document=row)
 
 
 def _candidate(new: NewDocument, max_characters: int, track_id: str) -> Candidate:
@@ -649,7 +651,30 @@ def _against(candidate: Candidate, chosen: Candidate | None) -> Candidate:
     return replace(candidate, error=error)
 
 
-def _decide(candidate: Candidate, stored: Document | None) -> tuple[Document | None, ReadingTask | DocumentResult]:
+def decide(batch: Sequence[Candidate], already: StoredAlready, duplicates: Duplicates) -> list[Decision]:
+    """Return what becomes of candidates, in order; reads and writes nothing.
+
+    Each is new, changed, unchanged, refused or, where another document has its text, stored or among those before it,
+    a twin of that one.
+    """
+    originals = dict(already.originals)
+    decisions: list[Decision] = []
+    for candidate in batch:
+        stored = already.known.get(candidate.document.id)
+        row, entry = _compare(candidate, stored)
+        if duplicates != "separate" and row is not None and isinstance(entry, ReadingTask):
+            original = originals.setdefault(row.content_hash, row)
+            if original.id != row.id and duplicates == "report" and stored is None:
+                detail = f"{original.source!r} ({original.id}) has the same text; it is not stored again"
+                row, entry = None, DocumentResult(row.id, row.source, Outcome.DUPLICATE, detail=detail)
+            elif original.id != row.id:
+                row = replace(row, twin_of=original.id)
+                entry = replace(entry, document=row)
+        decisions.append(Decision(entry, row, stored))
+    return decisions
+
+
+def _compare(candidate: Candidate, stored: Document | None) -> tuple[Document | None, ReadingTask | DocumentResult]:
     """Return the row to write, if any, and the work to do or the result of the document."""
     document = candidate.document
     if candidate.error is not None:

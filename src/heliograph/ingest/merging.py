@@ -22,13 +22,21 @@ from numpy.typing import NDArray
 
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import StoreError
-from heliograph.ids import end_ids, entity_key, name_to_entity_id, prevailing_type
-from heliograph.ingest.reading import entity_mention_order, relation_mention_order
+from heliograph.extraction.canonical import entity_mention_order, relation_mention_order
+from heliograph.ids import (
+    end_ids,
+    entity_key,
+    mention_entity_id,
+    mention_relation_id,
+    name_to_entity_id,
+    prevailing_type,
+)
 from heliograph.models import (
     FIELD_SEPARATOR,
     Entity,
     EntityEvidence,
     EntityMention,
+    Extraction,
     Relation,
     RelationEvidence,
     RelationMention,
@@ -38,6 +46,72 @@ from heliograph.stores.base import Fold
 from heliograph.stores.changeset import TextEntry, VectorBatch
 from heliograph.text.analysis import entity_index_terms
 from heliograph.text.tokens import count_tokens, cut_to_tokens, entity_row, relation_row
+
+_MentionsOfEntities = dict[str, list[EntityMention]]
+_MentionsOfRelations = dict[str, list[RelationMention]]
+
+
+@dataclass(frozen=True, slots=True)
+class MentionDelta:
+    """Mentions taken away and added, per id of the entity or relation; an id without any is absent."""
+
+    removed_entity_mentions: _MentionsOfEntities = field(default_factory=_MentionsOfEntities)
+    added_entity_mentions: _MentionsOfEntities = field(default_factory=_MentionsOfEntities)
+    removed_relation_mentions: _MentionsOfRelations = field(default_factory=_MentionsOfRelations)
+    added_relation_mentions: _MentionsOfRelations = field(default_factory=_MentionsOfRelations)
+
+    @property
+    def entity_ids(self) -> list[str]:
+        """The entities that change."""
+        return list(self.removed_entity_mentions | self.added_entity_mentions)
+
+    @property
+    def relation_ids(self) -> list[str]:
+        """The relations that change."""
+        return list(self.removed_relation_mentions | self.added_relation_mentions)
+
+    @property
+    def most_removed(self) -> int:
+        """The largest number of mentions that any one of them loses."""
+        removed = (*self.removed_entity_mentions.values(), *self.removed_relation_mentions.values())
+        return max(map(len, removed), default=0)
+
+
+def mention_delta(
+    removed: Sequence[Extraction], added: Sequence[Extraction], renewed: AbstractSet[str] = frozenset()
+) -> MentionDelta:
+    """Return what changes when some extractions take the place of others; both canonical.
+
+    A mention that is in both changes nothing and is left out, unless its chunk has a new vector, of which vectors of
+    what it mentions are made.
+    """
+    old_entities, new_entities = ({m for e in side for m in e.entities} for side in (removed, added))
+    old_relations, new_relations = ({m for e in side for m in e.relations} for side in (removed, added))
+    same_entities = {mention for mention in old_entities & new_entities if mention.chunk_id not in renewed}
+    same_relations = {mention for mention in old_relations & new_relations if mention.chunk_id not in renewed}
+    return MentionDelta(
+        _by_entity(old_entities - same_entities),
+        _by_entity(new_entities - same_entities),
+        _by_relation(old_relations - same_relations),
+        _by_relation(new_relations - same_relations),
+    )
+
+
+def _by_entity(mentions: Iterable[EntityMention]) -> _MentionsOfEntities:
+    grouped = _MentionsOfEntities()
+    for mention in mentions:
+        grouped.setdefault(mention_entity_id(mention), []).append(mention)
+    return grouped
+
+
+def _by_relation(mentions: Iterable[RelationMention]) -> _MentionsOfRelations:
+    grouped = _MentionsOfRelations()
+    for mention in mentions:
+        id_ = mention_relation_id(mention)
+        # The two names of one entity are not related.
+        if id_ not in (mention.source_id, mention.target_id):
+            grouped.setdefault(id_, []).append(mention)
+    return grouped
 
 
 @dataclass(frozen=True, slots=True)

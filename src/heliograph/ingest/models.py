@@ -113,8 +113,8 @@ class DeleteReport:
         deleted: Ids of the documents that are gone.
         missing: Ids given that no document had.
         removed_chunks: Chunks that went with them.
-        removed_entities: Entities that no other document mentions.
-        removed_relations: Relations that no other document mentions.
+        removed_entities: How many fewer entities there are, since no other document mentions them.
+        removed_relations: How many fewer relations there are, likewise.
         replaced: Ids of documents that were handed over with another text after it was asked to delete them; they stay.
     """
 

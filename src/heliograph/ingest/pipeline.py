@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import replace
+from typing import Any
 
 from heliograph.calls.tasks import SharedEntry
 from heliograph.chat.base import ChatModel
@@ -47,18 +49,18 @@ from heliograph.ingest.models import (
     IngestReport,
     NewDocument,
     Outcome,
+    Progress,
     ProgressCallback,
 )
 from heliograph.ingest.reading import (
     DocumentChange,
-    DocumentProgress,
     InProcessReader,
-    ProgressReporter,
     Reader,
     ReadingScope,
     ReadingTask,
     StoredChunks,
     plan_chunks,
+    removal_of,
     replaced_chunks,
 )
 from heliograph.ingest.summary import DescriptionSummarizer
@@ -81,7 +83,7 @@ _log = logging.getLogger(__name__)
 
 _SHOWN_ERRORS = 3
 # So many may be in vain because other processes change the documents with the same text.
-_MAX_TRIES = 20
+_MOST_JOINS = 20
 _MAX_ERROR_LENGTH = 2_000
 _PAGE = 10_000
 # Length of the queue for joint commits, per document read at once: committed together, short ones cost a third.
@@ -285,16 +287,11 @@ class IngestPipeline:
                         await promote_twin(self._store.records, self._committer, known[0], twins, left)
                         known = [left]
             stored = await read_stored_chunks(self._store.records, document.id)
-            plan = plan_chunks(document.title, chunks, stored, keeps_readings=False)
             change = DocumentChange(
                 basis=known[0] if known else replace(document, content_hash="", chunk_count=0),
                 document=document,
-                chunks=plan.written,
-                removed_chunks=plan.removed,
-                replaced=plan.replaced,
+                plan=plan_chunks(document.title, chunks, stored, keeps_readings=False),
                 extractions=tuple(extractions),
-                passages=plan.passages,
-                terms=plan.terms,
                 text=text,
                 dropped_texts=() if text is not None else (document.id,),
                 is_new=not known,
@@ -377,14 +374,12 @@ class IngestPipeline:
                         commit = await promote_twin(records, self._committer, found[0], twins, None)
                     else:
                         stored = await read_stored_chunks(records, id_)
-                        removed, read = tuple(stored.chunks), tuple(stored.extractions.values())
-                        change = DocumentChange(basis=found[0], removed_chunks=removed, replaced=read)
-                        commit = await self._committer.commit(change)
-                        chunks += len(removed)
+                        commit = await self._committer.commit(DocumentChange(found[0], plan=removal_of(stored)))
+                        chunks += len(stored.chunks)
                 self._pending_updates.pop(id_, None)
                 deleted.append(id_)
-                entities -= commit.added_entities
-                relations -= commit.added_relations
+                entities -= commit.entity_growth
+                relations -= commit.relation_growth
         missing = tuple(id_ for id_ in wanted if id_ not in {*deleted, *replaced})
         return DeleteReport(tuple(deleted), missing, chunks, entities, relations, tuple(replaced))
 
@@ -507,7 +502,7 @@ class DocumentProcessor:
         document = task.document
         try:
             with stage("ingest.document"):
-                result, commit = await self._process(task, progress)
+                result = await self._process(task, progress)
         except OUTAGES:
             raise
         except ConflictError as error:
@@ -516,35 +511,31 @@ class DocumentProcessor:
                 return await self.process(replace(task, document=stored), progress)
             is_ours = stored is not None and stored.version == document.version
             result = _failed(document, error) if is_ours else _overtaken(task, stored)
-            commit = Commit(0, 0, Usage())
         except Exception as error:  # noqa: BLE001 (a defect fails the document that meets it, not those behind it)
             failure = as_failure(f"the document {document.source!r}", error)
             is_noted = task.scope is ReadingScope.FAILED_CHUNKS or await self._record_failure(document, failure)
             result = _failed(document, failure) if is_noted else _overtaken(task, await self._find(document.id))
-            commit = Commit(0, 0, Usage())
-        growth = commit.added_entities, commit.added_relations
-        progress.finish(result.usage, growth, failed=result.outcome is Outcome.FAILED)
+        progress.finish(result.usage, failed=result.outcome is Outcome.FAILED)
         return result
 
     async def _find(self, id_: str) -> Document | None:
         return next(iter(await self._records.get_documents([id_])), None)
 
-    async def _process(self, task: ReadingTask, progress: DocumentProgress) -> tuple[DocumentResult, Commit]:
+    async def _process(self, task: ReadingTask, progress: DocumentProgress) -> DocumentResult:
         document = task.document
         async with self._texts.claim([document.content_hash]):
             if task.scope is ReadingScope.FAILED_CHUNKS:
                 (stored,) = await self._records.get_documents([document.id]) or [document]
                 if stored.twin_of:
                     # Another document of this text came meanwhile and has taken the chunks.
-                    result = DocumentResult(stored.id, stored.source, Outcome.PROCESSED)
-                    return result, Commit(0, 0, Usage())
-            elif self._shares_texts and (joined := await self._join(document)) is not None:
-                return joined
+                    return DocumentResult(stored.id, stored.source, Outcome.PROCESSED)
+            elif self._shares_texts and (twin := await self._join(document, progress)) is not None:
+                return twin
             return await self._read(replace(task, document=replace(document, twin_of="")), progress)
 
-    async def _join(self, document: Document) -> tuple[DocumentResult, Commit] | None:
+    async def _join(self, document: Document, progress: DocumentProgress) -> DocumentResult | None:
         """Commit a document as a twin of the one that holds the chunks of its text; None if there is none."""
-        tries = _MAX_TRIES
+        tries = _MOST_JOINS
         while await find_original(self._records, document) is not None:
             async with self._claims.claim([document.content_hash]):
                 original = await find_original(self._records, document)
@@ -560,8 +551,9 @@ class DocumentProcessor:
                     if not tries or stored is None or stored.version != document.version:
                         raise
                     continue
+                progress.grow(commit.entity_growth, commit.relation_growth)
                 detail = f"the same text as {original.source!r}; both are cited"
-                return DocumentResult(document.id, document.source, Outcome.PROCESSED, detail=detail), commit
+                return DocumentResult(document.id, document.source, Outcome.PROCESSED, detail=detail)
         return None
 
     async def _commit_twin(self, document: Document, original: Document) -> Commit:
@@ -574,8 +566,7 @@ class DocumentProcessor:
         change = DocumentChange(
             basis=document,
             document=as_twin(document, original.id),
-            removed_chunks=tuple(stored.chunks),
-            replaced=tuple(stored.extractions.values()),
+            plan=removal_of(stored),
             dropped_texts=(document.id,),
             # The original is another one with this twin, so that nobody lets it go who has not seen the twin.
             others=(revised(original),),
@@ -583,7 +574,7 @@ class DocumentProcessor:
         )
         return await self._committer.commit(change)
 
-    async def _read(self, task: ReadingTask, progress: DocumentProgress) -> tuple[DocumentResult, Commit]:
+    async def _read(self, task: ReadingTask, progress: DocumentProgress) -> DocumentResult:
         document, has_text = task.document, task.scope is not ReadingScope.FAILED_CHUNKS
 
         async def find_stored(chunks: Sequence[Chunk] | None) -> StoredChunks:
@@ -605,25 +596,15 @@ class DocumentProcessor:
             reading = await self._reader.read(replace(task, text=text), find_stored, progress)
         extractions, plan = reading.extractions, reading.plan
         finished = _finished(document, plan.chunk_count, extractions)
-        change = DocumentChange(
-            basis=document,
-            document=finished,
-            chunks=plan.written,
-            removed_chunks=plan.removed,
-            replaced=plan.replaced,
-            extractions=(*extractions, *plan.moved),
-            passages=plan.passages,
-            terms=plan.terms,
-            vectors=reading.vectors,
-        )
+        change = DocumentChange(document, finished, plan, (*extractions, *plan.moved), reading.vectors)
         commit = await self._joint.commit(change)
-        result = DocumentResult(
+        progress.grow(commit.entity_growth, commit.relation_growth)
+        return DocumentResult(
             *(document.id, document.source, Outcome.PARTIAL if finished.error else Outcome.PROCESSED),
             detail=finished.error,
             chunk_count=plan.chunk_count,
             usage=sum((item.usage for item in extractions), commit.usage),
         )
-        return result, commit
 
     async def _record_failure(self, document: Document, error: HeliographError) -> bool:
         """Note that a document failed; return False if that is of a version that was replaced or deleted meanwhile."""
@@ -649,20 +630,12 @@ def _is_changed_partial(task: ReadingTask, stored: Document) -> bool:
     return is_partial and stored.content_hash == task.document.content_hash and stored.version != task.document.version
 
 
-_OUTCOMES = {
-    **dict.fromkeys(WAITING_STATUSES, Outcome.PENDING),
-    DocumentStatus.PROCESSED: Outcome.PROCESSED,
-    DocumentStatus.PARTIAL: Outcome.PARTIAL,
-    DocumentStatus.FAILED: Outcome.FAILED,
-}
-
-
 def _overtaken(task: ReadingTask, stored: Document | None) -> DocumentResult:
     """Return the result of a document that others handed over anew, processed or deleted since the task was made."""
     document = task.document
     if stored is None:
         return _failed(document, document_conflict(document.id, "deleted"))
-    outcome = _OUTCOMES[stored.status]
+    outcome = Outcome.PENDING if stored.status in WAITING_STATUSES else Outcome(stored.status)
     if task.is_known and outcome is Outcome.PROCESSED:
         outcome = Outcome.UNCHANGED
     error = IngestError(stored.error) if outcome is Outcome.FAILED else None
@@ -691,6 +664,104 @@ async def read_stored_chunks(records: RecordsStore, document_id: str) -> StoredC
     chunks = await records.get_document_chunks(document_id)
     extractions = await records.get_extractions([chunk.id for chunk in chunks])
     return StoredChunks({chunk.id: chunk for chunk in chunks}, {item.chunk_id: item for item in extractions})
+
+
+# How far a run has come, told a few times a second at the most.
+
+_INTERVAL_SECONDS = 0.1
+# Models load and caches fill at first: of less than this no time can be told.
+_LEAST_SHARE = 0.02
+
+
+def expected_seconds(elapsed_seconds: float, done: float, total: float) -> float | None:
+    """Return how long the rest will take at the pace so far; None while less than a fiftieth is done."""
+    if done <= 0 or done < total * _LEAST_SHARE:
+        return None
+    return elapsed_seconds * max(0.0, total - done) / done
+
+
+class ProgressReporter:
+    """Counts for one run; used from the event loop's thread only."""
+
+    def __init__(
+        self,
+        track_id: str,
+        callback: ProgressCallback | None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._callback = callback
+        self._clock = clock
+        self._started = clock()
+        self._reported: float | None = None
+        self._characters_done = 0.0
+        self._now = Progress(track_id, 0, 0, 0, 0, 0, 0, 0, Usage(), 0.0, None, is_finished=False)
+
+    def expect(self, documents: int, characters: int) -> None:
+        """Set the total of the work."""
+        self.add(documents_total=documents, characters_total=characters)
+
+    def add(self, characters: float = 0.0, **counts: Any) -> None:
+        """Add to the characters that are done, and to fields of `Progress` by name."""
+        self._characters_done += characters
+        self._now = replace(self._now, **{name: getattr(self._now, name) + more for name, more in counts.items()})
+        # The last chunk is told however soon it comes, since embedding and committing may take long.
+        self._report(must="chunks_done" in counts and self._now.chunks_done == self._now.chunks_total)
+
+    def finish(self) -> None:
+        """Send the last report."""
+        self._report(is_finished=True)
+
+    def _report(self, *, is_finished: bool = False, must: bool = False) -> None:
+        if self._callback is None:
+            return
+        now = self._clock()
+        if not (is_finished or must) and self._reported is not None and now - self._reported < _INTERVAL_SECONDS:
+            return
+        self._reported, elapsed, done = now, now - self._started, self._characters_done
+        self._now = replace(
+            self._now,
+            elapsed_seconds=elapsed,
+            eta_seconds=expected_seconds(elapsed, done, self._now.characters_total),
+            is_finished=is_finished,
+            characters_done=round(done),
+        )
+        try:
+            self._callback(self._now)
+        except Exception:  # noqa: BLE001 (a caller's own code may raise anything)
+            self._callback = None
+            _log.exception("the progress callback failed and is not called again")
+
+
+class DocumentProgress:
+    """Counts the chunks of one document for its reporter."""
+
+    def __init__(self, reporter: ProgressReporter, characters: int) -> None:
+        self._reporter = reporter
+        self._remaining = float(characters)
+        self._share = 0.0
+        self._growth = 0, 0
+
+    def begin_chunks(self, count: int) -> None:
+        """Say how many chunks will be read."""
+        self._share = self._remaining / count if count else 0.0
+        self._reporter.add(chunks_total=count)
+
+    def finish_chunk(self) -> None:
+        """Count a chunk that was read, and its share of the document's characters."""
+        share = min(self._share, self._remaining)
+        self._remaining -= share
+        self._reporter.add(share, chunks_done=1)
+
+    def grow(self, entities: int, relations: int) -> None:
+        """Note how many more entities and relations there are by the document's commit."""
+        self._growth = entities, relations
+
+    def finish(self, usage: Usage, *, failed: bool = False) -> None:
+        """Count the document as done."""
+        entities, relations = self._growth
+        self._reporter.add(
+            self._remaining, documents_done=1, failures=failed, usage=usage, entities=entities, relations=relations
+        )
 
 
 # One run of a pipeline: many documents, a few at a time, until done, cancelled or stopped by an outage.
@@ -782,7 +853,8 @@ class Run:
             if self._is_cancelled or self._outage:
                 return
             try:
-                self._results[index] = await self._processor.process(task, self._reporter.begin(task.document.length))
+                progress = DocumentProgress(self._reporter, task.document.length)
+                self._results[index] = await self._processor.process(task, progress)
             except OUTAGES as error:
                 self._outage = self._outage or error
             finally:

@@ -1,253 +1,31 @@
 """Reads a document: which chunks change, what each says, and their vectors where those are made on the way.
 
 A `ReadingTask` goes in. `plan_chunks` says which chunks stay, move, go, come or are read again; the extractor reads
-those; `canonical_extraction` puts mentions into one order without repeats; `mention_delta` says what an ingest changes.
-Aliases that a passage itself introduces are added. Nothing is written, so reading may happen on another host.
+those, and what it says is given its one form (`extraction/canonical`). Nothing is written, so reading may happen on
+another host. Out comes a `DocumentReading`, of which a `DocumentChange` is made.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import math
-import re
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.documents.markdown import clean_text
+from heliograph.calls.tasks import in_thread_if_long
 from heliograph.errors import IngestError
 from heliograph.extraction.base import Extractor
-from heliograph.ids import (
-    clean_name,
-    entity_key,
-    is_subject_rank,
-    mention_entity_id,
-    mention_rank,
-    mention_relation_id,
-    moved_rank,
-)
+from heliograph.extraction.canonical import canonical_extraction, moved_extraction, with_introduced_aliases
 from heliograph.ingest.chunking import Chunker
-from heliograph.ingest.models import Progress, ProgressCallback
-from heliograph.models import AliasMention, Chunk, Curation, Document, EntityMention, Extraction, RelationMention, Usage
+from heliograph.models import Chunk, Curation, Document, Extraction
 from heliograph.observing import stage
 from heliograph.stores.changeset import TextEntry
 from heliograph.text.analysis import chunk_index_text, terms
-from heliograph.text.phrases import SentenceReading, find_abbreviations
-from heliograph.text.sentences import sentence_spans
-
-_log = logging.getLogger(__name__)
-
-# Casts no vote against any other type.
-UNKNOWN_TYPE = "unknown"
-_MAX_WEIGHT = 1_000_000.0
-
-EntityOrder = tuple[int, str, str, str, str]
-RelationOrder = tuple[int, str, str, str, tuple[str, ...], str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class MentionDelta:
-    """Mentions taken away and added, per id of the entity or relation; an id without any is absent."""
-
-    removed_entities: dict[str, list[EntityMention]] = field(default_factory=dict[str, list[EntityMention]])
-    added_entities: dict[str, list[EntityMention]] = field(default_factory=dict[str, list[EntityMention]])
-    removed_relations: dict[str, list[RelationMention]] = field(default_factory=dict[str, list[RelationMention]])
-    added_relations: dict[str, list[RelationMention]] = field(default_factory=dict[str, list[RelationMention]])
-
-    @property
-    def entity_ids(self) -> list[str]:
-        """The entities that change."""
-        return list(self.removed_entities | self.added_entities)
-
-    @property
-    def relation_ids(self) -> list[str]:
-        """The relations that change."""
-        return list(self.removed_relations | self.added_relations)
-
-    @property
-    def most_removed(self) -> int:
-        """The largest number of mentions that any one of them loses."""
-        removed = (*self.removed_entities.values(), *self.removed_relations.values())
-        return max(map(len, removed), default=0)
-
-
-def entity_mention_order(mention: EntityMention) -> EntityOrder:
-    """Return what an entity's mentions are sorted by: rank, chunk, then content."""
-    return (mention.rank, mention.chunk_id, mention.name, mention.type, mention.description)
-
-
-def relation_mention_order(mention: RelationMention) -> RelationOrder:
-    """Return what a relation's mentions are sorted by: rank, chunk, then content."""
-    return (
-        *(mention.rank, mention.chunk_id, mention.source, mention.target),
-        *(mention.keywords, mention.description, mention.weight),
-    )
-
-
-def canonical_extraction(extraction: Extraction) -> Extraction:
-    """Return an extraction whose mentions are clean, distinct, sorted, and complete.
-
-    Mentions without a name and relations of an entity with itself are dropped; an end of a relation that the chunk
-    does not list becomes a mention of unknown type; a weight that is no positive number counts as 1.
-    """
-    entities: set[EntityMention] = set()
-    for mention in extraction.entities:
-        name, kind, said = clean_name(mention.name), clean_text(mention.type), clean_text(mention.description).strip()
-        if (name, kind, said) != (mention.name, mention.type, mention.description):
-            mention = replace(mention, name=name, type=kind, description=said, entity_id="")
-        if name:
-            entities.add(mention)
-    relations: set[RelationMention] = set()
-    for mention in extraction.relations:
-        source, target = clean_name(mention.source), clean_name(mention.target)
-        keywords, description = tuple(map(clean_text, mention.keywords)), clean_text(mention.description)
-        weight = min(mention.weight, _MAX_WEIGHT) if math.isfinite(mention.weight) and mention.weight > 0 else 1.0
-        clean = {"source": source, "target": target, "keywords": keywords, "description": description, "weight": weight}
-        if any(getattr(mention, name) != value for name, value in clean.items()):
-            mention = replace(mention, **clean, source_id="", target_id="")
-        if source and target and entity_key(source) != entity_key(target):
-            relations.add(mention)
-    in_order = sorted(relations, key=relation_mention_order)
-    present = {entity_key(mention.name) for mention in entities}
-    for relation in in_order:
-        for name in (relation.source, relation.target):
-            if (key := entity_key(name)) not in present:
-                present.add(key)
-                entities.add(EntityMention(relation.chunk_id, name, UNKNOWN_TYPE, "", relation.rank))
-    return replace(
-        extraction,
-        entities=tuple(sorted(entities, key=entity_mention_order)),
-        relations=tuple(in_order),
-        aliases=canonical_aliases(extraction.aliases),
-    )
-
-
-def canonical_aliases(aliases: Iterable[AliasMention]) -> tuple[AliasMention, ...]:
-    """Return alias mentions clean, distinct and sorted, without those whose two names are spellings of one."""
-    if not aliases:
-        return ()
-    clean = {AliasMention(m.chunk_id, clean_name(m.name), clean_name(m.alias)) for m in aliases}
-    kept = (m for m in clean if m.name and m.alias and entity_key(m.name) != entity_key(m.alias))
-    return tuple(sorted(kept, key=lambda m: (m.chunk_id, m.name, m.alias)))
-
-
-def moved_extraction(extraction: Extraction, position: int) -> Extraction:
-    """Return the extraction of a chunk that now stands at another position of its document."""
-    return replace(
-        extraction,
-        entities=tuple(replace(m, rank=moved_rank(m.rank, position)) for m in extraction.entities),
-        relations=tuple(replace(m, rank=moved_rank(m.rank, position)) for m in extraction.relations),
-    )
-
-
-def placed_extraction(extraction: Extraction, chunk_id: str, document_id: str, position: int) -> Extraction:
-    """Return an extraction as if it had been read in a chunk of this id, at this position of this document.
-
-    What its mentions count for is left open again: it follows from the rules where they are committed.
-    """
-    ranks = {flag: mention_rank(document_id, position, is_subject=flag) for flag in (True, False)}
-    return replace(
-        extraction,
-        chunk_id=chunk_id,
-        entities=tuple(
-            replace(m, chunk_id=chunk_id, rank=ranks[is_subject_rank(m.rank)], entity_id="")
-            for m in extraction.entities
-        ),
-        relations=tuple(
-            replace(m, chunk_id=chunk_id, rank=ranks[is_subject_rank(m.rank)], source_id="", target_id="")
-            for m in extraction.relations
-        ),
-        aliases=tuple(replace(m, chunk_id=chunk_id) for m in extraction.aliases),
-    )
-
-
-def mention_delta(
-    removed: Sequence[Extraction], added: Sequence[Extraction], renewed: AbstractSet[str] = frozenset()
-) -> MentionDelta:
-    """Return what changes when some extractions take the place of others; both canonical.
-
-    A mention that is in both changes nothing and is left out, unless its chunk has a new vector, of which vectors of
-    what it mentions are made.
-    """
-    old_entities, new_entities = ({m for e in side for m in e.entities} for side in (removed, added))
-    old_relations, new_relations = ({m for e in side for m in e.relations} for side in (removed, added))
-    same_entities = {mention for mention in old_entities & new_entities if mention.chunk_id not in renewed}
-    same_relations = {mention for mention in old_relations & new_relations if mention.chunk_id not in renewed}
-    return MentionDelta(
-        _by_entity(old_entities - same_entities),
-        _by_entity(new_entities - same_entities),
-        _by_relation(old_relations - same_relations),
-        _by_relation(new_relations - same_relations),
-    )
-
-
-def _by_entity(mentions: Iterable[EntityMention]) -> dict[str, list[EntityMention]]:
-    grouped: dict[str, list[EntityMention]] = {}
-    for mention in mentions:
-        grouped.setdefault(mention_entity_id(mention), []).append(mention)
-    return grouped
-
-
-def _by_relation(mentions: Iterable[RelationMention]) -> dict[str, list[RelationMention]]:
-    grouped: dict[str, list[RelationMention]] = {}
-    for mention in mentions:
-        id_ = mention_relation_id(mention)
-        # The two names of one entity are not related.
-        if id_ not in (mention.source_id, mention.target_id):
-            grouped.setdefault(id_, []).append(mention)
-    return grouped
-
-
-# Aliases that a passage itself introduces: an acronym in brackets beside its expansion, or the other way round.
-#
-# Only what can be checked by its letters counts, since an alias holds in all documents: every letter of the acronym
-# must begin a word of the expansion, in order, and only small words may be left over. "MQTT" after "Message Queuing
-# Telemetry Transport" is one, "XML" after "Extensible Markup Language" is none. What chat models say of aliases comes
-# in by `heliograph.extraction`.
-
-# Most passages hold no acronym beside a bracket and need not be cut into sentences.
-_HINT = re.compile(r"[(（][A-Z][A-Za-z0-9&/.-]{1,11}[)）]|[A-Z][A-Za-z0-9&/.-]{1,11} ?[(（][^()（）\n]{4,80}[)）]")
-_WORD = re.compile(r"[^\W_]+")
-_SMALL_WORDS = frozenset(
-    {"a", "an", "and", "as", "at", "by", "de", "del", "der", "des", "di", "du", "for", "from", "in", "la", "le", "of"}
-    | {"on", "or", "per", "the", "to", "und", "van", "von", "with"}
-)
-
-
-def with_introduced_aliases(extraction: Extraction, chunk: Chunk) -> Extraction:
-    """Return an extraction with the aliases that its chunk introduces; the same if it introduces none."""
-    if not extraction.entities or not _HINT.search(chunk.text):
-        return extraction
-    text = chunk.text
-    sentences = [SentenceReading(start, end, (), ()) for start, end in sentence_spans(text)]
-    forms = ((text[slice(*one.short)], text[slice(*one.long)]) for one in find_abbreviations(text, sentences))
-    found = tuple(AliasMention(chunk.id, long, short) for short, long in forms if _spells(short, long))
-    return replace(extraction, aliases=canonical_aliases((*extraction.aliases, *found))) if found else extraction
-
-
-def _spells(short: str, long: str) -> bool:
-    """Whether the letters of a short form are the first letters of the words of a long one."""
-    letters = [character.casefold() for character in short if character.isalnum()]
-    words = _WORD.findall(long)
-    if len(letters) < 2 or not words or words[0].casefold()[0] != letters[0]:
-        return False
-    index = 0
-    for word in words:
-        if index < len(letters) and word.casefold()[0] == letters[index]:
-            index += 1
-        elif word.casefold() not in _SMALL_WORDS:
-            return False
-    return index == len(letters)
-
 
 # What an update does to a document's chunks: which stay, move, go, come, or must be read again.
 #
@@ -282,23 +60,29 @@ class StoredChunks:
 
 @dataclass(frozen=True, slots=True)
 class ChunkPlan:
-    """What to do with a document's chunks.
+    """What to do with a document's chunks; by default nothing.
 
     Attributes:
+        unread: Chunks to read.
         written: Chunks to write: those that are new or differ in any field from what is stored.
+        removed: Ids of chunks that go.
         replaced: What was read in chunks that go, move, or are read again.
         moved: What was read in chunks that only move, at their new place.
         passages: Text to embed per id of a chunk that is new or under other headings.
+        terms: The full text of these.
     """
 
-    chunk_count: int
-    unread: tuple[Chunk, ...]
-    written: tuple[Chunk, ...]
-    removed: tuple[str, ...]
-    replaced: tuple[Extraction, ...]
-    moved: tuple[Extraction, ...]
-    passages: dict[str, str]
-    terms: tuple[TextEntry, ...]
+    chunk_count: int = 0
+    unread: tuple[Chunk, ...] = ()
+    written: tuple[Chunk, ...] = ()
+    removed: tuple[str, ...] = ()
+    replaced: tuple[Extraction, ...] = ()
+    moved: tuple[Extraction, ...] = ()
+    passages: Mapping[str, str] = field(default_factory=dict[str, str])
+    terms: tuple[TextEntry, ...] = ()
+
+
+NO_CHUNKS = ChunkPlan()
 
 
 def replaced_chunks(chunks: Sequence[Chunk], stored: StoredChunks) -> list[str]:
@@ -309,6 +93,11 @@ def replaced_chunks(chunks: Sequence[Chunk], stored: StoredChunks) -> list[str]:
 
 def _reading_basis(chunk: Chunk) -> tuple[int, tuple[str, ...], tuple[str, ...], str]:
     return chunk.position, chunk.headings, chunk.columns, chunk.context
+
+
+def removal_of(stored: StoredChunks) -> ChunkPlan:
+    """Return the plan by which all that is stored of a document goes."""
+    return ChunkPlan(removed=tuple(stored.chunks), replaced=tuple(stored.extractions.values()))
 
 
 def plan_chunks(title: str, chunks: Sequence[Chunk], stored: StoredChunks, *, keeps_readings: bool) -> ChunkPlan:
@@ -346,10 +135,9 @@ class DocumentChange:
     Attributes:
         basis: The document as it is stored, and as the rest was computed from.
         document: As it shall be stored; None if it goes.
-        replaced: What was read in chunks that go, that were read again, or that moved.
-        extractions: What takes its place, canonical.
-        passages: Text to embed per id of a new chunk.
-        vectors: Vector per text of `passages` that was embedded before.
+        plan: What becomes of its chunks.
+        extractions: What takes the place of those that the plan replaces, canonical.
+        vectors: Vector per passage that was embedded before.
         text: The document's text, if it is to be stored with the rest; None leaves it as it is.
         dropped_texts: Ids of documents that keep no text of their own from now on.
         others: Further documents to write as they are here.
@@ -364,12 +152,8 @@ class DocumentChange:
 
     basis: Document
     document: Document | None = None
-    chunks: tuple[Chunk, ...] = ()
-    removed_chunks: tuple[str, ...] = ()
-    replaced: tuple[Extraction, ...] = ()
+    plan: ChunkPlan = NO_CHUNKS
     extractions: tuple[Extraction, ...] = ()
-    passages: Mapping[str, str] = field(default_factory=dict[str, str])
-    terms: tuple[TextEntry, ...] = ()
     vectors: Mapping[str, NDArray[np.float32]] = field(default_factory=dict[str, NDArray[np.float32]])
     text: str | None = None
     dropped_texts: tuple[str, ...] = ()
@@ -394,8 +178,6 @@ class DocumentChange:
         return expected | {self.basis.id: None} if self.is_new else expected
 
 
-T = TypeVar("T")
-
 # Gives what is stored of the document whose chunks these are; None asks for everything, whatever its chunks will be.
 FindStored = Callable[[Sequence[Chunk] | None], Awaitable[StoredChunks]]
 
@@ -413,103 +195,6 @@ class ChunkProgress(Protocol):
     def finish_chunk(self) -> None:
         """Note that one was read."""
         ...
-
-
-# How far a run has come, told a few times a second at the most.
-
-_INTERVAL_SECONDS = 0.1
-# Models load and caches fill at first: of less than this no time can be told.
-_LEAST_SHARE = 0.02
-
-
-def expected_seconds(elapsed_seconds: float, done: float, total: float) -> float | None:
-    """Return how long the rest will take at the pace so far; None while less than a fiftieth is done."""
-    if done <= 0 or done < total * _LEAST_SHARE:
-        return None
-    return elapsed_seconds * max(0.0, total - done) / done
-
-
-class ProgressReporter:
-    """Counts for one run; used from the event loop's thread only."""
-
-    def __init__(
-        self,
-        track_id: str,
-        callback: ProgressCallback | None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._callback = callback
-        self._clock = clock
-        self._started = clock()
-        self._reported: float | None = None
-        self._characters_done = 0.0
-        self._now = Progress(track_id, 0, 0, 0, 0, 0, 0, 0, Usage(), 0.0, None, is_finished=False)
-
-    def expect(self, documents: int, characters: int) -> None:
-        """Set the total of the work."""
-        self.add(documents_total=documents, characters_total=characters)
-
-    def begin(self, characters: int) -> DocumentProgress:
-        """Return what counts one document of this length."""
-        return DocumentProgress(self, characters)
-
-    def add(self, characters: float = 0.0, **counts: Any) -> None:
-        """Add to the characters that are done, and to fields of `Progress` by name."""
-        self._characters_done += characters
-        self._now = replace(self._now, **{name: getattr(self._now, name) + more for name, more in counts.items()})
-        # The last chunk is told however soon it comes, since embedding and committing may take long.
-        self._report(must="chunks_done" in counts and self._now.chunks_done == self._now.chunks_total)
-
-    def finish(self) -> None:
-        """Send the last report."""
-        self._report(is_finished=True)
-
-    def _report(self, *, is_finished: bool = False, must: bool = False) -> None:
-        if self._callback is None:
-            return
-        now = self._clock()
-        if not (is_finished or must) and self._reported is not None and now - self._reported < _INTERVAL_SECONDS:
-            return
-        self._reported, elapsed, done = now, now - self._started, self._characters_done
-        self._now = replace(
-            self._now,
-            elapsed_seconds=elapsed,
-            eta_seconds=expected_seconds(elapsed, done, self._now.characters_total),
-            is_finished=is_finished,
-            characters_done=round(done),
-        )
-        try:
-            self._callback(self._now)
-        except Exception:  # noqa: BLE001 (a caller's own code may raise anything)
-            self._callback = None
-            _log.exception("the progress callback failed and is not called again")
-
-
-class DocumentProgress:
-    """Counts the chunks of one document for its reporter."""
-
-    def __init__(self, reporter: ProgressReporter, characters: int) -> None:
-        self._reporter = reporter
-        self._remaining = float(characters)
-        self._share = 0.0
-
-    def begin_chunks(self, count: int) -> None:
-        """Say how many chunks will be read."""
-        self._share = self._remaining / count if count else 0.0
-        self._reporter.add(chunks_total=count)
-
-    def finish_chunk(self) -> None:
-        """Count a chunk that was read, and its share of the document's characters."""
-        share = min(self._share, self._remaining)
-        self._remaining -= share
-        self._reporter.add(share, chunks_done=1)
-
-    def finish(self, usage: Usage, growth: tuple[int, int] = (0, 0), *, failed: bool = False) -> None:
-        """Count the document as done."""
-        entities, relations = growth
-        self._reporter.add(
-            self._remaining, documents_done=1, failures=failed, usage=usage, entities=entities, relations=relations
-        )
 
 
 class ReadingScope(Enum):
@@ -588,15 +273,15 @@ class InProcessReader(Reader):
                 stored = await find_stored(None)
                 plan = plan_chunks(document.title, list(stored.chunks.values()), stored, keeps_readings=True)
             else:
-                chunks = await _compute(lambda: self._cut(document, text), len(text))
+                is_long = len(text) >= _THREAD_FROM_CHARACTERS
+                chunks = await in_thread_if_long(lambda: self._cut(document, text), is_long=is_long)
                 if not chunks:
                     raise IngestError(f"the document {document.source!r} holds nothing but separators; give it a text")
                 stored = await find_stored(chunks)
-                plan = await _compute(
-                    lambda: plan_chunks(
-                        document.title, chunks, stored, keeps_readings=task.scope is not ReadingScope.WHOLE
-                    ),
-                    len(text) if not stored.chunks else 0,
+                keeps = task.scope is not ReadingScope.WHOLE
+                plan = await in_thread_if_long(
+                    lambda: plan_chunks(document.title, chunks, stored, keeps_readings=keeps),
+                    is_long=is_long and not stored.chunks,
                 )
         progress.begin_chunks(len(plan.unread))
         with stage("ingest.extract", chunks=len(plan.unread)):
@@ -629,8 +314,4 @@ class InProcessReader(Reader):
             found = [canonical_extraction(item) for item in extractions]
             return [with_introduced_aliases(item, chunk) for item, chunk in zip(found, chunks, strict=True)]
 
-        return await _compute(finish, characters // 10)
-
-
-async def _compute(work: Callable[[], T], characters: int) -> T:
-    return work() if characters < _THREAD_FROM_CHARACTERS else await asyncio.to_thread(work)
+        return await in_thread_if_long(finish, is_long=characters >= 10 * _THREAD_FROM_CHARACTERS)

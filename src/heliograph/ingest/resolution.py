@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.errors import ConflictError
+from heliograph.extraction.canonical import UNKNOWN_TYPE
 from heliograph.ids import end_ids, name_to_entity_id, relation_id, succeeding_entity_id
 from heliograph.ingest.merging import NO_ENTITY_OVERRIDES, NO_RELATION_OVERRIDES, EntityOverrides, RelationOverrides
-from heliograph.ingest.reading import UNKNOWN_TYPE, DocumentChange
+from heliograph.ingest.reading import NO_CHUNKS, ChunkPlan, DocumentChange
 from heliograph.models import Curation, CurationKind, EntityMention, Extraction, NameRules, RelationMention
 from heliograph.stores.base import Store
 
@@ -560,9 +561,8 @@ class CurationChange:
     curations: tuple[Curation, ...]
     versions: Mapping[str, int] = field(default_factory=dict[str, int])
     # Which mentions count otherwise is found by the `Resolver`.
-    replaced: ClassVar[tuple[Extraction, ...]] = ()
+    plan: ClassVar[ChunkPlan] = NO_CHUNKS
     extractions: ClassVar[tuple[Extraction, ...]] = ()
-    passages: ClassVar[Mapping[str, str]] = {}
     vectors: ClassVar[Mapping[str, NDArray[np.float32]]] = {}
     is_removal: ClassVar[bool] = False
     may_call_chat: ClassVar[bool] = True
@@ -587,9 +587,8 @@ class Resolver:
         self._change = change
         self._loader = RuleLoader(store)
         self._document_id = change.basis.id if isinstance(change, DocumentChange) else ""
-        self._own_chunks = {item.chunk_id for item in (*change.replaced, *change.extractions)}
-        if isinstance(change, DocumentChange):
-            self._own_chunks.update(change.removed_chunks)
+        self._own_chunks = {item.chunk_id for item in (*change.plan.replaced, *change.extractions)}
+        self._own_chunks.update(change.plan.removed)
         # Ids of the aliases that are given more or less often now, and the rules that the change leaves otherwise.
         self._aliases: set[str] = set()
         self._rules: tuple[NameRules, ...] = ()
@@ -606,19 +605,19 @@ class Resolver:
         counts: dict[tuple[str, str], int] = {}
         if isinstance(change, DocumentChange):
             counts = rule_counts(change.extractions)
-            for pair, count in rule_counts(change.replaced).items():
+            for pair, count in rule_counts(change.plan.replaced).items():
                 counts[pair] = counts.get(pair, 0) - count
             counts = {pair: count for pair, count in counts.items() if count}
         curated = {id_ for item in change.curations for id_ in item.entity_ids}
         touched = curated.union(*counts)
         await loader.load(_named_ids(change) | touched)
         if not loader.rules and not touched:
-            return Resolution(change.replaced, change.extractions, versions=loader.versions())
+            return Resolution(change.plan.replaced, change.extractions, versions=loader.versions())
         if isinstance(change, DocumentChange) and change.is_joint:
             raise ConflictError("rules of names concern several documents at once; commit them one by one")
         # What was read when the change was planned may have come to count for something else since.
-        replaced = change.replaced and tuple(
-            await self._store.records.get_extractions([item.chunk_id for item in change.replaced])
+        replaced = change.plan.replaced and tuple(
+            await self._store.records.get_extractions([item.chunk_id for item in change.plan.replaced])
         )
         self._aliases = {alias for alias, _ in counts}
         self._rules = _changed_rules(loader, counts, change.curations)
@@ -774,7 +773,7 @@ def _named_ids(change: Change) -> set[str]:
     ids: set[str] = set()
     for extraction in change.extractions:
         ids.update(name_to_entity_id(mention.name) for mention in extraction.entities)
-    for extraction in change.replaced:
+    for extraction in change.plan.replaced:
         ids.update(name_to_entity_id(mention.name) for mention in extraction.entities)
         ids.update(mention.entity_id for mention in extraction.entities if mention.entity_id)
     return ids

@@ -282,7 +282,7 @@ class LightRAG(Fields, GraphMethods):
         known = await kb.document(id_)
         if known is not None and known.status in COMMITTED_STATUSES:
             before = [chunk.text for _, chunk in await rows.document_chunks(known)]
-            text = await kb.store.records.get_document_text(id_) or ""
+            text = await kb.document_text(id_) or ""
             pieces = list(dict.fromkeys([*before, *pieces]))
         text = "\n\n".join([text, *(piece for piece in pieces if piece not in text)]).strip()
         self._chunker.note_pieces(id_, pieces or [text])

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
+from heliograph.extraction.canonical import UNKNOWN_TYPE
 from heliograph.ids import relation_id
-from heliograph.ingest.reading import UNKNOWN_TYPE
 from heliograph.lightrag.base import DocProcessingStatus, DocStatus
 from heliograph.lightrag.utils import TokenizerInterface, compute_mdhash_id
 from heliograph.models import FIELD_SEPARATOR, Chunk, Curation, Document, DocumentStatus, Entity, Mode, Relation

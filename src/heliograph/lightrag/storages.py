@@ -77,7 +77,7 @@ class DocStatusView(_KeyValueView):
 
     async def get_by_ids(self, ids: Sequence[str]) -> list[dict[str, Any] | None]:
         kb, rows = await self._opened()
-        found = await rows.statuses(await kb.store.records.get_documents(list(ids)))
+        found = await rows.statuses(await kb.documents_by_id(list(ids)))
         return [_record(found[id_]) if id_ in found else None for id_ in ids]
 
     async def get_status_counts(self) -> dict[str, int]:
@@ -152,7 +152,7 @@ class FullDocsView(_KeyValueView):
     async def get_by_id(self, id: str) -> dict[str, Any] | None:
         """Return `content` and `file_path` of one, or None."""
         kb, _ = await self._opened()
-        document, text = await kb.document(id), await kb.store.records.get_document_text(id)
+        document, text = await kb.document(id), await kb.document_text(id)
         if document is None or text is None:
             return None
         return {"content": text, "file_path": document.source, "parse_format": "raw", "_id": id}
@@ -302,8 +302,7 @@ class GraphView(_View):
     async def search_labels(self, query: str, limit: int = 50) -> list[str]:
         """Return names that a text is, begins, or is part of."""
         kb, _ = await self._opened()
-        ids = await kb.store.names.find_names(query, limit)
-        return [entity.name for entity in await kb.store.graph.get_entities(ids)]
+        return [entity.name for entity in await kb.entities(search=query, limit=limit)] if query.strip() else []
 
     async def get_all_nodes(self) -> list[dict[str, Any]]:
         """Return the properties of all entities, each with its `id`."""

@@ -24,10 +24,10 @@ from heliograph.calls.tasks import gather_or_cancel
 from heliograph.curation.curator import Curator
 from heliograph.documents.markdown import clean_text
 from heliograph.errors import ConflictError, InvalidRequestError
-from heliograph.ids import chunk_id, content_hash
+from heliograph.extraction.canonical import canonical_extraction, placed_extraction
+from heliograph.ids import chunk_ids, content_hash
 from heliograph.ingest.intake import find_original, is_committed
 from heliograph.ingest.pipeline import IngestPipeline
-from heliograph.ingest.reading import canonical_extraction, placed_extraction
 from heliograph.models import WAITING_STATUSES, Chunk, Curation, Document, DocumentStatus, Entity, Extraction, Relation
 from heliograph.observing import TellCount
 from heliograph.stores.base import ANSWERS, CachedReply, ScanKind, Store
@@ -289,22 +289,15 @@ class WholeDocumentIntake:
                 raise InvalidRequestError(f"{label} has no text; the import is damaged")
         elif clean_text(whole.text) != whole.text or content_hash(whole.text) != document.content_hash:
             raise InvalidRequestError(f"{label} does not have the text that its hash is of; the import is damaged")
-        seen: Counter[str] = Counter()
         # The chunks of a document that waits are still those of the text before.
         text = whole.text if is_committed(document) else None
-        for position, chunk in enumerate(whole.chunks):
-            is_own = (
-                chunk.id == chunk_id(document.id, chunk.text, seen[chunk.text]) and chunk.document_id == document.id
-            )
-            if (
-                not is_own
-                or chunk.position != position
-                or not (text is None or text[chunk.start : chunk.end] == chunk.text)
-            ):
+        ids = chunk_ids(document.id, [chunk.text for chunk in whole.chunks])
+        for position, (chunk, id_) in enumerate(zip(whole.chunks, ids, strict=True)):
+            is_own = (chunk.id, chunk.document_id, chunk.position) == (id_, document.id, position)
+            if not is_own or (text is not None and text[chunk.start : chunk.end] != chunk.text):
                 raise InvalidRequestError(
                     f"the chunk {chunk.id!r} of {label} does not fit its text; the import is damaged"
                 )
-            seen[chunk.text] += 1
         if is_committed(document) and not whole.chunks:
             raise InvalidRequestError(f"{label} has no chunks; the import is damaged")
         return document

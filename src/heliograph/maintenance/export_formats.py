@@ -25,6 +25,7 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 from numpy.typing import NDArray
 
+from heliograph.extraction.canonical import UNKNOWN_TYPE
 from heliograph.ids import mention_entity_id, mention_relation_id
 from heliograph.maintenance.archive import Contents, WholeDocument
 from heliograph.models import (
@@ -321,7 +322,6 @@ def _write_note(path: Path, text: str) -> None:
 
 _GRAPH = "graph_chunk_entity_relation.graphml"
 _MANUAL = "manual_creation"
-_UNKNOWN_TYPE = "unknown"
 _MOST_SOURCES = 75
 _SUMMARY_LENGTH = 250
 _SEPARATOR = "<|#|>"
@@ -479,7 +479,7 @@ def _seconds(moment: datetime) -> int:
 
 def _reply(key: str, chunk: str, reading: Extraction, moments: Mapping[str, int]) -> dict[str, Any]:
     """Return what a chat model would have replied in LightRAG to say what a chunk says."""
-    types = {"": "UNKNOWN", _UNKNOWN_TYPE: "UNKNOWN"}
+    types = {"": "UNKNOWN", UNKNOWN_TYPE: "UNKNOWN"}
     rows = [("entity", item.name, types.get(item.type, item.type), item.description) for item in reading.entities]
     rows += [
         ("relation", item.source, item.target, ",".join(item.keywords), item.description) for item in reading.relations

@@ -21,6 +21,7 @@ from typing import Any, cast
 import numpy as np
 
 from heliograph.documents.markdown import clean_text, find_title
+from heliograph.extraction.canonical import UNKNOWN_TYPE, canonical_extraction
 from heliograph.ids import (
     clean_name,
     content_hash,
@@ -35,7 +36,6 @@ from heliograph.ids import (
 from heliograph.ingest.chunking import JOINT, Span, joined, place_chunks
 from heliograph.ingest.commit import KeptVectors
 from heliograph.ingest.merging import IndexEntry, Indexing, entity_entry, make_vectors
-from heliograph.ingest.reading import UNKNOWN_TYPE, canonical_extraction
 from heliograph.maintenance.archive import (
     DocumentImport,
     ImportKind,

@@ -215,7 +215,7 @@ async def _read_document(
     offset = _read_number("offset", query.get("offset", "0"), 0, 10**9)
     limit = _read_number("limit", query.get("limit", str(_MOST_CHARACTERS)), 1, _MOST_CHARACTERS)
     document = await require_document(engine, id_)
-    text = await engine.store.records.get_document_text(document.id)
+    text = await engine.document_text(document.id)
     if text is None:
         raise NotFoundError(f"the document {document.source!r} has no text: {document.error or 'it is not read yet'}")
     part = text[offset : offset + limit]
@@ -235,13 +235,12 @@ async def _read_entity(engine: AsyncHeliograph, uri: str, name: str) -> types.Te
     ranked = await store.graph.rank_incident_relations([entity.id])
     heaviest = sorted(ranked, key=lambda item: (-item.weight, item.id))[:_MOST_RELATIONS]
     relations = await store.graph.name_ends(await store.graph.get_relations([item.id for item in heaviest]), [entity])
-    chunks = await store.records.get_chunks(entity.chunk_ids)
-    sources = await store.records.get_sources(entity.chunk_ids)
+    documents = await engine.documents_of(entity.chunk_ids)
     detail = EntityResource(
         entity=WholeEntity.model_validate(entity),
         relations=list(map(ToolRelation.model_validate, relations)),
-        sources=list(dict.fromkeys(sources.values())),
-        document_ids=list(dict.fromkeys(chunk.document_id for chunk in chunks)),
+        sources=list(dict.fromkeys(document.source for document in documents)),
+        document_ids=[document.id for document in documents],
     )
     return types.TextResourceContents(uri=uri, mime_type=_JSON, text=detail.model_dump_json(indent=1))
 

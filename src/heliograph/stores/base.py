@@ -255,6 +255,10 @@ class RecordsStore(ABC):
         documents = await self.get_documents(list(dict.fromkeys(chunk.document_id for chunk in chunks)))
         return {document.id: document for document in documents}
 
+    async def get_document_ids(self, chunk_ids: Sequence[str]) -> dict[str, str]:
+        """Return, per chunk id, the id of its document; a back end need not read the chunks."""
+        return {chunk.id: chunk.document_id for chunk in await self.get_chunks(chunk_ids)}
+
     async def get_sources(self, chunk_ids: Sequence[str]) -> dict[str, str]:
         """Return, per chunk id, the source of its document."""
         chunks = await self.get_chunks(chunk_ids)

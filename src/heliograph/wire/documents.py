@@ -37,8 +37,8 @@ class JobResponse(Shape):
     total: int = Field(validation_alias=_of("progress", "total"))
     counts: dict[str, int] = Field(
         validation_alias=_of("progress", "counts"),
-        description="What came of them, by outcome; while documents are read, `chunks` of `chunks_begun`, new "
-        "`entities` and `relations`, `failed`, and `seconds_left`.",
+        description="What came of them, by outcome; while documents are read, `chunks` of `chunks_begun`, how "
+        "many more `entities` and `relations` there are, `failed`, and `seconds_left`.",
     )
     problems: tuple[str, ...] = Field(
         validation_alias=_of("progress", "problems"), description="What went wrong with some, the first few."

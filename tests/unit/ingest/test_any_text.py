@@ -17,17 +17,13 @@ from hypothesis import strategies as st
 from heliograph.documents.encoding import decode_text
 from heliograph.documents.markdown import find_title
 from heliograph.errors import IngestError
+from heliograph.extraction.canonical import canonical_extraction, with_introduced_aliases
 from heliograph.extraction.local import LocalExtractor
 from heliograph.ids import content_hash
 from heliograph.ingest.chunking import make_chunker
 from heliograph.ingest.intake import clean_pages
-from heliograph.ingest.reading import (
-    StoredChunks,
-    canonical_extraction,
-    mention_delta,
-    plan_chunks,
-    with_introduced_aliases,
-)
+from heliograph.ingest.merging import mention_delta
+from heliograph.ingest.reading import StoredChunks, plan_chunks
 from heliograph.models import Document
 from heliograph.settings import IngestSettings
 from heliograph.testing.fakes import FakeEmbeddingModel

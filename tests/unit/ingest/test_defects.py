@@ -139,7 +139,7 @@ async def test_defect_stops_neither_resume_nor_retry_and_ends_when_it_is_mended(
 async def test_documents_that_cannot_be_joined_are_committed_alone(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    break_at(monkeypatch, "ingest.commit.joined", KeyError("no way to join them"))
+    break_at(monkeypatch, "ingest.commit.joint_change", KeyError("no way to join them"))
     assert (await make_pipeline(store).insert(DOCUMENTS)).count(Outcome.PROCESSED) == 7
 
 

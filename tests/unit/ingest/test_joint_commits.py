@@ -10,9 +10,9 @@ import pytest
 
 from heliograph.embedding.base import EmbeddingKind, Embeddings
 from heliograph.errors import BadModelReply, ConflictError
-from heliograph.ingest.commit import Commit, Committer, JointCommits, is_plain, joined
+from heliograph.ingest.commit import Commit, Committer, JointCommits, is_plain, joint_change
 from heliograph.ingest.models import NewDocument, Outcome
-from heliograph.ingest.reading import DocumentChange
+from heliograph.ingest.reading import ChunkPlan, DocumentChange
 from heliograph.ingest.resolution import Change
 from heliograph.models import AliasMention, Document, Extraction, Usage
 from heliograph.settings import IngestSettings
@@ -158,7 +158,7 @@ async def test_next_commit_takes_what_waits_and_tells_once_what_it_added() -> No
     committer.may_go.set()
     commits = await asyncio.gather(*tasks)
     assert committer.asked == [("a",), ("b", "c", "d"), ("e",)]
-    assert [item.added_entities for item in commits] == [1, 3, 0, 0, 1]
+    assert [item.entity_growth for item in commits] == [1, 3, 0, 0, 1]
 
 
 async def test_refused_joint_commit_is_made_again_one_by_one() -> None:
@@ -168,7 +168,7 @@ async def test_refused_joint_commit_is_made_again_one_by_one() -> None:
     committer.may_go.set()
     commits = await asyncio.gather(*tasks)
     assert committer.asked == [("a",), ("b", "c"), ("b",), ("c",)]
-    assert [item.added_entities for item in commits] == [1, 1, 1]
+    assert [item.entity_growth for item in commits] == [1, 1, 1]
 
 
 async def test_cancelled_document_leaves_the_line() -> None:
@@ -177,7 +177,7 @@ async def test_cancelled_document_leaves_the_line() -> None:
     tasks[1].cancel()
     await asyncio.wait([tasks[1]])
     committer.may_go.set()
-    assert (await tasks[2]).added_entities == 1
+    assert (await tasks[2]).entity_growth == 1
     assert committer.asked == [("a",), ("c",)]
 
 
@@ -190,7 +190,7 @@ async def test_commit_that_nobody_waits_for_is_cancelled_before_its_documents_en
         await first
     assert committer.cancelled == 1
     committer.may_go.set()
-    assert (await joint.commit(change("b"))).added_entities == 1
+    assert (await joint.commit(change("b"))).entity_growth == 1
 
 
 async def test_joint_commit_goes_on_for_those_who_still_wait() -> None:
@@ -204,7 +204,7 @@ async def test_joint_commit_goes_on_for_those_who_still_wait() -> None:
     await asyncio.sleep(0)
     assert not tasks[1].done()
     committer.may_go.set()
-    assert (await tasks[2]).added_entities in (0, 2)
+    assert (await tasks[2]).entity_growth in (0, 2)
     await asyncio.wait([tasks[1]])
     assert tasks[1].cancelled()
     assert committer.cancelled == 0
@@ -212,16 +212,21 @@ async def test_joint_commit_goes_on_for_those_who_still_wait() -> None:
 
 def test_joined_change_expects_every_document_as_it_was() -> None:
     changes = [change("a"), change("b")]
-    whole = joined(changes)
+    whole = joint_change(changes)
     assert whole.is_joint
     assert whole.expected_documents == {item.basis.id: item.basis for item in changes}
     assert [item.chunk_id for item in whole.extractions] == ["a-1", "b-1"]
-    assert not joined([change("a")]).is_joint
+    assert not joint_change([change("a")]).is_joint
 
 
 def test_aliases_and_replaced_chunks_are_not_plain() -> None:
     plain = change("a")
     said = Extraction("a-1", "x", aliases=(AliasMention("a-1", "World Health Organization", "WHO"),))
     assert is_plain(plain)
-    for more in ({"extractions": (said,)}, {"replaced": plain.extractions}, {"document": None}, {"is_new": True}):
+    for more in (
+        {"extractions": (said,)},
+        {"plan": ChunkPlan(replaced=plain.extractions)},
+        {"document": None},
+        {"is_new": True},
+    ):
         assert not is_plain(replace(plain, **more))

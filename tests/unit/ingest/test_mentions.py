@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from heliograph.extraction.canonical import canonical_extraction, moved_extraction
 from heliograph.ids import mention_rank, name_to_entity_id, names_to_relation_id
-from heliograph.ingest.reading import canonical_extraction, mention_delta, moved_extraction
+from heliograph.ingest.merging import mention_delta
 from heliograph.models import EntityMention, Extraction, RelationMention
 
 NAMES = st.sampled_from(["ESP32", "esp32", "“ESP32”", "MQTT", "TLS", "", "  ", "张三", "\ud800"])
@@ -90,11 +91,12 @@ def test_mention_delta_leaves_out_what_stays() -> None:
 
 def test_mention_delta_groups_spellings_and_both_directions() -> None:
     delta = mention_delta([], [extraction(entity("ESP32"), entity("esp32"), relation("A", "B"), relation("b", "a"))])
-    assert {id_: len(found) for id_, found in delta.added_entities.items()} == {name_to_entity_id("ESP32"): 2}
-    assert {id_: len(found) for id_, found in delta.added_relations.items()} == {names_to_relation_id("B", "A"): 2}
+    entities, relations = delta.added_entity_mentions, delta.added_relation_mentions
+    assert {id_: len(found) for id_, found in entities.items()} == {name_to_entity_id("ESP32"): 2}
+    assert {id_: len(found) for id_, found in relations.items()} == {names_to_relation_id("B", "A"): 2}
 
 
 def test_mention_delta_sees_a_chunk_that_moved() -> None:
     before = extraction(entity("A", rank=1))
     delta = mention_delta([before], [replace(before, entities=(entity("A", rank=2),))])
-    assert delta.removed_entities.keys() == delta.added_entities.keys() == {name_to_entity_id("A")}
+    assert delta.removed_entity_mentions.keys() == delta.added_entity_mentions.keys() == {name_to_entity_id("A")}

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heliograph.errors import StoreError
+from heliograph.extraction.canonical import entity_mention_order, relation_mention_order
 from heliograph.ids import end_ids, entity_key, name_to_entity_id, names_to_relation_id
 from heliograph.ingest.merging import (
     EvidenceFold,
@@ -20,7 +21,6 @@ from heliograph.ingest.merging import (
     fold_relation,
     split_keywords,
 )
-from heliograph.ingest.reading import entity_mention_order, relation_mention_order
 from heliograph.models import Entity, EntityEvidence, EntityMention, Relation, RelationEvidence, RelationMention
 from heliograph.text.tokens import count_tokens, entity_row, relation_row
 

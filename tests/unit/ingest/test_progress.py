@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from heliograph.ingest.models import NewDocument, Outcome, Progress
-from heliograph.ingest.reading import ProgressReporter
+from heliograph.ingest.pipeline import DocumentProgress, ProgressReporter
 from heliograph.models import Usage
 from tests.memory_store import MemoryStore
 
@@ -24,13 +24,14 @@ def test_reports_are_throttled_and_the_last_one_always_comes() -> None:
     clock = Clock()
     reporter = ProgressReporter("t", seen.append, clock)
     reporter.expect(4, 400)
-    document = reporter.begin(100)
+    document = DocumentProgress(reporter, 100)
     document.begin_chunks(2)
     document.finish_chunk()
     assert len(seen) == 1
     clock.now += 1.0
     document.finish_chunk()
-    document.finish(Usage(5, 1), (3, 2))
+    document.grow(3, 2)
+    document.finish(Usage(5, 1))
     assert len(seen) == 2
     assert (seen[1].chunks_done, seen[1].chunks_total, seen[1].elapsed_seconds) == (2, 2, 1.0)
     assert seen[1].eta_seconds == 3.0
@@ -90,7 +91,7 @@ def test_last_chunk_is_told_at_once() -> None:
     seen: list[Progress] = []
     reporter = ProgressReporter("t", seen.append, lambda: 1.0)
     reporter.expect(1, 20)
-    document = reporter.begin(20)
+    document = DocumentProgress(reporter, 20)
     document.begin_chunks(2)
     document.finish_chunk()
     document.finish_chunk()

@@ -31,7 +31,7 @@ from heliograph.errors import (
     without_folders,
 )
 from heliograph.ingest.files import find_samples
-from heliograph.ingest.intake import clean_metadata, identify_files
+from heliograph.ingest.intake import clean_metadata
 from heliograph.ingest.models import IngestReport, Outcome
 from heliograph.models import COMMITTED_STATUSES, Document
 from heliograph.server.openapi import responses
@@ -101,7 +101,7 @@ async def upload(request: Request, work: WriteWork) -> wire.InsertResponse:
         is_new = await asyncio.to_thread(folder.finish, part, name)
     finally:
         part.unlink(missing_ok=True)
-    (id_,) = await identify_files(work.kb.store.records, [name])
+    (id_,) = await work.kb.identify_files([name])
     known = await work.kb.document(id_)
     if known is not None and known.status in COMMITTED_STATUSES and not is_new and metadata is None:
         message = f"The file '{name}' was known already and is unchanged."
@@ -122,7 +122,7 @@ async def insert_url(body: wire.UrlRequest, work: WriteWork) -> wire.InsertRespo
     await work.jobs.check_room(work.workspace, work.kb)
     job = await work.submit(JobKind.URL, sources=(body.url,), metadata=body.metadata)
     message = "The URL was accepted and is read in the background."
-    ids = tuple(await identify_files(work.kb.store.records, [body.url]))
+    ids = tuple(await work.kb.identify_files([body.url]))
     return wire.InsertResponse(status="success", message=message, track_id=job.request.track_id, document_ids=ids)
 
 
@@ -370,7 +370,7 @@ async def delete_document(body: wire.DeleteRequest, work: WriteWork) -> wire.Del
 
 
 async def _known(kb: AsyncHeliograph, ids: Sequence[str]) -> list[Document]:
-    found = {document.id: document for document in await kb.store.records.get_documents(ids)}
+    found = {document.id: document for document in await kb.documents_by_id(ids)}
     if missing := [id_ for id_ in ids if id_ not in found]:
         raise NotFoundError(f"there are no documents {', '.join(map(repr, missing[:10]))}; nothing was done")
     return [found[id_] for id_ in dict.fromkeys(ids)]

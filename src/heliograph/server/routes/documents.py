@@ -23,7 +23,7 @@ from heliograph.engine import AsyncHeliograph
 from heliograph.errors import InvalidRequestError, NotFoundError
 from heliograph.filters import parse_filter
 from heliograph.ids import mention_entity_id
-from heliograph.ingest.intake import changed_document, identify_files
+from heliograph.ingest.intake import changed_document
 from heliograph.ingest.models import NewDocument, Outcome
 from heliograph.models import Document, DocumentStatus
 from heliograph.server.openapi import responses
@@ -91,7 +91,7 @@ async def track_status(track_id: TrackId, work: ReadWork) -> wire.TrackResponse:
     found: Sequence[Document] = page.documents
     if not found:
         ids = await work.jobs.documents_of_track(work.workspace, track_id, _MOST_OF_TRACK)
-        found = await work.kb.store.records.get_documents(ids)
+        found = await work.kb.documents_by_id(ids)
     documents = await _told(work.kb, found) + await _unread(work.kb, jobs, {item.source for item in found})
     summary: dict[str, int] = {}
     for document in documents:
@@ -141,7 +141,7 @@ async def _unread(kb: AsyncHeliograph, jobs: Sequence[Job], stored: set[str]) ->
         for source in job.request.sources
         if clean_text(source) not in stored
     ]
-    ids = await identify_files(kb.store.records, [source for _, source in sources])
+    ids = await kb.identify_files([source for _, source in sources])
     return [
         wire.doc_status_response(
             Document(
@@ -240,7 +240,7 @@ async def get_text(
 ) -> wire.TextResponse:
     """Return the whole text as it is stored, or a part of it."""
     document = await _find(kb, document_id)
-    text = await kb.store.records.get_document_text(document.id)
+    text = await kb.document_text(document.id)
     if text is None:
         raise NotFoundError(f"the document {document.source!r} has no text: {document.error or 'it is not read yet'}")
     part = text[offset:] if limit is None else text[offset : offset + limit]

@@ -69,8 +69,7 @@ async def search_labels(
     limit: Annotated[int, Query(ge=1, le=100, description="Names at the most.")] = 50,
 ) -> list[str]:
     """Return names: first what is called so, then what begins so, then what contains it; well connected ones first."""
-    ids = await engine.store.names.find_names(q, limit)
-    return [entity.name for entity in await engine.store.graph.get_entities(ids)]
+    return [entity.name for entity in await engine.entities(search=q, limit=limit)] if q.strip() else []
 
 
 @router.get(

@@ -19,7 +19,7 @@ from pathlib import Path
 import heliograph.errors as errors
 from heliograph.engine import AsyncHeliograph, with_store
 from heliograph.ids import track_id as new_track_id
-from heliograph.ingest.intake import OUTAGES, find_by_source, identify_files
+from heliograph.ingest.intake import OUTAGES, find_by_source
 from heliograph.ingest.models import IngestReport, NewDocument, Outcome, Progress
 from heliograph.models import WAITING_STATUSES, DocumentStatus, utc_now
 from heliograph.observing import origin, working_for
@@ -108,8 +108,8 @@ async def _scan(job: Job, bench: Bench) -> JobProgress:
     kept: set[str] = set()
     for start in range(0, len(same), _PAGE):
         some = same[start : start + _PAGE]
-        by_id = dict(zip(await identify_files(bench.kb.store.records, some), some, strict=True))
-        documents = await bench.kb.store.records.get_documents(list(by_id))
+        by_id = dict(zip(await bench.kb.identify_files(some), some, strict=True))
+        documents = await bench.kb.documents_by_id(list(by_id))
         kept |= {by_id[item.id] for item in documents if item.status is not DocumentStatus.FAILED}
     changed = {name: path for name, (path, _) in files.items() if name not in kept}
     bench.report(JobProgress(0, len(changed)))
@@ -133,7 +133,7 @@ async def _delete(job: Job, bench: Bench) -> JobProgress:
     counts: Counter[str] = Counter()
     for start in range(0, len(ids), _DELETED_AT_ONCE):
         some = ids[start : start + _DELETED_AT_ONCE]
-        found = await bench.kb.store.records.get_documents(some)
+        found = await bench.kb.documents_by_id(some)
         sources = [item.source for item in found]
         # What the job had deleted before it was broken off may have been handed over again, with the same text, too.
         new = {item.id for item in found if job.started_at is not None and item.created_at > job.created_at}
@@ -187,7 +187,7 @@ async def _note_versions(kb: AsyncHeliograph, store: JobStore, report: IngestRep
     ids = [result.id for result in report.results if result.outcome is Outcome.PENDING and not result.is_known]
     versions = [
         DocumentVersion(item.id, request.author, request.track_id, item.length, item.content_hash, utc_now())
-        for item in await kb.store.records.get_documents(ids)
+        for item in await kb.documents_by_id(ids)
     ]
     await asyncio.to_thread(store.note_versions, versions)
 

@@ -212,6 +212,8 @@ _CHUNKS_BY_ID = f"""SELECT {CHUNK} FROM {WANTED}
   JOIN lightrag_chunks AS chunk ON chunk.workspace = %s AND chunk.id = wanted.id ORDER BY wanted.place"""
 _CHUNKS_BY_DOCUMENT = f"""SELECT {CHUNK} FROM lightrag_chunks AS chunk WHERE workspace = %s AND full_doc_id = %s
   ORDER BY chunk_order_index"""
+_DOCUMENT_IDS = f"""SELECT wanted.id, chunk.full_doc_id FROM {WANTED}
+  JOIN lightrag_chunks AS chunk ON chunk.workspace = %s AND chunk.id = wanted.id"""
 _SOURCES = f"""SELECT wanted.id, document.source FROM {WANTED}
   JOIN lightrag_chunks AS chunk ON chunk.workspace = %s AND chunk.id = wanted.id
   JOIN heliograph_document AS document ON document.workspace = chunk.workspace AND document.id = chunk.full_doc_id
@@ -294,6 +296,9 @@ class PostgresRecordsStore(RecordsStore):
     async def get_document_chunks(self, document_id: str) -> list[Chunk]:
         rows = await self._database.fetch(_CHUNKS_BY_DOCUMENT, (self._database.workspace, document_id))
         return [CHUNKS.record(row) for row in rows]
+
+    async def get_document_ids(self, chunk_ids: Sequence[str]) -> dict[str, str]:
+        return dict(await self._fetch(_DOCUMENT_IDS, chunk_ids))
 
     async def get_sources(self, chunk_ids: Sequence[str]) -> dict[str, str]:
         return dict(await self._fetch(_SOURCES, chunk_ids))

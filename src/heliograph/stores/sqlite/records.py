@@ -373,6 +373,9 @@ _CHUNKS_BY_ID = f"""SELECT {_CHUNK} FROM carray(?) AS wanted CROSS JOIN identity
                    CROSS JOIN chunk USING (key) {_CHUNK_PARTS}"""
 _CHUNKS_BY_DOCUMENT = f"""SELECT {_CHUNK} FROM chunk CROSS JOIN identity USING (key) {_CHUNK_PARTS}
                          WHERE chunk.document_key = (SELECT key FROM identity WHERE id = ?) ORDER BY position"""
+_DOCUMENT_BY_CHUNK = """SELECT identity.id, owner.id FROM carray(?) AS wanted
+                          CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN chunk USING (key)
+                          CROSS JOIN identity AS owner ON owner.key = chunk.document_key"""
 _TWINS_BY_CHUNK = """SELECT identity.id, twin_identity.id, twin.source FROM carray(?) AS wanted
                            CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN chunk USING (key)
                            CROSS JOIN document AS twin ON twin.twin_key = chunk.document_key
@@ -464,6 +467,9 @@ class SqliteRecordsStore(RecordsStore):
 
     async def get_document_chunks(self, document_id: str) -> list[Chunk]:
         return await self._database.fetch_as(CHUNKS.record, _CHUNKS_BY_DOCUMENT, (document_id,))
+
+    async def get_document_ids(self, chunk_ids: Sequence[str]) -> dict[str, str]:
+        return dict(await self._database.fetch(_DOCUMENT_BY_CHUNK, (array(chunk_ids),))) if chunk_ids else {}
 
     async def get_sources(self, chunk_ids: Sequence[str]) -> dict[str, str]:
 
