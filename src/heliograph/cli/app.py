@@ -142,26 +142,23 @@ def load_command(name: str) -> Any:
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     with uncollected():
         function = getattr(import_module(f"heliograph.cli.{path}"), name_of_function)
-        records: dict[str, Any] = {}
-        options: list[Parameter] = []
-        for option in signature(function, eval_str=True).parameters.values():
-            kind = option.annotation
-            if is_dataclass(kind):
-                records[option.name] = kind
-                options += signature(kind, eval_str=True).parameters.values()
-            else:
-                # What the command line hands over is its context, which holds the session.
-                options.append(option.replace(annotation=typer.Context) if kind is Session else option)
+        # What the command line hands over is its context, which holds the session.
+        session, *taken = signature(function, eval_str=True).parameters.values()
+        records: dict[str, Any] = {item.name: item.annotation for item in taken if is_dataclass(item.annotation)}
+        options = [session.replace(annotation=typer.Context)]
+        for item in taken:
+            kind = records.get(item.name)
+            options += signature(kind, eval_str=True).parameters.values() if kind else [item]
 
-        @wraps(function)
         def run(session: typer.Context, **given: Any) -> Any:
             for name, kind in records.items():
                 given[name] = kind(**{item.name: given.pop(item.name) for item in fields(kind)})
             return function(session.obj, **given)
 
-        run.__signature__ = Signature([item.replace(kind=Parameter.KEYWORD_ONLY) for item in options])
-        run.__annotations__ = {item.name: item.annotation for item in options}
-        alone.command(name, cls=PlainCommand)(run)
+        command: Any = wraps(function)(run)
+        command.__signature__ = Signature([item.replace(kind=Parameter.KEYWORD_ONLY) for item in options])
+        command.__annotations__ = {item.name: item.annotation for item in options}
+        alone.command(name, cls=PlainCommand)(command)
         return get_command(alone)
 
 
