@@ -76,6 +76,19 @@ class ToolRelation(RelationHead):
         return f"- {self.source} -- {self.target} [{', '.join(self.keywords)}]: {' '.join(self.description.split())}"
 
 
+class FoundEntity(ToolEntity):
+    """An entity that was found for a question."""
+
+    reference_id: str = Field(description="The first reference that mentions it, or empty.")
+
+
+class FoundRelation(ToolRelation):
+    """A relation that was found for a question."""
+
+    degree: int = Field(description="Degree of one end plus degree of the other.")
+    reference_id: str = Field(description="The first reference that mentions it, or empty.")
+
+
 def _listed(title: str, items: Iterable[ToolEntity | ToolRelation]) -> list[str]:
     """Return one part of a text, or none if there are no items."""
     lines = [item.as_line() for item in items]
@@ -129,8 +142,8 @@ class QueryResult(ToolResult):
     references: list[ToolReference]
     citations: list[ToolCitation] = Field(default_factory=list)
     passages: list[PassageItem]
-    entities: list[ToolEntity]
-    relations: list[ToolRelation]
+    entities: list[FoundEntity]
+    relations: list[FoundRelation]
     warnings: tuple[str, ...]
 
     @classmethod
@@ -163,8 +176,8 @@ class QueryResult(ToolResult):
             passages=[
                 PassageItem.from_records(item, item.chunk, chunk_id=item.chunk.id) for item in context.chunks[:passages]
             ],
-            entities=[ToolEntity.model_validate(item.entity) for item in context.entities if has_graph],
-            relations=[ToolRelation.model_validate(item.relation) for item in context.relations if has_graph],
+            entities=[FoundEntity.from_records(item, item.entity) for item in context.entities if has_graph],
+            relations=[FoundRelation.from_records(item, item.relation) for item in context.relations if has_graph],
             warnings=retrieval.warnings,
         )
 
