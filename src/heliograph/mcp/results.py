@@ -21,7 +21,7 @@ from heliograph.models import FIELD_SEPARATOR, Stats, heading_path
 from heliograph.query.answers.models import Answer
 from heliograph.query.models import Retrieval
 from heliograph.text.sentences import table_head
-from heliograph.wire.base import ChunkDetails, EntityHead, RelationHead, Shape
+from heliograph.wire.base import ChunkDetails, EntityHead, RelationHead, Shape, StatsHead
 
 _MARK_LENGTH = 12
 _OWN_REFERENCES = re.compile(r"\n+### References\n+(?:- \[\d+\][^\n]*\n?)+\s*\Z")
@@ -283,17 +283,12 @@ class DeleteResult(ToolResult):
         )
 
 
-class StatsResult(ToolResult):
+class StatsResult(StatsHead, ToolResult):
     """What a workspace holds."""
 
     workspace: str
     documents: int
     documents_by_status: dict[str, int]
-    chunks: int
-    entities: int
-    relations: int
-    data_version: int = Field(description="Raised by every change.")
-    bytes_on_disk: int
 
     @classmethod
     def of_workspace(cls, workspace: str, stats: Stats) -> StatsResult:
