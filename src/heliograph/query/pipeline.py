@@ -26,7 +26,7 @@ from heliograph.errors import StoreError
 from heliograph.filters import Filter, parse_filter
 from heliograph.ingest.merging import EvidenceFold
 from heliograph.models import Mode, Usage, utc_now
-from heliograph.observing import QuestionTimer, StageClock, TellStage, stage, tell_lookup
+from heliograph.observing import OBSERVER, QuestionTimer, StageClock, TellStage, stage
 from heliograph.prompts import load_prompt
 from heliograph.query.answers.answer import AnswerStream, answer_offline, answer_with, answering_model
 from heliograph.query.answers.models import Answer
@@ -93,7 +93,7 @@ class AnswerCache:
     async def get(self, key: str) -> Answer | None:
         """Return the answer under this key as one that cost nothing, or None."""
         reply = await self._replies.get_reply(key)
-        tell_lookup("answers", is_hit=reply is not None)
+        OBSERVER.get().tell_lookup("answers", is_hit=reply is not None)
         if reply is None:
             return None
         try:
