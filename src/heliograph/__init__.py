@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from heliograph.models import Entity as Entity
     from heliograph.models import GraphPath as GraphPath
     from heliograph.models import Mode as Mode
+    from heliograph.models import ModeName as ModeName
     from heliograph.models import Relation as Relation
     from heliograph.models import Stats as Stats
     from heliograph.models import Subgraph as Subgraph
@@ -103,7 +104,6 @@ if TYPE_CHECKING:
     from heliograph.query.answers.models import Citation as Citation
     from heliograph.query.models import Context as Context
     from heliograph.query.models import Keywords as Keywords
-    from heliograph.query.models import ModeName as ModeName
     from heliograph.query.models import QueryParam as QueryParam
     from heliograph.query.models import Reference as Reference
     from heliograph.query.models import Retrieval as Retrieval
@@ -140,12 +140,13 @@ _HOMES = {
     "functions": "FunctionChatModel FunctionEmbeddingModel FunctionReranker",
     "ingest.given": "GivenChunk GivenEntity GivenRelation",
     "ingest.models": "DeleteReport DocumentResult IngestReport NewDocument Outcome Progress",
-    "models": "Chunk Curation CurationKind Document DocumentStatus Entity GraphPath Relation Stats Subgraph Usage",
+    "models": """
+        Chunk Curation CurationKind Document DocumentStatus Entity GraphPath Mode ModeName Relation Stats Subgraph
+        Usage""",
     "query.answers.answer": "AnswerStream",
     "query.answers.models": "Answer AnswerKind Citation",
     "query.models": """
-        Context Keywords Mode ModeName QueryParam Reference Retrieval RetrievedChunk RetrievedEntity
-        RetrievedRelation""",
+        Context Keywords QueryParam Reference Retrieval RetrievedChunk RetrievedEntity RetrievedRelation""",
     "query.payloads": "QueryData",
     "rerank.base": "Reranker RerankHit",
     "settings": "Settings",

@@ -1,7 +1,8 @@
 """What monitoring is told while the engine works: stages, questions, model calls, lookups.
 
-Packages call the functions of this file; an `Observer` is set for a block, a task or a request by `observing`, and goes
-on into the tasks and threads that are started there. Without one, telling costs one look. No event names a document,
+Packages call the functions of this file and tell what happened to `OBSERVER.get()`; an `Observer` is set for a block, a
+task or a request by `observing`, and goes on into the tasks and threads that are started there. Without one, telling
+costs one look. No event names a document,
 or holds texts or secrets: stages, modes and purposes are words of this program.
 """
 
@@ -165,21 +166,6 @@ def working_for(origin: Origin, name: str, **attributes: str | int) -> Generator
         REQUEST_ID.reset(token)
 
 
-def tell_question(report: QuestionReport) -> None:
-    """Pass the report of a question on; see `Observer.tell_question`."""
-    OBSERVER.get().tell_question(report)
-
-
-def tell_model_calls(calls: ModelCalls) -> None:
-    """Pass counts of calls to a model on."""
-    OBSERVER.get().tell_model_calls(calls)
-
-
-def tell_lookup(cache: str, *, is_hit: bool) -> None:
-    """Pass on whether something was found in a cache."""
-    OBSERVER.get().tell_lookup(cache, is_hit=is_hit)
-
-
 # How long the stages of a question take, in seconds by the wall clock.
 #
 # A stage that runs twice adds up; stages inside another count in both, so the sum may exceed `total`. Who observes
@@ -265,7 +251,7 @@ class QuestionTimer:
         seconds = {**self._seconds, "total": time.perf_counter() - self._started}
         # What is no Exception is how tasks and generators are told to stop.
         outcome = self._outcome if kind is None else "error" if issubclass(kind, Exception) else "cancelled"
-        tell_question(QuestionReport(self._mode.value, outcome, seconds))
+        OBSERVER.get().tell_question(QuestionReport(self._mode.value, outcome, seconds))
 
 
 def stage_seconds(timings: Mapping[str, float]) -> dict[str, float]:

@@ -11,6 +11,7 @@ from graphlib import TopologicalSorter
 
 import pytest
 
+import heliograph
 from heliograph import QueryParam
 from heliograph.client.records import QueryOptions
 from heliograph.errors import MissingDependencyError
@@ -104,6 +105,14 @@ def test_exports_are_there(module: Module) -> None:
     assert len(set(imported.__all__)) == len(imported.__all__)  # ruff keeps them sorted
     for name in imported.__all__:
         assert hasattr(imported, name), name
+
+
+def test_package_offers_what_type_checkers_are_told_of_and_from_the_same_modules() -> None:
+    (block,) = (node for node in ast.parse(inspect.getsource(heliograph)).body if isinstance(node, ast.If))
+    told = {
+        (alias.name, node.module) for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    assert told == {(name, f"heliograph.{module}") for name, module in vars(heliograph)["_MODULES"].items()}
 
 
 def _lists_exports(module: Module) -> bool:

@@ -1370,9 +1370,6 @@ export interface Schemas {
     is_default: boolean;
   };
   "WorkspaceStats": {
-    name: string;
-    /** Documents by status; those that none has are left out. */
-    documents: Record<string, number>;
     chunks: number;
     entities: number;
     relations: number;
@@ -1381,6 +1378,9 @@ export interface Schemas {
     /** Rises with every commit. */
     data_version: number;
     bytes_on_disk: number;
+    name: string;
+    /** Documents by status; those that none has are left out. */
+    documents: Record<string, number>;
   };
   "_Failure": {
     message: string;

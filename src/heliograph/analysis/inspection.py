@@ -426,37 +426,39 @@ def inspect_tokens(kb: Heliograph, question: str, param: QueryParam | None = Non
     given = param or QueryParam()
     checked_modes([given.mode])
     asked = make_plan(question, given, kb.settings.query)
-    form = context_format(asked.context_format)
+    wanted = asked.settings
+    form = context_format(wanted.context_format)
     found = kb.retrieve(question, given)
     prompt_tokens, question_tokens = count_prompt_tokens(asked), count_tokens(asked.question)
     frame_tokens = form.frame_tokens(has_graph=asked.uses_graph) + paths_tokens(form, found.context.paths or ())
     # No budget changes these.
     fixed_tokens = prompt_tokens + question_tokens + frame_tokens
-    readable = replace(asked, max_total_tokens=found.max_total_tokens)
-    plan = fit_budgets(readable, found.max_total_tokens - asked.buffer_tokens - fixed_tokens)
+    readable = asked.with_settings(max_total_tokens=found.max_total_tokens)
+    plan = fit_budgets(readable, found.max_total_tokens - wanted.buffer_tokens - fixed_tokens)
+    budgets = plan.settings
     # Asked again with the keywords of the first time, to search for the very same: first with room for entities and
     # relations that the budgets cut, then with room for chunks beside the entities and relations that are shown.
     again = replace(
         given,
         hl_keywords=found.keywords.high_level,
         ll_keywords=found.keywords.low_level,
-        max_total_tokens=_LARGER * (asked.max_total_tokens + asked.max_entity_tokens + asked.max_relation_tokens),
+        max_total_tokens=_LARGER * (wanted.max_total_tokens + wanted.max_entity_tokens + wanted.max_relation_tokens),
     )
     more_graph = replace(
         again,
-        max_entity_tokens=_LARGER * asked.max_entity_tokens,
-        max_relation_tokens=_LARGER * asked.max_relation_tokens,
+        max_entity_tokens=_LARGER * wanted.max_entity_tokens,
+        max_relation_tokens=_LARGER * wanted.max_relation_tokens,
     )
     more_chunks = replace(
         again,
-        max_entity_tokens=max(1, plan.max_entity_tokens),
-        max_relation_tokens=max(1, plan.max_relation_tokens),
+        max_entity_tokens=max(1, budgets.max_entity_tokens),
+        max_relation_tokens=max(1, budgets.max_relation_tokens),
     )
     graph = _graph_sections(kb, question, more_graph, plan, form, found)
-    left = plan.max_total_tokens - fixed_tokens - plan.buffer_tokens - sum(section.tokens for section in graph)
+    left = budgets.max_total_tokens - fixed_tokens - budgets.buffer_tokens - sum(section.tokens for section in graph)
     sections = (*graph, _chunk_section(kb, question, more_chunks, plan, form, found, max(0, left)))
     # What to raise: the total if the budgets do not fit into it, as a larger one takes from the others there.
-    total = "max_total_tokens" if plan.max_total_tokens == asked.max_total_tokens else "chat.context_tokens"
+    total = "max_total_tokens" if budgets.max_total_tokens == wanted.max_total_tokens else "chat.context_tokens"
     raised = {
         "entities": "max_entity_tokens",
         "relations": "max_relation_tokens",
@@ -468,8 +470,8 @@ def inspect_tokens(kb: Heliograph, question: str, param: QueryParam | None = Non
         prompt_tokens=prompt_tokens,
         question_tokens=question_tokens,
         frame_tokens=frame_tokens,
-        buffer_tokens=plan.buffer_tokens,
-        max_total_tokens=plan.max_total_tokens,
+        buffer_tokens=budgets.buffer_tokens,
+        max_total_tokens=budgets.max_total_tokens,
         total_tokens=fixed_tokens + sum(section.tokens for section in sections),
         sections=sections,
         advice=tuple(
@@ -492,12 +494,12 @@ def _graph_sections(
         "entities": (
             (info.total_entities_found, info.entities_after_truncation),
             [form.entity_row(place, item.entity) for place, item in enumerate(entities, start=1)],
-            plan.max_entity_tokens,
+            plan.settings.max_entity_tokens,
         ),
         "relations": (
             (info.total_relations_found, info.relations_after_truncation),
             [form.relation_row(place, item.relation, item.degree) for place, item in enumerate(relations, start=1)],
-            plan.max_relation_tokens,
+            plan.settings.max_relation_tokens,
         ),
     }
     is_cut = any(before != left for (before, left), _, _ in kinds.values())
@@ -518,7 +520,7 @@ def _chunk_section(
     budget: int,
 ) -> Section:
     context, merged = found.context, found.info.merged_chunks_count
-    fitting = min(merged, plan.chunk_top_k)
+    fitting = min(merged, plan.settings.chunk_top_k)
     cut = fitting - len(context.chunks)
     larger = kb.retrieve(question, more, is_bounded=False) if cut else found
     rows = [

@@ -18,7 +18,7 @@ from heliograph.chat.base import ChatModel, ChatReply, ChatRequest, Purpose, est
 from heliograph.errors import ModelError, SettingsError, StoreError, import_optional
 from heliograph.ids import content_hash
 from heliograph.models import utc_now
-from heliograph.observing import CallCount, ModelCalls, tell_lookup, tell_model_calls
+from heliograph.observing import OBSERVER, CallCount, ModelCalls
 from heliograph.settings import ChatSettings
 from heliograph.stores.base import CachedReply, ReplyCache
 
@@ -227,7 +227,9 @@ class ChatMeter:
     def count(self, purpose: Purpose, counted: CallCount) -> None:
         """Add to the counts of a purpose."""
         self._counts[purpose] += counted
-        tell_model_calls(ModelCalls("chat", purpose.value, counted.calls, counted.failures, counted.usage))
+        OBSERVER.get().tell_model_calls(
+            ModelCalls("chat", purpose.value, counted.calls, counted.failures, counted.usage)
+        )
 
     def usage(self) -> ChatUsage:
         """Return the counts so far; later calls do not change it."""
@@ -402,7 +404,7 @@ class CachedChatModel(WrapperChatModel):
 
     async def _fetch(self, key: str, request: ChatRequest) -> ChatReply:
         kept = None if request.fresh else await self._recall(key)
-        tell_lookup("replies", is_hit=kept is not None)
+        OBSERVER.get().tell_lookup("replies", is_hit=kept is not None)
         if kept is not None:
             return kept
         reply = await self.inner.complete(request)

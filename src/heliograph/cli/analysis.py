@@ -27,15 +27,7 @@ import heliograph.analysis.benchmarking as benchmarking
 import heliograph.analysis.inspection as inspection
 import heliograph.evaluation.reports as reports
 from heliograph.analysis.graph_page import draw_neighbourhood, draw_retrieval, to_html
-from heliograph.cli.options import (
-    ChunkTopK,
-    MaxEntityTokens,
-    MaxRelationTokens,
-    MaxTotalTokens,
-    QuestionFilters,
-    TopK,
-    combine_filters,
-)
+from heliograph.cli.options import QuestionOptions
 from heliograph.cli.output import BriefText, FlowText, Output, one_line
 from heliograph.cli.rendering import FIGURE, KEY, WIDE, ProgressView, amount, make_table, seconds, status_text, to_plain
 from heliograph.cli.session import EXIT_FAILED, Session
@@ -47,7 +39,6 @@ from heliograph.evaluation.results import Configuration, EvaluationRun, IndexInf
 from heliograph.evaluation.sets import EvaluationSet, find_sets, read_set
 from heliograph.extraction.base import Extractor
 from heliograph.models import DEFAULT_MODE, Mode
-from heliograph.query.models import QueryParam
 from heliograph.settings import Settings
 
 # Reports about retrieval as tables.
@@ -179,6 +170,7 @@ def inspect(
     session: Session,
     part: Annotated[Part, typer.Argument(help="What to look at.", show_default=False)],
     question: Question,
+    *,
     mode: Annotated[
         list[Mode] | None,
         typer.Option(
@@ -188,26 +180,13 @@ def inspect(
             show_default=f"coverage: {_ALL_MODES}; keywords: hybrid; tokens: {DEFAULT_MODE}",
         ),
     ] = None,
-    top_k: TopK = None,
-    chunk_top_k: ChunkTopK = None,
-    max_entity_tokens: MaxEntityTokens = None,
-    max_relation_tokens: MaxRelationTokens = None,
-    max_total_tokens: MaxTotalTokens = None,
-    filter_: QuestionFilters = None,
+    options: QuestionOptions,
 ) -> None:
     """Look into a question: what it covers, what its keywords find, or what the token budgets cut."""
     if part != "coverage" and mode and len(mode) > 1:
         raise typer.BadParameter(f"inspect {part} takes one --mode, got {len(mode)}")
     single = mode[0] if mode else Mode.HYBRID if part == "keywords" else DEFAULT_MODE
-    param = QueryParam(
-        mode=single,
-        top_k=top_k,
-        chunk_top_k=chunk_top_k,
-        max_entity_tokens=max_entity_tokens,
-        max_relation_tokens=max_relation_tokens,
-        max_total_tokens=max_total_tokens,
-        filter=combine_filters(filter_),
-    )
+    param = options.to_param(mode=single)
     with session.engine() as engine, session.output.waiting("searching"):
         match part:
             case "coverage":
@@ -225,13 +204,12 @@ def inspect(
 def compare(
     session: Session,
     question: Question,
+    *,
     mode: Modes = None,
-    top_k: TopK = None,
-    chunk_top_k: ChunkTopK = None,
-    filter_: QuestionFilters = None,
+    options: QuestionOptions,
 ) -> None:
     """Set modes side by side for one question: what they find, how alike it is, time and tokens."""
-    param = QueryParam(top_k=top_k, chunk_top_k=chunk_top_k, filter=combine_filters(filter_))
+    param = options.to_param()
     with session.engine() as engine, session.output.waiting("searching"):
         found = inspection.compare_modes(engine, question, mode or inspection.SEARCHING_MODES, param)
     session.output.result(to_plain(found), lambda: render_comparison(found))
@@ -239,6 +217,7 @@ def compare(
 
 def visualize(
     session: Session,
+    *,
     question: Annotated[str, typer.Argument(help="The question whose result is drawn.", show_default=False)] = "",
     entity: Annotated[
         str, typer.Option(metavar="NAME", help="Draw what lies around this entity instead.", show_default=False)
@@ -246,10 +225,9 @@ def visualize(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.")] = Path("graph.html"),
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
     mode: OneMode = DEFAULT_MODE,
-    top_k: TopK = None,
+    options: QuestionOptions,
     depth: Annotated[int, typer.Option(min=1, max=10, help="Relations between the entity and the farthest.")] = 1,
     max_entities: Annotated[int, typer.Option(min=1, max=2000, help="Entities drawn at the most.")] = 200,
-    filter_: QuestionFilters = None,
 ) -> None:
     """Draw the graph of a question's result, or around an entity, as one HTML file that loads nothing."""
     if bool(question) == bool(entity):
@@ -258,7 +236,7 @@ def visualize(
         raise ConflictError(f"there is a file {str(output)!r} already; name another with --output, or add --force")
     with session.engine() as engine, session.output.waiting("searching"):
         if question:
-            param = QueryParam(mode=mode, top_k=top_k, filter=combine_filters(filter_))
+            param = options.to_param(mode=mode)
             drawn = draw_retrieval(engine.retrieve(question, param), max_entities)
         else:
             around = engine.neighbours(entity, depth=depth, max_entities=max_entities)
@@ -275,17 +253,16 @@ def visualize(
 def benchmark(
     session: Session,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Questions: a line each, or JSON.", show_default=False)],
+    *,
     mode: Modes = None,
     repeats: Annotated[int, typer.Option(min=1, max=10_000, help="Times each question is asked in each mode.")] = 1,
     concurrency: Annotated[int, typer.Option(min=1, max=256, help="Questions under way at once.")] = 1,
     answers: Annotated[bool, typer.Option("--answers", help="Have answers written too.")] = False,
-    top_k: TopK = None,
-    chunk_top_k: ChunkTopK = None,
-    filter_: QuestionFilters = None,
+    options: QuestionOptions,
 ) -> None:
     """Time questions in each mode: latency at the median and the 99th percentile, and how much is found."""
     questions = [item.question for item in benchmarking.read_questions(file)]
-    param = QueryParam(top_k=top_k, chunk_top_k=chunk_top_k, filter=combine_filters(filter_))
+    param = options.to_param()
     with session.engine() as engine, session.output.counting("asking") as told:
         report = benchmarking.run_benchmark(
             engine,
@@ -305,6 +282,7 @@ def assert_(
     target: Annotated[
         str, typer.Argument(metavar="QUESTION|FILE", help="A question, or a .json or .jsonl file.", show_default=False)
     ],
+    *,
     entity: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Entity that must be found; may be repeated.", show_default=False),
@@ -317,16 +295,14 @@ def assert_(
         float, typer.Option(min=0.0, max=1.0, help="Least share that passes.")
     ] = benchmarking.DEFAULT_RECALL,
     mode: OneMode = DEFAULT_MODE,
-    top_k: TopK = None,
-    chunk_top_k: ChunkTopK = None,
-    filter_: QuestionFilters = None,
+    options: QuestionOptions,
 ) -> None:
     """Check that questions find the entities and documents they should; ends with 1 if one does not."""
     if entity or source:
         questions = [benchmarking.AskedQuestion(target, entities=tuple(entity or ()), sources=tuple(source or ()))]
     else:
         questions = benchmarking.read_questions(Path(target))
-    param = QueryParam(mode=mode, top_k=top_k, chunk_top_k=chunk_top_k, filter=combine_filters(filter_))
+    param = options.to_param(mode=mode)
     with session.engine() as engine, session.output.waiting("searching"):
         report = benchmarking.check_expectations(engine, questions, param, min_recall)
     session.output.result(to_plain(report), lambda: render_assertions(report))

@@ -6,13 +6,14 @@ it is taken from the compiled modules, which are not run for it.
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from functools import cache, wraps
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import Parameter, Signature, cleandoc, signature
 from pathlib import Path
 from types import CodeType
 from typing import Annotated, Any
@@ -133,19 +134,31 @@ def _nearest(name: str) -> str:
 
 
 def load_command(name: str) -> Any:
-    """Import a command and return it, with its options, as the command line runs it: it is given the session."""
+    """Import a command and return it, with its options, as the command line runs it.
+
+    It is given the session, and records of options that it shares with others made of options of its own.
+    """
     path, _, name_of_function = _FUNCTIONS[name].partition(".")
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     with uncollected():
         function = getattr(import_module(f"heliograph.cli.{path}"), name_of_function)
-
-        @wraps(function)
-        def run(session: typer.Context, **options: Any) -> Any:
-            return function(session.obj, **options)
-
         # What the command line hands over is its context, which holds the session.
-        run.__annotations__ = {**function.__annotations__, "session": typer.Context}
-        alone.command(name, cls=PlainCommand)(run)
+        session, *taken = signature(function, eval_str=True).parameters.values()
+        records: dict[str, Any] = {item.name: item.annotation for item in taken if is_dataclass(item.annotation)}
+        options = [session.replace(annotation=typer.Context)]
+        for item in taken:
+            kind = records.get(item.name)
+            options += signature(kind, eval_str=True).parameters.values() if kind else [item]
+
+        def run(session: typer.Context, **given: Any) -> Any:
+            for name, kind in records.items():
+                given[name] = kind(**{item.name: given.pop(item.name) for item in fields(kind)})
+            return function(session.obj, **given)
+
+        command: Any = wraps(function)(run)
+        command.__signature__ = Signature([item.replace(kind=Parameter.KEYWORD_ONLY) for item in options])
+        command.__annotations__ = {item.name: item.annotation for item in options}
+        alone.command(name, cls=PlainCommand)(command)
         return get_command(alone)
 
 
@@ -173,7 +186,7 @@ def _make_app() -> typer.Typer:
     for panel, paths in _GROUPS.items():
         for path in paths.split():
             module, _, function = path.partition(".")
-            summary = inspect.cleandoc(_docstrings(module).get(function, ""))
+            summary = cleandoc(_docstrings(module).get(function, ""))
             made.command(_name(function), help=summary, rich_help_panel=panel)(lambda: None)
     return made
 

@@ -20,11 +20,8 @@ from rich.text import Text
 import heliograph.errors as errors
 from heliograph.cli.options import (
     MAX_OFFSET,
-    AddressOption,
-    EngineOption,
-    WorkersOption,
+    ReadingOptions,
     combine_filters,
-    engine_settings,
 )
 from heliograph.cli.output import BriefText, FlowText, one_line
 from heliograph.cli.rendering import (
@@ -190,6 +187,7 @@ def index(
     paths: Annotated[
         list[str], typer.Argument(help="Files, folders, URLs, or - for standard input.", show_default=False)
     ],
+    *,
     source: Annotated[str, typer.Option(help="What citations call the text from standard input.")] = "",
     metadata: Annotated[
         list[str] | None,
@@ -203,9 +201,7 @@ def index(
         list[str] | None,
         typer.Option(metavar="PATTERN", help="From folders no files or folders that match; may be repeated."),
     ] = None,
-    engine: EngineOption = None,
-    workers: WorkersOption = None,
-    address: AddressOption = None,
+    reading: ReadingOptions,
 ) -> None:
     """Take documents in: files of every known kind, all of them in folders, and web pages.
 
@@ -220,7 +216,7 @@ def index(
         piped = NewDocument(decode_text(sys.stdin.buffer.read(), source), source, metadata=kept or None)
     if piped is None and source:
         raise typer.BadParameter("--source names the text from standard input; give - as a path")
-    with session.engine(engine_settings(session, engine, workers, address), creates=True) as opened:
+    with session.engine(reading.settings(session), creates=True) as opened:
         is_first = not session.output.is_json and not opened.stats().documents
         runs: list[Ingest] = []
         if files:
@@ -235,19 +231,15 @@ def index(
             session.output.note("now ask: heliograph query QUESTION, or in the browser: heliograph serve")
 
 
-def retry(
-    session: Session, engine: EngineOption = None, workers: WorkersOption = None, address: AddressOption = None
-) -> None:
+def retry(session: Session, *, reading: ReadingOptions) -> None:
     """Try failed documents once more, and the chunks of partial ones that could not be read."""
-    with session.engine(engine_settings(session, engine, workers, address)) as opened:
+    with session.engine(reading.settings(session)) as opened:
         _ingest(session, opened, lambda progress: opened.retry(progress=progress))
 
 
-def resume(
-    session: Session, engine: EngineOption = None, workers: WorkersOption = None, address: AddressOption = None
-) -> None:
+def resume(session: Session, *, reading: ReadingOptions) -> None:
     """Finish what an interrupted run left behind; no finished model call is repeated."""
-    with session.engine(engine_settings(session, engine, workers, address)) as opened:
+    with session.engine(reading.settings(session)) as opened:
         _ingest(session, opened, lambda progress: opened.resume(progress=progress))
 
 

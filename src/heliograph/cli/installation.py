@@ -15,7 +15,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
@@ -460,13 +460,10 @@ def render_stats(
     rows: list[tuple[str, RenderableType]] = [
         ("workspace", f"{store.workspace} in {store.place}"),
         ("documents", f"{total:,} ({statuses})" if total else "0"),
-        ("chunks", f"{stats.chunks:,}"),
-        ("entities", f"{stats.entities:,}"),
-        ("relations", f"{stats.relations:,}"),
-        ("cached replies", f"{stats.cached_replies:,}"),
-        ("data version", f"{stats.data_version:,}"),
-        ("on disk", byte_size(stats.bytes_on_disk)),
     ]
+    others = [item.name for item in fields(stats) if item.name not in ("documents", "bytes_on_disk")]
+    rows += [(name.replace("_", " "), f"{getattr(stats, name):,}") for name in others]
+    rows.append(("on disk", byte_size(stats.bytes_on_disk)))
     for name, lag in (lags or {}).items():
         behind = f"{lag:,} commits behind" if lag else "up to date"
         trouble = (troubles or {}).get(name, "")

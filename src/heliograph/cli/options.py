@@ -1,19 +1,20 @@
 """Options that several commands share: which documents count, how much is kept, and where documents are read.
 
-`combine_filters` makes one filter of `--filter`, `--where` and sources. `engine_settings` applies `--engine`,
-`--workers` and the cluster's address to the settings of the session.
+`combine_filters` makes one filter of `--filter`, `--where` and sources.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import Annotated, Any, Literal
 
 import typer
 
 from heliograph.cli.session import Session
 from heliograph.filters import And, Filter, Or, SourcePrefix, check_filter, parse_expression, parse_filter
+from heliograph.query.models import QueryParam
 from heliograph.settings import Settings
 
 # The options that say which things count: conditions as one filter, and how many may be passed over.
@@ -45,56 +46,63 @@ def combine_filters(
     return check_filter(And(tuple(parts))) if parts else None
 
 
-# The options that say from what, and how much is searched and kept for a question.
-
-QuestionFilters = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--filter", metavar="CONDITION", help="Only from documents that match, such as 'team=red'; may be repeated."
-    ),
-]
-
-TopK = Annotated[int | None, typer.Option(help="Entities and relations searched.", show_default=False)]
-ChunkTopK = Annotated[int | None, typer.Option(help="Chunks kept.", show_default=False)]
-MaxEntityTokens = Annotated[int | None, typer.Option(help="Budget of the entities.", show_default=False)]
-MaxRelationTokens = Annotated[int | None, typer.Option(help="Budget of the relations.", show_default=False)]
-MaxTotalTokens = Annotated[int | None, typer.Option(help="Budget of everything.", show_default=False)]
-
-# The options that say where documents are read, and the settings that they lead to.
+# Records of options that several commands share. A command takes one as a keyword argument, and has each of its fields
+# as an option of its own: `load_command` in `app` spreads them out.
 
 
-# Where documents can be read.
-Engine = Literal["local", "ray"]
-EngineOption = Annotated[
-    Engine | None,
-    typer.Option(help="Where documents are read: in this process, or on a Ray cluster.", show_default=False),
-]
-WorkersOption = Annotated[
-    int | None,
-    typer.Option(min=1, help="Processes that read, with --engine ray; else one a core.", show_default=False),
-]
-AddressOption = Annotated[
-    str | None,
-    typer.Option(metavar="HOST:PORT", help="A Ray cluster, or 'auto'; else one is started here.", show_default=False),
-]
+@dataclass(frozen=True, slots=True)
+class QuestionOptions:
+    """From which documents, and how much is searched and kept for a question; what is named alike in `QueryParam`."""
+
+    top_k: Annotated[int | None, typer.Option(help="Entities and relations searched.", show_default=False)] = None
+    chunk_top_k: Annotated[int | None, typer.Option(help="Chunks kept.", show_default=False)] = None
+    max_entity_tokens: Annotated[int | None, typer.Option(help="Budget of the entities.", show_default=False)] = None
+    max_relation_tokens: Annotated[int | None, typer.Option(help="Budget of the relations.", show_default=False)] = None
+    max_total_tokens: Annotated[int | None, typer.Option(help="Budget of everything.", show_default=False)] = None
+    filter: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CONDITION", help="Only from documents that match, such as 'team=red'; may be repeated."),
+    ] = None
+
+    def to_param(self, **others: Any) -> QueryParam:
+        """Return the engine's parameters, with `others` beside or in place; raises as `combine_filters` does."""
+        given: dict[str, Any] = {item.name: getattr(self, item.name) for item in fields(self)}
+        given["filter"] = combine_filters(self.filter)
+        return QueryParam(**(given | others))
 
 
-def engine_settings(session: Session, engine: Engine | None, workers: int | None, address: str | None) -> Settings:
-    """Return the settings in force, with what the options say in place of theirs.
+@dataclass(frozen=True, slots=True)
+class ReadingOptions:
+    """Where documents are read."""
 
-    Raises:
-        SettingsError: A setting is not valid.
-        typer.BadParameter: Options of a cluster are given, and none is to be used.
-    """
-    ray: dict[str, Any] = {
-        name: value for name, value in (("workers", workers), ("address", address)) if value is not None
-    }
-    if engine is None and not ray:
-        return session.settings
-    sections: dict[str, Any] = {"ray": ray} if ray else {}
-    if engine is not None:
-        sections["ingest"] = {"engine": engine}
-    settings = session.load_settings(**sections)
-    if ray and settings.ingest.engine != "ray":
-        raise typer.BadParameter("--workers and --address are those of a Ray cluster; add --engine ray")
-    return settings
+    engine: Annotated[
+        Literal["local", "ray"] | None,
+        typer.Option(help="Where documents are read: in this process, or on a Ray cluster.", show_default=False),
+    ] = None
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Processes that read, with --engine ray; else one a core.", show_default=False),
+    ] = None
+    address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT", help="A Ray cluster, or 'auto'; else one is started here.", show_default=False
+        ),
+    ] = None
+
+    def settings(self, session: Session) -> Settings:
+        """Return the settings in force, with what the options say in place of theirs.
+
+        Raises:
+            SettingsError: A setting is not valid.
+            typer.BadParameter: Options of a cluster are given, and none is to be used.
+        """
+        given = (("workers", self.workers), ("address", self.address))
+        ray: dict[str, Any] = {name: value for name, value in given if value is not None}
+        ingest = {} if self.engine is None else {"engine": self.engine}
+        if not ray and not ingest:
+            return session.settings
+        settings = session.load_settings(ray=ray, ingest=ingest)
+        if ray and settings.ingest.engine != "ray":
+            raise typer.BadParameter("--workers and --address are those of a Ray cluster; add --engine ray")
+        return settings

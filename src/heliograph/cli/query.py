@@ -19,15 +19,7 @@ from rich.text import Text
 
 from heliograph.cli.documents import tokens
 from heliograph.cli.graph import render_entities, render_relations
-from heliograph.cli.options import (
-    ChunkTopK,
-    MaxEntityTokens,
-    MaxRelationTokens,
-    MaxTotalTokens,
-    QuestionFilters,
-    TopK,
-    combine_filters,
-)
+from heliograph.cli.options import QuestionOptions, combine_filters
 from heliograph.cli.output import BriefText, FlowText, Output
 from heliograph.cli.rendering import FAINT, FOLDED, KEY, WIDE, amount, make_table, name_cell, seconds
 from heliograph.cli.session import Session
@@ -120,12 +112,9 @@ class Part(StrEnum):
 def query(
     session: Session,
     question: Annotated[str, typer.Argument(help="The question, or - for standard input.", show_default=False)],
+    *,
     mode: Annotated[Mode, typer.Option("--mode", "-m", help="How to search.")] = DEFAULT_MODE,
-    top_k: TopK = None,
-    chunk_top_k: ChunkTopK = None,
-    max_entity_tokens: MaxEntityTokens = None,
-    max_relation_tokens: MaxRelationTokens = None,
-    max_total_tokens: MaxTotalTokens = None,
+    options: QuestionOptions,
     hl: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help="High-level keyword; may be repeated.", show_default=False)
     ] = None,
@@ -141,7 +130,6 @@ def query(
     ] = False,
     response_type: Annotated[str, typer.Option(help="Form of the answer, in words.")] = "Multiple Paragraphs",
     user_prompt: Annotated[str, typer.Option(help="Further instructions to the chat model.")] = "",
-    filter_: QuestionFilters = None,
     filter_json: Annotated[
         str, typer.Option(metavar="JSON", help="Only from documents that match, as a JSON object.")
     ] = "",
@@ -157,13 +145,8 @@ def query(
     """Ask a question and print the answer with the documents it cites."""
     if stream and session.output.is_json:
         raise typer.BadParameter("--stream prints text as it comes; leave it out with --json")
-    param = QueryParam(
+    param = options.to_param(
         mode=mode,
-        top_k=top_k,
-        chunk_top_k=chunk_top_k,
-        max_entity_tokens=max_entity_tokens,
-        max_relation_tokens=max_relation_tokens,
-        max_total_tokens=max_total_tokens,
         hl_keywords=tuple(hl or ()),
         ll_keywords=tuple(ll or ()),
         only_need_context=context_only,
@@ -171,7 +154,7 @@ def query(
         response_type=response_type,
         user_prompt=user_prompt or None,
         return_structured=True,
-        filter=combine_filters(filter_, source_prefix, filter_json),
+        filter=combine_filters(options.filter, source_prefix, filter_json),
     )
     asked = sys.stdin.buffer.read().decode("utf-8", "replace").strip() if question == "-" else question
     with session.engine(creates=mode is Mode.BYPASS) as engine:

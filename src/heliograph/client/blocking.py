@@ -212,7 +212,7 @@ class SyncAnswerStream(_Blocking[AsyncAnswerStream]):
     """An answer piece by piece: `for piece in stream`; `answer` is the whole afterwards."""
 
     @property
-    def references(self) -> tuple[records.ClientReference, ...]:
+    def references(self) -> tuple[records.ReferenceItem, ...]:
         """Documents that the answer draws on; known before its first piece."""
         return self._waiting.references
 

@@ -55,7 +55,7 @@ class AsyncDocuments(_Resource):
 
     async def insert(
         self, text: str, *, source: str | None = None, title: str | None = None, metadata: Metadata = None
-    ) -> records.DocumentInsertion:
+    ) -> records.InsertResponse:
         """Take in a text; the service processes it in the background, which `wait` waits for.
 
         A known source is an update. The same text again is `duplicated` and changes nothing.
@@ -67,24 +67,24 @@ class AsyncDocuments(_Resource):
             metadata: Free JSON, which filters can ask for.
         """
         body = _given(text=text, file_source=source, title=title, metadata=metadata)
-        return await self._send(send("POST", "/documents/text", records.DocumentInsertion, body))
+        return await self._send(send("POST", "/documents/text", records.InsertResponse, body))
 
     async def insert_many(
         self, texts: Sequence[str], *, sources: Sequence[str] | None = None, metadata: Metadata = None
-    ) -> records.DocumentInsertion:
+    ) -> records.InsertResponse:
         """Take in several texts, each with its source, and the same metadata for all."""
         body = _given(texts=list(texts), file_sources=None if sources is None else list(sources), metadata=metadata)
-        return await self._send(send("POST", "/documents/texts", records.DocumentInsertion, body))
+        return await self._send(send("POST", "/documents/texts", records.InsertResponse, body))
 
-    async def insert_url(self, url: str, *, metadata: Metadata = None) -> records.DocumentInsertion:
+    async def insert_url(self, url: str, *, metadata: Metadata = None) -> records.InsertResponse:
         """Have the service fetch a web page or file."""
         return await self._send(
-            send("POST", "/documents/url", records.DocumentInsertion, _given(url=url, metadata=metadata))
+            send("POST", "/documents/url", records.InsertResponse, _given(url=url, metadata=metadata))
         )
 
     async def upload(
         self, file: str | Path | bytes, *, name: str | None = None, metadata: Metadata = None
-    ) -> records.DocumentInsertion:
+    ) -> records.InsertResponse:
         """Upload a file.
 
         Args:
@@ -107,7 +107,7 @@ class AsyncDocuments(_Resource):
                 raise NotFoundError(f"the file {str(file)!r} cannot be read: {error.strerror or error}") from error
         form = {} if metadata is None else {"metadata": json.dumps(metadata)}
         file_part = (PurePath(name or str(file)).name, content)
-        call = replace(send("POST", "/documents/upload", records.DocumentInsertion), form=form, file=file_part)
+        call = replace(send("POST", "/documents/upload", records.InsertResponse), form=form, file=file_part)
         return await self._send(call)
 
     async def list(
@@ -121,53 +121,53 @@ class AsyncDocuments(_Resource):
         descending: bool = False,
         offset: int = 0,
         limit: int = 100,
-    ) -> records.DocumentList:
+    ) -> records.ListResponse:
         """Return a page of documents, at most 1,000; all conditions that are given must hold."""
         conditions = {"status": status, "track_id": track_id, "source_prefix": source_prefix}
         wanted = None if filter is None else json.dumps(filter)
         page = {"sort": sort, "descending": descending, "offset": offset, "limit": limit}
-        return await self._send(get("/documents", records.DocumentList, **conditions, filter=wanted, **page))
+        return await self._send(get("/documents", records.ListResponse, **conditions, filter=wanted, **page))
 
-    async def get(self, document_id: str, *, chunk_offset: int = 0, chunk_limit: int = 50) -> records.DocumentDetail:
+    async def get(self, document_id: str, *, chunk_offset: int = 0, chunk_limit: int = 50) -> records.DetailResponse:
         """Return a document and a page of its chunks, at most 500."""
         path = path_of("documents", document_id)
-        return await self._send(get(path, records.DocumentDetail, chunk_offset=chunk_offset, chunk_limit=chunk_limit))
+        return await self._send(get(path, records.DetailResponse, chunk_offset=chunk_offset, chunk_limit=chunk_limit))
 
     async def text(self, document_id: str) -> str:
         """Return a document's text."""
-        return (await self._send(get(path_of("documents", document_id, "text"), records.DocumentText))).text
+        return (await self._send(get(path_of("documents", document_id, "text"), records.TextResponse))).text
 
-    async def entities(self, document_id: str, *, limit: int = 200) -> records.DocumentEntities:
+    async def entities(self, document_id: str, *, limit: int = 200) -> records.DocumentEntitiesResponse:
         """Return the entities that a document names, the most mentioned first, and how each is written there."""
         path = path_of("documents", document_id, "entities")
-        return await self._send(get(path, records.DocumentEntities, limit=limit))
+        return await self._send(get(path, records.DocumentEntitiesResponse, limit=limit))
 
     async def update(
         self, document_id: str, *, text: str | None = None, title: str | None = None, metadata: Metadata = None
-    ) -> records.DocumentChange:
+    ) -> records.ChangeResponse:
         """Replace text, title or metadata; leaves as it is whatever is None."""
         body = _given(text=text, title=title, metadata=metadata)
-        return await self._send(send("PUT", path_of("documents", document_id), records.DocumentChange, body))
+        return await self._send(send("PUT", path_of("documents", document_id), records.ChangeResponse, body))
 
     async def change(
         self, document_id: str, *, title: str | None = None, metadata: Metadata = None
-    ) -> records.DocumentChange:
+    ) -> records.ChangeResponse:
         """Change the title, or single fields of the metadata; a field that is None is removed."""
         body = _given(title=title, metadata=metadata)
-        return await self._send(send("PATCH", path_of("documents", document_id), records.DocumentChange, body))
+        return await self._send(send("PATCH", path_of("documents", document_id), records.ChangeResponse, body))
 
-    async def delete(self, document_id: str) -> records.DocumentRemoval:
+    async def delete(self, document_id: str) -> records.RemovalResponse:
         """Delete a document and all that only it said."""
-        return await self._send(send("DELETE", path_of("documents", document_id), records.DocumentRemoval))
+        return await self._send(send("DELETE", path_of("documents", document_id), records.RemovalResponse))
 
     async def delete_matching(
         self, *, source_prefix: str | None = None, filter: Metadata = None
-    ) -> records.DocumentRemoval:
+    ) -> records.RemovalResponse:
         """Delete all documents that match; at least one condition is needed."""
         body = _given(source_prefix=source_prefix, filter=filter)
-        return await self._send(send("POST", "/documents/delete_matching", records.DocumentRemoval, body))
+        return await self._send(send("POST", "/documents/delete_matching", records.RemovalResponse, body))
 
-    async def wait(self, track_id: str, *, timeout_seconds: float = 300.0) -> tuple[records.DocumentRecord, ...]:
+    async def wait(self, track_id: str, *, timeout_seconds: float = 300.0) -> tuple[records.DocumentResponse, ...]:
         """Wait until all documents that were taken in together are finished, and return them; failed ones too.
 
         Raises:
@@ -175,7 +175,7 @@ class AsyncDocuments(_Resource):
         """
         deadline = time.monotonic() + timeout_seconds
         pause_seconds = _FIRST_PAUSE_SECONDS
-        found: tuple[records.DocumentRecord, ...] = ()
+        found: tuple[records.DocumentResponse, ...] = ()
         while True:
             page = await self.list(track_id=track_id, offset=len(found), limit=_PAGE_SIZE)
             found += page.documents
@@ -197,29 +197,29 @@ class AsyncDocuments(_Resource):
 class AsyncJobs(_Resource):
     """Background work of a workspace."""
 
-    async def list(self, *, offset: int = 0, limit: int = 100) -> records.JobList:
+    async def list(self, *, offset: int = 0, limit: int = 100) -> records.JobListResponse:
         """Return a page of jobs, the latest first."""
-        return await self._send(get("/documents/jobs", records.JobList, offset=offset, limit=limit))
+        return await self._send(get("/documents/jobs", records.JobListResponse, offset=offset, limit=limit))
 
-    async def get(self, job_id: str) -> records.JobRecord:
+    async def get(self, job_id: str) -> records.JobResponse:
         """Return a job."""
-        return await self._send(get(path_of("documents", "jobs", job_id), records.JobRecord))
+        return await self._send(get(path_of("documents", "jobs", job_id), records.JobResponse))
 
-    async def cancel(self, job_id: str) -> records.JobRecord:
+    async def cancel(self, job_id: str) -> records.JobResponse:
         """Ask a job to stop; what it has done stays."""
-        return await self._send(send("POST", path_of("documents", "jobs", job_id, "cancel"), records.JobRecord))
+        return await self._send(send("POST", path_of("documents", "jobs", job_id, "cancel"), records.JobResponse))
 
 
 class AsyncWorkspaces(_Resource):
     """Workspaces of the service."""
 
-    async def list(self) -> tuple[records.WorkspaceRecord, ...]:
+    async def list(self) -> tuple[records.WorkspaceRow, ...]:
         """Return the workspaces that the credentials may enter."""
         return (await self._send(get("/workspaces", records.WorkspaceList))).workspaces
 
-    async def counts(self, name: str) -> records.WorkspaceCounts:
+    async def counts(self, name: str) -> records.WorkspaceStats:
         """Return what a workspace holds."""
-        return await self._send(get(path_of("workspaces", name), records.WorkspaceCounts))
+        return await self._send(get(path_of("workspaces", name), records.WorkspaceStats))
 
     async def create(self, name: str, *, exist_ok: bool = False) -> None:
         """Make an empty workspace; a `ConflictError` if there is one and `exist_ok` is False."""
@@ -242,12 +242,12 @@ class AsyncGraph(_Resource):
 
     async def entities(
         self, *, search: str = "", type: str = "", offset: int = 0, limit: int = 100
-    ) -> records.EntityList:
+    ) -> records.EntityListResponse:
         """Return a page of the entities of a type, or of all, best connected first.
 
         With `search`, only those with a name or alias that is this text, begins with it or contains it, in this order.
         """
-        call = get("/api/v1/entities", records.EntityList, search=search, type=type, offset=offset, limit=limit)
+        call = get("/api/v1/entities", records.EntityListResponse, search=search, type=type, offset=offset, limit=limit)
         return await self._send(call)
 
     async def entity(self, name: str, *, offset: int = 0, limit: int = 20) -> records.EntityDetail:
@@ -259,15 +259,17 @@ class AsyncGraph(_Resource):
         call = get("/graph/relation", records.RelationDetail, source=name, target=other, offset=offset, limit=limit)
         return await self._send(call)
 
-    async def neighbours(self, name: str, *, depth: int = 1, limit: int = 100) -> records.GraphAround:
+    async def neighbours(self, name: str, *, depth: int = 1, limit: int = 100) -> records.NeighbourResponse:
         """Return what lies within `depth` relations of an entity."""
-        return await self._send(get("/graph/neighbours", records.GraphAround, name=name, depth=depth, limit=limit))
+        return await self._send(
+            get("/graph/neighbours", records.NeighbourResponse, name=name, depth=depth, limit=limit)
+        )
 
     async def paths(
         self, name: str, other: str, *, max_length: int = 6, limit: int = 5
-    ) -> tuple[records.PathRecord, ...]:
+    ) -> tuple[records.PathItem, ...]:
         """Return the shortest paths between two entities, strongest first; none if there is none."""
-        call = get("/graph/paths", records.PathsFound, source=name, target=other, max_length=max_length, limit=limit)
+        call = get("/graph/paths", records.PathResponse, source=name, target=other, max_length=max_length, limit=limit)
         return (await self._send(call)).paths
 
 
@@ -330,7 +332,7 @@ class AsyncCurations(_Resource):
 
     async def split_entity(
         self, name: str, new_name: str, *, document_ids: Sequence[str] = (), chunk_ids: Sequence[str] = ()
-    ) -> records.CurationRecord:
+    ) -> records.CurationItem:
         """Make what some documents or chunks call by a name an entity of its own.
 
         Raises:
@@ -340,7 +342,7 @@ class AsyncCurations(_Resource):
         """
         ids = {"document_ids": list(document_ids), "chunk_ids": list(chunk_ids)}
         body = {"entity_name": name, "new_name": new_name} | ids
-        return await self._send(send("POST", "/graph/entity/split", records.CurationRecord, body))
+        return await self._send(send("POST", "/graph/entity/split", records.CurationItem, body))
 
     async def delete_entity(self, name: str) -> CurationEdit:
         """Hide an entity and its relations, whatever documents say; a `NotFoundError` if there is none."""
@@ -382,40 +384,40 @@ class AsyncCurations(_Resource):
         body = {"source_entity": name, "target_entity": other}
         return await self._edit("DELETE", "/graph/relation/delete", body, (name, other))
 
-    async def undo(self, curation_id: str) -> records.CurationRecord:
+    async def undo(self, curation_id: str) -> records.CurationItem:
         """Take a correction back: the graph becomes what it would be without it.
 
         Raises:
             ConflictError: It was taken back before.
             NotFoundError: There is no such correction.
         """
-        return await self._send(
-            send("POST", path_of("graph", "curations", curation_id, "undo"), records.CurationRecord)
-        )
+        return await self._send(send("POST", path_of("graph", "curations", curation_id, "undo"), records.CurationItem))
 
     async def list(
         self, *, name: str | None = None, includes_undone: bool = True, offset: int = 0, limit: int = 100
-    ) -> records.CurationPage:
+    ) -> records.CurationListResponse:
         """Return a page of corrections, at most 1,000, the latest first; with `name`, those of one entity."""
         wanted: dict[str, Any] = {"name": name, "includes_undone": includes_undone}
-        return await self._send(get("/graph/curations", records.CurationPage, **wanted, offset=offset, limit=limit))
+        return await self._send(
+            get("/graph/curations", records.CurationListResponse, **wanted, offset=offset, limit=limit)
+        )
 
     async def history(
         self, name: str, other: str | None = None, *, offset: int = 0, limit: int = 100
-    ) -> records.HistoryRecord:
+    ) -> records.HistoryResponse:
         """Return which chunks and people said what of an entity, or with `other` of a relation.
 
         Raises:
             NotFoundError: Nothing was ever said of it.
         """
         return await self._send(
-            get("/graph/history", records.HistoryRecord, name=name, other=other, offset=offset, limit=limit)
+            get("/graph/history", records.HistoryResponse, name=name, other=other, offset=offset, limit=limit)
         )
 
-    async def find_duplicates(self, *, examined: int = 500, limit: int = 100) -> tuple[records.DuplicateRecord, ...]:
+    async def find_duplicates(self, *, examined: int = 500, limit: int = 100) -> tuple[records.DuplicateItem, ...]:
         """Return pairs that may be one among the best connected entities, the most alike first."""
         return (
-            await self._send(get("/graph/duplicates", records.DuplicatesFound, examined=examined, limit=limit))
+            await self._send(get("/graph/duplicates", records.DuplicateResponse, examined=examined, limit=limit))
         ).pairs
 
     async def _edit(self, method: str, path: str, body: Any, names: tuple[str, ...] = ()) -> CurationEdit:
@@ -568,10 +570,10 @@ class AsyncHeliographClient:
         options: QueryOptions | None = None,
         *,
         include_context: bool = False,
-    ) -> records.ClientRetrieval:
+    ) -> records.RetrieveResponse:
         """Return what an answer would be made from; nothing found is status `failure`."""
         body = _question(question, mode, options) | {"include_context": include_context}
-        return await self.send(send("POST", "/api/v1/retrieve", records.ClientRetrieval, body, is_safe=True))
+        return await self.send(send("POST", "/api/v1/retrieve", records.RetrieveResponse, body, is_safe=True))
 
     async def query_data(
         self, question: str, mode: ModeName = DEFAULT_MODE.value, options: QueryOptions | None = None

@@ -131,7 +131,7 @@ class StreamReader:
     """Reads the lines of a stream, for both the async and the blocking client."""
 
     def __init__(self, progress: Callable[[str], None] | None = None) -> None:
-        self.references: tuple[records.ClientReference, ...] = ()
+        self.references: tuple[records.ReferenceItem, ...] = ()
         self.text = ""
         self.answer: records.ClientAnswer | None = None
         self.has_references = False
@@ -171,7 +171,7 @@ class StreamReader:
             raise problem_error(told)
         if "references" in told:
             self._shown_references = told["references"]
-            self.references = read_as(tuple[records.ClientReference, ...], told["references"], "references")
+            self.references = read_as(tuple[records.ReferenceItem, ...], told["references"], "references")
             self.has_references = True
         if self._progress is not None and isinstance(told.get("progress"), str):
             self._progress(told["progress"])
@@ -195,7 +195,7 @@ class AsyncAnswerStream:
         self._waiting: list[str] = []
 
     @property
-    def references(self) -> tuple[records.ClientReference, ...]:
+    def references(self) -> tuple[records.ReferenceItem, ...]:
         """Documents that the answer draws on; known before its first piece."""
         return self._reader.references
 

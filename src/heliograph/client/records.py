@@ -1,4 +1,4 @@
-"""What a client is given back: the shapes of `heliograph.wire`, by the names that clients know; and how to ask.
+"""What a client is given back: the shapes of `heliograph.wire`; and how to ask.
 
 A shape is imported when it is first asked for, here and in `heliograph.client`, so that a client starts with httpx
 alone. All are frozen; what a reply has beyond them is left out, so that a newer service can say more.
@@ -15,47 +15,34 @@ from typing import Any
 
 from heliograph.models import ChunkPicking, ContextFormatName, FusionName
 
-# Where each stands in `heliograph.wire`, by its name here.
-_SHAPES = {
-    "ClientAnswer": "answers.ClientAnswer",
-    "ClientChunk": "answers.FoundChunk",
-    "ClientCitation": "answers.CitationItem",
-    "ClientEntity": "answers.FoundEntity",
-    "ClientReference": "answers.ReferenceItem",
-    "ClientRelation": "answers.FoundRelation",
-    "ClientRetrieval": "answers.RetrieveResponse",
-    "CurationPage": "graph.CurationListResponse",
-    "CurationRecord": "graph.CurationItem",
-    "DocumentChange": "documents.ChangeResponse",
-    "DocumentDetail": "documents.DetailResponse",
-    "DocumentEntities": "documents.DocumentEntitiesResponse",
-    "DocumentInsertion": "documents.InsertResponse",
-    "DocumentList": "documents.ListResponse",
-    "DocumentRecord": "documents.DocumentResponse",
-    "DocumentRemoval": "documents.RemovalResponse",
-    "DocumentText": "documents.TextResponse",
-    "DuplicateRecord": "graph.DuplicateItem",
-    "DuplicatesFound": "graph.DuplicateResponse",
-    "EntityDetail": "graph.EntityDetail",
-    "EntityList": "graph.EntityListResponse",
-    "GraphAround": "graph.NeighbourResponse",
-    "HistoryRecord": "graph.HistoryResponse",
-    "JobList": "documents.JobListResponse",
-    "JobRecord": "documents.JobResponse",
-    "PathRecord": "graph.PathItem",
-    "PathsFound": "graph.PathResponse",
-    "RelationDetail": "graph.RelationDetail",
-    "WorkspaceCounts": "service.WorkspaceStats",
-    "WorkspaceList": "service.WorkspaceList",
-    "WorkspaceRecord": "service.WorkspaceRow",
+# The shapes by their modules in `heliograph.wire`.
+_HOMES = {
+    "answers": "CitationItem ClientAnswer FoundChunk FoundEntity FoundRelation ReferenceItem RetrieveResponse",
+    "documents": """
+        ChangeResponse DetailResponse DocumentEntitiesResponse DocumentResponse InsertResponse JobListResponse
+        JobResponse ListResponse RemovalResponse TextResponse""",
+    "graph": """
+        CurationItem CurationListResponse DuplicateItem DuplicateResponse EntityDetail EntityListResponse
+        HistoryResponse NeighbourResponse PathItem PathResponse RelationDetail""",
+    "service": "WorkspaceList WorkspaceRow WorkspaceStats",
+}
+_MODULES = {name: module for module, names in _HOMES.items() for name in names.split()}
+# Those that `heliograph.client` offers by other names.
+_ALIASES = {
+    "ClientChunk": "FoundChunk",
+    "ClientCitation": "CitationItem",
+    "ClientEntity": "FoundEntity",
+    "ClientReference": "ReferenceItem",
+    "ClientRelation": "FoundRelation",
+    "ClientRetrieval": "RetrieveResponse",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _SHAPES:
+    own = _ALIASES.get(name, name)
+    if own not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, _, shape = _SHAPES[name].partition(".")
-    globals()[name] = found = getattr(import_module(f"heliograph.wire.{module}"), shape)
+    globals()[name] = found = getattr(import_module(f"heliograph.wire.{_MODULES[own]}"), own)
     return found
 
 

@@ -20,7 +20,7 @@ from heliograph.chat.wrappers import ChatMeter
 from heliograph.errors import ClusterUnavailable, HeliographError, IngestError
 from heliograph.ingest.intake import OUTAGES
 from heliograph.ingest.reading import ChunkProgress
-from heliograph.observing import ModelCalls, tell_model_calls
+from heliograph.observing import OBSERVER, ModelCalls
 from heliograph.settings import RaySettings
 from heliograph.stores.base import ReplyCache
 
@@ -94,7 +94,7 @@ class Coordinator:
                     case messages.CallsCounted(purpose, count):
                         self._meter.count(purpose, count)
                     case messages.TextsEmbedded(usage):
-                        tell_model_calls(ModelCalls("embedding", "document", calls=1, usage=usage))
+                        OBSERVER.get().tell_model_calls(ModelCalls("embedding", "document", calls=1, usage=usage))
             except Exception:  # noqa: BLE001 (news that cannot be told on must not leave questions unanswered)
                 _log.exception("what a worker told cannot be told on: %s", type(notice).__name__)
         return await asyncio.gather(*map(self._answer, questions))

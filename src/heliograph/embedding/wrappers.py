@@ -16,7 +16,7 @@ from heliograph.calls.tasks import run_together
 from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings, waits_as
 from heliograph.errors import ModelError, SettingsError, import_optional
 from heliograph.models import Usage
-from heliograph.observing import CallCount, ModelCalls, tell_lookup, tell_model_calls
+from heliograph.observing import OBSERVER, CallCount, ModelCalls
 from heliograph.settings import EmbeddingSettings, user_cache_dir
 
 
@@ -131,7 +131,7 @@ class EmbeddingMeter(WrapperEmbeddingModel):
 
     def _count(self, kind: EmbeddingKind, counted: CallCount) -> None:
         self._counts[kind] += counted
-        tell_model_calls(ModelCalls("embedding", kind, counted.calls, counted.failures, counted.usage))
+        OBSERVER.get().tell_model_calls(ModelCalls("embedding", kind, counted.calls, counted.failures, counted.usage))
 
 
 # Keeps the vectors of recent questions and keywords in memory.
@@ -157,7 +157,7 @@ class QueryCachedEmbeddingModel(WrapperEmbeddingModel):
         found = {text: self._vectors[text] for text in texts if text in self._vectors}
         missing = [text for text in dict.fromkeys(texts) if text not in found]
         for text in dict.fromkeys(texts):
-            tell_lookup("query_embeddings", is_hit=text in found)
+            OBSERVER.get().tell_lookup("query_embeddings", is_hit=text in found)
         usage = Usage()
         if missing:
             embeddings = await self.inner.embed(missing, kind)

@@ -21,7 +21,7 @@ from heliograph.models import FIELD_SEPARATOR, Stats, heading_path
 from heliograph.query.answers.models import Answer
 from heliograph.query.models import Retrieval
 from heliograph.text.sentences import table_head
-from heliograph.wire.base import ChunkDetails, EntityHead, RelationHead, Shape
+from heliograph.wire.base import ChunkDetails, EntityHead, RelationHead, Shape, StatsHead
 
 _MARK_LENGTH = 12
 _OWN_REFERENCES = re.compile(r"\n+### References\n+(?:- \[\d+\][^\n]*\n?)+\s*\Z")
@@ -74,6 +74,19 @@ class ToolRelation(RelationHead):
     def as_line(self) -> str:
         """Return the relation in a line."""
         return f"- {self.source} -- {self.target} [{', '.join(self.keywords)}]: {' '.join(self.description.split())}"
+
+
+class FoundEntity(ToolEntity):
+    """An entity that was found for a question."""
+
+    reference_id: str = Field(description="The first reference that mentions it, or empty.")
+
+
+class FoundRelation(ToolRelation):
+    """A relation that was found for a question."""
+
+    degree: int = Field(description="Degree of one end plus degree of the other.")
+    reference_id: str = Field(description="The first reference that mentions it, or empty.")
 
 
 def _listed(title: str, items: Iterable[ToolEntity | ToolRelation]) -> list[str]:
@@ -129,8 +142,8 @@ class QueryResult(ToolResult):
     references: list[ToolReference]
     citations: list[ToolCitation] = Field(default_factory=list)
     passages: list[PassageItem]
-    entities: list[ToolEntity]
-    relations: list[ToolRelation]
+    entities: list[FoundEntity]
+    relations: list[FoundRelation]
     warnings: tuple[str, ...]
 
     @classmethod
@@ -163,8 +176,8 @@ class QueryResult(ToolResult):
             passages=[
                 PassageItem.from_records(item, item.chunk, chunk_id=item.chunk.id) for item in context.chunks[:passages]
             ],
-            entities=[ToolEntity.model_validate(item.entity) for item in context.entities if has_graph],
-            relations=[ToolRelation.model_validate(item.relation) for item in context.relations if has_graph],
+            entities=[FoundEntity.from_records(item, item.entity) for item in context.entities if has_graph],
+            relations=[FoundRelation.from_records(item, item.relation) for item in context.relations if has_graph],
             warnings=retrieval.warnings,
         )
 
@@ -270,17 +283,12 @@ class DeleteResult(ToolResult):
         )
 
 
-class StatsResult(ToolResult):
+class StatsResult(StatsHead, ToolResult):
     """What a workspace holds."""
 
     workspace: str
     documents: int
     documents_by_status: dict[str, int]
-    chunks: int
-    entities: int
-    relations: int
-    data_version: int = Field(description="Raised by every change.")
-    bytes_on_disk: int
 
     @classmethod
     def of_workspace(cls, workspace: str, stats: Stats) -> StatsResult:

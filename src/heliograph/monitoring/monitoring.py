@@ -165,7 +165,7 @@ _CALLS, _FAILURES, _TOKENS = "heliograph_model_calls", "heliograph_model_failure
 _SPEND = (_CALLS, _FAILURES, _TOKENS)
 
 
-class Metrics:
+class Metrics(Observer):
     """Counts, where all workers count; a process that serves alone shares none."""
 
     def __init__(self, shared: SharedMetrics | None = None) -> None:
@@ -245,7 +245,7 @@ class Metrics:
         if self._process:
             self._process.refresh()
 
-    def count_question(self, report: QuestionReport) -> None:
+    def tell_question(self, report: QuestionReport) -> None:
         """Count a question; records no latency of an abandoned one."""
         self._questions.labels(report.mode, report.outcome).inc()
         if report.outcome == "cancelled":
@@ -259,16 +259,14 @@ class Metrics:
         """Count a stage of taking documents in."""
         self._ingest.labels(stage).observe(seconds)
 
-    def count_model_calls(self, calls: ModelCalls) -> None:
-        """Count calls to a model."""
+    def tell_model_calls(self, calls: ModelCalls) -> None:
         labels = (calls.model, calls.purpose)
         self._calls.labels(*labels).inc(calls.calls)
         self._failures.labels(*labels).inc(calls.failures)
         self._tokens.labels(*labels, "input").inc(calls.usage.input_tokens)
         self._tokens.labels(*labels, "output").inc(calls.usage.output_tokens)
 
-    def count_lookup(self, cache: str, *, is_hit: bool) -> None:
-        """Count a lookup in a cache."""
+    def tell_lookup(self, cache: str, *, is_hit: bool) -> None:
         self._lookups.labels(cache, "hit" if is_hit else "miss").inc()
 
     def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
@@ -484,8 +482,8 @@ _INGEST = "ingest."
 _MOST_TIMES = 2_000
 
 
-class Monitoring(Observer):
-    """Counts and traces.
+class Monitoring(Metrics):
+    """Counts, traces, and alerts of what took too long lately.
 
     Args:
         settings: Thresholds, and where spans go.
@@ -496,7 +494,7 @@ class Monitoring(Observer):
     """
 
     def __init__(self, settings: MonitoringSettings, shared: SharedMetrics | None = None) -> None:
-        self.metrics = Metrics(shared)
+        super().__init__(shared)
         self.tracer = build_tracer(settings)
         self._settings = settings
         self._queries = SlidingWindow(settings.window_seconds)
@@ -515,13 +513,13 @@ class Monitoring(Observer):
                 yield
         finally:
             if name.startswith(_INGEST):
-                self.metrics.count_ingest_stage(name.removeprefix(_INGEST), time.perf_counter() - started)
+                self.count_ingest_stage(name.removeprefix(_INGEST), time.perf_counter() - started)
 
     def traceparent(self) -> str:
         return self.tracer.traceparent()
 
     def tell_question(self, report: QuestionReport) -> None:
-        self.metrics.count_question(report)
+        super().tell_question(report)
         if report.outcome == "cancelled":
             return
         self._queries.add(report.seconds["total"])
@@ -542,12 +540,6 @@ class Monitoring(Observer):
             found[mode] = (self._counts[mode], p50, p95, p99)
         return found
 
-    def tell_model_calls(self, calls: ModelCalls) -> None:
-        self.metrics.count_model_calls(calls)
-
-    def tell_lookup(self, cache: str, *, is_hit: bool) -> None:
-        self.metrics.count_lookup(cache, is_hit=is_hit)
-
     @contextmanager
     def request(self, traceparent: str, method: str) -> Generator[Callable[[str, int], None]]:
         """Make the span of a request and count it among those that run.
@@ -558,15 +550,15 @@ class Monitoring(Observer):
         attributes = {"http__request__method": method}
 
         def count(route: str, status: int) -> None:
-            self.metrics.count_request(route, method, status, time.perf_counter() - started)
+            self.count_request(route, method, status, time.perf_counter() - started)
             span.describe(http__route=route, http__response__status_code=status)
 
-        self.metrics.http_requests_running.inc()
+        self.http_requests_running.inc()
         try:
             with self.tracer.span(REQUEST_SPAN, attributes, traceparent=traceparent) as span:
                 yield count
         finally:
-            self.metrics.http_requests_running.dec()
+            self.http_requests_running.dec()
 
     def alerts(self, freshness_seconds: float | None) -> tuple[Alert, ...]:
         """Compare the last minutes with the thresholds; the freshness is the largest of the workspaces that count."""

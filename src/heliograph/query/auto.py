@@ -47,16 +47,16 @@ def adapt_plan(plan: Plan, understanding: Understanding) -> Plan:
     asked once, and may know names that the question does not say.
     """
     kind, param = understanding.kind, plan.param
-    changes: dict[str, object] = {}
+    changes: dict[str, int] = {}
     if kind in (QuestionKind.AGGREGATE, QuestionKind.GLOBAL) and param.chunk_top_k is None:
-        changes["chunk_top_k"] = min(_WIDER * plan.chunk_top_k, MAX_TOP_K)
+        changes["chunk_top_k"] = min(_WIDER * plan.settings.chunk_top_k, MAX_TOP_K)
     if kind is QuestionKind.GLOBAL and param.top_k is None:
-        changes["top_k"] = min(_WIDER * plan.top_k, MAX_TOP_K)
+        changes["top_k"] = min(_WIDER * plan.settings.top_k, MAX_TOP_K)
     if plan.keywords is None and understanding.by_model and (understanding.entities or understanding.expansions):
         names = understanding.entities
         words = tuple(word for word in understanding.expansions if word not in names)
-        changes["keywords"] = Keywords(words or names, names or words)
-    return replace(plan, **changes)  # pyright: ignore[reportArgumentType]
+        plan = replace(plan, keywords=Keywords(words or names, names or words))
+    return plan.with_settings(**changes)
 
 
 class AutoSearch:

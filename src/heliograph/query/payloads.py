@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Literal, NotRequired, TypedDict, cast
 
-from heliograph.models import FIELD_SEPARATOR, GraphPath, Mode, Usage, chunk_details
+from heliograph.models import FIELD_SEPARATOR, Entity, GraphPath, Mode, Relation, Usage, chunk_details
 from heliograph.query.models import (
     Context,
     Failure,
@@ -36,11 +36,9 @@ COUNTS = (
 )
 
 
-class EntityData(TypedDict):
-    """An entity; `source_id` and `file_path` hold ids of chunks and sources, joined by `<SEP>`."""
+class GraphItemData(TypedDict):
+    """An entity or a relation; `source_id` and `file_path` hold ids of chunks and sources, joined by `<SEP>`."""
 
-    entity_name: str
-    entity_type: str
     description: str
     source_id: str
     file_path: str
@@ -49,19 +47,20 @@ class EntityData(TypedDict):
     reference_id: str
 
 
-class RelationData(TypedDict):
+class EntityData(GraphItemData):
+    """An entity."""
+
+    entity_name: str
+    entity_type: str
+
+
+class RelationData(GraphItemData):
     """A relation; `keywords` are joined by commas."""
 
     src_id: str
     tgt_id: str
-    description: str
     keywords: str
     weight: float
-    source_id: str
-    file_path: str
-    created_at: str
-    created_at_unix: int
-    reference_id: str
 
 
 class ChunkDetailsData(TypedDict):
@@ -134,8 +133,20 @@ def query_data(retrieval: Retrieval, *, include_chunk_content: bool = False) -> 
 def context_data(context: Context, include_chunk_content: bool = False) -> ContextData:
     """Return the lists of a context: entities, relationships, chunks and references, and paths if looked for."""
     data: ContextData = {
-        "entities": [_entity(item) for item in context.entities],
-        "relationships": [_relation(item) for item in context.relations],
+        "entities": [
+            {"entity_name": item.entity.name, "entity_type": item.entity.type, **_graph_item(item, item.entity)}
+            for item in context.entities
+        ],
+        "relationships": [
+            {
+                "src_id": item.relation.source,
+                "tgt_id": item.relation.target,
+                "keywords": ",".join(item.relation.keywords),
+                "weight": item.relation.weight,
+                **_graph_item(item, item.relation),
+            }
+            for item in context.relations
+        ],
         "chunks": [_chunk_row(item) for item in context.chunks],
         "references": reference_data(context, include_chunk_content),
     }
@@ -223,32 +234,13 @@ def _processing_info(retrieval: Retrieval) -> dict[str, int]:
     return found | {name: getattr(info, name) for name in COUNTS}
 
 
-def _entity(item: RetrievedEntity) -> EntityData:
-    entity = item.entity
+def _graph_item(item: RetrievedEntity | RetrievedRelation, record: Entity | Relation) -> GraphItemData:
     return {
-        "entity_name": entity.name,
-        "entity_type": entity.type,
-        "description": entity.description,
-        "source_id": FIELD_SEPARATOR.join(entity.chunk_ids),
+        "description": record.description,
+        "source_id": FIELD_SEPARATOR.join(record.chunk_ids),
         "file_path": FIELD_SEPARATOR.join(item.sources),
-        "created_at": _iso(entity.created_at),
-        "created_at_unix": entity.created_at,
-        "reference_id": item.reference_id,
-    }
-
-
-def _relation(item: RetrievedRelation) -> RelationData:
-    relation = item.relation
-    return {
-        "src_id": relation.source,
-        "tgt_id": relation.target,
-        "description": relation.description,
-        "keywords": ",".join(relation.keywords),
-        "weight": relation.weight,
-        "source_id": FIELD_SEPARATOR.join(relation.chunk_ids),
-        "file_path": FIELD_SEPARATOR.join(item.sources),
-        "created_at": _iso(relation.created_at),
-        "created_at_unix": relation.created_at,
+        "created_at": _iso(record.created_at),
+        "created_at_unix": record.created_at,
         "reference_id": item.reference_id,
     }
 

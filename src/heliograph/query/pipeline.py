@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from heliograph.calls.tasks import run_together
 from heliograph.chat.base import ChatModel
@@ -26,7 +26,7 @@ from heliograph.errors import StoreError
 from heliograph.filters import Filter, parse_filter
 from heliograph.ingest.merging import EvidenceFold
 from heliograph.models import Mode, Usage, utc_now
-from heliograph.observing import QuestionTimer, StageClock, TellStage, stage, tell_lookup
+from heliograph.observing import OBSERVER, QuestionTimer, StageClock, TellStage, stage
 from heliograph.prompts import load_prompt
 from heliograph.query.answers.answer import AnswerStream, answer_offline, answer_with, answering_model
 from heliograph.query.answers.models import Answer
@@ -78,10 +78,8 @@ def _answers() -> TypeAdapter[Answer]:
 
 def answer_key(plan: Plan, models: Mapping[str, str], data_version: int) -> str:
     """Return the key of an answer."""
-    parts = {field.name: _plain(getattr(plan, field.name)) for field in fields(plan) if field.name != "param"}
-    parts |= {f"param.{field.name}": _plain(getattr(plan.param, field.name)) for field in fields(plan.param)}
     prompts = [builtin_prompt(plan), load_prompt("keywords"), load_prompt("understanding")]
-    parts |= {"prompts": prompts, "models": dict(models), "data": data_version}
+    parts = {"plan": _plain(plan), "prompts": prompts, "models": dict(models), "data": data_version}
     text = json.dumps(parts, sort_keys=True)
     return f"{plan.mode}:query:{blake2b(text.encode(), digest_size=16).hexdigest()}"
 
@@ -95,7 +93,7 @@ class AnswerCache:
     async def get(self, key: str) -> Answer | None:
         """Return the answer under this key as one that cost nothing, or None."""
         reply = await self._replies.get_reply(key)
-        tell_lookup("answers", is_hit=reply is not None)
+        OBSERVER.get().tell_lookup("answers", is_hit=reply is not None)
         if reply is None:
             return None
         try:
@@ -120,6 +118,8 @@ def _plain(value: Any) -> Any:
     """Return a value as JSON can hold it; a model is left to `models`, which holds its name."""
     if isinstance(value, ChatModel):
         return None
+    if isinstance(value, BaseModel):
+        value = value.model_dump()
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -331,12 +331,12 @@ class Retriever:
             ModelError: A model that is needed failed. A failing reranker is only a warning.
             StoreError: The store failed.
         """
-        retrieval = Retrieval(plan.question, plan.mode, max_total_tokens=plan.max_total_tokens)
+        retrieval = Retrieval(plan.question, plan.mode, max_total_tokens=plan.settings.max_total_tokens)
         clock = StageClock()
         if plan.mode is Mode.AUTO:
             progress("understanding_question")
             with clock.measure("understanding"):
-                understood = await find_understanding(plan.question, chat, plan.keyword_language)
+                understood = await find_understanding(plan.question, chat, plan.settings.keyword_language)
             plan = adapt_plan(plan, understood.understanding)
             retrieval = replace(
                 retrieval,
@@ -395,7 +395,7 @@ class Retriever:
         with clock.measure("search"):
             findings = await self._search(plan, vectors, searched)
             graph = self._store.graph
-            evidence = await find_evidence(graph, fused.entities[: plan.top_k] if plan.is_all_fused else ())
+            evidence = await find_evidence(graph, fused.entities[: plan.settings.top_k] if plan.is_all_fused else ())
             # None where the plan does not look for any.
             paths = None
             if Channel.GRAPH in plan.channels:
@@ -409,7 +409,7 @@ class Retriever:
         if not plan.needs_keywords:
             names = tuple(dict.fromkeys(entity.name for entity in fused.linked))
             retrieval = replace(retrieval, keywords=Keywords(low_level=names))
-        form = context_format(plan.context_format)
+        form = context_format(plan.settings.context_format)
         with clock.measure("select"):
             paths, room = fit_paths(form, paths, room_for_rows(plan, form))
             selection = await select(self._store.graph, [*findings, evidence], form, fit_budgets(plan, room))
@@ -454,7 +454,7 @@ class Retriever:
     async def _embed(self, plan: Plan, keywords: Keywords) -> dict[Channel, Vector]:
         """Embed what the channels search with, in one call; the question also where chunks are picked by vector."""
         texts: dict[Channel, str] = {}
-        if Channel.VECTOR in plan.channels or plan.is_fused or plan.chunk_picking == "vector":
+        if Channel.VECTOR in plan.channels or plan.is_fused or plan.settings.chunk_picking == "vector":
             texts[Channel.VECTOR] = plan.question
         if Channel.ENTITY in plan.channels and keywords.low_level:
             texts[Channel.ENTITY] = ", ".join(keywords.low_level)
@@ -468,14 +468,18 @@ class Retriever:
     async def _search(
         self, plan: Plan, vectors: Mapping[Channel, Vector], searched: Sequence[Channel]
     ) -> tuple[Findings, ...]:
-        min_cosine = self._embedding.info.min_score if plan.min_cosine is None else plan.min_cosine
-        limits = {Channel.VECTOR: plan.chunk_top_k}
+        limits = {Channel.VECTOR: plan.settings.chunk_top_k}
+        min_cosine = self._min_cosine(plan)
         return await run_together(
             *(
-                _SEARCHES[channel](self._store, vectors[channel], limits.get(channel, plan.top_k), min_cosine)
+                _SEARCHES[channel](self._store, vectors[channel], limits.get(channel, plan.settings.top_k), min_cosine)
                 for channel in searched
             )
         )
+
+    def _min_cosine(self, plan: Plan) -> float:
+        least = plan.settings.min_cosine
+        return self._embedding.info.min_score if least is None else least
 
     async def _search_fused(
         self, plan: Plan, vectors: dict[Channel, Vector], progress: TellStage, understanding: Understanding | None
@@ -488,10 +492,10 @@ class Retriever:
             # The others would have nothing to start from.
             channels |= {Channel.VECTOR}
         limits = SearchLimits(
-            hits=_HITS_PER_CHUNK * plan.chunk_top_k,
+            hits=_HITS_PER_CHUNK * plan.settings.chunk_top_k,
             channels=channels,
-            by_rank=plan.fusion == "rank",
-            min_cosine=self._embedding.info.min_score if plan.min_cosine is None else plan.min_cosine,
+            by_rank=plan.settings.fusion == "rank",
+            min_cosine=self._min_cosine(plan),
         )
         search = FusedSearch(self._store, self._embedding)
         if understanding is not None:

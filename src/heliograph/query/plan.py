@@ -12,7 +12,7 @@ import asyncio
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from numbers import Integral
 from operator import index
@@ -192,6 +192,9 @@ class FusionParameters:
 
 
 MAX_TOP_K = 10_000
+_MOST = {"top_k": MAX_TOP_K, "chunk_top_k": MAX_TOP_K}
+# What a question may say in place of a setting.
+_OVERRIDES = tuple(field.name for field in fields(QueryParam) if field.name in QuerySettings.model_fields)
 _LEAST_WEIGHT = 3
 # Of a window kept for the reply where no length of it is set, and the largest share that is ever kept.
 _REPLY_TOKENS = 4096
@@ -207,48 +210,35 @@ _WIDE = late_pattern(
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A question ready to be answered; what is not explained here is `QueryParam`'s, with defaults in its place.
+    """A question ready to be answered: checked, and complete.
 
     Attributes:
         question: Stripped; lone surrogates replaced by U+FFFD.
+        param: As it was asked; for what has no other form here.
+        settings: Those in force, with what `param` says in place of theirs; `max_total_tokens` is less than was asked
+            for where the chat model can read less.
         channels: What is searched, in the order of merging.
         added_channels: Those of them that were asked for beyond the mode's own.
+        keywords: Those that were given; None if there are none.
         user_prompt: Further instructions, those of the settings first; may be empty.
         system_prompt: In place of the built-in prompt, if not empty.
         chat_model: In place of the configured chat model, if not None.
-        max_total_tokens: Budget of everything; less than was asked for where the chat model can read less.
-        buffer_tokens: Held back from it.
-        enable_rerank: Whether a reranker is used if there is one.
-        min_cosine: Least cosine of a hit, the setting `query.min_cosine`; None for the embedding model's own.
-        keyword_language: Language of keywords; empty for the question's.
         filter: Which documents there are; None for all.
         is_written: Whether the context is written out as a chat model reads it.
     """
 
     question: str
     mode: Mode
+    param: QueryParam
+    settings: QuerySettings
     channels: tuple[Channel, ...]
     added_channels: tuple[Channel, ...]
-    param: QueryParam
     keywords: Keywords | None
     history: tuple[ChatMessage, ...]
     response_type: str
     user_prompt: str
     system_prompt: str
     chat_model: ChatModel | None
-    top_k: int
-    chunk_top_k: int
-    max_entity_tokens: int
-    max_relation_tokens: int
-    max_total_tokens: int
-    buffer_tokens: int
-    related_chunks: int
-    chunk_picking: str
-    context_format: str
-    fusion: str
-    enable_rerank: bool
-    min_cosine: float | None
-    keyword_language: str
     filter: Filter | None = None
     is_written: bool = True
 
@@ -271,6 +261,10 @@ class Plan:
     def is_fused(self) -> bool:
         """Whether chunks are ranked by one fused search."""
         return is_fused(self.channels)
+
+    def with_settings(self, **changes: Any) -> Plan:
+        """Return the plan with other values of these settings, which are not checked."""
+        return replace(self, settings=self.settings.model_copy(update=changes)) if changes else self
 
 
 def readable_tokens(settings: ChatSettings) -> int | None:
@@ -303,7 +297,8 @@ def make_plan(question: str, param: QueryParam, settings: QuerySettings, readabl
     added = _added_channels(param, mode)
     items = _items("conversation_history", param.conversation_history or (), "messages")
     messages = [_message(index, item) for index, item in enumerate(items)]
-    turns = _count("history_turns", param.history_turns, 0, least=0)
+    given = 0 if param.history_turns is None else param.history_turns  # pyright: ignore[reportUnnecessaryComparison]
+    turns = _count("history_turns", given, least=0)
     starts = [index for index, message in enumerate(messages) if message.role == "user"]
     first = starts[-turns] if 0 < turns <= len(starts) else 0
     history = tuple(messages[first:])
@@ -314,28 +309,16 @@ def make_plan(question: str, param: QueryParam, settings: QuerySettings, readabl
     return Plan(
         question=_checked_question(question, mode, settings.max_question_characters),
         mode=mode,
+        param=param,
         channels=(*channels_of(mode), *added),
         added_channels=added,
-        param=param,
         keywords=Keywords(high, low) if high or low else None,
         history=history,
         response_type=_text("response_type", param.response_type) or _DEFAULT_RESPONSE_TYPE,
         user_prompt="\n\n".join(filter(None, instructions)),
         system_prompt=_text("system_prompt", param.system_prompt),
         chat_model=None if param.chat_model is None else as_chat_model(param.chat_model),
-        top_k=_count("top_k", param.top_k, settings.top_k, MAX_TOP_K),
-        chunk_top_k=_count("chunk_top_k", param.chunk_top_k, settings.chunk_top_k, MAX_TOP_K),
-        max_entity_tokens=_count("max_entity_tokens", param.max_entity_tokens, settings.max_entity_tokens),
-        max_relation_tokens=_count("max_relation_tokens", param.max_relation_tokens, settings.max_relation_tokens),
-        max_total_tokens=_total_tokens(param, settings, history, readable if param.chat_model is None else None),
-        buffer_tokens=settings.buffer_tokens,
-        related_chunks=settings.related_chunks,
-        chunk_picking=_choice("chunk_picking", param.chunk_picking, settings.chunk_picking),
-        context_format=_choice("context_format", param.context_format, settings.context_format),
-        fusion=_choice("fusion", param.fusion, settings.fusion),
-        enable_rerank=settings.enable_rerank if param.enable_rerank is None else param.enable_rerank,
-        min_cosine=settings.min_cosine,
-        keyword_language=settings.keyword_language,
+        settings=_in_force(param, settings, history, readable if param.chat_model is None else None),
         filter=None if param.filter is None else parse_filter(param.filter),
     )
 
@@ -396,9 +379,25 @@ def _message(index: int, item: object) -> ChatMessage:
     return ChatMessage(role, _text("content", content))
 
 
-def _count(name: str, value: object, default: int, maximum: int | None = None, *, least: int = 1) -> int:
-    if value is None:
-        value = default
+def _in_force(
+    param: QueryParam, settings: QuerySettings, history: Sequence[ChatMessage], readable: int | None
+) -> QuerySettings:
+    """Return the settings with what a question says in place of theirs: that of the same names."""
+    found: dict[str, Any] = {}
+    for name in _OVERRIDES:
+        given = getattr(param, name)
+        value = getattr(settings, name) if given is None else given
+        kind = QuerySettings.model_fields[name].annotation
+        if kind is int:
+            value = _count(name, value, _MOST.get(name))
+        elif (choices := get_args(kind)) and value not in choices:
+            raise InvalidRequestError(f"{name} is {value!r:.200}; use one of {', '.join(choices)}")
+        found[name] = value
+    found["max_total_tokens"] = _readable_total(found["max_total_tokens"], history, readable)
+    return settings.model_copy(update=found)
+
+
+def _count(name: str, value: object, maximum: int | None = None, *, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral):
         shown = f"{value!r:.200}"
     elif least <= (number := index(value)) <= (number if maximum is None else maximum):
@@ -410,25 +409,13 @@ def _count(name: str, value: object, default: int, maximum: int | None = None, *
     raise InvalidRequestError(f"{name} is {shown}; it must be a whole number, {allowed}")
 
 
-def _total_tokens(
-    param: QueryParam, settings: QuerySettings, history: Sequence[ChatMessage], readable: int | None
-) -> int:
-    asked = _count("max_total_tokens", param.max_total_tokens, settings.max_total_tokens)
+def _readable_total(asked: int, history: Sequence[ChatMessage], readable: int | None) -> int:
     if readable is None:
         return asked
     # A token has at least one byte, so a short history need not be counted.
     if asked + sum(len(message.content.encode()) for message in history) <= readable:
         return asked
     return max(1, min(asked, readable - sum(count_tokens(message.content) for message in history)))
-
-
-def _choice(name: str, value: object, default: str) -> str:
-    if value is None:
-        return default
-    allowed: tuple[str, ...] = get_args(QuerySettings.model_fields[name].annotation)
-    if value not in allowed:
-        raise InvalidRequestError(f"{name} is {value!r:.200}; use one of {', '.join(allowed)}")
-    return str(value)
 
 
 def _text(name: str, value: object) -> str:
@@ -477,7 +464,7 @@ async def find_keywords(plan: Plan, chat: ChatModel | None) -> FoundKeywords:
     elif chat is None:
         found = FoundKeywords(await asyncio.to_thread(local_keywords, plan.question))
     else:
-        language = plan.keyword_language or "the language of the question"
+        language = plan.settings.keyword_language or "the language of the question"
         prompt = Template(load_prompt("keywords")).substitute(language=language)
         messages = (ChatMessage("system", prompt), ChatMessage("user", f"Question: {plan.question}"))
         usage = Usage()

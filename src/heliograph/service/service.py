@@ -172,11 +172,10 @@ class Service:
 
     def refresh_gauges(self) -> None:
         """Update the gauges, which are measured only when metrics are read."""
-        metrics = self.monitoring.metrics
-        metrics.queries_running.set(self.admission.running)
-        metrics.queries_waiting.set(self.admission.waiting)
-        metrics.open_workspaces.set(self.workspaces.open_count)
-        metrics.refresh()
+        self.monitoring.queries_running.set(self.admission.running)
+        self.monitoring.queries_waiting.set(self.admission.waiting)
+        self.monitoring.open_workspaces.set(self.workspaces.open_count)
+        self.monitoring.refresh()
 
     async def _share(self, shared: SharedMetrics, stack: AsyncExitStack) -> None:
         """Be one of several workers, whose gauges the others find at most a second old."""

@@ -57,6 +57,17 @@ class RelationHead(Shape):
     weight: float
 
 
+class StatsHead(Shape):
+    """What every shape of a workspace's counts has: the figures of `heliograph.models.Stats` but documents."""
+
+    chunks: int
+    entities: int
+    relations: int
+    cached_replies: int = Field(description="Replies of models that are kept.")
+    data_version: int = Field(description="Rises with every commit.")
+    bytes_on_disk: int
+
+
 def may_lack(*names: str) -> Callable[[dict[str, Any]], None]:
     """Return an edit of a schema: these fields are optional, as replies leave them out where they hold nothing."""
 

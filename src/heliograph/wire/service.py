@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from heliograph.wire.base import Shape
+from heliograph.wire.base import Shape, StatsHead
 
 # The bodies that failures are told in (RFC 9457).
 
@@ -263,14 +263,8 @@ class WorkspaceReply(Shape):
     name: str
 
 
-class WorkspaceStats(Shape):
+class WorkspaceStats(StatsHead):
     """What a workspace holds."""
 
     name: str
     documents: dict[str, int] = Field(description="Documents by status; those that none has are left out.")
-    chunks: int
-    entities: int
-    relations: int
-    cached_replies: int = Field(description="Replies of models that are kept.")
-    data_version: int = Field(description="Rises with every commit.")
-    bytes_on_disk: int

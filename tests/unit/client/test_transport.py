@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from heliograph.client import ClientOptions, HeliographClient, QueryOptions
 from heliograph.client.reading import StreamReader, problem_error, read_as, retry_after_seconds
-from heliograph.client.records import DocumentList, JobRecord
+from heliograph.client.records import JobResponse, ListResponse
 from heliograph.errors import (
     AuthenticationError,
     ConflictError,
@@ -219,17 +219,17 @@ def test_stream_that_fails_or_breaks_off_is_an_error() -> None:
 
 
 def test_reading_leaves_out_what_is_new_and_names_what_is_missing() -> None:
-    assert read_as(DocumentList, {"documents": [], "total": 3, "new": 1}).total == 3
+    assert read_as(ListResponse, {"documents": [], "total": 3, "new": 1}).total == 3
     with pytest.raises(ServiceUnavailable, match=r"reply\.total"):
-        read_as(DocumentList, {"documents": []})
+        read_as(ListResponse, {"documents": []})
     with pytest.raises(ServiceUnavailable, match=r"reply\.total is True"):
-        read_as(DocumentList, {"documents": [], "total": True})
+        read_as(ListResponse, {"documents": [], "total": True})
     with pytest.raises(ServiceUnavailable, match=r"reply\.created_at is 'yesterday'"):
-        read_as(JobRecord, JOB | {"created_at": "yesterday"})
-    assert read_as(JobRecord, JOB).created_at == datetime(2026, 11, 2, 10, 15, tzinfo=UTC)
+        read_as(JobResponse, JOB | {"created_at": "yesterday"})
+    assert read_as(JobResponse, JOB).created_at == datetime(2026, 11, 2, 10, 15, tzinfo=UTC)
 
 
-SHAPES = "from heliograph.client.records import ClientAnswer, DocumentList, GraphAround, WorkspaceList"
+SHAPES = "from heliograph.client.records import ClientAnswer, ListResponse, NeighbourResponse, WorkspaceList"
 
 
 @pytest.mark.parametrize(("imports", "absent"), [("import heliograph.client", {"pydantic"}), (SHAPES, set())])

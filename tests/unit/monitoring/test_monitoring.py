@@ -46,7 +46,7 @@ def make_monitoring(**settings: object) -> Monitoring:
 
 def samples(monitoring: Monitoring) -> dict[tuple[str, ...], float]:
     """Return the value of every sample by its name and the values of its labels in alphabetical order."""
-    text, _ = render_metrics(monitoring.metrics, (), "")
+    text, _ = render_metrics(monitoring, (), "")
     return {
         (sample.name, *sample.labels.values()): sample.value
         for family in parse_text(text.decode())
@@ -191,7 +191,7 @@ def test_without_the_extra_everything_but_spans_works() -> None:
 def test_unknown_methods_count_as_one() -> None:
     monitoring = make_monitoring()
     for method in ("BREW", "WHEN"):
-        monitoring.metrics.count_request("", method, 405, 0.01)
+        monitoring.count_request("", method, 405, 0.01)
     assert samples(monitoring)["heliograph_http_requests_total", "other", "none", "405"] == 2
 
 
@@ -205,8 +205,8 @@ def test_what_models_cost_is_summed_by_model_and_purpose() -> None:
     metrics = Metrics()
     assert metrics.spent() == []
     for failures in (0, 1):
-        metrics.count_model_calls(ModelCalls("chat", "answer", 2, failures, Usage(100, 20)))
-    metrics.count_model_calls(ModelCalls("embedding", "query", 1, 0, Usage(7, 0)))
+        metrics.tell_model_calls(ModelCalls("chat", "answer", 2, failures, Usage(100, 20)))
+    metrics.tell_model_calls(ModelCalls("embedding", "query", 1, 0, Usage(7, 0)))
     assert metrics.spent() == [
         ModelCalls("chat", "answer", 4, 1, Usage(200, 40)),
         ModelCalls("embedding", "query", 1, 0, Usage(7, 0)),

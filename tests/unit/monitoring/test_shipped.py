@@ -31,11 +31,11 @@ def known_metrics() -> dict[str, set[str]]:
     monitoring.tell_question(QuestionReport("mix", "ok", {"rerank": 0.1, "total": 0.1}))
     monitoring.tell_model_calls(ModelCalls("chat", "answer"))
     monitoring.tell_lookup("answers", is_hit=True)
-    monitoring.metrics.count_ingest_stage("chunk", 0.1)
-    monitoring.metrics.count_request("/query", "POST", 200, 0.1)
+    monitoring.count_ingest_stage("chunk", 0.1)
+    monitoring.count_request("/query", "POST", 200, 0.1)
     stats = Stats({DocumentStatus.PROCESSED: 1}, 1, 1, 1, 1, 1, 1)
     state = WorkspaceState("default", stats, 1.0, {("process", "waiting"): 1}, {"graph": 0})
-    families = [*monitoring.metrics.collect(), *workspace_metrics([state], 2.0)]
+    families = [*monitoring.collect(), *workspace_metrics([state], 2.0)]
     found: dict[str, set[str]] = {"up": set()}
     for family in families:
         for sample in family.samples:
@@ -142,7 +142,7 @@ def test_thresholds_are_bounds_of_buckets(metric: str) -> None:
     monitoring.tell_question(QuestionReport("mix", "ok", {"rerank": 0.1, "total": 0.1}))
     bounds = {
         float(sample.labels["le"])
-        for family in monitoring.metrics.collect()
+        for family in monitoring.collect()
         for sample in family.samples
         if sample.name == metric
     }

@@ -114,7 +114,7 @@ async def test_for_an_account_words_count_beside_vectors_whatever_they_weigh_for
 )
 def test_depths_follow_the_kind(kind: QuestionKind, chunks: int, entities: int) -> None:
     adapted = adapt_plan(plan(mode="auto"), Understanding(kind))
-    assert (adapted.chunk_top_k, adapted.top_k) == (chunks, entities)
+    assert (adapted.settings.chunk_top_k, adapted.settings.top_k) == (chunks, entities)
 
 
 def test_what_the_caller_set_stays() -> None:

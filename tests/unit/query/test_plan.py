@@ -20,10 +20,11 @@ from .world import plan
 
 def test_defaults_come_from_the_settings() -> None:
     made = plan(settings=QuerySettings(top_k=7, chunk_picking="weight", enable_rerank=False))
-    assert (made.mode, made.top_k, made.chunk_top_k, made.chunk_picking) == (Mode.AUTO, 7, 20, "weight")
-    assert (made.max_entity_tokens, made.max_relation_tokens, made.max_total_tokens) == (6000, 8000, 30_000)
-    assert made.enable_rerank is False
-    assert plan(top_k=3, settings=QuerySettings(top_k=7)).top_k == 3
+    used = made.settings
+    assert (made.mode, used.top_k, used.chunk_top_k, used.chunk_picking) == (Mode.AUTO, 7, 20, "weight")
+    assert (used.max_entity_tokens, used.max_relation_tokens, used.max_total_tokens) == (6000, 8000, 30_000)
+    assert used.enable_rerank is False
+    assert plan(top_k=3, settings=QuerySettings(top_k=7)).settings.top_k == 3
 
 
 @pytest.mark.parametrize(
@@ -36,7 +37,7 @@ def test_a_window_leaves_room_for_the_reply(window: int, longest_reply: int | No
 
 def test_a_question_reads_no_more_than_the_chat_model_can() -> None:
     def total(readable: int | None, **param: Any) -> int:
-        return make_plan("What is this?", QueryParam(**param), QuerySettings(), readable).max_total_tokens
+        return make_plan("What is this?", QueryParam(**param), QuerySettings(), readable).settings.max_total_tokens
 
     assert total(None) == total(40_000) == 30_000
     assert total(12_000) == total(12_000, max_total_tokens=50_000) == 12_000
@@ -126,7 +127,7 @@ def test_param_of_another_type_is_refused() -> None:
 
 
 def test_huge_budget_is_fine() -> None:
-    assert plan(max_total_tokens=10**12).max_total_tokens == 10**12
+    assert plan(max_total_tokens=10**12).settings.max_total_tokens == 10**12
 
 
 @pytest.mark.parametrize(
@@ -209,6 +210,6 @@ def test_least_cosine_may_be_set_by_its_former_name(
     if environment:
         monkeypatch.setenv(f"HELIOGRAPH_QUERY__{environment}", "0.3")
     settings = Settings.load(query=given)
-    assert plan(settings=settings.query).min_cosine == least
+    assert plan(settings=settings.query).settings.min_cosine == least
     assert Settings.find_origins() == {"query.min_cosine": origin}
     assert QuerySettings(min_score=0.1).min_cosine == 0.1  # pyright: ignore[reportCallIssue]

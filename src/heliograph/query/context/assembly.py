@@ -166,7 +166,8 @@ async def select(graph: GraphStore, findings: Sequence[Findings], form: ContextF
     entities = round_robin([found.entities for found in findings], key=lambda entity: entity.id)
     relations = round_robin([found.relations for found in findings], key=lambda relation: relation.id)
     read = {relation_id: relation for found in findings for relation_id, relation in found.relations_read.items()}
-    entity_budget, relation_budget = Budget(plan.max_entity_tokens), Budget(plan.max_relation_tokens)
+    settings = plan.settings
+    entity_budget, relation_budget = Budget(settings.max_entity_tokens), Budget(settings.max_relation_tokens)
     fitting = takewhile(lambda item: entity_budget.take(form.entity_cost(*item)), enumerate(entities, start=1))
     kept_entities = [entity for _, entity in fitting]
     kept_relations = await _fit_relations(graph, relations, read, entities, form, relation_budget)
@@ -305,30 +306,31 @@ async def find_related_chunks(
     of_entities = [entity.chunk_ids for entity in selection.entities]
     of_relations = [item.relation.chunk_ids for item in selection.relations]
     owned = assign_chunks(of_entities, keep_empty=True)
-    if plan.chunk_picking == "shared_relations":
+    limit, picking = plan.settings.related_chunks, plan.settings.chunk_picking
+    if picking == "shared_relations":
         listed = [entity for entity in selection.entities if entity.chunk_ids]
         neighbours = await _neighbour_chunks(store.graph, listed)
-        picked = pick_by_shared_relations(owned, neighbours, plan.related_chunks * len(owned.groups))
+        picked = pick_by_shared_relations(owned, neighbours, limit * len(owned.groups))
     else:
         picked = await _pick(store, plan, owned, question)
     entity_picks = ChunkPicks("E", picked, owned.frequencies)
     rest = assign_chunks(of_relations, set(picked), keep_empty=False)
-    if plan.chunk_picking == "shared_relations":
-        picked = rest.candidates()[: plan.related_chunks * len(rest.groups)]
+    if picking == "shared_relations":
+        picked = rest.candidates()[: limit * len(rest.groups)]
     else:
         picked = await _pick(store, plan, rest, question)
     return entity_picks, ChunkPicks("R", picked, rest.frequencies)
 
 
 async def _pick(store: StoreView, plan: Plan, owned: OwnedChunks, question: Vector | None) -> list[str]:
-    if plan.chunk_picking == "vector" and question is not None and owned.groups:
-        limit = int(plan.related_chunks * len(owned.groups) / 2)
+    if plan.settings.chunk_picking == "vector" and question is not None and owned.groups:
+        limit = int(plan.settings.related_chunks * len(owned.groups) / 2)
         places = {chunk_id: place for place, chunk_id in enumerate(owned.candidates())}
         hits = await store.vectors.rank(changeset.Collection.CHUNKS, question, list(places), limit)
         if hits:
             return [hit.id for hit in sorted(hits, key=lambda hit: (-hit.score, places[hit.id]))]
         logger.warning("chunks are picked by weight: none has a vector, or there are too few to pick from")
-    return pick_by_weight(owned, plan.related_chunks)
+    return pick_by_weight(owned, plan.settings.related_chunks)
 
 
 async def _neighbour_chunks(graph: GraphStore, entities: Sequence[Entity]) -> list[list[Sequence[str]]]:
@@ -491,7 +493,7 @@ class ChunkKeeper:
 
     def reranks(self, plan: Plan) -> bool:
         """Return whether a reranker orders the chunks of a plan."""
-        return self._reranker is not None and plan.enable_rerank
+        return self._reranker is not None and plan.settings.enable_rerank
 
     async def keep(
         self,
@@ -512,18 +514,19 @@ class ChunkKeeper:
             StoreError: The store failed.
         """
         reranker = self._reranker if self.reranks(plan) and merged.ids else None
-        wanted = merged.ids if reranker else merged.ids[: plan.chunk_top_k]
+        most = plan.settings.chunk_top_k
+        wanted = merged.ids if reranker else merged.ids[:most]
         # Sources are shown of the chunks themselves, and of those of entities and relations.
         items = (*selection.entities, *(item.relation for item in selection.relations))
         named = {*wanted, *(id_ for item in items for id_ in item.chunk_ids[:MAX_SOURCES])}
         chunks, sources = await run_together(self._records.get_chunks(wanted), self._records.get_sources(list(named)))
-        ranked: _Ranked = [(chunk, None) for chunk in chunks[: plan.chunk_top_k]]
+        ranked: _Ranked = [(chunk, None) for chunk in chunks[:most]]
         warnings: list[str] = []
         below_threshold = 0
         if reranker:
             progress("reranking")
             with clock.measure("rerank"):
-                result = await rerank_chunks(reranker, self._rerank_settings, plan.question, chunks, plan.chunk_top_k)
+                result = await rerank_chunks(reranker, self._rerank_settings, plan.question, chunks, most)
             ranked, below_threshold = result.chunks, result.below_threshold
             if merged.leaders and ranked:
                 # With the leaders among them that the reranker, which knows one question only, left out.
@@ -555,7 +558,8 @@ class ChunkKeeper:
 
 def _tell_what_did_not_fit(plan: Plan, selection: Selection, ranked: _Ranked) -> list[str]:
     """Return the warning of a context without passages: that none of them fits, or nothing at all."""
-    total = f"max_total_tokens={plan.max_total_tokens:,}"
+    settings = plan.settings
+    total = f"max_total_tokens={settings.max_total_tokens:,}"
     if ranked:
         return [
             f"no passage fits {total} beside the prompt, the question, the entities and the relations; raise it "
@@ -565,9 +569,9 @@ def _tell_what_did_not_fit(plan: Plan, selection: Selection, ranked: _Ranked) ->
     if not is_cut:
         return []
     return [
-        f"no entity and no relation fits max_entity_tokens={plan.max_entity_tokens:,}, "
-        f"max_relation_tokens={plan.max_relation_tokens:,} and {total} beside the prompt and the question; raise them "
-        "(chat.context_tokens bounds the last)"
+        f"no entity and no relation fits max_entity_tokens={settings.max_entity_tokens:,}, "
+        f"max_relation_tokens={settings.max_relation_tokens:,} and {total} beside the prompt and the question; raise "
+        "them (chat.context_tokens bounds the last)"
     ]
 
 
@@ -653,7 +657,7 @@ async def trace_retrieval(
                 count_tokens(form.chunk_row(place, item.reference_id, form.chunk_body(item.chunk)))
                 for place, item in enumerate(context.chunks, start=1)
             ),
-            "total": plan.max_total_tokens,
+            "total": plan.settings.max_total_tokens,
         },
         prompt=show_prompt(plan, system_prompt(plan, context.text)) if plan.is_written else "",
     )
@@ -674,8 +678,9 @@ def _chunks(
     marks = dict(zip(ids, merged.marks(ids), strict=True))
     order = sorted((id_ for id_ in ids if id_ in known), key=lambda id_: places.get(id_, len(places)))
     # Of what was not ranked: a reranker has seen all chunks; without one only the first few went on.
+    most = plan.settings.chunk_top_k
     unranked: dict[str, ChunkOutcome] = {
-        id_: "rerank" if kept.is_reranked and places.get(id_, 0) <= plan.chunk_top_k else "count" for id_ in order
+        id_: "rerank" if kept.is_reranked and places.get(id_, 0) <= most else "count" for id_ in order
     }
     return tuple(
         TracedChunk(

@@ -12,7 +12,7 @@ import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from json.encoder import encode_basestring
 from string import Formatter, Template
@@ -450,7 +450,7 @@ _GRAPH_SHARE = 0.75
 def room_for_rows(plan: Plan, form: ContextFormat) -> int:
     """Return the tokens that prompt, question and buffer leave for rows; below zero where they do not fit."""
     fixed = count_prompt_tokens(plan) + form.frame_tokens(has_graph=plan.uses_graph) + count_tokens(plan.question)
-    return plan.max_total_tokens - plan.buffer_tokens - fixed
+    return plan.settings.max_total_tokens - plan.settings.buffer_tokens - fixed
 
 
 def fit_paths(
@@ -470,10 +470,11 @@ def paths_tokens(form: ContextFormat, paths: Sequence[GraphPath]) -> int:
 def fit_budgets(plan: Plan, room: int) -> Plan:
     """Return the plan with budgets of entities and relations that leave chunks a share of the room for rows."""
     allowed = int(_GRAPH_SHARE * max(0, room))
-    if plan.max_entity_tokens + plan.max_relation_tokens <= allowed:
+    settings = plan.settings
+    if settings.max_entity_tokens + settings.max_relation_tokens <= allowed:
         return plan
-    entities, relations = min(plan.max_entity_tokens, allowed), min(plan.max_relation_tokens, allowed)
+    entities, relations = min(settings.max_entity_tokens, allowed), min(settings.max_relation_tokens, allowed)
     wanted = max(1, entities + relations)
-    return replace(
-        plan, max_entity_tokens=entities * allowed // wanted, max_relation_tokens=relations * allowed // wanted
+    return plan.with_settings(
+        max_entity_tokens=entities * allowed // wanted, max_relation_tokens=relations * allowed // wanted
     )

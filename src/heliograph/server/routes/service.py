@@ -118,7 +118,7 @@ async def figures(principal: Reader, service: CurrentService) -> wire.Figures:
     """
     if principal.workspaces is not None:
         return wire.Figures(latencies=[], models=[])
-    spent = await asyncio.to_thread(service.monitoring.metrics.spent)
+    spent = await asyncio.to_thread(service.monitoring.spent)
     return wire.Figures(
         latencies=[
             wire.LatencyFigures(mode=mode, count=count, p50=p50, p95=p95, p99=p99)
@@ -347,7 +347,7 @@ async def metrics(request: Request, principal: CurrentPrincipal, service: Curren
     principal.require(Role.READ, find_workspace(request, "") or None)
     states = await service.states.read(principal.may_enter)
     sees_all = principal.workspaces is None
-    shown = service.monitoring.metrics if sees_all else None
+    shown = service.monitoring if sees_all else None
     if shown is not None:
         service.refresh_gauges()
     accept = request.headers.get("Accept", "")

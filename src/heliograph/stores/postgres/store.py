@@ -454,17 +454,20 @@ _NEW = """INSERT INTO heliograph_workspace (name, embedding_name, embedding_dime
 _ROLES = "SELECT role FROM heliograph_projection WHERE workspace = %s ORDER BY role"
 _STORED = """SELECT embedding_name, embedding_dimension, 'vector'::regtype::oid::bigint, version()
   FROM heliograph_workspace WHERE name = %s"""
-_STATS = """SELECT (SELECT json_object_agg(status, count) FROM (
+# The figures of `Stats` that are counts of rows. A workspace's share of the size is taken to be its share of all these.
+_COUNTED = {
+    "chunks": "lightrag_chunks",
+    "entities": "heliograph_entity",
+    "relations": "heliograph_relation",
+    "cached_replies": "heliograph_reply",
+}
+_COUNTS = ", ".join(f"(SELECT count(*) FROM {table} WHERE workspace = space.name)" for table in _COUNTED.values())
+_STATS = f"""SELECT (SELECT json_object_agg(status, count) FROM (
     SELECT status, count(*) FROM heliograph_document WHERE workspace = space.name GROUP BY status) AS statuses),
-  (SELECT count(*) FROM lightrag_chunks WHERE workspace = space.name),
-  (SELECT count(*) FROM heliograph_entity WHERE workspace = space.name),
-  (SELECT count(*) FROM heliograph_relation WHERE workspace = space.name),
-  (SELECT count(*) FROM heliograph_reply WHERE workspace = space.name), space.data_version,
+  {_COUNTS}, space.data_version,
   (SELECT sum(pg_total_relation_size(name::regclass))::bigint FROM unnest(string_to_array(%s, ' ')) AS name),
   (SELECT sum(pg_stat_get_live_tuples(name::regclass))::bigint FROM unnest(string_to_array(%s, ' ')) AS name)
   FROM heliograph_workspace AS space WHERE space.name = %s"""
-# Of whose rows a workspace's share is taken to be its share of all.
-_COUNTED = ("heliograph_document", "lightrag_chunks", "heliograph_entity", "heliograph_relation")
 
 
 # One commit: lock the workspace, compare what the changeset expects, write all of it.
@@ -623,10 +626,13 @@ class PostgresStore(Store):
 
     async def get_stats(self) -> Stats:
         """The size is that of all tables by the share of rows, as the server counts those roughly."""
-        statuses, *counts, total, rows = await self._fetch_one(_STATS, " ".join(TABLES), " ".join(_COUNTED))
+        row = await self._fetch_one(_STATS, " ".join(TABLES), " ".join(["heliograph_document", *_COUNTED.values()]))
+        statuses, *counts, version, total, rows = row
         documents = {DocumentStatus(status): count for status, count in (statuses or {}).items()}
-        own = sum(documents.values()) + sum(counts[:3])
-        return Stats(documents, *counts, bytes_on_disk=total * own // max(rows, own, 1))
+        own = sum(documents.values()) + sum(counts)
+        size = total * own // max(rows, own, 1)
+        counted = dict(zip(_COUNTED, counts, strict=True))
+        return Stats(documents=documents, **counted, data_version=version, bytes_on_disk=size)
 
     @asynccontextmanager
     async def ingest_lock(self) -> AsyncGenerator[None]:

@@ -88,6 +88,8 @@ from heliograph.stores.view import FilteredView, ScopeMemory
 
 _LOGGER = logging.getLogger(__name__)
 _LOCK = "ingest.lock"
+# The figures of `Stats` that are counts of rows.
+_COUNTED = {"chunks": "chunk", "entities": "entity_degree", "relations": "relation", "cached_replies": "reply"}
 T = TypeVar("T")
 
 
@@ -165,10 +167,11 @@ class SqliteStore(Store):
 
         def read(connection: apsw.Connection) -> Stats:
             documents = dict(fetch(connection, "SELECT status, count(*) FROM document GROUP BY status"))
-            tables = ("chunk", "entity_degree", "relation", "reply")
-            counts = [int(fetch_value(connection, f"SELECT count(*) FROM {table}")) for table in tables]
+            counted = {
+                name: fetch_value(connection, f"SELECT count(*) FROM {table}") for name, table in _COUNTED.items()
+            }
             statuses = {DocumentStatus(status): count for status, count in documents.items()}
-            return Stats(statuses, *counts, data_version=data_version(connection), bytes_on_disk=size)
+            return Stats(documents=statuses, **counted, data_version=data_version(connection), bytes_on_disk=size)
 
         return await self._database.read(read)
 

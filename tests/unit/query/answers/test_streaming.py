@@ -4,9 +4,8 @@ import asyncio
 
 import pytest
 
-from heliograph import observing as asked
 from heliograph.errors import InvalidRequestError, ModelUnavailable
-from heliograph.observing import QuestionReport
+from heliograph.observing import Observer, QuestionReport
 from heliograph.query.answers.models import AnswerKind
 from heliograph.query.models import QueryParam
 from heliograph.testing.fakes import FakeChatModel
@@ -96,7 +95,7 @@ async def test_closing_an_unread_stream_tells_of_it_once(
     filled: World, chat: FakeChatModel | None, is_taken: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[QuestionReport] = []
-    monkeypatch.setattr(asked, "tell_question", told.append)
+    monkeypatch.setattr(Observer, "tell_question", lambda _, report: told.append(report))
     async with await filled.engine(chat).stream(QUESTION, NAIVE) as stream:
         pieces = aiter(stream) if is_taken else None
     await stream.aclose()
