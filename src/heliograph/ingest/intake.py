@@ -1,9 +1,10 @@
 """Takes documents in: from what a caller hands over to documents that wait, durably, to be processed.
 
 `prepare` checks and cleans text and metadata; `Intake.identify` finds which stored document each one is, by id or by
-source; `Intake.enqueue` writes the new and the changed as pending, a few hundred in one transaction. A document that
-cannot be taken in is reported, and the rest go on: what is refused is a result, not an exception. Of documents with the
-same text one holds the chunks, the others name it as their original.
+source; `decide` says which are new, changed, unchanged or refused, and `Intake.enqueue` writes the new and the changed
+as pending, a few hundred in one transaction. A document that cannot be taken in is reported, and the rest go on: what
+is refused is a result, not an exception. Of documents with the same text one holds the chunks, the others name it as
+their original.
 
 A whole document (a given graph, an import) does not pass here but by `IngestPipeline.insert_whole`. Over HTTP
 `Jobs.check_room` refuses first, when too much waits.
