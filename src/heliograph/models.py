@@ -9,7 +9,7 @@ who asks a service names too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -42,6 +42,8 @@ ModeName = Literal["auto", "fusion", "mix", "hybrid", "local", "global", "naive"
 # What lists of documents are sorted by. `created_at` is when a document was first seen, as `Document` has it; when it
 # was written stands in its metadata (`heliograph.documents.base.WRITTEN_AT`).
 DocumentSort = Literal["created_at", "updated_at", "source", "id"]
+# Of the chunks of an entity or relation so many, the first, say from which sources it is; as in LightRAG.
+MOST_SOURCES = 75
 # How chunks of several channels are fused: by weighted score, or by reciprocal rank.
 FusionName = Literal["score", "rank"]
 # How chunks of entities and relations are picked.
@@ -474,6 +476,15 @@ class Relation:
     chunk_ids: tuple[str, ...] = ()
     token_count: int = 0
     created_at: int = 0
+
+
+def sources_of(chunk_ids: Sequence[str], sources: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the sources of an entity's or relation's first `MOST_SOURCES` chunks, each once, in order."""
+    if len(chunk_ids) == 1:
+        source = sources.get(chunk_ids[0])
+        return (source,) if source else ()
+    found = dict.fromkeys(map(sources.get, chunk_ids[:MOST_SOURCES]))
+    return tuple([source for source in found if source])
 
 
 @dataclass(frozen=True, slots=True)

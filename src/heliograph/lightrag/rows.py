@@ -14,7 +14,17 @@ from heliograph.extraction.canonical import UNKNOWN_TYPE
 from heliograph.ids import relation_id
 from heliograph.lightrag.base import DocProcessingStatus, DocStatus
 from heliograph.lightrag.utils import TokenizerInterface, compute_mdhash_id
-from heliograph.models import FIELD_SEPARATOR, Chunk, Curation, Document, DocumentStatus, Entity, Mode, Relation
+from heliograph.models import (
+    FIELD_SEPARATOR,
+    Chunk,
+    Curation,
+    Document,
+    DocumentStatus,
+    Entity,
+    Mode,
+    Relation,
+    sources_of,
+)
 from heliograph.query.models import Failure, Retrieval
 from heliograph.query.payloads import COUNTS, record_data
 from heliograph.stores.base import ScanKind, Store
@@ -27,7 +37,6 @@ MANUAL = "manual_creation"
 UNKNOWN = "UNKNOWN"
 UNKNOWN_SOURCE = "unknown_source"
 _SUMMARY_LENGTH = 250
-_MOST_SOURCES = 75
 _PAGE = 2_000
 _MOST_NAMED = 100_000
 
@@ -153,10 +162,9 @@ class Rows:
         sources = await self.store.records.get_sources(list(names))
         origins: dict[str, dict[str, str]] = {}
         for item in items:
-            files = dict.fromkeys(sources[id_] for id_ in item.chunk_ids[:_MOST_SOURCES] if id_ in sources)
             origins[item.id] = {
                 "source_id": FIELD_SEPARATOR.join(names[id_] for id_ in item.chunk_ids if id_ in names) or MANUAL,
-                "file_path": FIELD_SEPARATOR.join(files) or MANUAL,
+                "file_path": FIELD_SEPARATOR.join(sources_of(item.chunk_ids, sources)) or MANUAL,
             }
         return origins
 

@@ -32,6 +32,7 @@ from heliograph.models import (
     CHUNK_DETAILS,
     DOCUMENT_DETAILS,
     FIELD_SEPARATOR,
+    MOST_SOURCES,
     Document,
     DocumentStatus,
     Entity,
@@ -322,7 +323,6 @@ def _write_note(path: Path, text: str) -> None:
 
 _GRAPH = "graph_chunk_entity_relation.graphml"
 _MANUAL = "manual_creation"
-_MOST_SOURCES = 75
 _SUMMARY_LENGTH = 250
 _SEPARATOR = "<|#|>"
 _PAGE = 2_000
@@ -465,7 +465,7 @@ class _Files:
     def origin(self, item: Entity | Relation) -> tuple[str, str]:
         """Return `source_id` and `file_path` of a node or an edge."""
         found = [self.chunks[id_] for id_ in item.chunk_ids if id_ in self.chunks]
-        files = dict.fromkeys(row["file_path"] for _, row in found[:_MOST_SOURCES])
+        files = dict.fromkeys(row["file_path"] for _, row in found[:MOST_SOURCES])
         return (FIELD_SEPARATOR.join(name for name, _ in found) or _MANUAL, FIELD_SEPARATOR.join(files) or _MANUAL)
 
 

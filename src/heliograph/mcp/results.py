@@ -21,6 +21,7 @@ from heliograph.models import FIELD_SEPARATOR, Stats, heading_path
 from heliograph.query.answers.models import Answer
 from heliograph.query.models import Retrieval
 from heliograph.text.sentences import table_head
+from heliograph.wire.answers import AnswerKindName
 from heliograph.wire.base import ChunkDetails, EntityHead, RelationHead, Shape, StatsHead
 
 _MARK_LENGTH = 12
@@ -130,7 +131,7 @@ class QueryResult(ToolResult):
     """An answer and what it was made from."""
 
     answer: str = Field(default="", description="The answer; empty if none was asked for.")
-    kind: Literal["generated", "extractive", "nothing_found", "context", "prompt", "none"] = Field(
+    kind: Literal[AnswerKindName, "none"] = Field(
         default="none",
         description="generated: a chat model wrote it; extractive: quoted from documents; none: not asked for.",
     )

@@ -22,9 +22,9 @@ from itertools import zip_longest
 
 from heliograph.calls.tasks import run_together
 from heliograph.embedding.base import EmbeddingModel
-from heliograph.query.channels import by_place, ordered, round_robin
+from heliograph.query.channels import Vector, by_place, ordered, round_robin
 from heliograph.query.context.assembly import with_leaders
-from heliograph.query.fusion import FusedHit, FusedHits, FusedSearch, SearchLimits, Vector
+from heliograph.query.fusion import FusedHit, FusedHits, FusedSearch, SearchLimits
 from heliograph.query.models import FoundPart, Keywords
 from heliograph.query.plan import MAX_TOP_K, Channel, Plan
 from heliograph.query.understanding import QuestionKind, Understanding, find_aspects, side_question

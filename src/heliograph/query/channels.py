@@ -17,6 +17,8 @@ from heliograph.query.models import SourceMark
 from heliograph.stores.base import GraphStore, Hit, IncidentRelation, StoreView
 from heliograph.stores.changeset import Collection
 
+Vector = NDArray[np.float32]
+
 
 @dataclass(frozen=True, slots=True)
 class Findings:
@@ -45,7 +47,7 @@ def with_degrees(relations: Iterable[Relation], entities: Iterable[Entity]) -> l
     ]
 
 
-async def search_chunks(store: StoreView, vector: NDArray[np.float32], top_k: int, min_cosine: float) -> Findings:
+async def search_chunks(store: StoreView, vector: Vector, top_k: int, min_cosine: float) -> Findings:
     """Return the `top_k` nearest chunks."""
     hits = await store.vectors.search(Collection.CHUNKS, vector, top_k, min_cosine)
     return Findings(chunks={hit.id: hit.score for hit in hits})
@@ -62,7 +64,7 @@ async def search_words(store: StoreView, words: Sequence[str], limit: int) -> Se
 # degrees, weight). Source: LightRAG's local retrieval.
 
 
-async def search_entities(store: StoreView, vector: NDArray[np.float32], top_k: int, min_cosine: float) -> Findings:
+async def search_entities(store: StoreView, vector: Vector, top_k: int, min_cosine: float) -> Findings:
     """Return the `top_k` nearest entities and every relation that touches one of them."""
     hits = await store.vectors.search(Collection.ENTITIES, vector, top_k, min_cosine)
     if not hits:
@@ -78,7 +80,7 @@ async def search_entities(store: StoreView, vector: NDArray[np.float32], top_k: 
 # retrieval.
 
 
-async def search_relations(store: StoreView, vector: NDArray[np.float32], top_k: int, min_cosine: float) -> Findings:
+async def search_relations(store: StoreView, vector: Vector, top_k: int, min_cosine: float) -> Findings:
     """Return the `top_k` nearest relations and their end points."""
     hits = await store.vectors.search(Collection.RELATIONS, vector, top_k, min_cosine)
     if not hits:

@@ -11,7 +11,6 @@ from itertools import pairwise
 from math import ceil
 
 import numpy as np
-from numpy.typing import NDArray
 
 from heliograph.calls.tasks import in_thread, run_together
 from heliograph.embedding.base import CosineScale, EmbeddingModel, cosines
@@ -31,7 +30,7 @@ from heliograph.query.bridges import (
     walk,
     widen,
 )
-from heliograph.query.channels import best, by_rank, by_score, ordered, search_words
+from heliograph.query.channels import Vector, best, by_rank, by_score, ordered, search_words
 from heliograph.query.linking import (
     LinkedEntity,
     Named,
@@ -125,7 +124,6 @@ class FusedHits:
         return [hit.chunk_id for hit in self.hits]
 
 
-Vector = NDArray[np.float32]
 Scores = dict[str, float]
 
 # Mentions of an entity that are read: enough to hold those of any that is not too common to lead on.
@@ -196,7 +194,7 @@ class Found:
                 found = cosines(np.stack(list(read.values())), self.vector)
                 self.cosines.update(zip(read, self.scale.usual(found).tolist(), strict=True))
 
-    def nearness(self, residuals: NDArray[np.float32], share: float, chunk_ids: Iterable[str]) -> Nearness:
+    def nearness(self, residuals: Vector, share: float, chunk_ids: Iterable[str]) -> Nearness:
         """Compare chunks with residual questions into which a share of the question itself is mixed.
 
         It is the cosine of each chunk with `normalise(residual + share * question)`, computed from three cosines that

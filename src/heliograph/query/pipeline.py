@@ -15,8 +15,6 @@ from functools import cache
 from hashlib import blake2b
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from heliograph.calls.tasks import run_together
@@ -35,6 +33,7 @@ from heliograph.query.channels import (
     ChunkPicks,
     Findings,
     MergedChunks,
+    Vector,
     find_evidence,
     fuse_lists,
     merge_chunks,
@@ -297,8 +296,6 @@ class QueryPipeline:
 def _silent(stage: str) -> None:
     """Ignore progress."""
 
-
-Vector = NDArray[np.float32]
 
 _STAGES = {
     Channel.ENTITY: "retrieving_entities",

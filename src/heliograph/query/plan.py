@@ -393,7 +393,11 @@ def _in_force(
         elif (choices := get_args(kind)) and value not in choices:
             raise InvalidRequestError(f"{name} is {value!r:.200}; use one of {', '.join(choices)}")
         found[name] = value
-    found["max_total_tokens"] = _readable_total(found["max_total_tokens"], history, readable)
+    total = found["max_total_tokens"]
+    # A token has at least one byte, so a short history need not be counted.
+    if readable is not None and total + sum(len(message.content.encode()) for message in history) > readable:
+        left = readable - sum(count_tokens(message.content) for message in history)
+        found["max_total_tokens"] = max(1, min(total, left))
     return settings.model_copy(update=found)
 
 
@@ -407,15 +411,6 @@ def _count(name: str, value: object, maximum: int | None = None, *, least: int =
         shown = str(number) if number.bit_length() < 256 else f"a number of {number.bit_length()} bits"
     allowed = f"at least {least}" if maximum is None else f"from {least} to {maximum:,}"
     raise InvalidRequestError(f"{name} is {shown}; it must be a whole number, {allowed}")
-
-
-def _readable_total(asked: int, history: Sequence[ChatMessage], readable: int | None) -> int:
-    if readable is None:
-        return asked
-    # A token has at least one byte, so a short history need not be counted.
-    if asked + sum(len(message.content.encode()) for message in history) <= readable:
-        return asked
-    return max(1, min(asked, readable - sum(count_tokens(message.content) for message in history)))
 
 
 def _text(name: str, value: object) -> str:

@@ -50,11 +50,15 @@ class TokenUsage(Shape):
     output_tokens: int = 0
 
 
+# An `AnswerKind` as it is written.
+AnswerKindName = Literal["generated", "extractive", "nothing_found", "context", "prompt"]
+
+
 class AnswerHead(Shape):
     """All that is told of an answer beside its text and references."""
 
     mode: str
-    kind: Literal["generated", "extractive", "nothing_found", "context", "prompt"]
+    kind: AnswerKindName
     response_time: float = Field(0.0, description="Seconds from the request to the answer.")
     llm_generated: bool = Field(False, description="Whether a chat model wrote it.")
     is_complete: bool = Field(True, description="False when the chat model was cut, at a length limit or in a loop.")

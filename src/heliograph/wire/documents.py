@@ -184,6 +184,7 @@ Metadata = Annotated[dict[str, Any], Field(description="Free JSON, kept with the
 _Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 _Source = Annotated[str, StringConstraints(max_length=4_096, strip_whitespace=True)]
 
+StatusName = Literal["pending", "parsing", "processing", "processed", "partial", "failed"]
 DocStatus = Literal["pending", "parsing", "analyzing", "preprocessed", "processing", "processed", "failed"]
 # What each word of LightRAG's covers; it has none for a document of which some chunks could not be read.
 STATUSES: dict[DocStatus, tuple[DocumentStatus, ...]] = {
@@ -466,9 +467,7 @@ class DocumentResponse(Shape):
     id: str
     source: str
     title: str
-    status: Literal["pending", "parsing", "processing", "processed", "partial", "failed"] = Field(
-        description="`partial`: in everything, but some chunks could not be read."
-    )
+    status: StatusName = Field(description="`partial`: in everything, but some chunks could not be read.")
     error: str
     metadata: dict[str, Any]
     length: int = Field(description="Characters of its text.")

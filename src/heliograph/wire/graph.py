@@ -11,15 +11,23 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, StringConstraints
 
 from heliograph.errors import InvalidRequestError
-from heliograph.models import FIELD_SEPARATOR, Curation, CurationKind, Entity, Relation, Subgraph
+from heliograph.models import (
+    FIELD_SEPARATOR,
+    MOST_SOURCES,
+    Curation,
+    CurationKind,
+    Entity,
+    Relation,
+    Subgraph,
+    sources_of,
+)
 from heliograph.wire.base import ChunkDetails, EntityHead, RelationHead, Shape
 
 # The graph as LightRAG's clients read it: nodes named by entity, edges between names, properties in its words.
 #
 # What LightRAG joins by `<SEP>` or commas is joined so here too. Its `source_id` and `file_path` are the chunks and
-# sources that mention a thing; at most the first 75 sources are told.
+# sources that mention a thing; at most the first `MOST_SOURCES` are told.
 
-_MOST_SOURCES = 75
 _MANUAL = "manual_creation"
 _ORIGINS = {
     CurationKind.CREATE_ENTITY,
@@ -63,7 +71,7 @@ class EntityExists(BaseModel):
 
 def told_chunks(items: Iterable[Entity | Relation]) -> list[str]:
     """Return the ids of chunks whose sources are shown for these entities and relations."""
-    return list(dict.fromkeys(chunk for item in items for chunk in item.chunk_ids[:_MOST_SOURCES]))
+    return list(dict.fromkeys(chunk for item in items for chunk in item.chunk_ids[:MOST_SOURCES]))
 
 
 def graph_body(part: Subgraph, sources: Mapping[str, str]) -> dict[str, Any]:
@@ -121,10 +129,9 @@ def edge(relation: Relation, properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _origin(item: Entity | Relation, sources: Mapping[str, str]) -> dict[str, Any]:
-    files = dict.fromkeys(sources[chunk] for chunk in item.chunk_ids[:_MOST_SOURCES] if chunk in sources)
     return {
         "source_id": FIELD_SEPARATOR.join(item.chunk_ids) or _MANUAL,
-        "file_path": FIELD_SEPARATOR.join(files) or _MANUAL,
+        "file_path": FIELD_SEPARATOR.join(sources_of(item.chunk_ids, sources)) or _MANUAL,
         "created_at": item.created_at,
     }
 

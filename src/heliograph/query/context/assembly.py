@@ -17,16 +17,12 @@ from dataclasses import dataclass, field
 from itertools import chain, takewhile
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from heliograph.calls.tasks import run_together
 from heliograph.errors import ModelError
-from heliograph.models import Chunk, ChunkOutcome, Entity, GraphPath, Relation
+from heliograph.models import MOST_SOURCES, Chunk, ChunkOutcome, Entity, GraphPath, Relation, sources_of
 from heliograph.observing import StageClock, TellStage
-from heliograph.query.channels import ChunkPicks, Findings, MergedChunks, round_robin
+from heliograph.query.channels import ChunkPicks, Findings, MergedChunks, Vector, round_robin
 from heliograph.query.context.format import (
-    MAX_SOURCES,
     Budget,
     ContextFormat,
     ContextRows,
@@ -36,7 +32,6 @@ from heliograph.query.context.format import (
     number_sources,
     paths_tokens,
     show_prompt,
-    sources_of,
     system_prompt,
 )
 from heliograph.query.linking import path_row
@@ -58,7 +53,6 @@ from heliograph.text.tokens import count_tokens
 
 logger = logging.getLogger(__name__)
 
-Vector = NDArray[np.float32]
 
 # The order in which chunks are written into a context, and which of them a budget must spare.
 #
@@ -518,7 +512,7 @@ class ChunkKeeper:
         wanted = merged.ids if reranker else merged.ids[:most]
         # Sources are shown of the chunks themselves, and of those of entities and relations.
         items = (*selection.entities, *(item.relation for item in selection.relations))
-        named = {*wanted, *(id_ for item in items for id_ in item.chunk_ids[:MAX_SOURCES])}
+        named = {*wanted, *(id_ for item in items for id_ in item.chunk_ids[:MOST_SOURCES])}
         chunks, sources = await run_together(self._records.get_chunks(wanted), self._records.get_sources(list(named)))
         ranked: _Ranked = [(chunk, None) for chunk in chunks[:most]]
         warnings: list[str] = []

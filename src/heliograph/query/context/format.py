@@ -93,8 +93,6 @@ def _count_fitting(rows: Sequence[str], limit: int) -> int:
 #
 # Source: LightRAG. The document with most chunks in the context is reference 1; among equals, the one met first.
 
-MAX_SOURCES = 75
-
 
 def number_sources(
     sources: Iterable[str], others: Mapping[str, tuple[str, ...]] | None = None
@@ -106,15 +104,6 @@ def number_sources(
         Reference(str(number), source, count, (others or {}).get(source, ()))
         for number, (source, count) in enumerate(counts, start=1)
     )
-
-
-def sources_of(chunk_ids: Sequence[str], sources: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the sources of an entity's or relation's first 75 chunks, each once, in order."""
-    if len(chunk_ids) == 1:
-        source = sources.get(chunk_ids[0])
-        return (source,) if source else ()
-    found = dict.fromkeys(map(sources.get, chunk_ids[:MAX_SOURCES]))
-    return tuple([source for source in found if source])
 
 
 def first_reference(sources: Sequence[str], numbers: Mapping[str, int]) -> str:

@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import islice, zip_longest
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
@@ -161,7 +161,6 @@ async def _unread(kb: AsyncHeliograph, jobs: Sequence[Job], stored: set[str]) ->
 _DELETE_SECONDS = 10.0
 
 DocumentId = Annotated[str, Path(max_length=4_096, description="The document's id.")]
-StatusName = Literal["pending", "parsing", "processing", "processed", "partial", "failed"]
 
 
 _MOST_BY_STATUS = 1_000
@@ -173,7 +172,7 @@ _KEY_PARAMETER = "api_key_header_value"
 async def list_documents(
     request: Request,
     kb: ReadEngine,
-    status: Annotated[list[StatusName] | None, Query(description="Any of these.")] = None,
+    status: Annotated[list[wire.StatusName] | None, Query(description="Any of these.")] = None,
     track_id: Annotated[str | None, Query(max_length=4_096)] = None,
     source_prefix: Annotated[str | None, Query(max_length=4_096)] = None,
     filter: Annotated[str | None, Query(max_length=65_536, description="A filter as JSON.")] = None,

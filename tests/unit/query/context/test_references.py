@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from heliograph.query.context.format import first_reference, number_sources, sources_of
+from heliograph.models import sources_of
+from heliograph.query.context.format import first_reference, number_sources
 from heliograph.query.models import Reference
 
 
