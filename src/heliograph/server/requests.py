@@ -33,6 +33,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
+from starlette.responses import RedirectResponse
 from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -148,6 +149,10 @@ class Requests:
         client = address = address_of(request)
         if self._pages is not None and (refusal := self._pages.refusal(request.headers)) is not None:
             await error_response(request, refusal)(scope, receive, send)
+            return
+        if _has_slash_too_many(scope):
+            # The router does so elsewhere, but takes what is below `/documents` for an id, which may end in anything.
+            await RedirectResponse(request.url.replace(path=scope["path"].rstrip("/")))(scope, receive, send)
             return
         try:
             identity = self._access.identify(credentials_of(request), address)
@@ -412,6 +417,12 @@ def _take_prefix_once(scope: Scope) -> None:
     scope["path"] = scope["path"][len(root) :]
     if (raw := scope.get("raw_path")) is not None:
         scope["raw_path"] = raw.removeprefix(root.encode())
+
+
+def _has_slash_too_many(scope: Scope) -> bool:
+    """Whether a path is that of a route but for a slash at its end."""
+    path = route_path(scope)
+    return path.endswith("/") and any(own.match(path.rstrip("/")) for own in scope["app"].state.own_paths)
 
 
 def route_path(scope: Scope) -> str:
