@@ -150,10 +150,6 @@ class Requests:
         if self._pages is not None and (refusal := self._pages.refusal(request.headers)) is not None:
             await error_response(request, refusal)(scope, receive, send)
             return
-        if _has_slash_too_many(scope):
-            # The router does so elsewhere, but takes what is below `/documents` for an id, which may end in anything.
-            await RedirectResponse(request.url.replace(path=scope["path"].rstrip("/")))(scope, receive, send)
-            return
         try:
             identity = self._access.identify(credentials_of(request), address)
         except errors.HeliographError as error:
@@ -164,6 +160,10 @@ class Requests:
             request.state.principal = identity.principal
             client = identity.principal.client
             scope["heliograph.response"].new_token = identity.new_token
+        if _has_slash_too_many(scope):
+            # The router does so elsewhere, but takes what is below `/documents` for an id, which may end in anything.
+            await RedirectResponse(request.url.replace(path=scope["path"].rstrip("/")))(scope, receive, send)
+            return
         # No route of GET reads a body, and without these headers there is none.
         has_body = scope["method"] != "GET" or any(name in request.headers for name in _BODY_HEADERS)
         work = self._limits.serve(path, client, scope, receive, send) if has_body else self._app(scope, receive, send)
