@@ -62,7 +62,7 @@ class MissingModules(MetaPathFinder):
         raise ModuleNotFoundError(f"there is no {fullname}: {advice}", name=fullname)
 
 
-_READ = "views hold nothing in memory; await its {all} there"
+_READ = "views hold nothing in memory; await get_all() of documents and chunks, or get_by_ids"
 _WRITE = "views do not write; use {call} of LightRAG"
 _DELETE = _WRITE.format(call="adelete_by_doc_id")
 _EDIT = _WRITE.format(call="acreate_entity, aedit_entity, acreate_relation or aedit_relation")
@@ -73,7 +73,7 @@ _GRAPH = "`_graph` is a copy of the graph for networkx, and get_all_nodes and ge
 _DETAILS = "get_entity_info and get_relation_info of LightRAG tell one with include_vector_data=True; query finds some"
 # What programs ask LightRAG's storages for, by the kind of view.
 _INSTEAD = {
-    **dict.fromkeys(("DocStatusView", "FullDocsView", "ChunkView"), {"delete": _DELETE, "upsert": _INSERT}),
+    **{kind: {"delete": _DELETE, "upsert": _INSERT} for kind in ("DocStatusView", "FullDocsView", "ChunkView")},
     "GraphView": {
         **dict.fromkeys(("upsert_node", "upsert_edge", "upsert_nodes_batch", "upsert_edges_batch"), _EDIT),
         **dict.fromkeys(("delete_node", "remove_nodes", "remove_edges"), _REMOVE),
@@ -91,7 +91,7 @@ _INSTEAD = {
     },
 }
 _FOR_ALL = {
-    **dict.fromkeys(("_data", "_storage"), _READ.format(all="get_all()")),
+    **dict.fromkeys(("_data", "_storage"), _READ),
     "drop": _DROP,
     "global_config": "the fields of LightRAG are its configuration",
 }

@@ -267,4 +267,3 @@ async def test_entities_of_a_document_are_listed_as_they_are_written(server: Ser
 async def test_slash_too_many_leads_to_the_route_as_in_lightrag(server: Server, method: str, path: str) -> None:
     led = await server.http.request(method, f"{path}/", params={"limit": 1})
     assert (led.status_code, led.headers["Location"]) == (307, f"http://127.0.0.1{path}?limit=1")
-
