@@ -124,7 +124,7 @@ class QueryFields(BaseModel):
     fusion: FusionName | None = Field(None, description="How chunks of several channels are fused.")
     chunk_picking: ChunkPicking | None = Field(None, description="How chunks of entities and relations are picked.")
     context_format: ContextFormatName | None = Field(None, description="JSON lines, or CSV tables.")
-    history_turns: Annotated[int, Field(ge=0, le=_MAX_K)] | None = Field(
+    history_turns: Annotated[int, Field(ge=0, le=128)] | None = Field(
         None, description="Turns used of the history; 0 and null use all."
     )
     explain: bool = Field(False, description="Say what became of everything that was found, and why.")
