@@ -468,6 +468,27 @@ export interface Schemas {
     /** Why questions that need it fail now; empty while it serves. */
     trouble: string;
   };
+  "FormerDocStatusResponse": {
+    id: string;
+    /** How its text begins. */
+    content_summary: string;
+    /** Characters of its text. */
+    content_length: number;
+    status: "pending" | "parsing" | "analyzing" | "preprocessed" | "processing" | "processed" | "failed";
+    /** ISO 8601, UTC. */
+    created_at: string;
+    /** ISO 8601, UTC. */
+    updated_at: string;
+    track_id?: string | null;
+    chunks_count?: number | null;
+    /** Why it failed, or which of its chunks could not be read. */
+    error_msg?: string | null;
+    metadata?: Record<string, unknown> | null;
+    /** Its source. */
+    file_path: string;
+    /** What `error_msg` says, by its first name. */
+    error?: string | null;
+  };
   "FoundChunk": {
     /** Number, from 1, of the page that holds its first character. */
     page: number | null;
@@ -681,7 +702,7 @@ export interface Schemas {
     offset: number;
     limit: number;
     /** Only where nothing was asked for: up to 1,000 documents by LightRAG's words, the latest of each first, as LightRAG's servers before 1.5.7 list them. */
-    statuses: Record<string, (Schemas["DocStatusResponse"])[]>;
+    statuses: Record<string, (Schemas["FormerDocStatusResponse"])[]>;
   };
   "LoginReply": {
     /** In words. */
@@ -960,8 +981,8 @@ export interface Schemas {
     chunk_picking?: "vector" | "weight" | "shared_relations" | null;
     /** JSON lines, or CSV tables. */
     context_format?: "json" | "csv" | null;
-    /** Turns used of the history; 0 uses all. */
-    history_turns: number;
+    /** Turns used of the history; 0 and null use all. */
+    history_turns?: number | null;
     /** Say what became of everything that was found, and why. */
     explain: boolean;
   };
@@ -1008,8 +1029,8 @@ export interface Schemas {
     chunk_picking?: "vector" | "weight" | "shared_relations" | null;
     /** JSON lines, or CSV tables. */
     context_format?: "json" | "csv" | null;
-    /** Turns used of the history; 0 uses all. */
-    history_turns: number;
+    /** Turns used of the history; 0 and null use all. */
+    history_turns?: number | null;
     /** Say what became of everything that was found, and why. */
     explain: boolean;
     /** The question; all modes but bypass need three characters, of which a Chinese one counts as two. */
@@ -1024,6 +1045,8 @@ export interface Schemas {
     include_progress: boolean | null;
     /** `false` has `/query/stream` answer in one line. */
     stream?: boolean | null;
+    /** Only these documents exist for this question, as for LightRAG before 1.4.8; none means all. */
+    ids?: (string)[] | null;
   };
   "QueryResponse": {
     mode: string;
@@ -1177,8 +1200,8 @@ export interface Schemas {
     chunk_picking?: "vector" | "weight" | "shared_relations" | null;
     /** JSON lines, or CSV tables. */
     context_format?: "json" | "csv" | null;
-    /** Turns used of the history; 0 uses all. */
-    history_turns: number;
+    /** Turns used of the history; 0 and null use all. */
+    history_turns?: number | null;
     /** Say what became of everything that was found, and why. */
     explain: boolean;
     /** The question. */

@@ -16,6 +16,13 @@ const token = kept("heliograph-token");
 const key = kept("heliograph-key");
 const workspace = kept("heliograph-workspace");
 
+// In a frame of LightRAG's page, which only this service's may be, what people gave that page serves here as well.
+if (window.top !== window) {
+  token.set(localStorage.getItem("LIGHTRAG-API-TOKEN") ?? "");
+  const settings = localStorage.getItem("settings-storage");
+  key.set(settings ? (JSON.parse(settings) as { state?: { apiKey?: string | null } }).state?.apiKey ?? "" : "");
+}
+
 /** Credentials and workspace, kept for as long as the tab. */
 export const session = {
   get token() { return token.get(); },

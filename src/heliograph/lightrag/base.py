@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable
+from dataclasses import KW_ONLY, InitVar, dataclass, field, fields
 from enum import Enum
 from typing import Any, Literal
 
@@ -37,7 +38,11 @@ class QueryParam:
     """Parameters of one question; fields, order and defaults are those of LightRAG 1.5.7.
 
     `top_k` and the token budgets take `TOP_K`, `CHUNK_TOP_K`, `MAX_ENTITY_TOKENS`, `MAX_RELATION_TOKENS` and
-    `MAX_TOTAL_TOKENS` of the environment as defaults.
+    `MAX_TOTAL_TOKENS` of the environment as defaults. Behind them stand, by name only, two of versions before 1.5.
+
+    Attributes:
+        ids: Only the documents of these ids exist for this question; None or an empty list leaves out none.
+        model_func: The function for this question, in place of `llm_model_func` and of those of roles.
     """
 
     mode: Literal["local", "global", "hybrid", "naive", "mix", "bypass"] = LIGHTRAG_MODE.value
@@ -57,6 +62,13 @@ class QueryParam:
     enable_rerank: bool = True
     include_references: bool = False
     disable_user_prompt_prefix: bool = False
+    _: KW_ONLY
+    ids: InitVar[list[str] | None] = None
+    model_func: InitVar[Callable[..., Any] | None] = None
+
+    def __post_init__(self, ids: list[str] | None, model_func: Callable[..., Any] | None) -> None:
+        # Attributes, but no fields, which are those of 1.5.7.
+        vars(self).update(ids=ids, model_func=model_func)
 
 
 class DocStatus(str, Enum):  # noqa: UP042 (programs print it as LightRAG does, `DocStatus.PROCESSED`)

@@ -11,7 +11,7 @@ import csv
 import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -41,10 +41,13 @@ class GraphMethods(ABC):
     @abstractmethod
     async def _opened(self) -> tuple[AsyncHeliograph, Rows]: ...
 
+    @abstractmethod
+    def _opened_beside(self) -> AbstractAsyncContextManager[tuple[AsyncHeliograph, Rows]]: ...
+
     @property
     def chunk_entity_relation_graph(self) -> GraphView:
         """The graph, to be read by names."""
-        return GraphView(self._opened)
+        return GraphView(self._opened, self._opened_beside)
 
     # Reading
 

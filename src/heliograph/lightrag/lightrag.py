@@ -8,17 +8,18 @@ when it is first opened.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Never, cast
 
 import heliograph.lightrag.storages as storages
 from heliograph.embedding.wrappers import wrap_embedding_model
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import HeliographError, IngestError
-from heliograph.filters import Sources
+from heliograph.filters import DocumentIds, Sources
 from heliograph.ids import content_hash
 from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.models import NewDocument
@@ -26,6 +27,7 @@ from heliograph.lightrag.base import DeletionResult, DocProcessingStatus, DocSta
 from heliograph.lightrag.fields import Fields
 from heliograph.lightrag.graph import CustomGraph, GraphMethods
 from heliograph.lightrag.llm_roles import ROLES, ChatRoles, RoleLLMConfig, RoleSpec
+from heliograph.lightrag.missing import missing_attribute
 from heliograph.lightrag.models import LightragChatModel, LightragChunker, LightragEmbeddingModel, LightragReranker
 from heliograph.lightrag.prompt import PROMPTS
 from heliograph.lightrag.query_validation import validate_query_not_empty, validate_rag_query
@@ -102,19 +104,26 @@ class LightRAG(Fields, GraphMethods):
         self._embedding = wrap_embedding_model(
             LightragEmbeddingModel(self.embedding_func, self.least_cosine), self._settings.embedding
         )
-        self._kb = AsyncHeliograph(
+        self._kb = self._engine()
+        self._rows: Rows | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def _engine(self) -> AsyncHeliograph:
+        return AsyncHeliograph(
             settings=self._settings,
-            chat=LightragChatModel(
-                self._roles,
-                f"llm_model_func:{self.llm_model_name}",
-                {name: getattr(self, name) for name in ("llm_model_name", "working_dir", "workspace")},
-            ),
+            chat=self._chat_model(self._roles, f"llm_model_func:{self.llm_model_name}"),
             embedding=self._embedding,
             reranker=LightragReranker(self.rerank_model_func) if self.rerank_model_func else None,
             chunker=self._chunker,
         )
-        self._rows: Rows | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def _chat_model(self, roles: ChatRoles, name: str) -> LightragChatModel:
+        told = {name: getattr(self, name) for name in ("llm_model_name", "working_dir", "workspace")}
+        return LightragChatModel(roles, name, told)
+
+    def __getattr__(self, name: str) -> Never:
+        # Reached only for what is not here.
+        raise AttributeError(missing_attribute("LightRAG", name))
 
     # Opening and closing
 
@@ -147,6 +156,11 @@ class LightRAG(Fields, GraphMethods):
         if self._rows is None or self._rows.store is not self._kb.store:
             self._rows = Rows(self._kb.store, cast("TokenizerInterface", self.tokenizer))
         return self._kb, self._rows
+
+    @asynccontextmanager
+    async def _opened_beside(self) -> AsyncGenerator[tuple[AsyncHeliograph, Rows]]:
+        async with self._engine() as kb:
+            yield kb, Rows(kb.store, cast("TokenizerInterface", self.tokenizer))
 
     # Documents
 
@@ -399,6 +413,15 @@ class LightRAG(Fields, GraphMethods):
         answer = (await self.aquery_llm(query, param, system_prompt))["llm_response"]
         return answer["response_iterator"] if answer["is_streaming"] else answer["content"]
 
+    async def aquery_with_separate_keyword_extraction(
+        self, query: str, prompt: str, param: QueryParam | None = None
+    ) -> str | AsyncIterator[str] | None:
+        """Return the answer to a question whose keywords are its own, while `prompt` says how to answer; before 1.4.8.
+
+        Raises as `aquery`.
+        """
+        return await self.aquery(query, replace(param or QueryParam(), user_prompt=prompt))
+
     async def aquery_data(self, query: str, param: QueryParam | None = None) -> dict[str, Any]:
         """Return what an answer would be made from: `status`, `message`, `data`, `metadata`.
 
@@ -479,6 +502,11 @@ class LightRAG(Fields, GraphMethods):
             "system_prompt": system_prompt,
             "stream": False,
         }
+        if ids := vars(param)["ids"]:
+            given["filter"] = DocumentIds(tuple(_listed(ids)))
+        if (function := vars(param)["model_func"]) is not None:
+            roles = ChatRoles(function, {}, self.llm_model_max_async, self.default_llm_timeout, {})
+            given["chat_model"] = self._chat_model(roles, f"model_func:{getattr(function, '__name__', '')}")
         return EngineParam(**given)
 
     # Models by role
@@ -557,6 +585,7 @@ class LightRAG(Fields, GraphMethods):
     insert_custom_chunks = blocking(ainsert_custom_chunks)
     insert_custom_kg = blocking(ainsert_custom_kg)
     query = blocking(aquery)
+    query_with_separate_keyword_extraction = blocking(aquery_with_separate_keyword_extraction)
     query_data = blocking(aquery_data)
     query_llm = blocking(aquery_llm)
     delete_by_doc_id = blocking(adelete_by_doc_id)

@@ -1,4 +1,7 @@
-"""Modules that LightRAG has and this package has not: importing one says what to use in its place."""
+"""What LightRAG has and this package has not: modules, attributes, and how its storages are written to.
+
+Importing such a module, or asking for such an attribute, says what to use in its place.
+"""
 
 from __future__ import annotations
 
@@ -57,3 +60,44 @@ class MissingModules(MetaPathFinder):
         if advice is None:
             advice = _STORES if name.startswith("kg.") else "docs/lightrag-api.md lists what can be imported"
         raise ModuleNotFoundError(f"there is no {fullname}: {advice}", name=fullname)
+
+
+_READ = "views hold nothing in memory; await get_all() of documents and chunks, or get_by_ids"
+_WRITE = "views do not write; use {call} of LightRAG"
+_DELETE = _WRITE.format(call="adelete_by_doc_id")
+_EDIT = _WRITE.format(call="acreate_entity, aedit_entity, acreate_relation or aedit_relation")
+_REMOVE = _WRITE.format(call="adelete_by_doc_id, adelete_by_entity or adelete_by_relation")
+_INSERT = _WRITE.format(call="ainsert, ainsert_custom_chunks or ainsert_custom_kg")
+_DROP = "views do not write; delete the documents with adelete_by_doc_id, or name another workspace"
+_GRAPH = "`_graph` is a copy of the graph for networkx, and get_all_nodes and get_all_edges read it without that"
+_DETAILS = "get_entity_info and get_relation_info of LightRAG tell one with include_vector_data=True; query finds some"
+# What programs ask LightRAG's storages for, by the kind of view.
+_INSTEAD = {
+    **{kind: {"delete": _DELETE, "upsert": _INSERT} for kind in ("DocStatusView", "FullDocsView", "ChunkView")},
+    "GraphView": {
+        **dict.fromkeys(("upsert_node", "upsert_edge", "upsert_nodes_batch", "upsert_edges_batch"), _EDIT),
+        **dict.fromkeys(("delete_node", "remove_nodes", "remove_edges"), _REMOVE),
+        **dict.fromkeys(("get_graph", "_get_graph", "_driver"), _GRAPH),
+    },
+    "VectorView": {
+        **dict.fromkeys(("delete", "delete_entity", "delete_entity_relation"), _REMOVE),
+        **dict.fromkeys(("client_storage", "_client", "_get_client", "get_by_id", "get_by_ids"), _DETAILS),
+        "upsert": _INSERT,
+    },
+    "LightRAG": {
+        "apipeline_enqueue_error_documents": "a file that cannot be read fails by itself in insert_files of Heliograph",
+        "role_llm_funcs": "get_llm_role_config describes the models, and aupdate_llm_role_config exchanges them",
+        **dict.fromkeys(("_insert_done", "_query_done"), "nothing has to be written out after a call has returned"),
+    },
+}
+_FOR_ALL = {
+    **dict.fromkeys(("_data", "_storage"), _READ),
+    "drop": _DROP,
+    "global_config": "the fields of LightRAG are its configuration",
+}
+
+
+def missing_attribute(kind: str, name: str) -> str:
+    """Return the message of an `AttributeError`: that `kind` has no `name`, and what to use in its place."""
+    advice = _INSTEAD.get(kind, {}).get(name) or _FOR_ALL.get(name) or "docs/lightrag-api.md lists what is there"
+    return f"{kind} of heliograph.lightrag has no {name!r}: {advice}"

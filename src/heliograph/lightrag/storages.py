@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict
-from typing import Any, cast
+from importlib import import_module
+from typing import Any, Never, cast
 
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.engine import AsyncHeliograph, best_connected
 from heliograph.filters import Sources
 from heliograph.ids import end_ids, mention_entity_id, relation_id
 from heliograph.lightrag.base import DocProcessingStatus, DocStatus
+from heliograph.lightrag.missing import missing_attribute
 from heliograph.lightrag.rows import Rows, entity_vector, is_duplicate, relation_vector
 from heliograph.lightrag.types import KnowledgeGraph
-from heliograph.models import FIELD_SEPARATOR, Document, Entity, Relation
+from heliograph.models import COMMITTED_STATUSES, FIELD_SEPARATOR, Document, Entity, Relation
 from heliograph.stores.base import DocumentQuery, ScanKind
 from heliograph.stores.changeset import Collection
 from heliograph.wire.documents import STATUSES
@@ -45,6 +50,10 @@ class _View:
 
     async def finalize(self) -> None:
         """Do nothing: `finalize_storages` closes the workspace."""
+
+    def __getattr__(self, name: str) -> Never:
+        # Reached only for what is not here.
+        raise AttributeError(missing_attribute(type(self).__name__, name))
 
 
 class _KeyValueView(_View, ABC):
@@ -85,6 +94,11 @@ class DocStatusView(_KeyValueView):
         kb, _ = await self._opened()
         counts = (await kb.stats()).documents
         return {word.value: sum(counts.get(item, 0) for item in STATUSES[word.value]) for word in DocStatus}
+
+    async def get_all(self) -> dict[str, dict[str, Any]]:
+        """Return all documents as dicts, by id."""
+        kb, rows = await self._opened()
+        return {id_: _record(state) for id_, state in (await rows.statuses(await all_documents(kb))).items()}
 
     async def get_all_status_counts(self) -> dict[str, int]:
         """Return the same, and `all`."""
@@ -157,6 +171,12 @@ class FullDocsView(_KeyValueView):
             return None
         return {"content": text, "file_path": document.source, "parse_format": "raw", "_id": id}
 
+    async def get_all(self) -> dict[str, dict[str, Any]]:
+        """Return all that have a text, by id."""
+        kb, _ = await self._opened()
+        found = {item.id: await self.get_by_id(item.id) for item in await all_documents(kb)}
+        return {id_: row for id_, row in found.items() if row is not None}
+
 
 class ChunkView(_KeyValueView):
     """Chunks."""
@@ -167,6 +187,15 @@ class ChunkView(_KeyValueView):
         chunk = await rows.chunk_by_name(id)
         document = await kb.document(chunk.document_id) if chunk else None
         return rows.chunk_row(id, chunk, document) if chunk and document else None
+
+    async def get_all(self) -> dict[str, dict[str, Any]]:
+        """Return all chunks, by id."""
+        kb, rows = await self._opened()
+        return {
+            name: rows.chunk_row(name, chunk, document)
+            for document in await all_documents(kb, statuses=COMMITTED_STATUSES)
+            for name, chunk in await rows.document_chunks(document)
+        }
 
 
 class MentionedView(_KeyValueView):
@@ -215,7 +244,42 @@ class ReplyView(_View):
 
 
 class GraphView(_View):
-    """Entities and relations by name; a name may be any spelling or alias."""
+    """Entities and relations by name; a name may be any spelling or alias.
+
+    Args:
+        opened: Opens the workspace.
+        beside: Opens it a second time.
+    """
+
+    def __init__(self, opened: Open, beside: Callable[[], AbstractAsyncContextManager[tuple[AsyncHeliograph, Rows]]]):
+        super().__init__(opened)
+        self._beside = beside
+
+    @property
+    def _graph(self) -> Any:
+        """A frozen copy of the graph as `networkx` has it, which must be installed; linear in the graph.
+
+        Programs read it as an attribute, mostly while an event loop runs in their thread, which cannot be waited for
+        then: so it is read in a thread of its own.
+        """
+        networkx = import_module("networkx")
+
+        async def read() -> Any:
+            async with self._beside() as (kb, rows):
+
+                async def opened() -> tuple[AsyncHeliograph, Rows]:
+                    return kb, rows
+
+                view = GraphView(opened, self._beside)
+                graph = networkx.Graph()
+                for node in await view.get_all_nodes():
+                    graph.add_node(node.pop("id"), **node)
+                for found in await view.get_all_edges():
+                    graph.add_edge(found.pop("source"), found.pop("target"), **found)
+                return networkx.freeze(graph)
+
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(lambda: asyncio.run(read())).result()
 
     async def _entity(self, name: str) -> Entity | None:
         kb, _ = await self._opened()

@@ -27,7 +27,7 @@ _OWN_FOLDER = Path(__file__).parent / "page"
 _PLACEHOLDER = b"<!-- __LIGHTRAG_RUNTIME_CONFIG__ -->"
 _OWN_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; worker-src 'self'; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors {ancestors}"
 )
 # The page lays its graph out in workers that it makes from text, and styles elements one by one.
 _LIGHTRAG_POLICY = (
@@ -35,22 +35,31 @@ _LIGHTRAG_POLICY = (
     "font-src 'self' data:; worker-src 'self' blob:; connect-src 'self'; object-src 'none'; base-uri 'none'; "
     "form-action 'self'; frame-ancestors 'none'"
 )
+# The page writes all kinds of files that are read into a box that has room for some forty: here they can be scrolled.
+_LIGHTRAG_STYLE = b'<style>input[type="file"] ~ div p { max-height: 5rem; overflow-y: auto; }</style>'
 _ALWAYS_ASK = {"Cache-Control": "no-cache"}
 _NEVER_KEEP = {"Cache-Control": "no-cache, no-store, must-revalidate", "Pragma": "no-cache", "Expires": "0"}
 _KEEP = {"Cache-Control": "public, max-age=31536000, immutable"}
 
 
 class OwnPage(StaticFiles):
-    """Our own page: nothing in it comes from elsewhere, and nothing runs that is no file of it."""
+    """Our own page: nothing in it comes from elsewhere, and nothing runs that is no file of it.
 
-    def __init__(self) -> None:
+    No page may show it in a frame, except those of this service where `is_framed` says so.
+    """
+
+    def __init__(self, *, is_framed: bool = False) -> None:
         super().__init__(directory=_OWN_FOLDER, html=True)
+        ancestors = "'self'" if is_framed else "'none'"
+        self._guards = {"Content-Security-Policy": _OWN_POLICY.format(ancestors=ancestors)}
+        if is_framed:
+            self._guards["X-Frame-Options"] = "SAMEORIGIN"
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         """Return a file, or 304 where the browser has it; files with a hash in their name are kept for good."""
         response = await super().get_response(path, scope)
         keeping = _KEEP if path.startswith(f"assets{os.sep}") else _ALWAYS_ASK
-        response.headers.update({**keeping, "Content-Security-Policy": _OWN_POLICY})
+        response.headers.update({**keeping, **self._guards})
         return response
 
 
@@ -82,6 +91,7 @@ class LightragPage(StaticFiles):
             policy = _LIGHTRAG_POLICY.format(script=f"'sha256-{digest}'")
             headers = {**_NEVER_KEEP, "Content-Security-Policy": policy}
             content = content.replace(_PLACEHOLDER, b"<script>" + script + b"</script>")
+            content = content.replace(b"</head>", _LIGHTRAG_STYLE + b"</head>")
             return Response(content, headers=headers, media_type="text/html")
         response = await super().get_response(path, scope)
         # Paths are those of this system's files here.
@@ -103,7 +113,9 @@ def add_pages(app: FastAPI, settings: ServerSettings) -> None:
             )
         entries = {"/webui": "index.html", "/workspace": "workspace.html"}
         built = {path: index for path, index in entries.items() if (folder / index).is_file()}
-        mounts = {**{path: LightragPage(folder, path, index) for path, index in built.items()}, **mounts}
+        # LightRAG's page before 1.5.7 has a section that is `/docs` in a frame.
+        mounts = {path: LightragPage(folder, path, index) for path, index in built.items()}
+        mounts["/page"] = OwnPage(is_framed=True)
     first = next(iter(mounts))
 
     @app.get("/", include_in_schema=False)

@@ -33,6 +33,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
+from starlette.responses import RedirectResponse
 from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -159,6 +160,10 @@ class Requests:
             request.state.principal = identity.principal
             client = identity.principal.client
             scope["heliograph.response"].new_token = identity.new_token
+        if _has_slash_too_many(scope):
+            # The router does so elsewhere, but takes what is below `/documents` for an id, which may end in anything.
+            await RedirectResponse(request.url.replace(path=scope["path"].rstrip("/")))(scope, receive, send)
+            return
         # No route of GET reads a body, and without these headers there is none.
         has_body = scope["method"] != "GET" or any(name in request.headers for name in _BODY_HEADERS)
         work = self._limits.serve(path, client, scope, receive, send) if has_body else self._app(scope, receive, send)
@@ -412,6 +417,12 @@ def _take_prefix_once(scope: Scope) -> None:
     scope["path"] = scope["path"][len(root) :]
     if (raw := scope.get("raw_path")) is not None:
         scope["raw_path"] = raw.removeprefix(root.encode())
+
+
+def _has_slash_too_many(scope: Scope) -> bool:
+    """Whether a path is that of a route but for a slash at its end."""
+    path = route_path(scope)
+    return path.endswith("/") and any(own.match(path.rstrip("/")) for own in scope["app"].state.own_paths)
 
 
 def route_path(scope: Scope) -> str:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import product
 
 import numpy as np
 import pytest
@@ -424,6 +425,24 @@ class _Records:
         assert await sources(source_prefix="docs/%") == []
         assert await sources(offset=1, limit=1) == ["docs/b_.md"]
         assert (await store.records.find_documents(DocumentQuery(limit=1))).total == 3
+
+    async def test_pages_of_documents_follow_their_times_in_whatever_order_they_came(self, store: Store) -> None:
+        # Of equal times the id decides; the one that came last is among the oldest.
+        ages = [3, 9, 9, 0, 7, 1, 9, 4, 8]
+        made = [
+            replace(example_changeset(f"{number}.md").documents[0], created_at=moment, updated_at=moment)
+            for number, age in enumerate(ages)
+            for moment in [_MOMENT - timedelta(days=age)]
+        ]
+        await store.apply(Changeset(documents=tuple(made)))
+        for sort, sign in product(("created_at", "updated_at"), (1, -1)):
+            expected = sorted(made, key=lambda item: (sign * item.created_at.timestamp(), item.id))
+            for offset, limit in ((0, 1), (0, 4), (2, 3), (8, 4), (9, 4), (0, 20)):
+                page = await store.records.find_documents(
+                    DocumentQuery(sort=sort, descending=sign < 0, offset=offset, limit=limit)  # pyright: ignore[reportArgumentType]
+                )
+                assert [item.id for item in page.documents] == [item.id for item in expected[offset : offset + limit]]
+                assert page.total == len(made)
 
     async def test_chunks_come_back_in_the_order_asked_for(self, store: Store) -> None:
         one, two = example_changeset("a.md"), example_changeset("b.md")

@@ -285,6 +285,14 @@ class DocStatusResponse(BaseModel):
     file_path: str = Field(description="Its source.")
 
 
+class FormerDocStatusResponse(DocStatusResponse):
+    """One document in the words of LightRAG's servers that list all by status."""
+
+    error: str | None = Field(
+        default=None, exclude_if=lambda error: error is None, description="What `error_msg` says, by its first name."
+    )
+
+
 def doc_status_response(document: Document, opening: str) -> DocStatusResponse:
     """Return a document as LightRAG's clients expect it; `opening` is how its text begins."""
     summary = " ".join(opening[: _SUMMARY_LENGTH + 1].split())
@@ -304,11 +312,13 @@ def doc_status_response(document: Document, opening: str) -> DocStatusResponse:
     )
 
 
-def _lower(value: object) -> object:
-    return value.lower() if isinstance(value, str) else value
+def _word(value: object) -> object:
+    """Return a status as it is written now; LightRAG 1.4.9.3 had another word for one."""
+    word = value.lower() if isinstance(value, str) else value
+    return "preprocessed" if word == "multimodal_processed" else word
 
 
-_Filter = Annotated[DocStatus, BeforeValidator(_lower)]
+_Filter = Annotated[DocStatus, BeforeValidator(_word)]
 
 
 class PageRequest(BaseModel):
@@ -496,8 +506,8 @@ class ListResponse(Shape):
     total: int = Field(description="How many match in all.")
     offset: int = 0
     limit: int = 0
-    statuses: dict[DocStatus, list[DocStatusResponse]] = Field(
-        default_factory=dict[DocStatus, list[DocStatusResponse]],
+    statuses: dict[DocStatus, list[FormerDocStatusResponse]] = Field(
+        default_factory=dict[DocStatus, list[FormerDocStatusResponse]],
         description="Only where nothing was asked for: up to 1,000 documents by LightRAG's words, the latest of each "
         "first, as LightRAG's servers before 1.5.7 list them.",
     )

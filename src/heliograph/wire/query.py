@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints, ValidationInfo, model_validator
 
+from heliograph.filters import And, DocumentIds, parse_filter
 from heliograph.models import DEFAULT_MODE, ChunkPicking, ContextFormatName, FusionName, Mode, ModeName
 from heliograph.query.answers.models import Answer
 from heliograph.query.models import QueryParam, Retrieval
@@ -123,7 +124,9 @@ class QueryFields(BaseModel):
     fusion: FusionName | None = Field(None, description="How chunks of several channels are fused.")
     chunk_picking: ChunkPicking | None = Field(None, description="How chunks of entities and relations are picked.")
     context_format: ContextFormatName | None = Field(None, description="JSON lines, or CSV tables.")
-    history_turns: int = Field(0, ge=0, le=128, description="Turns used of the history; 0 uses all.")
+    history_turns: Annotated[int, Field(ge=0, le=128)] | None = Field(
+        None, description="Turns used of the history; 0 and null use all."
+    )
     explain: bool = Field(False, description="Say what became of everything that was found, and why.")
 
     def to_param(self, **others: Any) -> QueryParam:
@@ -163,6 +166,9 @@ class QueryRequest(QueryFields):
     include_chunk_content: bool | None = Field(False, description="Give with each of them the texts of its chunks.")
     include_progress: bool | None = Field(False, description="Tell the stages as they begin; `/query/stream` only.")
     stream: bool | None = Field(None, description="`false` has `/query/stream` answer in one line.")
+    ids: Annotated[list[str], Field(max_length=_MAX_K)] | None = Field(
+        None, description="Only these documents exist for this question, as for LightRAG before 1.4.8; none means all."
+    )
 
     def to_param(self, **others: Any) -> QueryParam:
         messages = [item for item in self.conversation_history or () if item.role in SPEAKERS]
@@ -171,6 +177,9 @@ class QueryRequest(QueryFields):
             "include_references": bool(self.include_references),
             "include_chunk_content": bool(self.include_chunk_content),
         }
+        if self.ids:
+            named = DocumentIds(tuple(self.ids))
+            fields["filter"] = named if self.filter is None else And((named, parse_filter(self.filter)))
         return super().to_param(**(fields | others))
 
     def texts(self) -> list[str]:

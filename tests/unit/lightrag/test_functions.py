@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sys
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 from inspect import signature
@@ -364,6 +366,89 @@ async def test_programs_for_older_versions_may_name_what_was_retired(
         "one": DocStatus.PROCESSED
     }
     assert await rag.get_docs_by_status(DocStatus.FAILED) == {}
+    await rag.finalize_storages()
+
+
+def _talking(reply: str, asked: list[str]) -> Any:
+    """Return a chat function that finds two names, and keywords for a question, and answers with `reply`."""
+
+    async def model(prompt: str, **given: Any) -> str:
+        asked.append(prompt)
+        if given.get("response_format"):
+            return json.dumps({"high_level_keywords": ["work"], "low_level_keywords": ["Ada"]})
+        if "stream" in given:
+            return reply
+        return (
+            "entity<|#|>Ada<|#|>person<|#|>Ada counts.\nentity<|#|>Babbage<|#|>person<|#|>Babbage builds.\n"
+            "relation<|#|>Ada<|#|>Babbage<|#|>work<|#|>Ada met Babbage.\n<|COMPLETE|>"
+        )
+
+    return model
+
+
+async def test_question_of_an_older_version_names_its_documents_and_its_function(tmp_path: Path) -> None:
+    asked: list[str] = []
+    own: list[str] = []
+    rag = _rag(tmp_path, llm_model_func=_talking("all", asked))
+    await rag.ainsert(["Ada met Babbage.", "Ada wrote to Babbage."], ids=["one", "two"], file_paths=["1.md", "2.md"])
+    asked.clear()
+    param = QueryParam(ids=["two"], model_func=_talking("own", own))
+    found = await rag.aquery_data("Who met Babbage?", param)
+    assert found["data"]["references"] == [{"reference_id": "1", "file_path": "2.md"}]
+    assert {item["source_id"] for item in found["data"]["entities"]} == {"two-chunk-000"}
+    assert await rag.aquery("Who met Babbage?", param) == "own"
+    assert (asked, bool(own)) == ([], True)
+    param.ids, param.model_func = [], None
+    assert len((await rag.aquery_data("Who met Babbage?", param))["data"]["references"]) == 2
+    assert await rag.aquery("Who met Babbage?", replace(param, mode="naive")) == "all"
+    answer = await rag.aquery_with_separate_keyword_extraction("Who met Babbage?", "In one word.")
+    assert answer == "all"
+    await rag.finalize_storages()
+
+
+async def test_graph_is_copied_for_networkx_while_the_loop_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes: dict[str, Any] = {}
+    edges: list[tuple[str, str, str]] = []
+
+    class Graph:
+        def add_node(self, name: str, **given: Any) -> None:
+            nodes[name] = given["entity_type"]
+
+        def add_edge(self, source: str, target: str, **given: Any) -> None:
+            edges.append((*sorted((source, target)), given["keywords"]))
+
+    monkeypatch.setitem(sys.modules, "networkx", SimpleNamespace(Graph=Graph, freeze=lambda graph: graph))
+    rag = _rag(tmp_path, llm_model_func=_talking("", []))
+    await rag.ainsert("Ada met Babbage.", ids="one")
+    assert isinstance(rag.chunk_entity_relation_graph._graph, Graph)
+    assert (nodes, edges) == ({"Ada": "person", "Babbage": "person"}, [("Ada", "Babbage", "work")])
+    await rag.finalize_storages()
+
+
+async def test_all_rows_of_a_storage_are_read_and_what_is_not_there_says_what_to_use(tmp_path: Path) -> None:
+    rag = _rag(tmp_path)
+    await rag.ainsert(["Ada met Babbage.", "Babbage built engines."], ids=["one", "two"])
+    assert {id_: row["content"] for id_, row in (await rag.text_chunks.get_all()).items()} == {
+        "one-chunk-000": "Ada met Babbage.",
+        "two-chunk-000": "Babbage built engines.",
+    }
+    assert [row["content"] for row in (await rag.full_docs.get_all()).values()] == [
+        "Ada met Babbage.",
+        "Babbage built engines.",
+    ]
+    assert {row["status"] for row in (await rag.doc_status.get_all()).values()} == {"processed"}
+    for holder, name, advice in (
+        (rag.text_chunks, "_data", r"get_all\(\)"),
+        (rag.entities_vdb, "client_storage", "get_entity_info"),
+        (rag.chunk_entity_relation_graph, "upsert_node", "acreate_entity"),
+        (rag.doc_status, "drop", "adelete_by_doc_id"),
+        (rag, "role_llm_funcs", "aupdate_llm_role_config"),
+        (rag, "no_such_thing", "docs/lightrag-api.md"),
+    ):
+        with pytest.raises(AttributeError, match=advice):
+            getattr(holder, name)
     await rag.finalize_storages()
 
 

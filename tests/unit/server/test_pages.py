@@ -114,6 +114,18 @@ async def test_built_page_is_told_where_it_is_served(tmp_path: Path, built: Path
         assert brand.json()["customized"] is False
 
 
+async def test_own_page_is_shown_in_a_frame_of_the_built_one_alone(tmp_path: Path, built: Path) -> None:
+    async with served(tmp_path) as client:
+        page = await client.get("/page/")
+        assert page.headers["X-Frame-Options"] == "DENY"
+        assert "frame-ancestors 'none'" in page.headers["Content-Security-Policy"]
+    async with served(tmp_path, web_page_dir=built) as client:
+        page, other = await client.get("/page/"), await client.get("/webui/")
+        assert (page.headers["X-Frame-Options"], other.headers["X-Frame-Options"]) == ("SAMEORIGIN", "DENY")
+        assert "frame-ancestors 'self'" in page.headers["Content-Security-Policy"]
+        assert "frame-ancestors 'none'" in other.headers["Content-Security-Policy"]
+
+
 async def test_built_page_behind_a_prefix_is_told_the_prefix(tmp_path: Path, built: Path) -> None:
     async with served(tmp_path, web_page_dir=built, root_path="/kb") as client:
         assert (await client.get("/kb/")).headers["Location"] == "/kb/webui/"

@@ -141,8 +141,8 @@ async def scan(work: WriteWork) -> wire.ScanResponse:
 
 @router.get("/supported_file_types", summary="List the kinds of files that are read")
 async def supported_file_types(_: ReadEngine) -> wire.SupportedTypesResponse:
-    """Return the endings of file names that can be uploaded and scanned."""
-    endings = sorted(known_suffixes(given=True))
+    """Return the endings of file names that can be uploaded and scanned, those of manual pages (`.1`, `.3pm`) last."""
+    endings = sorted(known_suffixes(given=True), key=lambda ending: (ending[1].isdigit(), ending))
     return wire.SupportedTypesResponse(supported_extensions=endings, engines={"heliograph": endings})
 
 

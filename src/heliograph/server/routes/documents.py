@@ -205,15 +205,16 @@ async def list_documents(
     return wire.ListResponse(documents=documents, total=page.total, offset=offset, limit=limit, statuses=statuses)
 
 
-async def _by_status(kb: AsyncHeliograph) -> dict[wire.DocStatus, list[wire.DocStatusResponse]]:
+async def _by_status(kb: AsyncHeliograph) -> dict[wire.DocStatus, list[wire.FormerDocStatusResponse]]:
     """Return documents by LightRAG's words, the latest first; where there are too many, as many of each as can be."""
     queries = (DocumentQuery((status,), descending=True, limit=_MOST_BY_STATUS) for status in DocumentStatus)
     pages = await asyncio.gather(*map(kb.documents, queries))
     turns = zip_longest(*(page.documents for page in pages))
     kept = islice((document for turn in turns for document in turn if document is not None), _MOST_BY_STATUS)
-    found: dict[wire.DocStatus, list[wire.DocStatusResponse]] = {}
+    found: dict[wire.DocStatus, list[wire.FormerDocStatusResponse]] = {}
     for told in await _told(kb, tuple(kept)):
-        found.setdefault(told.status, []).append(told)
+        former = wire.FormerDocStatusResponse.model_construct(**vars(told), error=told.error_msg)
+        found.setdefault(told.status, []).append(former)
     return found
 
 

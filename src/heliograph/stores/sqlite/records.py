@@ -406,20 +406,45 @@ class SqliteRecordsStore(RecordsStore):
 
     async def find_documents(self, query: DocumentQuery) -> DocumentPage:
         direction = "DESC" if query.descending else "ASC"
-        where, values = DIALECT.where(query)
-        select = f"""SELECT {_DOCUMENT} FROM document JOIN identity USING (key) WHERE {where}
-                     ORDER BY {_SORTS[query.sort]} {direction}, identity.id LIMIT ? OFFSET ?"""
+        where, sort = DIALECT.where(query)[0], _SORTS[query.sort]
+
+        def values() -> list[Any]:
+            # Arrays are read once: each use gets its own.
+            return DIALECT.where(query)[1]
+
+        def select(connection: apsw.Connection, more: str = "", bounds: Sequence[Any] = ()) -> list[Row]:
+            return fetch(
+                connection,
+                f"""SELECT {_DOCUMENT} FROM document JOIN identity USING (key) WHERE {where} {more}
+                    ORDER BY {sort} {direction}, identity.id LIMIT ? OFFSET ?""",
+                (*values(), *bounds, query.limit, query.offset),
+            )
+
+        def count(connection: apsw.Connection) -> int:
+            return int(fetch_value(connection, f"SELECT count(*) FROM document WHERE {where}", tuple(values())))
 
         def find(connection: apsw.Connection) -> DocumentPage:
-            rows = fetch(connection, select, (*values, query.limit, query.offset))
+            rows = select(connection)
             found, total = tuple(map(_document, rows)), query.offset + len(rows)
             if len(rows) == query.limit or (query.offset and not rows):
-                # Arrays are read once: this statement gets its own.
-                again = tuple(DIALECT.where(query)[1])
-                total = int(fetch_value(connection, f"SELECT count(*) FROM document WHERE {where}", again))
+                total = count(connection)
             return DocumentPage(found, total)
 
-        return await self._database.read(find)
+        def find_latest(connection: apsw.Connection) -> DocumentPage:
+            # None of the latest is older than the oldest of as many others. Those that came last are mostly the latest,
+            # so few are left to be sorted.
+            total, most = count(connection), query.offset + query.limit
+            if total <= most:
+                return find(connection)
+            bound = f"""AND {sort} >= (SELECT min(place) FROM (SELECT {sort} AS place FROM document NOT INDEXED
+                        WHERE {where} ORDER BY key DESC LIMIT ?))"""
+            return DocumentPage(tuple(map(_document, select(connection, bound, (*values(), most)))), total)
+
+        # Where nothing but the status counts, so that counting is cheap.
+        others = (query.track_id, query.source_prefix, query.filter, query.twin_of, query.content_hashes or None)
+        has_time = query.sort in ("created_at", "updated_at")
+        is_latest = query.descending and has_time and all(other is None for other in others)
+        return await self._database.read(find_latest if is_latest else find)
 
     async def get_document_text(self, document_id: str) -> str | None:
         row = await self._database.read(lambda connection: fetch_one(connection, _TEXT_BY_DOCUMENT, (document_id,)))

@@ -136,6 +136,22 @@ async def test_filter_and_channels_reach_the_engine(world: World) -> None:
     assert any("keyword" in chunk["scores"] for chunk in fused["data"]["chunks"])
 
 
+async def test_documents_of_a_question_are_named_by_older_clients(world: World) -> None:
+    async with world.engine() as kb:
+        ids = {document.source: document.id for document in (await kb.documents()).documents}
+
+    async def found(**body: Any) -> set[str]:
+        answer = (await world.post("/query/data", mode="naive", history_turns=None, **body)).json()
+        return {chunk["file_path"] for chunk in answer["data"].get("chunks", ())}
+
+    everything = await found()
+    assert len(everything) == 2 == len(ids)
+    for source, id_ in ids.items():
+        assert await found(ids=[id_]) == {source}
+    assert await found(ids=list(ids.values()), filter={"team": "red"}) == {"notes.md"}
+    assert await found(ids=[]) == await found(ids=None) == everything
+
+
 async def test_format_picking_and_history_reach_the_engine(world: World) -> None:
     body = (await world.post("/query", only_need_context=True, context_format="csv", chunk_picking="weight")).json()
     assert "```csv" in body["response"]

@@ -47,6 +47,7 @@ async def test_page_has_lightrags_shape(server: Server) -> None:
         ({"status_filter": "PROCESSED"}, 3),
         ({"status_filters": ["failed", "pending"]}, 0),
         ({"status_filters": ["analyzing"]}, 0),
+        ({"status_filter": "multimodal_processed"}, 0),
         ({"status_filter": "failed", "status_filters": ["processed"]}, 3),
         ({}, 3),
     ],
@@ -106,6 +107,7 @@ async def test_list_without_conditions_tells_documents_by_status_as_older_lightr
     monkeypatch.setattr(routes, "_MOST_BY_STATUS", 3)
     found = (await server.send("GET", "/documents"))["statuses"]
     assert {word: len(documents) for word, documents in found.items()} == {"processed": 2, "failed": 1}
+    assert found["failed"][0]["error"] == found["failed"][0]["error_msg"] != ""
 
 
 async def test_nothing_is_in_conflict_and_nothing_is_to_be_recovered(server: Server) -> None:

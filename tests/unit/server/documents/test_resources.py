@@ -233,11 +233,12 @@ async def test_clear_takes_everything(server: Server) -> None:
     assert list(await server.documents()) == ["a.md"]
 
 
-async def test_id_of_any_text_can_be_named(server: Server) -> None:
-    kb_id = "folder/with spaces & more"
+@pytest.mark.parametrize("ending", ["", "/", "/text/"])
+async def test_id_of_any_text_can_be_named(server: Server, ending: str) -> None:
+    kb_id = f"folder/with spaces & more{ending}"
     async with server.service.workspaces.use() as kb:
         await kb.insert([TEXT], ids=[kb_id], sources=["x.md"])
-    path = "/documents/folder%2Fwith%20spaces%20%26%20more"
+    path = f"/documents/folder%2Fwith%20spaces%20%26%20more{ending}"
     assert (await server.send("GET", path))["id"] == kb_id
     assert (await server.send("GET", f"{path}/text"))["text"] == TEXT
 
@@ -250,3 +251,19 @@ async def test_entities_of_a_document_are_listed_as_they_are_written(server: Ser
     one = await server.send("GET", f"/documents/{id_}/entities", params={"limit": 1})
     assert (len(one["entities"]), one["total"]) == (1, found["total"])
     await server.send("GET", "/documents/doc-none/entities", 404)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/documents"),
+        ("DELETE", "/documents"),
+        ("POST", "/documents/text"),
+        ("GET", "/documents/pipeline_status"),
+        ("GET", "/documents/track_status/insert_1"),
+        ("POST", "/query"),
+    ],
+)
+async def test_slash_too_many_leads_to_the_route_as_in_lightrag(server: Server, method: str, path: str) -> None:
+    led = await server.http.request(method, f"{path}/", params={"limit": 1})
+    assert (led.status_code, led.headers["Location"]) == (307, f"http://127.0.0.1{path}?limit=1")
