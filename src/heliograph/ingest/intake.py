@@ -52,7 +52,7 @@ from heliograph.models import (
 )
 from heliograph.stores.base import DocumentQuery, RecordsStore, Store
 from heliograph.stores.changeset import Changeset, TextEntry
-from heliograph.text.analysis import chunk_index_text, terms
+from heliograph.text.analysis import chunk_index_text, passage_terms
 
 _log = logging.getLogger(__name__)
 
@@ -300,7 +300,7 @@ async def promote_twin(
             if chunk.id in read
         ),
         passages=passages,
-        terms=tuple(TextEntry(id_, tuple(terms(passage))) for id_, passage in passages.items()),
+        terms=tuple(TextEntry(id_, tuple(passage_terms(passage))) for id_, passage in passages.items()),
         text=await records.get_document_text(original.id) or "",
         dropped_texts=(original.id,) if left is not None and text is None else (),
         others=(*((left,) if left is not None else ()), *(revised(twin, twin_of=promoted.id) for twin in twins[1:])),

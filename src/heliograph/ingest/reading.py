@@ -40,7 +40,7 @@ from heliograph.ingest.models import Progress, ProgressCallback
 from heliograph.models import AliasMention, Chunk, Curation, Document, EntityMention, Extraction, RelationMention, Usage
 from heliograph.observing import stage
 from heliograph.stores.changeset import TextEntry
-from heliograph.text.analysis import chunk_index_text, terms
+from heliograph.text.analysis import chunk_index_text, passage_terms
 from heliograph.text.phrases import SentenceReading, find_abbreviations
 from heliograph.text.sentences import sentence_spans
 
@@ -335,7 +335,7 @@ def plan_chunks(title: str, chunks: Sequence[Chunk], stored: StoredChunks, *, ke
         replaced=tuple(stored.extractions[id_] for id_ in replaced if id_ in stored.extractions),
         moved=tuple(moved_extraction(stored.extractions[chunk.id], chunk.position) for chunk in moved),
         passages=passages,
-        terms=tuple(TextEntry(id_, tuple(terms(passage))) for id_, passage in passages.items()),
+        terms=tuple(TextEntry(id_, tuple(passage_terms(passage))) for id_, passage in passages.items()),
     )
 
 
