@@ -96,7 +96,10 @@ _QUERY = (
         "What fits the budgets becomes a context with references",
         "query/context/assembly query/context/format query/models text/sentences",
     ),
-    ("What the question asks for is read from it", "query/understanding text/phrases text/name_spans text/labels"),
+    (
+        "What the question asks for is read from it",
+        "query/understanding text/asking text/phrases text/name_spans text/labels",
+    ),
     (
         "Sentences that answer it are chosen, joined and cited",
         "query/answers/answer query/answers/extractive query/answers/quotables query/answers/sentence_ranking "

@@ -1,7 +1,8 @@
 """Decodes bytes to text, also where their encoding is not declared.
 
 In order: a byte order mark, the declared encoding, UTF-8, UTF-8 with a little damage, an older encoding that the
-letters suggest, and Windows-1252 or Latin-1 as the last resort. Bytes that are no text at all are refused by name.
+letters suggest, first of other scripts, then of Latin letters, and Latin-1 as the last resort. Bytes that are no text
+at all are refused by name.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ _SAMPLE_BYTES = 65_536
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 _KANA = re.compile(r"[\u3041-\u30fe]")
 _HANGUL = re.compile(r"[\uac00-\ud7a3]")
+_SYMBOL = re.compile(r"[\W_]+")
 # Characters of two bytes as each table has them; of Big5 and GB 2312 the commoner characters and punctuation.
 _BIG5_COMMON = re.compile(rb"[\xa1-\xc6][\x40-\x7e\xa1-\xfe]")
 _CHINESE_PAIR = re.compile(rb"[\xa1-\xf7][\xa1-\xfe]")
@@ -66,6 +68,13 @@ def _is_japanese(sample: bytes, name: str) -> bool:
     return _share(_KANA, _decoded(sample, name)) >= 0.2
 
 
+def _is_korean(sample: bytes, name: str) -> bool:
+    # Of the characters of Chinese read so about half are Hangul; letters between others are Western ones.
+    pairs = 2 * len(_CHINESE_PAIR.findall(sample))
+    is_in_pairs = pairs >= 0.5 * len(_HIGH.findall(sample))
+    return is_in_pairs and _share(_HANGUL, _SYMBOL.sub("", _decoded(sample, name))) >= 0.85
+
+
 def _is_simplified(sample: bytes, name: str) -> bool:
     pairs = 2 * len(_CHINESE_PAIR.findall(sample))
     return pairs >= 0.8 * len(_HIGH.findall(sample)) and bool(_decoded(sample, name))
@@ -79,8 +88,7 @@ def _is_traditional(sample: bytes, name: str) -> bool:
 _OF_TWO_BYTES: tuple[tuple[str, Callable[[bytes, str], bool]], ...] = (
     ("cp932", _is_japanese),
     ("euc_jp", _is_japanese),
-    # Of Chinese read so about half is Hangul.
-    ("cp949", lambda sample, name: _share(_HANGUL, _decoded(sample, name)) >= 0.85),
+    ("cp949", _is_korean),
     ("gb18030", _is_simplified),
     ("big5hkscs", _is_traditional),
 )
@@ -93,8 +101,44 @@ _ALPHABETS = (
     ("cp1253", "[\u0386-\u03ce]", "αοιετσνρ"),
     ("cp1255", "[\u05d0-\u05ea]", "יוהלאמרת"),
     ("cp1256", "[\u0621-\u064a]", "اليمنرتو"),
+    ("iso8859_6", "[\u0621-\u064a]", "اليمنرتو"),
     ("cp874", "[\u0e01-\u0e3a\u0e40-\u0e4e]", "านรอกเงมยลว่้"),
 )
+
+# Of Latin letters: the letters beyond ASCII that a language writes in an encoding. The first that has all letters of a
+# text is taken, or else the one that has most; Western ones come first, as most texts are in these.
+_LATIN_LETTERS = (
+    ("cp1252", "àâæçéèêëîïôœùûüÿ"),
+    ("cp1252", "áàãâäçéêëèíïóõôöúüñý"),
+    ("cp1252", "àéèìíîóòúù"),
+    ("cp1252", "áåäàæéèöøóüß"),
+    ("cp1252", "áðéíóúýþæö"),
+    *(
+        (name, letters)
+        for letters in ("óąćęłńśźż", "áčďéěíňóřšťúůýžäľĺŕô", "áéíóöőúüű", "ăâîşţ", "čćđšž")
+        for name in ("iso8859_2", "cp1250")
+    ),
+    ("cp1254", "çğıöşüâîûi̇"),
+    ("cp1257", "ąčęėįšųūžāēģīķļņõäöü"),
+)
+_IN_WORDS = re.compile(r"(?<=[^\W\d_])[^\x00-\x7f]|[^\x00-\x7f](?=[^\W\d_])")
+_MARKS_IN_WORDS = frozenset("’‘“”«»„–—…·°\xa0\xad¿¡‹›‚®™©§")
+
+
+def _latin_code_page(data: bytes) -> str:
+    """Return the encoding whose language has the letters of a text in Latin letters that is not in UTF-8."""
+    sample = data[:_SAMPLE_BYTES]
+    shares: dict[tuple[str, str], float] = {}
+    for name, letters in _LATIN_LETTERS:
+        # What stands within or beside a word and is no mark is one of its letters, or the encoding is another.
+        found = [sign for sign in _IN_WORDS.findall(sample.decode(name, "replace")) if sign not in _MARKS_IN_WORDS]
+        shares[name, letters] = sum(sign.lower() in letters for sign in found) / max(1, len(found))
+    best = max(shares, key=lambda key: shares[key])
+    return best[0] if shares[best] >= _LEAST_OF_LETTERS else "cp1252"
+
+
+# Fewer are a Western text with signs or words of another language in it.
+_LEAST_OF_LETTERS = 0.9
 
 
 _MARKS = (
@@ -167,7 +211,7 @@ def decode_text(data: bytes, name: str, charset: str = "") -> str:
     if text is not None:
         return text
     try:
-        text = data.decode("cp1252")
+        text = data.decode(_latin_code_page(data))
     except UnicodeDecodeError:
         text = data.decode("latin-1")
     beginning = text[:_SAMPLE_BYTES]

@@ -158,8 +158,15 @@ _MOST_LETTERS = 60
 _MOST_HAN = 24
 _MOST_INNER_NAMES = 2
 _SAYING_HOW = word_list("headings_saying_how")
+
+
+def _small(text: str) -> str:
+    """Return a text in lower case, Turkish capitals like the others: "İLGİLİ", "KULLANIM"."""
+    return text.casefold().replace("\u0307", "").replace("ı", "i")
+
+
 # Headings of every other document.
-_GENERIC = word_list("generic_headings")
+_GENERIC = frozenset(map(_small, word_list("generic_headings")))
 
 
 def subjects_of(heading: str, *, language: str = "en", below: str = "") -> tuple[tuple[str, str], ...]:
@@ -190,7 +197,7 @@ def _read_heading(text: str, language: str, begins_with_verb: bool) -> tuple[tup
     if page := _MANUAL_PAGE.match(text) or _ABOUT_CODE.match(text):
         text = page["name"]
     name = clean_name(_BRACKETED_END.sub("", text)) or text
-    is_generic = name.casefold() in _GENERIC or _GENERIC.issuperset(name.casefold().split())
+    is_generic = _small(name) in _GENERIC or _GENERIC.issuperset(_small(name).split())
     if not name or is_generic or _FILE_NAME.fullmatch(name):
         return ()
     is_german = language == "de"

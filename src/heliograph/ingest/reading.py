@@ -25,7 +25,7 @@ from heliograph.ingest.chunking import Chunker
 from heliograph.models import Chunk, Curation, Document, Extraction
 from heliograph.observing import stage
 from heliograph.stores.changeset import TextEntry
-from heliograph.text.analysis import chunk_index_text, terms
+from heliograph.text.analysis import chunk_index_text, passage_terms
 
 # What an update does to a document's chunks: which stay, move, go, come, or must be read again.
 #
@@ -124,7 +124,7 @@ def plan_chunks(title: str, chunks: Sequence[Chunk], stored: StoredChunks, *, ke
         replaced=tuple(stored.extractions[id_] for id_ in replaced if id_ in stored.extractions),
         moved=tuple(moved_extraction(stored.extractions[chunk.id], chunk.position) for chunk in moved),
         passages=passages,
-        terms=tuple(TextEntry(id_, tuple(terms(passage))) for id_, passage in passages.items()),
+        terms=tuple(TextEntry(id_, tuple(passage_terms(passage))) for id_, passage in passages.items()),
     )
 
 

@@ -49,7 +49,7 @@ from heliograph.stores.base import Follower, ScanKind, Store
 from heliograph.stores.changeset import Changeset, Collection, TextEntry, digest_terms
 from heliograph.stores.composed import id_windows
 from heliograph.stores.registry import open_store
-from heliograph.text.analysis import chunk_index_text, terms
+from heliograph.text.analysis import chunk_index_text, passage_terms
 
 # What a check finds and what a rebuild does.
 
@@ -261,7 +261,7 @@ async def check_chunks(store: Store, window: Window, texts: Mapping[str, int], *
     documents = await store.records.get_owners(chunks.values())
     owned = {id_: chunk for id_, chunk in chunks.items() if chunk.document_id in documents}
     passages = {id_: chunk_index_text(documents[chunk.document_id].title, chunk) for id_, chunk in owned.items()}
-    entries = {id_: TextEntry(id_, tuple(terms(passage))) for id_, passage in passages.items()}
+    entries = {id_: TextEntry(id_, tuple(passage_terms(passage))) for id_, passage in passages.items()}
     # A document that waits has its new title already; its chunks keep the old one until its turn comes.
     settled = {document.id for document in documents.values() if document.status in COMMITTED_STATUSES}
     stale = [

@@ -33,7 +33,7 @@ from heliograph.stores.changeset import Changeset, Collection, TextEntry, Vector
 from heliograph.stores.composed import TwofoldReplyCache
 from heliograph.stores.projection import CacheProjection
 from heliograph.stores.registry import find_workspaces, open_projection, open_store
-from heliograph.text.analysis import chunk_index_text, terms
+from heliograph.text.analysis import chunk_index_text, passage_terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,7 @@ async def _changeset(source: Store, items: Mapping[str, Parts]) -> Changeset:
     titles = {id_: owner.title for id_, owner in (await source.records.get_owners(chunks)).items()}
     passages = [(chunk.id, chunk_index_text(titles.get(chunk.document_id, ""), chunk)) for chunk in chunks]
     texts = {
-        Collection.CHUNKS: tuple(TextEntry(id_, tuple(terms(text))) for id_, text in passages),
+        Collection.CHUNKS: tuple(TextEntry(id_, tuple(passage_terms(text))) for id_, text in passages),
         Collection.ENTITIES: tuple(map(entity_terms, entities)),
     }
     vectors: dict[Collection, VectorBatch] = {}

@@ -48,7 +48,7 @@ from heliograph.query.models import FoundPart
 from heliograph.query.plan import FUSED_CHANNELS, Channel, FusionParameters
 from heliograph.stores.base import EntityPlaces, Hit, StoreView
 from heliograph.stores.changeset import Collection
-from heliograph.text.analysis import chunk_index_text, terms
+from heliograph.text.analysis import chunk_index_text, passage_terms, question_terms, terms
 from heliograph.text.patterns import compiled
 from heliograph.text.sentences import paragraph_starts
 
@@ -219,7 +219,8 @@ class Found:
         wanted = frozenset(self.words)
         chunks = await self.store.records.get_chunks(chunk_ids)
         titles = {id_: owner.title for id_, owner in (await self.store.records.get_owners(chunks)).items()}
-        held = {term for chunk in chunks for term in terms(chunk_index_text(titles.get(chunk.document_id, ""), chunk))}
+        passages = (chunk_index_text(titles.get(chunk.document_id, ""), chunk) for chunk in chunks)
+        held = {term for passage in passages for term in passage_terms(passage)}
         return len(wanted & held) / len(wanted)
 
     async def read_sources(self, chunk_ids: Iterable[str]) -> None:
@@ -404,14 +405,14 @@ class FusedSearch:
     async def _found(self, question: str, vector: Vector, limits: SearchLimits) -> Found:
         request = _REQUEST.match(question)
         subject = question[request.end() :] if request else question
-        words = await in_thread(terms, subject) if len(subject) > _LONG_QUESTION else terms(subject)
+        words = await in_thread(question_terms, subject) if len(subject) > _LONG_QUESTION else question_terms(subject)
         scale = await self._embedding.scale()
         vector = np.ascontiguousarray(vector, np.float32)
         # An account of a whole subject is found by what the question means; its words and names stand everywhere in it.
         is_account = limits.is_account or (request is not None and request.lastgroup is not None)
         share = self._parameters.account if is_account else 1.0
         parameters = self._parameters.weighed(share)
-        return Found(self._store, question, words or terms(question), vector, scale, parameters, share)
+        return Found(self._store, question, words or question_terms(question), vector, scale, parameters, share)
 
     async def _first_hop(self, found: Found, limits: SearchLimits) -> Sequence[Hit]:
         """Find chunks by vector and by words, and entities by name; return the chunks near by vector."""

@@ -1,7 +1,7 @@
 """What a question asks for: its kind, its entities, its parts and the sides that it compares.
 
-Rules read cue words, names and coordination in English and Chinese; a chat model, where there is one, is asked first,
-and what it leaves out or garbles is filled in from the rules.
+Rules read cue words, names and coordination in English and Chinese, less in other languages; a chat model, where there
+is one, is asked first, and what it leaves out or garbles is filled in from the rules.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cache
 from itertools import dropwhile, takewhile
 from string import Template
 from typing import Any, cast
@@ -20,7 +21,8 @@ from heliograph.errors import BadModelReply
 from heliograph.extraction.reply_readers import objects_in
 from heliograph.models import Usage
 from heliograph.prompts import load_prompt
-from heliograph.text.analysis import GERMAN_INTERROGATIVE, is_chinese, question_language, stop_words, terms, word_list
+from heliograph.text.analysis import is_chinese, question_language, stop_words, terms, word_list
+from heliograph.text.asking import ASKING, GERMAN_INTERROGATIVE, asks
 from heliograph.text.chinese import tag_words
 from heliograph.text.patterns import late_pattern
 from heliograph.text.phrases import SentenceReading, read_texts
@@ -453,6 +455,8 @@ def find_parts(question: str, entities: Sequence[str]) -> tuple[str, ...]:
     chinese = is_chinese(text)
     if each := _of_each(text, chinese):
         return each
+    if (language := question_language(text)) not in ("en", "zh", "de"):
+        return _parts_in(text, language)
     breaks = _BREAK_ZH if chinese else _BREAK_DE if _GERMAN.match(text) and _BREAK_DE.search(text) else _BREAK
     pieces = [_PART_LEAD.sub("", piece.strip(" ,，;；")) for piece in breaks.split(text)]
     pieces = [piece for piece in pieces if any(map(str.isalnum, piece)) and not _COURTESY_ZH.fullmatch(piece)]
@@ -466,6 +470,40 @@ def find_parts(question: str, entities: Sequence[str]) -> tuple[str, ...]:
             return ()
         asked.append(alone)
     return tuple(asked)
+
+
+def _parts_in(text: str, language: str) -> tuple[str, ...]:
+    """Return the questions of a question in another language; none unless each of them has a word that asks."""
+    if (asking := asks(language, "words")) is None:
+        return ()
+    asked: list[str] = []
+    waiting = ""
+    # What asks nothing belongs to the question behind it, what comes last to the one before.
+    for piece in _break_in(language).split(text):
+        waiting += piece
+        if asking.search(waiting):
+            asked.append(waiting)
+            waiting = ""
+        elif waiting and not waiting[-1].isspace():
+            waiting += " "
+    if waiting and asked:
+        asked[-1] = f"{asked[-1]} {waiting}"
+    asked = [part.strip(" ,，、;") for part in asked]
+    is_long = all(
+        len(part.split()) > _LEAST_WORDS or (language in ("ja", "ko") and len(part) > 2 * _LEAST_HAN) for part in asked
+    )
+    return tuple(asked[:_MAX_PARTS]) if len(asked) > 1 and is_long else ()
+
+
+@cache
+def _break_in(language: str) -> re.Pattern[str]:
+    """Return what stands between two questions in a language that is read by its question words alone."""
+    asking = ASKING[language]
+    if language in ("ja", "ko"):
+        return re.compile(asking.joins)
+    # "et où", "y en qué archivo": a preposition may stand before the question word.
+    opens = rf"(?=(?:\w{{1,6}}\s+)?(?:{asking.goes_on})\b)" if asking.goes_on else ""
+    return re.compile(rf"(?<=\?)\s*(?=\S)|\s*[,;]?\s+(?:{asking.joins})\s+{opens}", re.IGNORECASE)
 
 
 def _of_each(text: str, chinese: bool) -> tuple[str, ...]:
@@ -646,7 +684,8 @@ def classify(question: str, entities: Sequence[str]) -> QuestionKind:
     for cue in CUES:
         if cue.pattern.search(text) and not (cue.is_weak and entities):
             return cue.kind
-    return QuestionKind.FACT
+    account = asks(question_language(question), "account")
+    return QuestionKind.GLOBAL if account and account.search(text) else QuestionKind.FACT
 
 
 def _names(sentences: Iterable[SentenceReading]) -> tuple[str, ...]:

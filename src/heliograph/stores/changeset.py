@@ -35,7 +35,7 @@ from heliograph.models import (
     Relation,
     RelationEvidence,
 )
-from heliograph.text.analysis import chunk_index_text, entity_index_terms, terms
+from heliograph.text.analysis import chunk_index_text, entity_index_terms, passage_terms
 
 __all__ = [
     "Changeset",
@@ -91,7 +91,7 @@ class TextEntry:
 
 def chunk_terms(title: str, chunk: Chunk) -> TextEntry:
     """Return the terms of a chunk under its document's title; takes CPU time in proportion to its text."""
-    return TextEntry(chunk.id, tuple(terms(chunk_index_text(title, chunk))))
+    return TextEntry(chunk.id, tuple(passage_terms(chunk_index_text(title, chunk))))
 
 
 def entity_terms(entity: Entity) -> TextEntry:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import chain, pairwise
@@ -19,6 +19,7 @@ from threading import local
 from Stemmer import Stemmer
 
 from heliograph.models import Chunk, Entity, heading_path
+from heliograph.text.asking import opening_weight
 from heliograph.text.patterns import late_pattern, words_in_both_scripts
 
 # The file imports nothing heavy, as the child process that parses documents loads it.
@@ -66,7 +67,9 @@ _SAMPLE_LENGTH = 4000
 _LEAD_OVER_ENGLISH = 1.5
 _LEAST_FUNCTION_WORDS = 2
 
-LATIN_LANGUAGES = ("en", "de", "es", "fr", "it", "nl", "pt")
+LATIN_LANGUAGES = ("en", "de", "es", "fr", "it", "nl", "pt", "cs", "pl", "sv", "tr")
+# Short words of the others are names and other words elsewhere.
+_WIDELY_KNOWN = LATIN_LANGUAGES[:7]
 
 
 @cache
@@ -77,8 +80,8 @@ def stop_words(language: str) -> frozenset[str]:
 
 @cache
 def function_words() -> frozenset[str]:
-    """Return the stop words of all languages in Latin letters, for texts whose language is not known."""
-    return frozenset().union(*(stop_words(language) for language in LATIN_LANGUAGES))
+    """Return the stop words of widespread languages in Latin letters, for texts whose language is not known."""
+    return frozenset().union(*(stop_words(language) for language in _WIDELY_KNOWN))
 
 
 def is_chinese(text: str) -> bool:
@@ -112,20 +115,39 @@ def detect_language(text: str) -> str:
     return language
 
 
-# What German asks with; "was" is a word of English, too.
-GERMAN_INTERROGATIVE = (
-    r"(?:wer|wem|wen|wessen|wann|wie|wieviele?|warum|weshalb|wieso|inwiefern|welche[rsnm]?"
-    r"|wo(?:r?(?:an|auf|aus|bei|durch|für|gegen|her|hin|in|mit|nach|über|um|unter|von|vor|zu))?)"
-)
-_ASKS_IN_GERMAN = late_pattern(
-    rf"(?:(?:in|an|auf|mit|von|zu|bei|aus|nach|seit|für|über|durch|ab)\s+)?{GERMAN_INTERROGATIVE}\b", re.IGNORECASE
+# Letters that only one of the languages has, as a question is too short to have many function words.
+_OWN_LETTERS = {
+    "es": late_pattern(r"[ñ¿¡]", re.IGNORECASE),
+    "pt": late_pattern(r"[ãõ]", re.IGNORECASE),
+    "fr": late_pattern(r"[œ]|\b(?:[djlmnst]|qu)['’](?=[aeéèêhiouy])", re.IGNORECASE),
+    "sv": late_pattern(r"å", re.IGNORECASE),
+    "pl": late_pattern(r"[ąęłśźż]", re.IGNORECASE),
+    "cs": late_pattern(r"[ěřů]", re.IGNORECASE),
+    "tr": late_pattern(r"[ğışİ]"),
+}
+_ENGLISH_OPENING = late_pattern(
+    r"\W*(?:(?:in|on|at|of|for|from|by|to|with|and|so|but)\s+)?(?:who|whom|whose|what|which|when|where|why|how|is|are|do"
+    r"|does|did|can|could|should|will|was|were|has|have)\b",
+    re.IGNORECASE,
 )
 
 
 def question_language(question: str) -> str:
-    """Return the language of a question as `detect_language` does; German also where only its first word is."""
+    """Return the language of a question as `detect_language` does, in Latin letters also by how it asks."""
     language = detect_language(question)
-    return "de" if language == "en" and _ASKS_IN_GERMAN.match(question.lstrip()) else language
+    if language not in LATIN_LANGUAGES:
+        return language
+    words = Counter(word.casefold() for word in _WORD.findall(question))
+    opening = question.lstrip()
+    counts = {code: sum(words[word] for word in words.keys() & stop_words(code)) for code in LATIN_LANGUAGES}
+    counts["en"] += 2 * (_ENGLISH_OPENING.match(opening) is not None)
+    for code in LATIN_LANGUAGES[1:]:
+        counts[code] += opening_weight(opening, code)
+        counts[code] += len(_OWN_LETTERS[code].findall(question)) if code in _OWN_LETTERS else 0
+    # What is as near as the language of its function words is no reason to take another.
+    best = max(LATIN_LANGUAGES, key=lambda code: (counts[code], code == language))
+    is_clear = counts[best] >= _LEAST_FUNCTION_WORDS and counts[best] > _LEAD_OVER_ENGLISH * counts["en"]
+    return best if is_clear else language
 
 
 def _latin_language(sample: str) -> str:
@@ -281,8 +303,50 @@ def terms(text: str) -> list[str]:
     return found
 
 
+# Languages that inflect much, or write several nouns as one word, and have other letters than the languages of Western
+# Europe: of their words the beginnings are terms, too, as a word is seldom asked for in the form in which it stands.
+# By their headings 3 to 5 sections more of 100 are found so in Polish, Turkish and Czech; with the beginnings
+# in place of the words some more, but nothing by a question whose letters do not tell its language.
+_BEGINNING = 5
+_MUCH_INFLECTED = late_pattern(r"[Åå\u0100-\u0151\u0154-\u024f]")
+# One of so many characters of a passage is such a letter; names in a text of another language are fewer.
+_CHARACTERS_PER_LETTER = 125
+_BEGINNINGS_ASKED = frozenset({"cs", "pl", "sv", "tr"})
+
+
+def passage_terms(text: str) -> list[str]:
+    """Return the terms by which a passage is found: `terms`, and behind them beginnings of words where these help."""
+    found = terms(text)
+    if text.isascii() or len(_MUCH_INFLECTED.findall(text)) * _CHARACTERS_PER_LETTER < len(text):
+        return found
+    return found + _beginnings(found)
+
+
+def question_terms(question: str) -> list[str]:
+    """Return the terms by which a question finds passages, as `passage_terms`."""
+    found = passage_terms(question)
+    has_beginnings = bool(found) and found[-1].endswith("*")
+    asks_for_them = not has_beginnings and question_language(question) in _BEGINNINGS_ASKED
+    return found + _beginnings(found) if asks_for_them else found
+
+
+def _beginnings(found: Iterable[str]) -> list[str]:
+    # No other term ends with a star. Behind the words, so that these still stand side by side as they are asked for.
+    return [f"{term[:_BEGINNING]}*" for term in found if len(term) > _BEGINNING and term.isalpha()]
+
+
 # Of the languages in Latin letters, those that are not stemmed as English is, which the index does for all of them.
-_STEMMERS = {"de": "german", "es": "spanish", "fr": "french", "it": "italian", "nl": "dutch", "pt": "portuguese"}
+_STEMMERS = {
+    "de": "german",
+    "es": "spanish",
+    "fr": "french",
+    "it": "italian",
+    "nl": "dutch",
+    "pt": "portuguese",
+    "sv": "swedish",
+}
+# Those for which there is no stemmer that helps: words are compared by their beginnings.
+_CUT = frozenset({"cs", "pl", "tr"})
 
 
 def terms_in(text: str, language: str) -> list[str]:
@@ -291,6 +355,10 @@ def terms_in(text: str, language: str) -> list[str]:
     Only for comparing texts with each other; the full-text index holds what `terms` returns. For English, and languages
     in other letters, both are the same.
     """
+    if language in _CUT:
+        return [
+            term[:_BEGINNING] if term.isalpha() else term for term in terms(text) if term not in _stop_terms(language)
+        ]
     if language not in _STEMMERS:
         return terms(text)
     stem, dropped = _stemmer(_STEMMERS[language]), _stop_terms(language)

@@ -11,6 +11,7 @@ from heliograph.text.tokens import is_hardly_capitalised, is_usually_capitalised
 
 # A word behind another one, where nothing forces a capital.
 INSIDE_SENTENCE = re.compile(rf"(?<=[^\W\d_,;] )([^\W_{HAN}\u0e00-\u0eff\u3041-\u30ff\uac00-\ud7af]+)")
+_ARGUMENT = re.compile(r"(?<!\w)([^\W\d_]{3,})\s?\]?(?:\.\.\.|…)")
 # So often a word that usually has none may have a capital, to one time without, and be a label.
 _USUAL_SHARE = 3
 # So often a text must write a word with a capital that the world hardly ever does.
@@ -23,10 +24,12 @@ def labels_of(text: str, language: str) -> frozenset[str]:
     """Return the words with a capital that are common words: what buttons, menus and sections are called.
 
     A text writes them without a capital, too, or, in other languages than English, the world hardly ever writes them
-    with one. Only what follows another word counts, where nothing forces a capital and no code stands.
+    with one. Only what follows another word counts, where nothing forces a capital and no code stands. In these
+    languages also what a usage line has in capitals in place of arguments ("[PLIK]...").
     """
     inside = Counter(INSIDE_SENTENCE.findall(text))
-    return frozenset(
+    arguments = _ARGUMENT.findall(text) if language != "en" else ()
+    return frozenset(word for word in arguments if word.isupper()).union(
         word
         for word, count in inside.items()
         if word[0].isupper() and _is_label_word(word, count, inside[word.lower()], is_english=language == "en")

@@ -156,7 +156,12 @@ _BLOCK_START = re.compile(
 _LIST_NUMBER = late_pattern(r"\s*(?:\d{1,3}|[A-Za-z])[.)](?=\s)")
 
 _CLOSERS = "\"'”’»)\\]）】」』》〉*_`"
-_END = late_pattern(rf"(?:[。！？｡]+|[!?]+|\.+|…+)[!?。！？]*[{_CLOSERS}]*")
+# In French a space stands before what closes a quotation; in German the same mark opens one.
+_END = late_pattern(
+    rf"(?:[。！？｡]+|[!?؟।]+|\.+|…+|(?<=[\u3041-\u3096])．)[!?。！？؟]*[{_CLOSERS}]*(?:[ \u00a0\u202f]»(?=[\s.,;:)]))?"
+)
+# "「...？」と言った": what was said belongs to who says it.
+_GOES_ON_IN_JAPANESE = late_pattern(r"[」』）)][とのはがをにへでもや]")
 _CJK = late_pattern(rf"[{HAN}\u3041-\u30ff\uac00-\ud7af]")
 _CONTINUES = frozenset("，、；：,;:）)】」』》〉")
 _WORD_BEFORE = late_pattern(rf"[^\W_{HAN}](?:[^\W{HAN}]|[.&’'-])*$")
@@ -225,8 +230,8 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 def _is_end(text: str, start: int, match: re.Match[str], end: int) -> bool:
     mark, after = match.group()[0], text[match.end()]
-    if mark in "。！？｡":
-        return after not in _CONTINUES
+    if mark in "。！？｡．":
+        return after not in _CONTINUES and _GOES_ON_IN_JAPANESE.match(text, match.end() - 1) is None
     if _CJK.match(after):
         # Half-width marks in Chinese; a dot between Latin and Chinese ("v1.中") is one too.
         return mark in "!?" or (mark == "." and match.end() - match.start() == 1)
@@ -245,6 +250,9 @@ def _is_abbreviation(text: str, start: int, dot: int, following: str) -> bool:
     if not before:
         return False
     word = before.group().lower()
+    # "l'art. 5"; what is as short as in "John's" is none.
+    elided = word.replace("’", "'").rpartition("'")[2]
+    word = elided if len(elided) > 2 else word
     if word.isdigit() and len(word) <= _LONGEST_ORDINAL:
         return _is_ordinal(text[max(start, dot - _LOOK_BACK) : dot - len(word)], following)
     if word in _NEVER_AT_END:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.text.analysis import MAX_TERM_LENGTH, terms, terms_in
+from heliograph.text.analysis import MAX_TERM_LENGTH, passage_terms, question_terms, terms, terms_in
 
 
 @pytest.mark.parametrize(
@@ -89,3 +89,34 @@ def test_terms_in_a_language_are_stemmed_by_its_rules_and_without_its_stop_words
     assert terms_in("les lampes", "fr") == terms_in("Lampe", "fr")
     assert terms_in("lamps of the tower", "en") == terms("lamps of the tower")
     assert terms_in("灯塔的灯", "zh") == terms("灯塔的灯")
+
+
+@pytest.mark.parametrize(
+    ("question", "passage"),
+    [
+        ("Jak zmienić ustawienie drukarki?", "W oknie można określić ustawień wiele, także drukarkę i kolejność."),
+        ("Yazıcının ayarları nerede?", "Yazıcıyı seçin; ayarlardan kâğıdı değiştirin."),
+        ("Jak nastavit tiskárnu?", "Nastavení tiskárny najdete v této části příručky."),
+    ],
+)
+def test_an_inflected_word_is_found_by_its_beginning(question: str, passage: str) -> None:
+    assert set(terms(question)).isdisjoint(terms(passage))
+    assert len(set(question_terms(question)).intersection(passage_terms(passage))) > 0
+
+
+def test_words_stand_side_by_side_before_the_beginnings() -> None:
+    assert passage_terms("Zażółć gęślą jaźń")[:3] == terms("Zażółć gęślą jaźń")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The configuration of every printer is described by Łukasz in the second chapter of the handbook, which has a "
+        "list of all the drivers that were tested as well; none of them needs any further configuration.",
+        "Die Größe der Flächen wird für jede Änderung geprüft.",
+        "L'élément sélectionné a été déplacé à côté.",
+        "消息队列的配置",
+    ],
+)
+def test_other_languages_have_no_beginnings(text: str) -> None:
+    assert passage_terms(text) == terms(text)

@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from heliograph.query.answers.quotables import Form, Quotable
 from heliograph.text.analysis import is_chinese, terms_in, word_list
+from heliograph.text.asking import ASKING, asks
 from heliograph.text.name_spans import (
     DEMONYMS,
     EVENT_WORDS,
@@ -193,24 +194,13 @@ _CHINESE = (
         ),
     ),
 )
-_GERMAN = tuple(
-    (kind, late_pattern(rf"\b(?:{cue})\b", re.IGNORECASE))
-    for kind, cue in (
-        (AnswerType.PERSON, "wer|wem|wen|wessen"),
-        (AnswerType.DATE, "wann|(?:welche[rsnm]?|seit welchem) (?:jahr|tag|monat|datum)"),
-        (
-            AnswerType.NUMBER,
-            "wie ?(?:viele?|hoch|groß|lange?|oft|alt|tief|schwer|breit|weit)"
-            r"|welche[rsnm]? \w*(?:betrag|wert|zahl|nummer|grenze|höhe|länge|dauer|port)",
-        ),
-        (AnswerType.LOCATION, "wo|wohin|woher|(?:aus )?welche[rsnm]? (?:stadt|land|ort|staat|bundesstaat|insel)"),
-        (
-            AnswerType.CODE,
-            r"welche[rsnm]? \w*(?:befehl|kommando|option|parameter|funktion|datei|verzeichnis|ordner|pfad|paket"
-            "|programm|werkzeug|skript|modul|klasse|methode|dienst|taste|schalter|direktive|anweisung|einstellung|variable"
-            "|attribut|element|feld|format|endung|signal|protokoll|schlüssel)",
-        ),
-    )
+# In the other languages, by the patterns of `text/asking.py`.
+_IN_OTHERS = (
+    AnswerType.PERSON,
+    AnswerType.DATE,
+    AnswerType.NUMBER,
+    AnswerType.LOCATION,
+    AnswerType.CODE,
 )
 # What is written to a machine: marked as code, an option, a path, a call, a name with underscores or inner capitals.
 _CODE = late_pattern(
@@ -222,26 +212,46 @@ _CODE = late_pattern(
 _DATE = late_pattern(
     r"\b(?:1\d{3}|20\d\d)\b|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.? \d|\b\d{1,2}:\d\d"
     r"|\b\d{1,2} ?[ap]m\b|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day|\b(?:tomorrow|tonight|evening|morning|noon)\b"
-    r"|[0-9一二三四五六七八九十〇○]+(?:年|月|日|世纪|点)|周[一二三四五六日末]|星期",
+    r"|[0-9一二三四五六七八九十〇○]+(?:年|月|日|世纪|点)|周[一二三四五六日末]|星期|\d(?:년|월|일)",
     re.IGNORECASE,
+)
+# From two to ten, where no article is written so, in other languages than English, Chinese and German.
+_NUMBERS_IN_OTHERS = (
+    r"\b(?:deux|trois|quatre|cinq|sept|huit|neuf|dix|dos|tres|cuatro|cinco|siete|ocho|nueve|diez|due|tre|quattro|cinque"
+    r"|sette|otto|nove|dieci|dois|duas|três|quatro|sete|oito|dez|twee|drie|vier|vijf|zeven|acht|negen|tien|två|fyra|fem"
+    r"|sju|åtta|nio|tio|d[wv]a|dwie|dvě|trzy|trzech|tři|cztery|czterech|čtyři|pięć|pięciu|pět|sześć|šest|siedem|sedm|osiem"
+    r"|osm|dziewięć|devět|dziesięć|deset|iki|üç|dört|beş|altı|yedi|sekiz|dokuz|дв[ае]|двух|тр[иёе]х?|четыре|пять|пяти"
+    r"|шесть|семь|восемь|девять|десять)\b|(?:두|세|네|다섯|여섯|일곱|여덟|아홉|열) ?(?:개|자|글자|번|가지|명|줄|문자)"
+    r"|[二三四五六七八九十]つ"
 )
 # Not the section of a manual page, nor what belongs to another measure: "git-gc(1)", "an 8192-byte page".
 _NUMBER = late_pattern(
     r"(?<!\w\()\d[\d.,]*+(?!-[a-z])|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred|thousand"
     r"|million|billion|dozen|half|once|twice|daily|weekly|monthly)\b"
-    rf"|[一二两三四五六七八九十百千万亿]+[{_UNITS}米元年天月]",
+    rf"|[一二两三四五六七八九十百千万亿]+[{_UNITS}米元年天月]|{_NUMBERS_IN_OTHERS}",
     re.IGNORECASE,
 )
-# What is asked for more precisely, and what it looks like: a length of time, a key, an option of a command line.
+# Lengths of time, behind a number, and what tells a default, in other languages than English, Chinese and German.
+_TIMES_IN_OTHERS = (
+    r"(?i:segundos?|secondes?|second[oi]|seconden|sekund\w*|saniye|секунд\w*|秒|초|minut\w*|dakika|минут\w*|分|분"
+    r"|horas?|heures?|or[ae]\b|uur|uren|timmar|timme|godzin\w*|hodin\w*|saat|час\w*|時間|시간|días?|jours?|giorn[oi]"
+    r"|dias?|dag(?:en|ar)?|dni|dn[íůy]|gün|дн\w+|день|日|일|semanas?|semaines?|settiman[ae]|weken|veck\w+|tygodni\w*"
+    r"|týdn\w+|hafta|недел\w+|週|주|mes(?:es)?\b|mois|mes[ei]\b|meses|maand\w*|månad\w*|miesi\w+|měsíc\w*|ay\b|месяц\w*"
+    r"|か月|개월|años?|ans?\b|anni|anos?\b|jaar|år|lat\b|let\b|yıl|лет|год\w*|年|년)"
+)
+_DEFAULT_IN_OTHERS = "|".join(asking.default for asking in ASKING.values() if asking.default)
+# What is asked for more precisely, and what it looks like: a length of time, a key, an option of a command line. Each
+# has the field of `Asking` by which it is known in other languages than English, Chinese and German; empty for none.
 _COUNT = (
     r"(?:(?<![A-Za-z\d.])\d[\d.,]*|\b(?:an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|fifteen|twenty|thirty"
     r"|forty|sixty|hundred|thousand|million|half an?|ein|eine|einer|zwei|drei|vier|fünf|zehn)\b"
     r"|[一二两三四五六七八九十百千万半]+)"
 )
 _FORMS = tuple(
-    (late_pattern(asked, re.IGNORECASE), late_pattern(answer))
-    for asked, answer in (
+    (form, late_pattern(asked, re.IGNORECASE), late_pattern(answer))
+    for form, asked, answer in (
         (
+            "duration",
             r"\bhow (?:long|often)\b|\bhow many (?:milli)?(?:second|minute|hour|day|week|month|year)s\b"
             r"|\btime-?out\b|\b(?:what|which) (?:interval|delay|period)\b|\bafter (?:what|which) time\b"
             r"|多久|多长时间|超时时间|(?:多少|几)(?:毫秒|秒|分钟|小时|天|周|个月|年)|\bwie (?:lange|oft)\b"
@@ -249,27 +259,32 @@ _FORMS = tuple(
             rf"(?i:{_COUNT}[ -]?(?:milliseconds?|ms|s|seconds?|secs?|minutes?|mins?|min|hours?|hrs?|h|days?|weeks?"
             r"|months?|years?|sekunden?|minuten?|stunden?|tage?n?|wochen?|monate?n?|jahre?n?)\b"
             r"|\b(?:daily|hourly|weekly|monthly|yearly|every (?:day|hour|minute|week|month|year))\b)"
-            rf"|{_COUNT} ?(?:毫秒|秒|分钟|小时|天|周|个月|年)"
+            rf"|{_COUNT} ?(?:毫秒|秒|分钟|小时|天|周|个月|年)|\d ?(?:{_TIMES_IN_OTHERS})"
             r"|(?i:\b(?:seconds|minutes|hours|days)\b[^.;]{0,60}?(?:\bdefaults?\b|\bis\b|[:=])\D{0,12}?\d)",
         ),
         (
+            "size",
             r"\bhow (?:large|big)\b|\bhow many (?:kilo|mega|giga)?(?:byte|bit)s\b|\bstorage size\b|多大|多少(?:字节|兆)"
             r"|\bwie groß\b|\bwie viele bytes\b",
             rf"(?i:{_COUNT}[ -]?(?:kilo|mega|giga|tera)?(?:bytes?|bits?)\b|{_COUNT} ?[KMGT]i?B\b)|\d ?(?:字节|兆)",
         ),
         (
+            "key",
             r"\b(?:which|what)\b[^?,;]{0,24}\b(?:keys?|shortcut)\b|(?:哪个|什么|哪些)?(?:快捷|组合)?键"
             r"|\bwelche[rsnm]? taste",
             r"(?<!\w)(?:Shift|Ctrl|Alt|Command|Cmd|Option key|Strg|Umschalt|Tab|Esc|Enter|Return|Delete|Del|Backspace"
-            r"|F\d{1,2})(?![a-z])|\b[A-Z]\b(?=[`\"']? ?(?:key|keyboard|键|-?Taste))|\bshortcut:? [`\"']?(?:is )?[A-Z]\b"
+            r"|Maj|Suppr|Entrée|Échap|Retour|Mayús|Intro|Supr|Maiusc|Invio|Canc|Skift|F\d{1,2})(?![a-z])"
+            r"|\b[A-Z]\b(?=[`\"']? ?(?:key|keyboard|键|-?Taste))|\bshortcut:? [`\"']?(?:is )?[A-Z]\b"
             r"|(?:空格|回车|退格|退出|删除|制表|加号|减号|星号|斜杠|连字符|方向|箭头|[上下左右加减])键",
         ),
         (
+            "option",
             r"\b(?:which|what)\b[^?,;]{0,32}\b(?:options?|flags?|switch|parameters?)\b|(?:哪个|什么|哪些)(?:选项|参数)"
             r"|\bwelche[rsnm]? (?:option|parameter|schalter)",
             r"(?<![\w-])--?[A-Za-z][\w-]*",
         ),
         (
+            "file",
             r"\bwhere\b.*\b(?:stored?|kept|keeps?|saved?|located|lies?|written|writes?|placed|found)\b"
             r"|\b(?:which|what)\b[^?,;]{0,32}\b(?:files?|director(?:y|ies)|folder|path)\b|(?:文件|档案?|资料夹)在哪|(?:写|存|保存|放)在"
             r"|(?:哪个|什么|哪些)(?:配置|设定)?(?:文件|目录|路径|档案?|资料夹)|文件是哪"
@@ -279,6 +294,7 @@ _FORMS = tuple(
             r"|\b[\w-]+\.(?:conf|cfg|ini|json|ya?ml|toml|txt|log|xml|db|list)\b|[\"“][^\s\"“”]{2,40}[\"”]",
         ),
         (
+            "",
             r"\bwhere\b.*\b(?:appears?|shown|displayed)\b|(?:显示|出现)在.*(?:哪|什么)|\bwo\b.*\b(?:angezeigt|erscheint)\b",
             r"(?i:\b(?:in|on|at|under) the (?:[\w-]+ ){0,3}?(?:bar|menu|window|dialog|panel|pane|page|list|box|tab"
             r"|toolbox|corner|top|bottom|left|right|margin|screen)\b|\b(?:im|in der|am|auf dem) (?:[\w-]+ )?\w*"
@@ -286,21 +302,25 @@ _FORMS = tuple(
         ),
         # In English prose too many words have a hyphen.
         (
+            "package",
             r"(?:哪个|什么)(?:(?:软件)?包|套件)|(?:包|套件)(?:是|叫)什么|\bwelche[sm]? \w*paket",
             r"(?<![\w-])[a-z][a-z\d.+]*(?:-[a-z\d.+]+)+(?![\w-])",
         ),
         (
+            "",
             r"\b(?:which|what) units?\b|\bwelcher (?:maß)?einheit|什么单位|单位是",
             r"(?i:\b[KMGT]i?B(?:/s)?\b|\b(?:kilo|mega|giga)?(?:bytes?|bits?)\b|\b(?:milli|micro|nano)?seconds?\b"
             r"|\b(?:minutes?|hours?|days?|percent|pixels?|points?|blocks?|pages?|sekunden?|minuten?|stunden?|tage?n?)\b)"
             r"|毫秒|秒|分钟|小时|字节|像素|百分",
         ),
-        (r"\bports?\b|端口|连接埠|通讯埠", r"(?<![\d.,])\d{2,5}(?![\d.,]*\d)"),
+        ("", r"\bports?\b|端口|连接埠|通讯埠", r"(?<![\d.,])\d{2,5}(?![\d.,]*\d)"),
         (
+            "",
             r"\b(?:exit|status|return) (?:code|status|value)\b|退出(?:码|状态)",
             r"(?<![A-Za-z\d.(-])\d{1,3}(?![\w)-]|\.\d)",
         ),
         (
+            "default",
             # What holds where nobody says otherwise, in whatever words this is asked.
             r"\bdefaults?\b|\bout of the box\b|\bunless (?:\w+ )?(?:told|set|configured|changed|overridden|specified)"
             r"|\b(?:nothing|none|no \w+) (?:is|was|has been) (?:set|given|configured|specified)"
@@ -313,7 +333,7 @@ _FORMS = tuple(
             r"(?i:\bdefaults?\b[^.;:|]{0,40}?(?:\bis\b|\bto\b|[:=])[:\s]*\S+|(?:默认|缺省|预设)[^。；]{0,12}?[是为:：]\s*\S+"
             r"|^by default,? \w|\b(?:is|are|to|of) \S+(?: \w+)? by default\b|\w\S* (?:is|are) the default\b"
             r"|\b(?:standard(?:wert)?|vorgabe|voreinstellung|voreingestellte[rsn]?)\b[^.;:|]{0,30}?(?:\bist\b|:)\s*\S+"
-            r"|\b(?:standardmäßig|voreingestellt)\b)",
+            rf"|\b(?:standardmäßig|voreingestellt)\b|{_DEFAULT_IN_OTHERS})",
         ),
     )
 )
@@ -343,12 +363,15 @@ _PLACE_OF_PEOPLE = 0.8
 _ANY_NAME = 0.5
 
 
-def expected_type(focus: Focus) -> AnswerType:
-    """Return what the question word and its noun ask for."""
+def expected_type(focus: Focus, language: str = "") -> AnswerType:
+    """Return what the question word and its noun ask for, in a language as `question_language` returns it."""
     if focus.is_chinese:
         return _type_of_last(focus, _CHINESE)
     if focus.start == focus.end:
-        return _type_of_last(focus, _GERMAN)
+        # A question that is not known for one in another language may be a German one.
+        known = language if language in ASKING else "de"
+        cues = ((kind, asks(known, kind.value)) for kind in _IN_OTHERS)
+        return _type_of_last(focus, ((kind, cue) for kind, cue in cues if cue is not None))
     word = focus.text[focus.start : focus.end].lower()
     if word in _QUESTION_WORDS:
         return _QUESTION_WORDS[word]
@@ -402,12 +425,17 @@ def _bare(term: str) -> str:
     return term.partition(" (")[0].strip("`:： ").casefold()
 
 
-def expected_forms(question: str) -> tuple[re.Pattern[str], ...]:
-    """Return what the answer looks like where the question says more than its kind ("how many days", "which key").
+def expected_forms(question: str, language: str = "") -> tuple[re.Pattern[str], ...]:
+    """Return what the answer looks like where a question says more than its kind ("how many days", "which key").
 
     There may be several: what is said of "how many seconds by default" is a length of time, and a default.
     """
-    return tuple(answer for asked, answer in _FORMS if asked.search(question))
+    found: list[re.Pattern[str]] = []
+    for form, asked, answer in _FORMS:
+        in_other = asks(language, form) if form else None
+        if asked.search(question) or (in_other and in_other.search(question)):
+            found.append(answer)
+    return tuple(found)
 
 
 def _type_of_last(focus: Focus, cues: Iterable[tuple[AnswerType, re.Pattern[str]]]) -> AnswerType:

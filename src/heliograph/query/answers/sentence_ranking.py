@@ -294,7 +294,10 @@ LEAST_ANSWERED = 0.85
 _COVERED = 0.4
 _COVERED_ACROSS = 0.25
 _NAME_MISSING = 0.3
-# Names in English; Latin script in Chinese. Other languages write capitals for more than names, or for less.
+# Names in English and in languages that write them as English does, without an ending; Latin words in other scripts.
+# German writes capitals for more than names.
+_CAPITALS_NAME = frozenset({"es", "fr", "it", "nl", "pt", "sv"})
+_OTHER_SCRIPTS = frozenset({"ar", "el", "fa", "he", "hi", "ja", "ko", "ru", "sr", "th", "uk"})
 _ENGLISH_WORD = late_pattern(
     r"\b(?:the|of|is|are|what|who|whom|which|how|did|does|do|where|when|why|can)\b", re.IGNORECASE
 )
@@ -349,7 +352,7 @@ def shortlist(
     held_share = max(asked.share(sentence.words) for sentence in sentences)
     covered = held_share * (1.0 - len(lost) / len(words)) if words else 1.0
     covered = covered if is_comparable else max(covered, _COVERED_ACROSS)
-    names = _names_in(question, sentences)
+    names = _names_in(question, language, sentences)
     chunks = {sentence.item.chunk.id: sentence.item.chunk for sentence in sentences}
     held: dict[str, frozenset[str]] = {}
     for id_, chunk in chunks.items() if names else ():
@@ -456,23 +459,24 @@ def _read_question(
         total,
         nearness(focus, language),
         language,
-        expected_type(focus),
+        expected_type(focus, language),
         compared_sides(read, understanding),
-        expected_forms(read),
+        expected_forms(read, language),
         named_options(read),
         named_identifiers(read),
     )
 
 
-def _names_in(question: str, sentences: Sequence[Quotable]) -> list[str]:
+def _names_in(question: str, language: str, sentences: Sequence[Quotable]) -> list[str]:
     """Return the names in a question that what answers it would say; what is transliterated may stand for others."""
-    if is_chinese(question):
+    if is_chinese(question) or language in _OTHER_SCRIPTS:
         return _LATIN.findall(question)
-    if _ENGLISH_WORD.search(question) and not is_chinese(sentences[0].item.chunk.text):
+    is_english = _ENGLISH_WORD.search(question) and not is_chinese(sentences[0].item.chunk.text)
+    if is_english or language in _CAPITALS_NAME:
         names: list[str] = []
         for match in _NAME.finditer(question):
             # A capital that only begins a sentence makes no name.
-            opens = match.start() == 0 or question[: match.start()].rstrip()[-1:] in ".?!"
+            opens = match.start() == 0 or question[: match.start()].rstrip()[-1:] in ".?!¿¡"
             first, _, rest = match[0].partition(" ")
             names.append(rest if opens and not _MADE_NAME.search(first) else match[0])
         # "I" is nobody's name, and no value of a setting is one.

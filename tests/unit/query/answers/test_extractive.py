@@ -114,7 +114,9 @@ async def test_best_sentence_comes_first_with_its_document() -> None:
         ("¿Quién reparó la lente del faro en el año 1921?", "Frases citadas de los documentos"),
         ("Кто починил линзу маяка в 1921 году?", "Предложения из документов"),
         ("灯台のレンズを1921年に修理したのは誰ですか？", "文書から引用した文です"),
-        ("1921년에 등대의 렌즈를 수리한 사람은 누구입니까?", "Sentences quoted"),
+        ("1921년에 등대의 렌즈를 수리한 사람은 누구입니까?", "문서에서 인용한 문장입니다"),
+        ("Kto naprawił soczewkę latarni w 1921 roku?", "Zdania przytoczone z dokumentów"),
+        ("من أصلح عدسة المنارة في عام 1921؟", "Sentences quoted"),
     ],
 )
 async def test_an_answer_says_in_the_language_of_the_question_that_it_is_quoted(question: str, label: str) -> None:
