@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
+from functools import partial
 
 from heliograph.query.answers.candidates import (
     AnswerType,
@@ -274,8 +275,13 @@ _OTHER_SCRIPT = 0.85
 _LAST_PLACE = 10
 # Where chunks of one document are cut is chance, so they stand nearer to the best of them by this share of the way.
 _OF_DOCUMENT = 0.4
-# So many of the quotes, where they are short, go on with sentences beside them that speak of the question, too.
-_IN_PASSAGES = 3
+# A quote that holds this share of the question says enough of it.
+_HOLDS_MOST = 0.8
+# What stands so near, in characters, to others that score at most so much less than the best gains this share of what
+# they have above that.
+_AMONG_OTHERS = 0.1
+_SURROUNDING = 400
+_MUCH_LESS = 1.0
 # What each adds to the score of a further sentence, beside those that are taken.
 _REPEATED = -0.8  # the share of the question's terms that it holds and that are covered already
 _LEADS_ON = 0.3  # speaking of a name that those brought up
@@ -283,7 +289,7 @@ _SAME_DOCUMENT = -0.2  # being of a document that has one already
 # What shares this much of its terms with a sentence taken before says the same again.
 _SAME = 0.8
 # A further sentence must reach this share of the best one's score.
-_RELEVANT = 0.72
+_RELEVANT = 0.74
 # Where no embedding compares: below this share of the question's terms no sentence says anything of it.
 _LEAST_COVERED = 0.22
 # A question is answered if cosine of the nearest sentence + cosine of the nearest chunk + 0.4 * covered >= 0.85, where
@@ -431,7 +437,12 @@ def choose(listed: Shortlist, limit: int, cosines: Sequence[float] | None = None
     candidates = _with_names(listed, cosines)
     ordered = answer_first(listed.asked, _chosen(listed.asked, candidates, listed.titles, limit), candidates)
     quotes = [candidate.sentence for candidate in dict.fromkeys(ordered[:limit])]
-    return in_passages(quotes, listed.sentences, listed.asked.weights.keys(), _IN_PASSAGES)
+    return in_passages(quotes, listed.sentences, listed.asked.weights.keys(), partial(_says_little, listed.asked))
+
+
+def _says_little(asked: AskedQuestion, quote: Quotable) -> bool:
+    """Return whether a quote holds too little of the question; what a bridge led to answers a step of it alone."""
+    return asked.share(quote.words) < _HOLDS_MOST and quote.item.scores.get(Channel.BRIDGE, 0.0) <= 0.0
 
 
 def _read_question(
@@ -546,7 +557,20 @@ def _with_names(listed: Shortlist, cosines: Sequence[float] | None) -> list[Cand
                 new,
             )
         )
-    return sorted(candidates, key=lambda item: -item.score)
+    return sorted(map(partial(_among_others, candidates), candidates), key=lambda item: -item.score)
+
+
+def _among_others(candidates: Sequence[Candidate], candidate: Candidate) -> Candidate:
+    """Return a sentence with what it gains by standing among others that may answer: there it is that is spoken of."""
+    least = max(item.score for item in candidates) - _MUCH_LESS
+    own, gained = candidate.sentence, 0.0
+    for item in candidates:
+        other = item.sentence
+        if item.score > least and other.item.chunk.id == own.item.chunk.id:
+            stands_apart = other.end <= own.start or own.end <= other.start
+            is_near = max(own.end, other.end) - min(own.start, other.start) <= _SURROUNDING
+            gained += (item.score - least) * (stands_apart and is_near)
+    return replace(candidate, score=candidate.score + _AMONG_OTHERS * gained)
 
 
 def _chosen(
