@@ -108,7 +108,7 @@ _SAME_AS_ABOVE = compiled(
 _LONGEST_PAIR = 500
 # Up to these lengths the first quotes take in what stands beside them: of what speaks of the question, and of anything.
 _LONGEST_PASSAGE = 400
-_LONGEST_OF_ANYTHING = (500, 400, 400)
+_LONGEST_OF_ANYTHING = (600, 400, 300)
 # Sentences and items taken in by one that says the same of something else.
 _TAKEN_IN = 3
 # What only says where to read on.

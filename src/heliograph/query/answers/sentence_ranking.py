@@ -277,11 +277,6 @@ _LAST_PLACE = 10
 _OF_DOCUMENT = 0.4
 # A quote that holds this share of the question says enough of it.
 _HOLDS_MOST = 0.8
-# What stands so near, in characters, to others that score at most so much less than the best gains this share of what
-# they have above that.
-_AMONG_OTHERS = 0.1
-_SURROUNDING = 400
-_MUCH_LESS = 1.0
 # What each adds to the score of a further sentence, beside those that are taken.
 _REPEATED = -0.8  # the share of the question's terms that it holds and that are covered already
 _LEADS_ON = 0.3  # speaking of a name that those brought up
@@ -295,17 +290,19 @@ _LEAST_COVERED = 0.22
 # A question is answered if cosine of the nearest sentence + cosine of the nearest chunk + 0.4 * covered >= 0.85, where
 # `covered` is the largest share of its terms that one sentence holds. A sentence counts as 0.3 farther where its chunk
 # has none of the names in the question. Across languages no terms are shared, so `covered` is 0.25 at least.
-# `answer_margin` has all cases.
+# Where one of these names is in no chunk at all, every sentence counts as 0.5 farther. `answer_margin` has all cases.
 LEAST_ANSWERED = 0.85
 _COVERED = 0.4
 _COVERED_ACROSS = 0.25
 _NAME_MISSING = 0.3
+_NAME_LOST = 0.5
 # Names in English; Latin script in Chinese. Other languages write capitals for more than names, or for less.
 _ENGLISH_WORD = late_pattern(
     r"\b(?:the|of|is|are|what|who|whom|which|how|did|does|do|where|when|why|can)\b", re.IGNORECASE
 )
 _NAME = late_pattern(r"[A-Z][A-Za-z0-9._+-]*(?: [A-Z][A-Za-z0-9._+-]*)*|[a-z]+[A-Z_]\w*")
 _LATIN = late_pattern(r"[A-Za-z][A-Za-z0-9._+-]+")
+_BETWEEN_PARTS = late_pattern(r"[._+-]+")
 _LITERALS = frozenset({"true", "false", "none", "null", "on", "off", "yes", "no"})
 _MADE_NAME = late_pattern(r"[a-z][A-Z]|[A-Z]{2}")
 # A sentence this near to the question answers it though it shares no word with it.
@@ -321,6 +318,7 @@ class Shortlist:
         is_comparable: Whether the best chunk is in the question's language, so that shared words tell something.
         covered: The largest share of the question's terms that one of them holds, 0 to 1; 1 if it has no terms.
         unnamed: Ids of the chunks that hold none of the names in the question, also in title and headings.
+        is_name_lost: Whether one of these names stands in none of the chunks.
     """
 
     asked: AskedQuestion
@@ -330,6 +328,7 @@ class Shortlist:
     is_comparable: bool
     covered: float
     unnamed: frozenset[str]
+    is_name_lost: bool = False
 
 
 def shortlist(
@@ -361,10 +360,12 @@ def shortlist(
     for id_, chunk in chunks.items() if names else ():
         text = " ".join((titles.get(chunk.document_id, ""), *chunk.headings, *chunk.columns, chunk.text))
         latin = frozenset(word.casefold() for word in _LATIN.findall(text))
-        held[id_] = latin | {part for word in latin for part in re.split(r"[._+-]+", word)}
+        held[id_] = latin | {part for word in latin for part in _BETWEEN_PARTS.split(word)}
     # A chunk names something if it holds a word of one of the names.
     named = {word.casefold().rstrip(".") for name in names for word in name.split()}
     unnamed = frozenset(id_ for id_, words in held.items() if named.isdisjoint(words))
+    everywhere = frozenset[str]().union(*held.values())
+    is_name_lost = not all(_is_held(name.casefold(), everywhere) for name in names)
     none = frozenset[str]()
     # Those that say more than the title of their document, or all if none does.
     telling = [item for item in sentences if not item.words <= titled.get(item.item.chunk.document_id, none)]
@@ -373,7 +374,13 @@ def shortlist(
     others = _in_other_languages(asked, scored)
     kept = {item[1]: item for item in (*scored[:_CANDIDATES], *first, *others)}
     items = [(score, sentence) for score, _, sentence in sorted(kept.values(), key=lambda item: -item[0])]
-    return Shortlist(asked, sentences, items, titles, is_comparable, covered, unnamed)
+    return Shortlist(asked, sentences, items, titles, is_comparable, covered, unnamed, is_name_lost)
+
+
+def _is_held(name: str, words: frozenset[str]) -> bool:
+    """Return whether a name in lower case has a word among those of the context, in singular or plural, or a part."""
+    said = {part for word in name.split() for part in (word.rstrip("."), *_BETWEEN_PARTS.split(word)) if part}
+    return any(not words.isdisjoint((part, f"{part}s", part.removesuffix("s"))) for part in said)
 
 
 def _with_parts_of_compounds(sentence: Quotable, words: frozenset[str]) -> Quotable:
@@ -422,8 +429,11 @@ def answer_margin(listed: Shortlist, cosines: Sequence[float]) -> float:
         is_enough = len(wanted) > 1 or listed.asked.explains(sentence) > 0.0
         if is_enough and wanted <= frozenset(terms_in(sentence.in_place, language)):
             return 1.0
-    near = zip(cosines, listed.items, strict=True)
-    nearest = max((cos - _NAME_MISSING * (it.item.chunk.id in listed.unnamed) for cos, (_, it) in near), default=0.0)
+    near: list[float] = []
+    for cosine, (_, sentence) in zip(cosines, listed.items, strict=True):
+        farther = _NAME_MISSING * (sentence.item.chunk.id in listed.unnamed)
+        near.append(cosine - (_NAME_LOST if listed.is_name_lost else farther))
+    nearest = max(near, default=0.0)
     found = (sentence.item.scores.get(Channel.VECTOR) for _, sentence in listed.items)
     chunks = [cosine for cosine in found if cosine is not None]
     return nearest + max(chunks, default=nearest) + _COVERED * listed.covered - LEAST_ANSWERED
@@ -557,20 +567,7 @@ def _with_names(listed: Shortlist, cosines: Sequence[float] | None) -> list[Cand
                 new,
             )
         )
-    return sorted(map(partial(_among_others, candidates), candidates), key=lambda item: -item.score)
-
-
-def _among_others(candidates: Sequence[Candidate], candidate: Candidate) -> Candidate:
-    """Return a sentence with what it gains by standing among others that may answer: there it is that is spoken of."""
-    least = max(item.score for item in candidates) - _MUCH_LESS
-    own, gained = candidate.sentence, 0.0
-    for item in candidates:
-        other = item.sentence
-        if item.score > least and other.item.chunk.id == own.item.chunk.id:
-            stands_apart = other.end <= own.start or own.end <= other.start
-            is_near = max(own.end, other.end) - min(own.start, other.start) <= _SURROUNDING
-            gained += (item.score - least) * (stands_apart and is_near)
-    return replace(candidate, score=candidate.score + _AMONG_OTHERS * gained)
+    return sorted(candidates, key=lambda item: -item.score)
 
 
 def _chosen(
