@@ -304,6 +304,10 @@ _NAME = late_pattern(r"[A-Z][A-Za-z0-9._+-]*(?: [A-Z][A-Za-z0-9._+-]*)*|[a-z]+[A
 _LATIN = late_pattern(r"[A-Za-z][A-Za-z0-9._+-]+")
 _BETWEEN_PARTS = late_pattern(r"[._+-]+")
 _LITERALS = frozenset({"true", "false", "none", "null", "on", "off", "yes", "no"})
+# What documents may write in digits.
+_MONTHS = {"january", "february", "march", "april", "may", "june", "july", "august"}
+_MONTHS |= {"september", "october", "november", "december"}
+_DATES = frozenset(_MONTHS | {"monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"})
 _MADE_NAME = late_pattern(r"[a-z][A-Z]|[A-Z]{2}")
 # A sentence this near to the question answers it though it shares no word with it.
 _NEAR_ALONE = 0.4
@@ -364,7 +368,7 @@ def shortlist(
     # A chunk names something if it holds a word of one of the names.
     named = {word.casefold().rstrip(".") for name in names for word in name.split()}
     unnamed = frozenset(id_ for id_, words in held.items() if named.isdisjoint(words))
-    everywhere = frozenset[str]().union(*held.values())
+    everywhere = _DATES.union(*held.values())
     is_name_lost = not all(_is_held(name.casefold(), everywhere) for name in names)
     none = frozenset[str]()
     # Those that say more than the title of their document, or all if none does.

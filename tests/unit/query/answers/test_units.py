@@ -143,6 +143,7 @@ def test_a_quote_that_says_little_of_the_question_goes_on_with_whatever_comes() 
     ("question", "is_held"),
     [
         ("How do I export a drawing to Skerrish?", True),
+        ("How did I export a drawing in May?", True),
         ("How do I export a drawing to Mullings?", False),
         ("Wie exportiere ich eine Zeichnung nach MullDraw?", False),
         ("怎样导出到 Mullings？", False),
