@@ -252,14 +252,17 @@ _FORMS = tuple(
     for form, asked, answer in (
         (
             "duration",
-            r"\bhow (?:long|often)\b|\bhow many (?:milli)?(?:second|minute|hour|day|week|month|year)s\b"
-            r"|\btime-?out\b|\b(?:what|which) (?:interval|delay|period)\b|\bafter (?:what|which) time\b"
-            r"|多久|多长时间|超时时间|(?:多少|几)(?:毫秒|秒|分钟|小时|天|周|个月|年)|\bwie (?:lange|oft)\b"
+            r"\bhow (?:long|often|frequently)\b|\bhow many (?:milli)?(?:second|minute|hour|day|week|month|year)s\b"
+            r"|\btime-?out\b|\b(?:what|which) (?:intervals?|delay|period)\b|\bafter (?:what|which) time\b"
+            r"|多久|多长时间|超时时间|(?:多少|几)(?:毫秒|秒|分钟|小时|天|周|个月|年)|\bwie (?:lange|oft|häufig)\b"
+            r"|\bin welche[nm] (?:abst[aä]nd|intervall|rhythmus)\w*"
             r"|\bwie viele (?:sekunden|minuten|stunden|tage|wochen|monate|jahre)",
             rf"(?i:{_COUNT}[ -]?(?:milliseconds?|ms|s|seconds?|secs?|minutes?|mins?|min|hours?|hrs?|h|days?|weeks?"
             r"|months?|years?|sekunden?|minuten?|stunden?|tage?n?|wochen?|monate?n?|jahre?n?)\b"
-            r"|\b(?:daily|hourly|weekly|monthly|yearly|every (?:day|hour|minute|week|month|year))\b)"
-            rf"|{_COUNT} ?(?:毫秒|秒|分钟|小时|天|周|个月|年)|\d ?(?:{_TIMES_IN_OTHERS})"
+            r"|\b(?:daily|hourly|weekly|monthly|yearly|every (?:day|hour|minute|week|month|year))\b"
+            r"|\b(?:stündlich|täglich|wöchentlich|monatlich|jährlich)\b"
+            r"|\bjede[nrs]? (?:minute|stunde|tag|woche|monat|jahr)\b)"
+            rf"|(?:{_COUNT} ?|每)(?:毫秒|秒|分钟|小时|天|周|个月|月|年)|\d ?(?:{_TIMES_IN_OTHERS})"
             r"|(?i:\b(?:seconds|minutes|hours|days)\b[^.;]{0,60}?(?:\bdefaults?\b|\bis\b|[:=])\D{0,12}?\d)",
         ),
         (
@@ -329,7 +332,8 @@ _FORMS = tuple(
             r"|\bwithout (?:setting|giving|specifying|configuring)\b"
             r"|默认|缺省|预设|(?:没有?|未|不)(?:作?任何|另行|明确)?(?:设置|设定|指定|配置|给出|填写)"
             r"|\bstandardmäßig|\bvoreingestellt|\bvorgabe|\bstandard(?:wert)?\b"
-            r"|\b(?:nichts|keine?[nr]?) (?:\w+ )?(?:angegeben|eingestellt|gesetzt|konfiguriert)|\bohne angabe",
+            r"|\b(?:nichts|keine?[nr]?) (?:\w+ )?(?:angegeben|angebe|angibt|(?:ein|um)(?:gestellt|stelle)|gesetzt|setze"
+            r"|konfigurier\w+|(?:ge|ver)ändert|ändere)\b|\bohne angabe|\bvon haus aus\b",
             r"(?i:\bdefaults?\b[^.;:|]{0,40}?(?:\bis\b|\bto\b|[:=])[:\s]*\S+|(?:默认|缺省|预设)[^。；]{0,12}?[是为:：]\s*\S+"
             r"|^by default,? \w|\b(?:is|are|to|of) \S+(?: \w+)? by default\b|\w\S* (?:is|are) the default\b"
             r"|\b(?:standard(?:wert)?|vorgabe|voreinstellung|voreingestellte[rsn]?)\b[^.;:|]{0,30}?(?:\bist\b|:)\s*\S+"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
@@ -106,14 +106,15 @@ _SAME_AS_ABOVE = compiled(
     re.IGNORECASE,
 )
 _LONGEST_PAIR = 500
-# Up to this length a quote takes in what stands beside it.
+# Up to these lengths the first quotes take in what stands beside them: of what speaks of the question, and of anything.
 _LONGEST_PASSAGE = 400
+_LONGEST_OF_ANYTHING = (600, 400, 300)
 # Sentences and items taken in by one that says the same of something else.
 _TAKEN_IN = 3
 # What only says where to read on.
 _REFERS = compiled(
     r"[(（]?(?:see|cf\.|siehe|vgl\.|see also|参见|参阅|请参见|请参阅|详见)\b.{0,160}$"
-    r"|(?:`?\w[\w.+:-]*\(\d\w{0,2}\)`?[,;\s]*)+\.?$",
+    r"|(?:`?\w[\w.+:-]*`? ?\(\d\w{0,4}\)`?[,;\s]*)+\.?$",
     re.IGNORECASE,
 )
 _LONGEST_LEAD = 200
@@ -265,12 +266,16 @@ def _row_text(cells: Sequence[str], columns: Sequence[str]) -> str:
 
 
 def in_passages(
-    quotes: Sequence[Quotable], sentences: Sequence[Quotable], asked: Collection[str], count: int
+    quotes: Sequence[Quotable],
+    sentences: Sequence[Quotable],
+    asked: Collection[str],
+    says_little: Callable[[Quotable], bool],
 ) -> list[Quotable]:
     """Return quotes, best first; those that stand side by side in one paragraph are one, where the first stood.
 
-    The first `count`, where they are short, go on with the sentences beside them that speak of the question, too, as
-    what is asked is often said right before or behind what is nearest to the question.
+    The first ones, where they are short, go on with the sentences beside them that speak of the question, too, as what
+    is asked is often said right before or behind what is nearest to the question. Where a quote `says_little` of it,
+    that may be said in words that the question does not use, so it goes on with anything, also in the next paragraph.
     """
     found: list[Quotable] = []
     for quote in quotes:
@@ -279,16 +284,18 @@ def in_passages(
             found.append(quote)
         else:
             found[place] = _together(found[place], quote)
-    for place, quote in enumerate(found[:count]):
-        chunk = quote.item.chunk.id
-        beside = [item for item in sentences if item.item.chunk.id == chunk and not item.words.isdisjoint(asked)]
+    for place, (quote, longest) in enumerate(zip(found, _LONGEST_OF_ANYTHING, strict=False)):
+        beside = [item for item in sentences if item.item.chunk.id == quote.item.chunk.id]
+        is_little = says_little(quote)
+        if not is_little:
+            longest, beside = _LONGEST_PASSAGE, [item for item in beside if not item.words.isdisjoint(asked)]
         is_longer = True
         while is_longer:
             is_longer = False
-            behind = [item for item in beside if item.end > quote.end]
-            before = [item for item in reversed(beside) if item.end <= quote.start]
-            for near in (*behind[:1], *before[:1]):
-                if _is_beside(near, quote, _LONGEST_PASSAGE):
+            behind = (item for item in beside if item.end > quote.end)
+            before = (item for item in reversed(beside) if item.end <= quote.start)
+            for near in filter(None, (next(behind, None), next(before, None))):
+                if _is_beside(near, quote, longest) or (is_little and _goes_on(near, quote, longest)):
                     quote, is_longer = _together(quote, near), True
         found[place] = quote
     told: list[Quotable] = []
@@ -324,6 +331,16 @@ def _is_beside(sentence: Quotable, other: Quotable, longest: int) -> bool:
     # A message of a conversation ends with its line.
     is_near = not between.strip() and "\n\n" not in between and ("\n" not in between or first.lead == last.lead)
     return is_near and max(first.end, last.end) - first.start <= longest
+
+
+def _goes_on(sentence: Quotable, other: Quotable, longest: int) -> bool:
+    """Return whether one goes on where the other ends, in the next paragraph or item, told with the same lead."""
+    first, last = sorted((sentence, other), key=lambda item: item.start)
+    if first.item.chunk.id != last.item.chunk.id or first.lead != last.lead:
+        return False
+    are_text = {first.form, last.form} <= {Form.PROSE, Form.ITEM}
+    between = first.item.chunk.text[first.end : last.start]
+    return are_text and not between.strip() and max(first.end, last.end) - first.start <= longest
 
 
 @dataclass

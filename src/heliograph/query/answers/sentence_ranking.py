@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
+from functools import partial
 
 from heliograph.query.answers.candidates import (
     AnswerType,
@@ -274,8 +275,8 @@ _OTHER_SCRIPT = 0.85
 _LAST_PLACE = 10
 # Where chunks of one document are cut is chance, so they stand nearer to the best of them by this share of the way.
 _OF_DOCUMENT = 0.4
-# So many of the quotes, where they are short, go on with sentences beside them that speak of the question, too.
-_IN_PASSAGES = 3
+# A quote that holds this share of the question says enough of it.
+_HOLDS_MOST = 0.8
 # What each adds to the score of a further sentence, beside those that are taken.
 _REPEATED = -0.8  # the share of the question's terms that it holds and that are covered already
 _LEADS_ON = 0.3  # speaking of a name that those brought up
@@ -283,17 +284,18 @@ _SAME_DOCUMENT = -0.2  # being of a document that has one already
 # What shares this much of its terms with a sentence taken before says the same again.
 _SAME = 0.8
 # A further sentence must reach this share of the best one's score.
-_RELEVANT = 0.72
+_RELEVANT = 0.74
 # Where no embedding compares: below this share of the question's terms no sentence says anything of it.
 _LEAST_COVERED = 0.22
 # A question is answered if cosine of the nearest sentence + cosine of the nearest chunk + 0.4 * covered >= 0.85, where
 # `covered` is the largest share of its terms that one sentence holds. A sentence counts as 0.3 farther where its chunk
 # has none of the names in the question. Across languages no terms are shared, so `covered` is 0.25 at least.
-# `answer_margin` has all cases.
+# Where one of these names is in no chunk at all, every sentence counts as 0.5 farther. `answer_margin` has all cases.
 LEAST_ANSWERED = 0.85
 _COVERED = 0.4
 _COVERED_ACROSS = 0.25
 _NAME_MISSING = 0.3
+_NAME_LOST = 0.5
 # Names in English and in languages that write them as English does, without an ending; Latin words in other scripts.
 # German writes capitals for more than names.
 _CAPITALS_NAME = frozenset({"es", "fr", "it", "nl", "pt", "sv"})
@@ -303,7 +305,12 @@ _ENGLISH_WORD = late_pattern(
 )
 _NAME = late_pattern(r"[A-Z][A-Za-z0-9._+-]*(?: [A-Z][A-Za-z0-9._+-]*)*|[a-z]+[A-Z_]\w*")
 _LATIN = late_pattern(r"[A-Za-z][A-Za-z0-9._+-]+")
+_BETWEEN_PARTS = late_pattern(r"[._+-]+")
 _LITERALS = frozenset({"true", "false", "none", "null", "on", "off", "yes", "no"})
+# What documents may write in digits.
+_MONTHS = {"january", "february", "march", "april", "may", "june", "july", "august"}
+_MONTHS |= {"september", "october", "november", "december"}
+_DATES = frozenset(_MONTHS | {"monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"})
 _MADE_NAME = late_pattern(r"[a-z][A-Z]|[A-Z]{2}")
 # A sentence this near to the question answers it though it shares no word with it.
 _NEAR_ALONE = 0.4
@@ -318,6 +325,7 @@ class Shortlist:
         is_comparable: Whether the best chunk is in the question's language, so that shared words tell something.
         covered: The largest share of the question's terms that one of them holds, 0 to 1; 1 if it has no terms.
         unnamed: Ids of the chunks that hold none of the names in the question, also in title and headings.
+        is_name_lost: Whether one of these names stands in none of the chunks.
     """
 
     asked: AskedQuestion
@@ -327,6 +335,7 @@ class Shortlist:
     is_comparable: bool
     covered: float
     unnamed: frozenset[str]
+    is_name_lost: bool = False
 
 
 def shortlist(
@@ -358,10 +367,12 @@ def shortlist(
     for id_, chunk in chunks.items() if names else ():
         text = " ".join((titles.get(chunk.document_id, ""), *chunk.headings, *chunk.columns, chunk.text))
         latin = frozenset(word.casefold() for word in _LATIN.findall(text))
-        held[id_] = latin | {part for word in latin for part in re.split(r"[._+-]+", word)}
+        held[id_] = latin | {part for word in latin for part in _BETWEEN_PARTS.split(word)}
     # A chunk names something if it holds a word of one of the names.
     named = {word.casefold().rstrip(".") for name in names for word in name.split()}
     unnamed = frozenset(id_ for id_, words in held.items() if named.isdisjoint(words))
+    everywhere = _DATES.union(*held.values())
+    is_name_lost = not all(_is_held(name.casefold(), everywhere) for name in names)
     none = frozenset[str]()
     # Those that say more than the title of their document, or all if none does.
     telling = [item for item in sentences if not item.words <= titled.get(item.item.chunk.document_id, none)]
@@ -370,7 +381,13 @@ def shortlist(
     others = _in_other_languages(asked, scored)
     kept = {item[1]: item for item in (*scored[:_CANDIDATES], *first, *others)}
     items = [(score, sentence) for score, _, sentence in sorted(kept.values(), key=lambda item: -item[0])]
-    return Shortlist(asked, sentences, items, titles, is_comparable, covered, unnamed)
+    return Shortlist(asked, sentences, items, titles, is_comparable, covered, unnamed, is_name_lost)
+
+
+def _is_held(name: str, words: frozenset[str]) -> bool:
+    """Return whether a name in lower case has a word among those of the context, in singular or plural, or a part."""
+    said = {part for word in name.split() for part in (word.rstrip("."), *_BETWEEN_PARTS.split(word)) if part}
+    return any(not words.isdisjoint((part, f"{part}s", part.removesuffix("s"))) for part in said)
 
 
 def _with_parts_of_compounds(sentence: Quotable, words: frozenset[str]) -> Quotable:
@@ -419,8 +436,11 @@ def answer_margin(listed: Shortlist, cosines: Sequence[float]) -> float:
         is_enough = len(wanted) > 1 or listed.asked.explains(sentence) > 0.0
         if is_enough and wanted <= frozenset(terms_in(sentence.in_place, language)):
             return 1.0
-    near = zip(cosines, listed.items, strict=True)
-    nearest = max((cos - _NAME_MISSING * (it.item.chunk.id in listed.unnamed) for cos, (_, it) in near), default=0.0)
+    near: list[float] = []
+    for cosine, (_, sentence) in zip(cosines, listed.items, strict=True):
+        farther = _NAME_MISSING * (sentence.item.chunk.id in listed.unnamed)
+        near.append(cosine - (_NAME_LOST if listed.is_name_lost else farther))
+    nearest = max(near, default=0.0)
     found = (sentence.item.scores.get(Channel.VECTOR) for _, sentence in listed.items)
     chunks = [cosine for cosine in found if cosine is not None]
     return nearest + max(chunks, default=nearest) + _COVERED * listed.covered - LEAST_ANSWERED
@@ -434,7 +454,12 @@ def choose(listed: Shortlist, limit: int, cosines: Sequence[float] | None = None
     candidates = _with_names(listed, cosines)
     ordered = answer_first(listed.asked, _chosen(listed.asked, candidates, listed.titles, limit), candidates)
     quotes = [candidate.sentence for candidate in dict.fromkeys(ordered[:limit])]
-    return in_passages(quotes, listed.sentences, listed.asked.weights.keys(), _IN_PASSAGES)
+    return in_passages(quotes, listed.sentences, listed.asked.weights.keys(), partial(_says_little, listed.asked))
+
+
+def _says_little(asked: AskedQuestion, quote: Quotable) -> bool:
+    """Return whether a quote holds too little of the question; what a bridge led to answers a step of it alone."""
+    return asked.share(quote.words) < _HOLDS_MOST and quote.item.scores.get(Channel.BRIDGE, 0.0) <= 0.0
 
 
 def _read_question(

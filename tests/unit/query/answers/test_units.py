@@ -131,6 +131,31 @@ def test_a_short_quote_goes_on_with_the_sentences_beside_it_that_speak_of_the_qu
     assert not any("nine" in other.shown for other in others)
 
 
+def test_a_quote_that_says_little_of_the_question_goes_on_with_whatever_comes() -> None:
+    text = "Some oil is kept by the door.\n\nNine cans must be enough.\n\n## Gulls\n\nThey sleep on the roof."
+    question = "How much oil should somebody have in store before winter storms begin?"
+    listed = shortlist(question, _quotables(f"Winter storms come in store for us.\n\n## Oil\n\n{text}"), {})
+    cosines = np.where(["door" in sentence.shown for _, sentence in listed.items], 0.9, 0.1).tolist()
+    assert choose(listed, 1, cosines)[0].shown == "Some oil is kept by the door. Nine cans must be enough."
+
+
+@pytest.mark.parametrize(
+    ("question", "is_held"),
+    [
+        ("How do I export a drawing to Skerrish?", True),
+        ("How did I export a drawing in May?", True),
+        ("How do I export a drawing to Mullings?", False),
+        ("Wie exportiere ich eine Zeichnung nach MullDraw?", False),
+        ("怎样导出到 Mullings？", False),
+    ],
+)
+def test_what_never_says_a_name_of_the_question_is_farther_from_it(question: str, is_held: bool) -> None:
+    text = "A drawing is exported with `File > Export`.\n\nSkerrish is one of the forms in which it can be kept."
+    listed = shortlist(question, _quotables(text), {})
+    assert listed.is_name_lost is not is_held
+    assert (answer_margin(listed, [0.5] * len(listed.items)) > 0.0) is is_held
+
+
 def test_what_is_said_of_a_term_is_not_told_twice() -> None:
     text = "`-n`: Sends the full name.\n\nBy default it is cut off.\n\nEnd.\n"
     assert [item.lead for item in _quotables(text)][1].count("-n") == 1
