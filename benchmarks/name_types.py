@@ -78,9 +78,8 @@ def run(options: Options) -> Findings:
     figures = list(_figures("held out", words, weights, {name: kinds[name] for name in held_out}))
     if (SETS / _ASKED).exists():
         figures += _figures(_ASKED, words, weights, _annotated(most))
-    return Findings(
-        tuple(figures), (f"{len(taught):,} names taught: {dict(Counter(kinds[name] for name in taught))}.",)
-    )
+    counts = ", ".join(f"{count:,} {kind}" for kind, count in Counter(kinds[name] for name in taught).most_common())
+    return Findings(tuple(figures), (f"names taught: {counts}.",))
 
 
 def _texts(pages: Iterable[Path]) -> Iterator[tuple[str, str]]:
