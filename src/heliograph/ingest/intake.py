@@ -664,6 +664,9 @@ def decide(batch: Sequence[Candidate], already: StoredAlready, duplicates: Dupli
         stored = already.known.get(candidate.document.id)
         row, entry = _compare(candidate, stored)
         if duplicates != "separate" and row is not None and isinstance(entry, ReadingTask):
+            if stored is not None and originals.get(stored.content_hash) == stored:
+                # It lets go of its text, which one behind it may have for itself.
+                del originals[stored.content_hash]
             original = originals.setdefault(row.content_hash, row)
             if original.id != row.id and duplicates == "report" and stored is None:
                 detail = f"{original.source!r} ({original.id}) has the same text; it is not stored again"
