@@ -595,13 +595,14 @@ class AsyncHeliograph(GraphCuration):
         return await (await self._parts()).store.records.get_documents([*filter(is_storable, document_ids)])
 
     async def documents_of(self, chunk_ids: Sequence[str]) -> list[Document]:
-        """Return the documents that chunks are of, such as those of an entity, each once; the chunks are not read."""
-        ids = await (await self._parts()).store.records.get_document_ids(chunk_ids)
+        """Return the documents that chunks are of, such as those of an entity, each once, in order of the chunks."""
+        ids = await (await self._parts()).store.records.get_document_ids([*filter(is_storable, chunk_ids)])
         return await self.documents_by_id(list(dict.fromkeys(ids[id_] for id_ in chunk_ids if id_ in ids)))
 
     async def document_text(self, document_id: str) -> str | None:
         """Return a document's whole text, for a twin its original's; None if there is none, or it is not read yet."""
-        return await (await self._parts()).store.records.get_document_text(document_id)
+        records = (await self._parts()).store.records
+        return await records.get_document_text(document_id) if is_storable(document_id) else None
 
     async def identify_files(self, sources: Sequence[str]) -> list[str]:
         """Return the id of the document that the file or URL at each source stands for, stored or not, in order."""

@@ -514,7 +514,6 @@ class Intake:
 
         What comes before it is stored first: no twin that waits from then on may be promoted.
         """
-        batch = [await self._with_new_language(item, already.known.get(item.document.id)) for item in batch]
         entries: list[ReadingTask | DocumentResult] = []
         while batch:
             decisions = decide(batch, already, self._duplicates)
@@ -523,7 +522,8 @@ class Intake:
                 original = already.known[batch[0].document.id]
                 decisions = [await self._let_go(batch[0], original, twins, already)]
             else:
-                decisions = decisions[:place]
+                decided = zip(batch[:place], decisions[:place], strict=True)
+                decisions = [await self._with_new_language(*both) for both in decided]
                 await self._write(decisions)
             entries += (decision.entry for decision in decisions)
             batch = batch[len(decisions) :]
@@ -544,7 +544,7 @@ class Intake:
     ) -> Decision:
         """Promote a twin of a stored document and store the candidate in its place; return the decision about it."""
         left = replace(already, known={original.id: as_twin(original, twins[0].id)})
-        (decision,) = decide([candidate], left, self._duplicates)
+        decision = await self._with_new_language(candidate, *decide([candidate], left, self._duplicates))
         await promote_twin(self._records, self._committer, original, twins, decision.row, text=candidate.text)
         return decision
 
@@ -564,20 +564,20 @@ class Intake:
                 Changeset(documents=documents, document_texts=texts, expected_documents=expected)
             )
 
-    async def _with_new_language(self, candidate: Candidate, stored: Document | None) -> Candidate:
-        """Return a candidate whose kept metadata name the language of its new text, unless somebody stated another."""
-        document = candidate.document
-        if stored is None or "metadata" not in candidate.kept or document.content_hash in ("", stored.content_hash):
-            return candidate
-        kept, language = stored.metadata, document.metadata["language"]
-        if kept.get("language") == language:
-            return candidate
+    async def _with_new_language(self, candidate: Candidate, decision: Decision) -> Decision:
+        """Return a decision whose kept metadata name the language of the new text, unless somebody stated another."""
+        row, entry, stored = decision.row, decision.entry, decision.stored
+        if row is None or stored is None or not isinstance(entry, ReadingTask) or "metadata" not in candidate.kept:
+            return decision
+        kept, language = stored.metadata, candidate.document.metadata["language"]
+        if row.content_hash == stored.content_hash or kept.get("language") == language:
+            return decision
         if "language" in kept:
-            text = await self._records.get_document_text(document.id)
+            text = await self._records.get_document_text(row.id)
             if text is None or with_language({}, text) != {"language": kept["language"]}:
-                return candidate
-        document = replace(document, metadata={**kept, "language": language})
-        return replace(candidate, document=document, kept=tuple(name for name in candidate.kept if name != "metadata"))
+                return decision
+        row = replace(row, metadata={**kept, "language": language})
+        return replace(decision, row=row, entry=replace(entry, document=row))
 
 
 def _candidate(new: NewDocument, max_characters: int, track_id: str) -> Candidate:
@@ -664,6 +664,9 @@ def decide(batch: Sequence[Candidate], already: StoredAlready, duplicates: Dupli
         stored = already.known.get(candidate.document.id)
         row, entry = _compare(candidate, stored)
         if duplicates != "separate" and row is not None and isinstance(entry, ReadingTask):
+            if stored is not None and originals.get(stored.content_hash) == stored:
+                # It lets go of its text, which one behind it may have for itself.
+                del originals[stored.content_hash]
             original = originals.setdefault(row.content_hash, row)
             if original.id != row.id and duplicates == "report" and stored is None:
                 detail = f"{original.source!r} ({original.id}) has the same text; it is not stored again"

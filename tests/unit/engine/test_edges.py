@@ -27,7 +27,8 @@ async def test_id_that_no_store_holds_is_missing_and_no_other(tmp_path: Path, ch
         await kb.insert([TEXT, f"{TEXT} Twice."], ids=["x\ufffdz", "xz"], sources=["x\ufffdz", "xz"], track_id="\ufffd")
         id_ = f"x{character}z"
         assert await kb.document(id_) is None
-        assert await kb.chunks(id_) == []
+        assert await kb.chunks(id_) == await kb.documents_by_id([id_]) == await kb.documents_of([id_]) == []
+        assert await kb.document_text(id_) is None
         for query in (DocumentQuery(track_id=character), DocumentQuery(source_prefix=id_), DocumentQuery(twin_of=id_)):
             assert (await kb.documents(query)).total == 0
         report = await kb.delete([id_, "nowhere", "xz"])

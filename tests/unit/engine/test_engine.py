@@ -33,6 +33,15 @@ async def kb(tmp_path: Path, embedding: FakeEmbeddingModel):
         yield kb
 
 
+async def test_documents_are_found_by_id_and_by_chunk_in_order(kb: AsyncHeliograph) -> None:
+    await kb.insert(["Ann rows.", "Bo swims.", "Ann rows."], ids=["a", "b", "c"])
+    assert [item.id for item in await kb.documents_by_id(["b", "none", "a"])] == ["b", "a"]
+    (first,), (second,) = [await kb.chunks(id_) for id_ in ("a", "b")]
+    found = await kb.documents_of([second.id, "none", first.id, second.id])
+    assert [item.id for item in found] == ["b", "a"]
+    assert [await kb.document_text(id_) for id_ in ("b", "c", "none")] == ["Bo swims.", "Ann rows.", None]
+
+
 async def test_document_goes_in_and_answers_come_out(kb: AsyncHeliograph) -> None:
     report = await kb.insert(NOTES, sources=["gateway.md"], metadata=[{"team": "north"}])
     assert [result.outcome for result in report.results] == [Outcome.PROCESSED]

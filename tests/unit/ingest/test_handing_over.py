@@ -356,6 +356,25 @@ async def test_twin_joins_an_original_that_another_process_changes_meanwhile(sto
     assert original.metadata == {"n": 2, "language": "en"}
 
 
+async def test_metadata_that_another_process_changes_while_an_original_lets_go_are_kept(store: MemoryStore) -> None:
+    # What is handed over behind the original keeps its metadata, but for the language, which its new text brings.
+    behind = NewDocument("Die Brücke ist alt und steht über dem Fluss.", "x.md", id="x")
+    await make_pipeline(store).insert([_named(FIRST, "b"), _named(FIRST, "e"), _named("The bridge is old.", "x")])
+    apply, between, other = store.apply, [True], make_pipeline(store)
+
+    async def applied(changeset: Changeset) -> int:
+        if between:
+            between.clear()
+            await other.enqueue([NewDocument("The bridge is old.", "x.md", id="x", metadata={"n": 2})])
+        return await apply(changeset)
+
+    store.apply = applied
+    await make_pipeline(store).insert([_named(SECOND, "b"), behind])
+    (found,) = await store.records.get_documents(["x"])
+    assert found.metadata == {"n": 2, "language": "de"}
+    assert await snapshot(store) == await fresh(_named(FIRST, "e"), _named(SECOND, "b"), behind)
+
+
 async def _twins(store: MemoryStore) -> dict[str, str]:
     found = (await store.records.find_documents(DocumentQuery())).documents
     return {item.id: item.twin_of for item in found}

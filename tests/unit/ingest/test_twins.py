@@ -117,6 +117,19 @@ async def test_duplicates_are_reported_when_asked_for(store: MemoryStore) -> Non
     assert await store.records.get_documents([document_id("b.txt")]) == []
 
 
+@pytest.mark.parametrize("together", [True, False])
+async def test_text_that_its_document_has_let_go_is_no_duplicate(store: MemoryStore, together: bool) -> None:
+    pipeline = make_pipeline(store, settings=IngestSettings(duplicates="report"))
+    await pipeline.insert([NewDocument(TEXT, "a.txt")])
+    documents = [NewDocument(OTHER, "a.txt"), NewDocument(TEXT, "b.txt"), NewDocument(TEXT, "c.txt")]
+    batches = [documents] if together else [[item] for item in documents]
+    results = [result for batch in batches for result in (await pipeline.enqueue(batch)).results]
+    assert [result.outcome for result in results] == [Outcome.PENDING, Outcome.PENDING, Outcome.DUPLICATE]
+    assert "b.txt" in results[2].detail
+    await pipeline.resume()
+    assert await graph(store) == await fresh(*documents[:2])
+
+
 async def test_duplicates_are_stored_again_when_asked_for(store: MemoryStore) -> None:
     pipeline = make_pipeline(store, settings=IngestSettings(duplicates="separate"))
     await pipeline.insert([NewDocument(TEXT, "a.txt"), NewDocument(TEXT, "b.txt")])
