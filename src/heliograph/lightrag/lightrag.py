@@ -502,9 +502,10 @@ class LightRAG(Fields, GraphMethods):
             "system_prompt": system_prompt,
             "stream": False,
         }
-        if ids := vars(param)["ids"]:
+        # Programs may hand over an object of their own with the fields of 1.5.7.
+        if ids := getattr(param, "ids", None):
             given["filter"] = DocumentIds(tuple(_listed(ids)))
-        if (function := vars(param)["model_func"]) is not None:
+        if (function := getattr(param, "model_func", None)) is not None:
             roles = ChatRoles(function, {}, self.llm_model_max_async, self.default_llm_timeout, {})
             given["chat_model"] = self._chat_model(roles, f"model_func:{getattr(function, '__name__', '')}")
         return EngineParam(**given)

@@ -77,7 +77,7 @@ def create_app(
     app.state.drain = drain
     app.state.problem_shapes = _PROBLEM_SHAPES
     routes = [route for router in _ROUTERS for route in router.routes if isinstance(route, APIRoute)]
-    app.state.own_paths = [route.path_regex for route in routes if ":path}" not in route.path]
+    app.state.own_paths = [(route.methods, route.path_regex) for route in routes if ":path}" not in route.path]
     app.openapi = lambda: describe_api(app, PUBLIC_PATHS, _PROBLEM_SHAPES, is_open=service.access.is_open)
     add_error_handlers(app)
     app.add_middleware(Requests, service=service, drain=drain)

@@ -26,7 +26,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequ
 from contextlib import ExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar, cast
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from fastapi import Depends
 from starlette.datastructures import Headers, MutableHeaders
@@ -160,9 +160,8 @@ class Requests:
             request.state.principal = identity.principal
             client = identity.principal.client
             scope["heliograph.response"].new_token = identity.new_token
-        if _has_slash_too_many(scope):
-            # The router does so elsewhere, but takes what is below `/documents` for an id, which may end in anything.
-            await RedirectResponse(request.url.replace(path=scope["path"].rstrip("/")))(scope, receive, send)
+        if (target := _without_slash(scope)) is not None:
+            await RedirectResponse(target)(scope, receive, send)
             return
         # No route of GET reads a body, and without these headers there is none.
         has_body = scope["method"] != "GET" or any(name in request.headers for name in _BODY_HEADERS)
@@ -419,10 +418,22 @@ def _take_prefix_once(scope: Scope) -> None:
         scope["raw_path"] = raw.removeprefix(root.encode())
 
 
-def _has_slash_too_many(scope: Scope) -> bool:
-    """Whether a path is that of a route but for a slash at its end."""
-    path = route_path(scope)
-    return path.endswith("/") and any(own.match(path.rstrip("/")) for own in scope["app"].state.own_paths)
+def _without_slash(scope: Scope) -> str | None:
+    """Return where a request is meant to go whose path is that of a route but for a slash at its end, or None.
+
+    The router leads on elsewhere, but takes what is below `/documents` for an id, which may end in anything. What
+    deletes is left to it: a document whose id is empty must not become all of them. It is a path alone, so that
+    credentials go to the same address again whatever a proxy has told of it.
+    """
+    path, method = route_path(scope), scope["method"]
+    bare = path.rstrip("/")
+    if path == bare or method == "DELETE":
+        return None
+    if not any(method in methods and own.match(bare) for methods, own in scope["app"].state.own_paths):
+        return None
+    query = scope.get("query_string", b"").decode("latin-1")
+    # Of an encoded path, so that no `?`, `#` or `%` in a name gets a meaning.
+    return quote(scope.get("root_path", "") + bare) + (f"?{query}" if query else "")
 
 
 def route_path(scope: Scope) -> str:

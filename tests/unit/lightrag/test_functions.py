@@ -7,7 +7,7 @@ import json
 import re
 import sys
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 from inspect import signature
@@ -403,6 +403,14 @@ async def test_question_of_an_older_version_names_its_documents_and_its_function
     assert await rag.aquery("Who met Babbage?", replace(param, mode="naive")) == "all"
     answer = await rag.aquery_with_separate_keyword_extraction("Who met Babbage?", "In one word.")
     assert answer == "all"
+    await rag.finalize_storages()
+
+
+async def test_a_question_may_come_with_an_object_of_the_programs_own(tmp_path: Path) -> None:
+    rag = _rag(tmp_path, llm_model_func=_talking("all", []))
+    await rag.ainsert("Ada met Babbage.", ids="one", file_paths="1.md")
+    own: Any = SimpleNamespace(**asdict(QueryParam()))
+    assert await rag.aquery("Who met Babbage?", own) == "all"
     await rag.finalize_storages()
 
 

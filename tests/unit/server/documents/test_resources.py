@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import httpx
 import pytest
 
 from heliograph.ids import document_id
@@ -257,13 +258,36 @@ async def test_entities_of_a_document_are_listed_as_they_are_written(server: Ser
     ("method", "path"),
     [
         ("GET", "/documents"),
-        ("DELETE", "/documents"),
         ("POST", "/documents/text"),
         ("GET", "/documents/pipeline_status"),
         ("GET", "/documents/track_status/insert_1"),
+        ("GET", "/documents/track_status/a%3Fb%23c%2541"),
+        ("GET", "/documents/jobs/%5C%5Cevil.example"),
         ("POST", "/query"),
     ],
 )
 async def test_slash_too_many_leads_to_the_route_as_in_lightrag(server: Server, method: str, path: str) -> None:
     led = await server.http.request(method, f"{path}/", params={"limit": 1})
-    assert (led.status_code, led.headers["Location"]) == (307, f"http://127.0.0.1{path}?limit=1")
+    assert (led.status_code, led.headers["Location"]) == (307, f"{path}?limit=1")
+
+
+async def test_what_deletes_is_not_led_from_one_document_to_another_or_to_all(server: Server) -> None:
+    id_ = await server.add("The ESP32 speaks MQTT.")
+    for path in ("/documents/", "/documents//", "/documents/jobs/"):
+        assert "no document" in str(await server.send("DELETE", path, 404))
+    assert (await server.send("GET", f"/documents/{id_}"))["id"] == id_
+
+
+async def test_a_slash_too_many_leads_below_the_prefix_of_a_proxy(server: Server) -> None:
+    transport = httpx.ASGITransport(app=server.app, root_path="/kb")
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as proxied:
+        # Some proxies leave the prefix in the path, others take it away.
+        for path in ("/kb/documents/", "/documents/"):
+            led = await proxied.get(path)
+            assert (led.status_code, led.headers["Location"]) == (307, "/kb/documents"), path
+
+
+async def test_a_slash_too_many_leads_to_no_other_host(server: Server) -> None:
+    for path in ("//evil.example/documents/", "/%2Fevil.example/documents/", "/%5Cevil.example/", "//evil.example/"):
+        led = await server.http.get(f"http://127.0.0.1{path}")
+        assert "evil.example" not in led.headers.get("Location", "").removeprefix("http://127.0.0.1"), path
