@@ -7,7 +7,9 @@ returns is checked, so that a slip in it is an error that names the function and
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
 from inspect import isawaitable, iscoroutinefunction
 from typing import Any, cast
 
@@ -36,7 +38,7 @@ class FunctionChatModel(ChatModel):
     """
 
     def __init__(self, function: ChatFunction, *, name: str | None = None) -> None:
-        self._function, self._name = function, name or _name_of(function)
+        self._function, self._name = function, name or name_of(function)
 
     @property
     def name(self) -> str:
@@ -71,7 +73,7 @@ class FunctionEmbeddingModel(EmbeddingModel):
         self, function: EmbeddingFunction, dimension: int, *, name: str | None = None, max_input_tokens: int = 512
     ) -> None:
         self._function = function
-        self._info = EmbeddingInfo(name or _name_of(function), dimension, max_input_tokens)
+        self._info = EmbeddingInfo(name or name_of(function), dimension, max_input_tokens)
 
     @classmethod
     async def connect(cls, function: EmbeddingFunction) -> FunctionEmbeddingModel:
@@ -80,7 +82,7 @@ class FunctionEmbeddingModel(EmbeddingModel):
         Raises:
             ModelError: The function failed.
         """
-        (vector,) = await _vectors(_name_of(function), function, ["dimension"])
+        (vector,) = await _vectors(name_of(function), function, ["dimension"])
         return cls(function, len(vector))
 
     @property
@@ -108,7 +110,7 @@ class FunctionReranker(Reranker):
     """
 
     def __init__(self, function: RerankFunction, *, name: str | None = None) -> None:
-        self._function, self._name = function, name or _name_of(function)
+        self._function, self._name = function, name or name_of(function)
 
     @property
     def name(self) -> str:
@@ -193,6 +195,13 @@ def _bad_reply(name: str, given: object, wanted: str) -> BadModelReply:
     return BadModelReply(f"the function {name!r} gave a {type(given).__name__}, {shown(given, 80)}; return {wanted}")
 
 
-def _name_of(function: Callable[..., Any]) -> str:
+def name_of(function: Callable[..., Any]) -> str:
+    """Return what a function is called, where answers are kept by it: module and name.
+
+    A `functools.partial` is told from others of the same function by a hash of what it gives to it, which may be secret.
+    """
+    if isinstance(function, partial):
+        given = repr((function.args, sorted(function.keywords.items())))
+        return f"{name_of(function.func)}#{hashlib.sha256(given.encode()).hexdigest()[:12]}"
     named = function if hasattr(function, "__qualname__") else type(function)
     return f"{named.__module__}.{named.__qualname__}"

@@ -20,6 +20,7 @@ from heliograph.embedding.wrappers import wrap_embedding_model
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import HeliographError, IngestError
 from heliograph.filters import DocumentIds, Sources
+from heliograph.functions import name_of
 from heliograph.ids import content_hash
 from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.models import NewDocument
@@ -507,7 +508,7 @@ class LightRAG(Fields, GraphMethods):
             given["filter"] = DocumentIds(tuple(_listed(ids)))
         if (function := getattr(param, "model_func", None)) is not None:
             roles = ChatRoles(function, {}, self.llm_model_max_async, self.default_llm_timeout, {})
-            given["chat_model"] = self._chat_model(roles, f"model_func:{getattr(function, '__name__', '')}")
+            given["chat_model"] = self._chat_model(roles, f"model_func:{name_of(function)}")
         return EngineParam(**given)
 
     # Models by role
