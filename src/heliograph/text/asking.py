@@ -439,8 +439,9 @@ _BEFORE_OPENING = (
 )
 # Question words that are names or words of other languages, too ("Kim", "Dove", "var", "Co-op", "comment"): without a
 # question mark, or before another word with a capital, they tell nothing.
-_ELSEWHERE_TOO = frozenset(
-    "che chi co come comment como dove hoe hur jak kam kim ne qual quale quando que qui var vart wat wie wo".split()
+_ELSEWHERE_TOO = re.compile(
+    r"che|chi|co|come|comment|como|dove|hoe|hur|jak|kam|kim|ne|qual|quale|quando|que|qui|var|vart|wat|wie|wo",
+    re.IGNORECASE,
 )
 
 
@@ -475,7 +476,7 @@ def opening_weight(question: str, language: str) -> int:
     head = question[:_LONGEST_OPENING]
     exact = _opens(language, is_bare=False).match(head)
     if opening := exact or _opens(language, is_bare=True).match(_bare(head)):
-        is_elsewhere = opening["word"].casefold() in _ELSEWHERE_TOO
+        is_elsewhere = _ELSEWHERE_TOO.fullmatch(opening["word"])
         is_name = opening["word"][0].isupper() and opening["name"] is not None
         is_doubtful = is_elsewhere and (is_name or not question.rstrip().endswith("?"))
         return 0 if is_doubtful else 2 if exact else 1

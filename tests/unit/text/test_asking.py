@@ -71,7 +71,7 @@ def test_an_english_question_stays_one(question: str) -> None:
         ("Que signifie API ?", "fr"),
         ("Ou se trouve le fichier ?", "fr"),
         ("Jak zainstalować nginx?", "pl"),
-        ("Is de server in gebruik?", "nl"),
+        ("Is de server bereikbaar?", "nl"),
         ("Was ist Docker?", "de"),
     ],
 )
