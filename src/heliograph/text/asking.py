@@ -445,14 +445,16 @@ _ELSEWHERE_TOO = re.compile(
 )
 
 
-def _bare(text: str) -> str:
-    """Return a text without accents, which questions typed in haste leave out."""
+def without_accents(text: str) -> str:
+    """Return a text without accents, which are left out where somebody types in haste or in another language."""
+    if text.isascii():
+        return text
     return "".join(sign for sign in unicodedata.normalize("NFKD", text) if not unicodedata.combining(sign))
 
 
 @cache
 def _opens(language: str, *, is_bare: bool) -> re.Pattern[str]:
-    words = _bare(ASKING[language].words) if is_bare else ASKING[language].words
+    words = without_accents(ASKING[language].words) if is_bare else ASKING[language].words
     return re.compile(rf"\W*(?:{_BEFORE_OPENING})?(?P<word>{words})(?!\w)(?P<name>\s+(?-i:[A-Z][a-z]))?", re.IGNORECASE)
 
 
@@ -475,7 +477,7 @@ def opening_weight(question: str, language: str) -> int:
     """
     head = question[:_LONGEST_OPENING]
     exact = _opens(language, is_bare=False).match(head)
-    if opening := exact or _opens(language, is_bare=True).match(_bare(head)):
+    if opening := exact or _opens(language, is_bare=True).match(without_accents(head)):
         is_elsewhere = _ELSEWHERE_TOO.fullmatch(opening["word"])
         is_name = opening["word"][0].isupper() and opening["name"] is not None
         is_doubtful = is_elsewhere and (is_name or not question.rstrip().endswith("?"))
