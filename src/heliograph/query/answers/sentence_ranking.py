@@ -546,7 +546,7 @@ def _read_question(
 
 def _names_in(question: str, language: str, sentences: Sequence[Quotable]) -> list[str]:
     """Return the names in a question that what answers it would say; what is transliterated may stand for others."""
-    question = without_accents(question)
+    question = without_accents(question[:LONGEST_READ])
     if is_chinese(question) or language in _OTHER_SCRIPTS:
         return _LATIN.findall(question)
     # All in capitals: they tell no names.
