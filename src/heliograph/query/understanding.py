@@ -22,7 +22,7 @@ from heliograph.extraction.reply_readers import objects_in
 from heliograph.models import Usage
 from heliograph.prompts import load_prompt
 from heliograph.text.analysis import is_chinese, question_language, stop_words, terms, word_list
-from heliograph.text.asking import ASKING, GERMAN_INTERROGATIVE, asks
+from heliograph.text.asking import ASKING, GERMAN_INTERROGATIVE, asks, question_word_at
 from heliograph.text.chinese import tag_words
 from heliograph.text.patterns import late_pattern
 from heliograph.text.phrases import SentenceReading, read_texts
@@ -476,23 +476,37 @@ def _parts_in(text: str, language: str) -> tuple[str, ...]:
     """Return the questions of a question in another language; none unless each of them has a word that asks."""
     if (asking := asks(language, "words")) is None:
         return ()
-    asked: list[str] = []
-    waiting = ""
+    spans: list[tuple[int, int]] = []
+    begin = 0
     # What asks nothing belongs to the question behind it, what comes last to the one before.
-    for piece in _break_in(language).split(text):
-        waiting += piece
-        if asking.search(waiting):
-            asked.append(waiting)
-            waiting = ""
-        elif waiting and not waiting[-1].isspace():
-            waiting += " "
-    if waiting and asked:
-        asked[-1] = f"{asked[-1]} {waiting}"
+    for end, following in (*(match.span() for match in _break_in(language).finditer(text)), (len(text), len(text))):
+        if not asking.search(text, begin, end):
+            continue
+        if spans and _goes_on_inside(text[slice(*spans[-1])], text[begin:end], language):
+            spans[-1] = (spans[-1][0], end)
+        else:
+            spans.append((begin, end))
+        begin = following
+    if spans:
+        spans[-1] = (spans[-1][0], len(text))
+    asked = [text[start:end] for start, end in spans]
     asked = [part.strip(" ,，、;") for part in asked]
     is_long = all(
         len(part.split()) > _LEAST_WORDS or (language in ("ja", "ko") and len(part) > 2 * _LEAST_HAN) for part in asked
     )
     return tuple(asked[:_MAX_PARTS]) if len(asked) > 1 and is_long else ()
+
+
+def _goes_on_inside(part: str, piece: str, language: str) -> bool:
+    """Return whether a piece begins with a word that joins clauses inside the part before it, too.
+
+    "Que se passe-t-il quand il démarre et quand il s'arrête ?" is one question.
+    """
+    opening, joined = question_word_at(part, language), question_word_at(piece, language)
+    if joined is None:
+        return False
+    rest = part[opening.end() :] if opening else part
+    return joined["word"].casefold() in re.findall(r"\w+", rest.casefold())
 
 
 @cache

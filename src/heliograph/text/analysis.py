@@ -121,13 +121,15 @@ _OWN_LETTERS = {
     "pt": late_pattern(r"[ãõ]", re.IGNORECASE),
     "fr": late_pattern(r"[œ]|\b(?:[djlmnst]|qu)['’](?=[aeéèêhiouy])", re.IGNORECASE),
     "sv": late_pattern(r"å", re.IGNORECASE),
-    "pl": late_pattern(r"[ąęłśźż]", re.IGNORECASE),
+    "pl": late_pattern(r"[ąćęłńśźż]", re.IGNORECASE),
     "cs": late_pattern(r"[ěřů]", re.IGNORECASE),
     "tr": late_pattern(r"[ğışİ]"),
 }
+# Words that only English asks with, and those that open a question in others, too ("Is de server bereikbaar?").
 _ENGLISH_OPENING = late_pattern(
-    r"\W*(?:(?:in|on|at|of|for|from|by|to|with|and|so|but)\s+)?(?:who|whom|whose|what|which|when|where|why|how|is|are|do"
-    r"|does|did|can|could|should|will|was|were|has|have)\b",
+    r"\W*(?:(?:in|on|at|of|for|from|by|to|with|and|so|but)\s+)?"
+    r"(?:(?P<own>who|whom|whose|what|which|when|where|why|how|does|did|could|should)"
+    r"|is|are|do|can|will|was|were|has|have)\b",
     re.IGNORECASE,
 )
 
@@ -140,12 +142,17 @@ def question_language(question: str) -> str:
     words = Counter(word.casefold() for word in _WORD.findall(question))
     opening = question.lstrip()
     counts = {code: sum(words[word] for word in words.keys() & stop_words(code)) for code in LATIN_LANGUAGES}
-    counts["en"] += 2 * (_ENGLISH_OPENING.match(opening) is not None)
+    english = _ENGLISH_OPENING.match(opening)
+    counts["en"] += 2 * (english is not None)
+    # Names keep their letters in every language: "Łódź population".
+    common = " ".join(word for word in question.split() if not word[0].isupper())
     for code in LATIN_LANGUAGES[1:]:
         counts[code] += opening_weight(opening, code)
-        counts[code] += len(_OWN_LETTERS[code].findall(question)) if code in _OWN_LETTERS else 0
+        counts[code] += len(_OWN_LETTERS[code].findall(common)) if code in _OWN_LETTERS else 0
     # What is as near as the language of its function words is no reason to take another.
     best = max(LATIN_LANGUAGES, key=lambda code: (counts[code], code == language))
+    if best == "en" and english and english["own"]:
+        return best
     is_clear = counts[best] >= _LEAST_FUNCTION_WORDS and counts[best] > _LEAD_OVER_ENGLISH * counts["en"]
     return best if is_clear else language
 

@@ -7,6 +7,7 @@ form of an answer are known. All values are parts of regular expressions, for te
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -358,7 +359,9 @@ ASKING: Mapping[str, Asking] = {
             "何|誰|いつ|どこ|どの|どれ|どう|どちら|どんな|なぜ|いくつ|いくら|(?:する|なる|ない|ぶ|む|う|く"
             "|る)には(?=[?？、。]|$)|は(?=[?？]|$)"
         ),
-        joins=r"(?:(?<=か)[?？、。]?|[?？])\s*(?:また|そして|それから|さらに)?[、,]?(?=[^?？。、\s])",
+        joins=(
+            r"(?:[?？]|(?<=か)。|(?<=[でま]すか)、)\s*(?:(?:また|そして|それから|さらに)(?!は)[、,]?)?(?=[^?？。、\s])"
+        ),
         person=r"誰|どなた|何という人",
         date=r"いつ|何年|何月|何日|何時",
         number=(
@@ -426,19 +429,58 @@ def asks(language: str, what: str) -> re.Pattern[str] | None:
 
 
 _WHOLE_WORDS = frozenset({"words", "goes_on", "person", "date", "number", "location", "code"})
-# What stands before a question word that opens a question: nothing, or "in which", "d'où".
-_OPENING = r"\W*(?:\w{1,4}(?:\s+|['’]))?"
+# So many characters of a question are read for the word that opens it.
+_LONGEST_OPENING = 100
+# What stands before a question word that opens a question, also without accents: "in which", "d'où".
+_BEFORE_OPENING = (
+    r"(?:in|an|auf|mit|von|zu|bei|aus|nach|seit|fur|uber|durch|ab|und|a|de|en|et|dans|sur|avec|pour|par|chez|depuis"
+    r"|con|por|para|desde|sobre|segun|hasta|y|e|di|da|su|per|o|em|com|ate|na|op|met|voor|aan|door|naar|sinds|i|pa|av"
+    r"|med|till|w|z|do|od|ku|v|ve|ze|k|s|u|pro|při|pri|für|über|à|según|até|på)\s+|d['’]"
+)
+# Question words that are names or words of other languages, too ("Kim", "Dove", "var", "Co-op", "comment"): without a
+# question mark, or before another word with a capital, they tell nothing.
+_ELSEWHERE_TOO = re.compile(
+    r"che|chi|co|come|comment|como|dove|hoe|hur|jak|kam|kim|ne|qual|quale|quando|que|qui|var|vart|wat|wie|wo",
+    re.IGNORECASE,
+)
+
+
+def without_accents(text: str) -> str:
+    """Return a text without accents, which are left out where somebody types in haste or in another language."""
+    if text.isascii():
+        return text
+    return "".join(sign for sign in unicodedata.normalize("NFKD", text) if not unicodedata.combining(sign))
 
 
 @cache
-def _opens(language: str) -> re.Pattern[str]:
-    return re.compile(rf"{_OPENING}(?:{ASKING[language].words})(?!\w)", re.IGNORECASE)
+def _opens(language: str, *, is_bare: bool) -> re.Pattern[str]:
+    words = without_accents(ASKING[language].words) if is_bare else ASKING[language].words
+    return re.compile(rf"\W*(?:{_BEFORE_OPENING})?(?P<word>{words})(?!\w)(?P<name>\s+(?-i:[A-Z][a-z]))?", re.IGNORECASE)
+
+
+def question_word_at(text: str, language: str) -> re.Match[str] | None:
+    """Return where a text begins with a question word, with up to one short word before it; its group is `word`."""
+    return _begins(language).match(text)
+
+
+@cache
+def _begins(language: str) -> re.Pattern[str]:
+    words = ASKING[language].words
+    return re.compile(rf"\W*(?:\w{{1,6}}\s+)??(?P<word>{words})(?!\w)", re.IGNORECASE)
 
 
 def opening_weight(question: str, language: str) -> int:
     """Return how much the first word tells that a question is in a language with spaces: 2 for one that asks.
 
-    One that asks for an account ("Résume ...") may be a word of other languages, too, and counts 1.
+    Without its accents it counts 1, and so does one that asks for an account ("Résume ..."), as both may be words of
+    other languages, too.
     """
+    head = question[:_LONGEST_OPENING]
+    exact = _opens(language, is_bare=False).match(head)
+    if opening := exact or _opens(language, is_bare=True).match(without_accents(head)):
+        is_elsewhere = _ELSEWHERE_TOO.fullmatch(opening["word"])
+        is_name = opening["word"][0].isupper() and opening["name"] is not None
+        is_doubtful = is_elsewhere and (is_name or not question.rstrip().endswith("?"))
+        return 0 if is_doubtful else 2 if exact else 1
     account = asks(language, "account")
-    return 2 if _opens(language).match(question) else int(bool(account and account.match(question)))
+    return int(bool(account and account.match(question)))

@@ -49,10 +49,34 @@ def test_a_short_question_tells_its_language_and_what_it_wants(question: str, la
         "What does Gärtner mean by this?",
         "quota limit",
         "Who wrote Que será?",
+        "Who wrote Don Quijote de la Mancha?",
+        "Kim Kardashian net worth",
+        "Dove Cameron age?",
+        "Ben Hur director",
+        "Che Guevara biography",
+        "var keyword in JavaScript",
+        "Co owner of Tesla",
+        "Łódź population",
+        "Wie Gehts translation",
     ],
 )
 def test_an_english_question_stays_one(question: str) -> None:
     assert question_language(question) == "en"
+
+
+@pytest.mark.parametrize(
+    ("question", "language"),
+    [
+        ("Que es JSON?", "es"),
+        ("Que signifie API ?", "fr"),
+        ("Ou se trouve le fichier ?", "fr"),
+        ("Jak zainstalować nginx?", "pl"),
+        ("Is de server bereikbaar?", "nl"),
+        ("Was ist Docker?", "de"),
+    ],
+)
+def test_a_question_typed_without_accents_or_with_few_words_tells_its_language(question: str, language: str) -> None:
+    assert question_language(question) == language
 
 
 @pytest.mark.parametrize(
@@ -82,7 +106,13 @@ def test_an_english_question_stays_one(question: str) -> None:
             "所有者を変えるコマンドは何ですか?また、容量はどこに書きますか?",
             ("所有者を変えるコマンドは何ですか", "容量はどこに書きますか?"),
         ),
+        ("何が起きますか。また、どこに書かれますか。", ("何が起きますか", "どこに書かれますか。")),
+        ("どのファイルが読まれるか、または無視されるかを決めるのは何ですか?", ()),
         ("Quel fichier contient le nom et l'adresse de la machine ?", ()),
+        ("Que se passe-t-il quand le serveur démarre et quand il s'arrête ?", ()),
+        ("Comment s'appelle le dossier où sont les fichiers et où se trouvent les journaux ?", ()),
+        ("Quem disse que o rio seca e que chove pouco?", ()),
+        ("Кто сказал, что он болен и что он скоро умрёт?", ()),
         ("¿Dónde están los archivos y directorios del servidor?", ()),
     ],
 )

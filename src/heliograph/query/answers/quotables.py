@@ -285,7 +285,17 @@ def in_passages(
         else:
             found[place] = _together(found[place], quote)
     for place, (quote, longest) in enumerate(zip(found, _LONGEST_OF_ANYTHING, strict=False)):
-        beside = [item for item in sentences if item.item.chunk.id == quote.item.chunk.id]
+        chunk = quote.item.chunk.id
+        if any(_holds(other, quote) for other in found[:place]):
+            continue
+        others = [other for other in found if other is not quote and other.item.chunk.id == chunk]
+        # Nothing is told twice: what is of another quote stays there, unless it is taken in whole.
+        beside = [
+            item
+            for item in sentences
+            if item.item.chunk.id == chunk
+            and all(item.end <= other.start or other.end <= item.start or _holds(item, other) for other in others)
+        ]
         is_little = says_little(quote)
         if not is_little:
             longest, beside = _LONGEST_PASSAGE, [item for item in beside if not item.words.isdisjoint(asked)]
@@ -300,10 +310,14 @@ def in_passages(
         found[place] = quote
     told: list[Quotable] = []
     for quote in found:
-        same = (other for other in told if other.item.chunk.id == quote.item.chunk.id)
-        if not any(other.start <= quote.start and quote.end <= other.end for other in same):
+        if not any(_holds(other, quote) for other in told):
             told.append(quote)
     return told
+
+
+def _holds(quote: Quotable, other: Quotable) -> bool:
+    is_in_chunk = quote.item.chunk.id == other.item.chunk.id
+    return is_in_chunk and quote.start <= other.start and other.end <= quote.end
 
 
 def _together(quote: Quotable, other: Quotable) -> Quotable:

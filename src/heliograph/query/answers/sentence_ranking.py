@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import partial
+from itertools import pairwise
 
 from heliograph.query.answers.candidates import (
     AnswerType,
@@ -29,6 +30,7 @@ from heliograph.query.answers.quotables import Form, Quotable, in_passages
 from heliograph.query.plan import Channel
 from heliograph.query.understanding import LONGEST_READ, Understanding, sides_by_rules
 from heliograph.text.analysis import detect_language, is_chinese, question_language, terms_in
+from heliograph.text.asking import without_accents
 from heliograph.text.patterns import late_pattern
 from heliograph.text.phrases import read_texts
 
@@ -305,12 +307,19 @@ _ENGLISH_WORD = late_pattern(
 )
 _NAME = late_pattern(r"[A-Z][A-Za-z0-9._+-]*(?: [A-Z][A-Za-z0-9._+-]*)*|[a-z]+[A-Z_]\w*")
 _LATIN = late_pattern(r"[A-Za-z][A-Za-z0-9._+-]+")
+_LATIN_WORD = late_pattern(r"[A-Za-z0-9]+")
+# Words of an expanded abbreviation that it has no letter for.
+_BETWEEN_INITIALS = frozenset({"of", "the", "and", "for", "in"})
 _BETWEEN_PARTS = late_pattern(r"[._+-]+")
-_LITERALS = frozenset({"true", "false", "none", "null", "on", "off", "yes", "no"})
+_LITERALS = frozenset({"true", "false", "none", "null", "on", "off", "yes", "no", "ok", "am", "pm"})
 # What documents may write in digits.
-_MONTHS = {"january", "february", "march", "april", "may", "june", "july", "august"}
-_MONTHS |= {"september", "october", "november", "december"}
-_DATES = frozenset(_MONTHS | {"monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"})
+_DATE_NAMES = late_pattern(
+    r"(?:jan|feb)(?:uary|ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    r"|(?:nov|dec)(?:ember)?|(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
+)
+_ACRONYM = late_pattern(r"[A-Z]{2,6}")
+# The beginning of a name by which it is known in another form ("Postgres", "PostgreSQL").
+_LEAST_STEM = 5
 _MADE_NAME = late_pattern(r"[a-z][A-Z]|[A-Z]{2}")
 # A sentence this near to the question answers it though it shares no word with it.
 _NEAR_ALONE = 0.4
@@ -364,15 +373,21 @@ def shortlist(
     names = _names_in(question, language, sentences)
     chunks = {sentence.item.chunk.id: sentence.item.chunk for sentence in sentences}
     held: dict[str, frozenset[str]] = {}
+    texts: list[str] = []
     for id_, chunk in chunks.items() if names else ():
-        text = " ".join((titles.get(chunk.document_id, ""), *chunk.headings, *chunk.columns, chunk.text))
+        text = without_accents(
+            " ".join((titles.get(chunk.document_id, ""), *chunk.headings, *chunk.columns, chunk.text))
+        )
+        texts.append(text)
         latin = frozenset(word.casefold() for word in _LATIN.findall(text))
         held[id_] = latin | {part for word in latin for part in _BETWEEN_PARTS.split(word)}
     # A chunk names something if it holds a word of one of the names.
     named = {word.casefold().rstrip(".") for name in names for word in name.split()}
     unnamed = frozenset(id_ for id_, words in held.items() if named.isdisjoint(words))
-    everywhere = _DATES.union(*held.values())
-    is_name_lost = not all(_is_held(name.casefold(), everywhere) for name in names)
+    # Documents in another language may say a name in their own, unless it is made up.
+    is_alike = is_comparable or language not in {"en", *_CAPITALS_NAME}
+    sought = [name for name in names if is_alike or _MADE_NAME.search(name)]
+    is_name_lost = _is_any_lost(sought, frozenset().union(*held.values()), texts)
     none = frozenset[str]()
     # Those that say more than the title of their document, or all if none does.
     telling = [item for item in sentences if not item.words <= titled.get(item.item.chunk.document_id, none)]
@@ -384,10 +399,47 @@ def shortlist(
     return Shortlist(asked, sentences, items, titles, is_comparable, covered, unnamed, is_name_lost)
 
 
+def _is_any_lost(names: Sequence[str], words: frozenset[str], texts: Sequence[str]) -> bool:
+    """Return whether one of the names stands in none of the texts, whose words in lower case are given."""
+    lost = [name for name in names if not _is_held(name.casefold(), words)]
+    return bool(lost) and not all(_is_said_otherwise(name, words, texts) for name in lost)
+
+
 def _is_held(name: str, words: frozenset[str]) -> bool:
     """Return whether a name in lower case has a word among those of the context, in singular or plural, or a part."""
     said = {part for word in name.split() for part in (word.rstrip("."), *_BETWEEN_PARTS.split(word)) if part}
-    return any(not words.isdisjoint((part, f"{part}s", part.removesuffix("s"))) for part in said)
+    return any(_DATE_NAMES.fullmatch(part) or not words.isdisjoint(_numbers(part)) for part in said)
+
+
+def _numbers(word: str) -> set[str]:
+    """Return a word, and what may be its singular or plural."""
+    stem = word.removesuffix("s")
+    return {word, f"{word}s", f"{word}es", stem, stem.removesuffix("e"), f"{stem.removesuffix('ie')}y"}
+
+
+def _is_said_otherwise(name: str, words: frozenset[str], texts: Sequence[str]) -> bool:
+    """Return whether texts say a name together or apart ("Wi-Fi", "Git Hub"), longer or shorter, or by its initials."""
+    joined = "".join(_LATIN_WORD.findall(name.casefold()))
+    longer = {joined, *(word for word in name.casefold().split() if len(word) >= _LEAST_STEM)}
+    for word in words:
+        bare = _BETWEEN_PARTS.sub("", word)
+        if bare == joined or any(bare.startswith(part) and len(part) >= _LEAST_STEM for part in longer):
+            return True
+        if len(bare) >= _LEAST_STEM and any(part.startswith(bare) for part in longer):
+            return True
+    parts = _LATIN_WORD.findall(name)
+    if len(parts) > 1 and "".join(part[0] for part in parts).casefold() in words:
+        return True
+    is_acronym = _ACRONYM.fullmatch(name) is not None
+    for text in texts:
+        written = _LATIN_WORD.findall(text)
+        if any((first + second).casefold() == joined for first, second in pairwise(written)):
+            return True
+        # Of words in small letters some stand by chance in such an order.
+        initials = (word[0] if word[0].isupper() else " " for word in written if word not in _BETWEEN_INITIALS)
+        if is_acronym and name in "".join(initials):
+            return True
+    return False
 
 
 def _with_parts_of_compounds(sentence: Quotable, words: frozenset[str]) -> Quotable:
@@ -494,17 +546,21 @@ def _read_question(
 
 def _names_in(question: str, language: str, sentences: Sequence[Quotable]) -> list[str]:
     """Return the names in a question that what answers it would say; what is transliterated may stand for others."""
+    question = without_accents(question[:LONGEST_READ])
     if is_chinese(question) or language in _OTHER_SCRIPTS:
         return _LATIN.findall(question)
+    # All in capitals: they tell no names.
+    if sum(map(str.isupper, question)) > sum(map(str.islower, question)):
+        return []
     is_english = _ENGLISH_WORD.search(question) and not is_chinese(sentences[0].item.chunk.text)
     if is_english or language in _CAPITALS_NAME:
         names: list[str] = []
         for match in _NAME.finditer(question):
             # A capital that only begins a sentence makes no name.
-            opens = match.start() == 0 or question[: match.start()].rstrip()[-1:] in ".?!¿¡"
+            opens = match.start() == 0 or question[: match.start()].rstrip()[-1:] in ".?!¿¡:"
             first, _, rest = match[0].partition(" ")
             names.append(rest if opens and not _MADE_NAME.search(first) else match[0])
-        # "I" is nobody's name, and no value of a setting is one.
+        # "I" is nobody's name, and no value of a setting or time of the day is one.
         return [name for name in names if len(name) > 1 and name.casefold() not in _LITERALS]
     # German nouns have capitals and are said otherwise in another language; what is made like this is a name.
     return [part for word in _LATIN.findall(question) for part in word.split("-") if _MADE_NAME.search(part)]

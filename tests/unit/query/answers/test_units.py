@@ -147,6 +147,10 @@ def test_a_quote_that_says_little_of_the_question_goes_on_with_whatever_comes() 
         ("How do I export a drawing to Mullings?", False),
         ("Wie exportiere ich eine Zeichnung nach MullDraw?", False),
         ("怎样导出到 Mullings？", False),
+        ("HOW CAN I EXPORT A DRAWING?", True),
+        ("WIE EXPORTIERE ICH EINE ZEICHNUNG?", True),
+        ("Is it OK to export a drawing at 9 AM?", True),
+        ("A question: Does anything export a drawing?", True),
     ],
 )
 def test_what_never_says_a_name_of_the_question_is_farther_from_it(question: str, is_held: bool) -> None:
@@ -154,6 +158,45 @@ def test_what_never_says_a_name_of_the_question_is_farther_from_it(question: str
     listed = shortlist(question, _quotables(text), {})
     assert listed.is_name_lost is not is_held
     assert (answer_margin(listed, [0.5] * len(listed.items)) > 0.0) is is_held
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "is_lost"),
+    [
+        ("Dvorak", "Dvořák", False),
+        ("Erdoğan", "Erdogan", False),
+        ("WiFi", "Wi-Fi", False),
+        ("Wi-Fi", "WiFi", False),
+        ("Git Hub", "GitHub", False),
+        ("GitHub", "Git Hub", False),
+        ("Postgres", "PostgreSQL", False),
+        ("PostgreSQL", "Postgres", False),
+        ("Companies", "company", False),
+        ("USA", "U.S.A.", False),
+        ("USA", "United States of America", False),
+        ("United Nations", "UN", False),
+        ("Kubernetes", "Kubernetes's", False),
+        ("Nova", "innovation", True),
+        ("UK", "under King", True),
+        ("Mullings", "mulled", True),
+    ],
+)
+def test_a_name_that_is_written_otherwise_is_not_lost(name: str, written: str, is_lost: bool) -> None:
+    listed = shortlist(f"How is a drawing sent to {name}?", _quotables(f"A drawing is sent by {written} in May."), {})
+    assert listed.is_name_lost is is_lost
+
+
+def test_what_documents_in_another_language_call_otherwise_is_not_lost() -> None:
+    text = "The capital of Germany is Berlin, and it has been the seat of the government since 1999."
+    assert not shortlist("Quelle est la capitale de l'Allemagne ?", _quotables(text), {}).is_name_lost
+
+
+def test_quotes_that_grow_towards_each_other_tell_nothing_twice() -> None:
+    text = "The oil is old. Some is by the door. More of it is in the cellar. It burns well. The gulls like it."
+    listed = shortlist("How much oil should somebody have before winter?", _quotables(text), {})
+    cosines = np.where([s.shown[:3] in ("The", "It ") for _, s in listed.items], 0.9, 0.1).tolist()
+    told = " ".join(quote.shown for quote in choose(listed, 4, cosines))
+    assert all(told.count(sentence) <= 1 for sentence in ("by the door", "in the cellar", "burns well", "gulls"))
 
 
 def test_what_is_said_of_a_term_is_not_told_twice() -> None:
