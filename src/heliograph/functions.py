@@ -198,7 +198,7 @@ def _bad_reply(name: str, given: object, wanted: str) -> BadModelReply:
 def name_of(function: Callable[..., Any]) -> str:
     """Return what a function is called, where answers are kept by it: module and name.
 
-    A `functools.partial` is told from others of the same function by a hash of what it gives to it, which may be secret.
+    A `functools.partial` is told from others of its function by a hash of what it gives to it, which may be secret.
     """
     if isinstance(function, partial):
         given = repr((function.args, sorted(function.keywords.items())))
