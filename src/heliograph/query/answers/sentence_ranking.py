@@ -384,9 +384,13 @@ def shortlist(
     # A chunk names something if it holds a word of one of the names.
     named = {word.casefold().rstrip(".") for name in names for word in name.split()}
     unnamed = frozenset(id_ for id_, words in held.items() if named.isdisjoint(words))
-    # Documents in another language may say a name in their own, unless it is made up, and Chinese ones say most so.
+    # Documents in another language may say a name in their own, unless it is made up; Chinese ones abbreviations.
     is_alike = is_comparable or language not in {"en", *_CAPITALS_NAME}
-    sought = [name for name in names if not is_chinese(question) and (is_alike or _MADE_NAME.search(name))]
+    sought = [
+        name
+        for name in names
+        if (is_alike or _MADE_NAME.search(name)) and not (name.isupper() and is_chinese(question))
+    ]
     is_name_lost = _is_any_lost(sought, frozenset().union(*held.values()), texts)
     none = frozenset[str]()
     # Those that say more than the title of their document, or all if none does.
