@@ -6,6 +6,7 @@ where places do, in any language. `benchmarks/name_types.py` fits it to the type
 
 from __future__ import annotations
 
+import re
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -29,6 +30,7 @@ _MARGINS = {"person": 0.4, "location": 0.4}
 # The word table's values are about an eighth of the other features.
 _SCALE = 8.0
 _LONGEST = 80
+_SMALL_BEHIND_HYPHEN = re.compile(r"-[a-z]")
 
 
 @lru_cache(maxsize=65_536)
@@ -36,20 +38,26 @@ def type_by_name(name: str) -> str:
     """Return `person` or `location` where a name leaves no doubt, else `unknown`.
 
     Chinese names are left to the tagger, which reads them in their sentence; a word for a kind of place ("Valley"), and
-    one that is mostly written small, is no name of one.
+    one that is mostly written small or in part ("U-boats"), is no name of one.
     """
-    words = _words()
+    words = _words() if _may_be_name(name) else None
     return decide(name, features(words, name).astype(np.float64) @ _weights()) if words else "unknown"
 
 
 def decide(name: str, scores: NDArray[np.float64]) -> str:
     """Return what a name is by the scores of its classes, `(4,)`; see `type_by_name`."""
-    is_common = " " not in name and (is_usually_lower(name) or name.lower() in LOCATION_WORDS)
-    if is_common or len(name) > _LONGEST or is_chinese(name):
-        return "unknown"
     first, second = np.argsort(scores)[:-3:-1]
     kind = CLASSES[first]
-    return kind if scores[first] - scores[second] >= _MARGINS.get(kind, np.inf) else "unknown"
+    is_clear = _may_be_name(name) and scores[first] - scores[second] >= _MARGINS.get(kind, np.inf)
+    return kind if is_clear else "unknown"
+
+
+def _may_be_name(name: str) -> bool:
+    if " " not in name and (
+        is_usually_lower(name) or name.lower() in LOCATION_WORDS or _SMALL_BEHIND_HYPHEN.search(name)
+    ):
+        return False
+    return len(name) <= _LONGEST and not is_chinese(name)
 
 
 def features(words: E5Words, name: str) -> NDArray[np.float32]:

@@ -29,7 +29,7 @@ def test_places_are_told(name: str) -> None:
     [
         *("Web IDE", "growth hormone", "Long Count", "Merge Request", "PostgreSQL", "core.autocrlf", "git-rebase"),
         # Words that are mostly written small, Chinese, and what is no name.
-        *("Valley", "Park", "天津", "", " ", "\ud800", "x" * 10_000, "5.1.2"),
+        *("Valley", "Park", "U-boats", "天津", "", " ", "\ud800", "x" * 10_000, "5.1.2"),
     ],
 )
 def test_what_leaves_doubt_stays_open(name: str) -> None:
