@@ -7,6 +7,7 @@ question says what kind it is (`one_fact`, `two_facts`, `cross_language`: one fa
 (white space apart, in any case), and the files they stand in. Those that are `unseen` were written by somebody who did
 not know the engine, on packages that nobody had tuned it on, and are counted by themselves. Those `in_own_words` were
 written likewise, most of them in words that the page does not use, and are harder; weights were chosen on them, too.
+Those that are `translated` are some of all these in another language than their page's.
 
 Per kind and language is counted how often all facts stand in the quotes, and in the first quote (the first of each
 part, where an answer is laid out by part), how often every file is among the first five chunks, and how often it is
@@ -53,6 +54,7 @@ class Question:
         files: Where they stand, as `folder/page` below the folder of all pages.
         is_unseen: Whether nobody who wrote it knew the engine.
         in_own_words: Whether it was written in words that the page does not use, as most of these were.
+        is_translated: Whether it is one of the others in another language than its page's.
     """
 
     question: str
@@ -62,6 +64,7 @@ class Question:
     files: tuple[str, ...]
     is_unseen: bool = False
     in_own_words: bool = False
+    is_translated: bool = False
 
 
 def read_pages() -> list[tuple[str, str, str]]:
@@ -81,6 +84,7 @@ def read_questions() -> list[Question]:
             *(item["question"], item["kind"], item["language"], tuple(item["facts"]), tuple(item["files"])),
             item.get("unseen", False),
             item.get("in_own_words", False),
+            item.get("translated", False),
         )
         for item in map(json.loads, filter(str.strip, lines))
     ]
@@ -130,7 +134,12 @@ def _figures(engine: Heliograph, asked: Sequence[Question], mode: str, *, shows:
     for question in asked:
         answer = engine.query(question.question, QueryParam(mode=mode))  # pyright: ignore[reportArgumentType]
         scores = scores_of(question, answer)
-        written = ", unseen" if question.is_unseen else ", in own words" if question.in_own_words else ""
+        of_sort = {
+            ", unseen": question.is_unseen,
+            ", in own words": question.in_own_words,
+            ", translated": question.is_translated,
+        }
+        written = "".join(name for name, holds in of_sort.items() if holds)
         label = f"{question.kind}, {question.language}{written}"
         of_kind = counts.setdefault(label, Counter())
         of_kind.update(asked=1, **{name: int(value) for name, value in scores.items()})

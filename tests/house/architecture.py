@@ -85,8 +85,8 @@ _QUERY = (
     ("The question gets a vector", "embedding/wrappers embedding/e5/model embedding/base text/tokens models"),
     (
         "Fused search, at one moment of the store: channels by vectors and words",
-        "query/fusion query/channels text/analysis stores/sqlite/store stores/sqlite/database stores/sql calls/tasks "
-        "stores/sqlite/search stores/bm25",
+        "query/fusion query/channels text/analysis text/glossary stores/sqlite/store stores/sqlite/database stores/sql "
+        "calls/tasks stores/sqlite/search stores/bm25",
     ),
     (
         "Entities that the question names, and bridges over entities from chunk to chunk",

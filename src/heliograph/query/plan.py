@@ -102,6 +102,8 @@ class FusionParameters:
             less the vectors tell chunks apart, the more the words decide. It is multiplied by the share of the
             question's words that the first chunks by words hold: who asks in other words is found by meaning.
         most_keyword: The keyword weight at the most, before that share is taken.
+        rendered: What words count by which a chunk in another language says the question's, beside these themselves:
+            cosines are lower across languages.
         named: What a chunk gains that is about an entity named in the question; shared among such chunks (by the root
             of their number), since a name that many chunks are about says little of any.
         one_word: Of it what a name of one word is worth, which may as well be a common word.
@@ -136,6 +138,7 @@ class FusionParameters:
     keyword_limit: int = 100
     keyword_spread: float = 0.03
     most_keyword: float = 0.9
+    rendered: float = 1.2
 
     # Names: what the question names.
     named: float = 0.2

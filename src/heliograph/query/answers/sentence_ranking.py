@@ -31,6 +31,7 @@ from heliograph.query.plan import Channel
 from heliograph.query.understanding import LONGEST_READ, Understanding, sides_by_rules
 from heliograph.text.analysis import detect_language, is_chinese, question_language, terms_in
 from heliograph.text.asking import without_accents
+from heliograph.text.glossary import GLOSSARY_LANGUAGES, renderings, with_rendered
 from heliograph.text.patterns import late_pattern
 from heliograph.text.phrases import read_texts
 
@@ -273,7 +274,7 @@ _ASKS = -0.4  # being a question itself
 _EXPLAINS = 1.0  # explaining the option that the question names
 _DEFINES = 0.2  # explaining an option, a command or the like, where the question asks for one
 # A sentence in another script than the question's has this share of its score.
-_OTHER_SCRIPT = 0.85
+_OTHER_SCRIPT = 0.9
 _LAST_PLACE = 10
 # Where chunks of one document are cut is chance, so they stand nearer to the best of them by this share of the way.
 _OF_DOCUMENT = 0.4
@@ -361,6 +362,7 @@ def shortlist(
     words = frozenset(terms_in(without_question_words(question), language))
     if language in _COMPOUNDING:
         sentences = [_with_parts_of_compounds(sentence, words) for sentence in sentences]
+    sentences = _translated(question, language, sentences)
     asked = _read_question(question, language, words, sentences, understanding)
     first_chunk = " ".join(sentence.shown for sentence in sentences if sentence.place == sentences[0].place)
     is_comparable = language == detect_language(first_chunk)
@@ -451,6 +453,28 @@ def _with_parts_of_compounds(sentence: Quotable, words: frozenset[str]) -> Quota
     parts = [word for word in words - sentence.words if len(word) >= _LEAST_PART_OF_COMPOUND]
     found = {part for part in parts for word in sentence.words if word.startswith(part) or word.endswith(part)}
     return replace(sentence, words=sentence.words | found) if found else sentence
+
+
+def _translated(question: str, language: str, sentences: Sequence[Quotable]) -> Sequence[Quotable]:
+    """Return sentences, those in other languages with the words of the question that they render."""
+    if language not in GLOSSARY_LANGUAGES:
+        return sentences
+    chunks = {sentence.item.chunk.id: sentence.item.chunk.text[:_LONGEST_DETECTED] for sentence in sentences}
+    languages = {id_: detect_language(text) for id_, text in chunks.items()}
+    known = renderings(question, language, languages.values(), language)
+    if not known:
+        return sentences
+    return [
+        sentence
+        if languages[sentence.item.chunk.id] == language
+        else replace(
+            sentence,
+            words=with_rendered(sentence.words, known),
+            nearby=with_rendered(sentence.nearby, known),
+            beside=with_rendered(sentence.beside, known),
+        )
+        for sentence in sentences
+    ]
 
 
 def _in_other_languages(
@@ -588,9 +612,8 @@ def _scored(
         score += _EXPLAINS * asked.explains(sentence) + _DEFINES * asked.defines(sentence)
         score += _ROW * (sentence.form is Form.ROW) + _CODE * (sentence.form is Form.CODE) + _ASKS * sentence.asks
         score += _ASKED * asked.near_share(sentence.words & asked.weights.keys())
-        if reads_chinese(sentence.told) == asked.is_chinese:
-            score += _BESIDE * asked.share(sentence.beside - sentence.words)
-        else:
+        score += _BESIDE * asked.share(sentence.beside - sentence.words)
+        if reads_chinese(sentence.told) != asked.is_chinese:
             score *= _OTHER_SCRIPT
         found.append((score, order, sentence))
     return found

@@ -95,6 +95,22 @@ async def test_nearness_that_an_answer_needs(question: str, cosine: float, is_an
     assert bool(found.citations) is is_answered
 
 
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ("队列中的邮件默认保留多久？", "Mail stays in the queue for 5 days by default."),
+        ("Wie lange bleibt eine Nachricht in der Warteschlange?", "Mail stays in the queue for 5 days by default."),
+        ("How many megabytes may an attachment have?", "附件最大为 20 MB。"),
+    ],
+)
+async def test_sentence_that_says_the_question_in_another_language_comes_first(question: str, told: str) -> None:
+    others = ("The keeper sails for 3 days.", "Boats come every 2 days, at 20 past.", "看守人有 3 条船。")
+    for place in range(len(others) + 1):
+        context = _context(*others[:place], told, *others[place:])
+        answer = await quote_answer(question, context, MemoryStore().records, embedding=_Near(0.5))
+        assert answer.citations[0].quote == told
+
+
 async def test_best_sentence_comes_first_with_its_document() -> None:
     context = _context(
         "The sea is wide. Boats come and go.",

@@ -267,3 +267,16 @@ async def test_words_and_names_count_less_where_the_near_chunks_are_of_few_pages
             for share in (1.0, 0.3)
         ]
     assert (worth[1] < worth[0]) == counts_less
+
+
+async def test_words_find_what_says_them_in_another_language(tmp_path: Path) -> None:
+    texts = {
+        "queue": "Messages wait in the queue for five days by default, then they are returned to the sender.",
+        "bread": "Bread is baked from flour, water and salt, and it is eaten on the day it was made.",
+        "zh": "面包用面粉、水和盐烤成，最好当天吃完。灯塔的看守人每天早上都去买面包。",
+    }
+    async with AsyncHeliograph(tmp_path, embedding=FakeEmbeddingModel()) as kb:
+        await kb.insert([NewDocument(text, source=name) for name, text in texts.items()])
+        asked, shown = "邮件默认在队列里停留几天？", {"queue": True, "zh": False}
+        scores = {str(chunk["file_path"]): chunk["scores"] for chunk in await _chunks(kb, asked)}
+        assert {name: "keyword" in scores[name] for name in shown} == shown  # pyright: ignore[reportOperatorIssue]

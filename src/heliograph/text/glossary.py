@@ -1,0 +1,130 @@
+"""What the words of a question may be called in other languages, by a glossary of common words.
+
+The offline embedding brings languages together by meaning; words are compared as they are written. The glossary
+`words/glossary.txt` has what handbooks and encyclopedias are asked for most, a meaning a line, with its words in each
+of `GLOSSARY_LANGUAGES`. It renders words, not sentences: whatever a word may mean, it may be called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from heliograph.text.analysis import terms, terms_in
+from heliograph.text.patterns import words_in_both_scripts
+
+GLOSSARY_LANGUAGES = ("en", "zh", "de")
+# Of a word of the glossary in characters, in Chinese, and in terms.
+_LONGEST_HAN, _LONGEST_TERMS = 6, 3
+_LEAST_OF_COMPOUND = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """A word of a question, and what it may be called in other languages.
+
+    Attributes:
+        terms: The word's terms.
+        forms: The terms of each word that may stand for it; a text renders it that has all of one.
+    """
+
+    terms: frozenset[str]
+    forms: tuple[frozenset[str], ...]
+
+
+def renderings(question: str, language: str, into: Iterable[str], terms_of: str = "") -> list[Rendering]:
+    """Return the words of a question that the glossary knows, of overlapping ones the longest.
+
+    Args:
+        question: The question.
+        language: What it is in; of others than `GLOSSARY_LANGUAGES` no word is known.
+        into: Languages wanted.
+        terms_of: The language by whose rules forms become terms, as in `terms_in`; empty for those of full text.
+    """
+    wanted = [other for other in GLOSSARY_LANGUAGES if other != language and other in set(into)]
+    if language not in GLOSSARY_LANGUAGES or not wanted:
+        return []
+    found = [
+        Rendering(
+            said,
+            tuple(
+                dict.fromkeys(form for place in places for other in wanted for form in _forms(place, other, terms_of))
+            ),
+        )
+        for said, places in _known(question, language)
+    ]
+    return [item for item in found if item.forms]
+
+
+def rendered_terms(words: Iterable[str], known: Sequence[Rendering]) -> list[str]:
+    """Return the terms by which passages in other languages are found: forms of words that have some, and others."""
+    said = frozenset[str]().union(*(item.terms for item in known))
+    forms = (term for item in known for form in item.forms for term in sorted(form))
+    return list(dict.fromkeys([*(word for word in words if word not in said), *forms]))
+
+
+def with_rendered(held: frozenset[str], known: Sequence[Rendering]) -> frozenset[str]:
+    """Return the terms of a text, and those of the question that it renders."""
+    return held.union(*(item.terms for item in known if any(form <= held for form in item.forms)))
+
+
+@cache
+def _meanings() -> Sequence[Mapping[str, Sequence[str]]]:
+    """Return, per meaning, its words by language."""
+    text = (files("heliograph.text") / "words" / "glossary.txt").read_text(encoding="utf-8")
+    lines = [line.split("|") for line in text.splitlines() if line and not line.startswith("#")]
+    return [
+        {
+            language: [word.replace("_", " ") for word in words_in_both_scripts(part.split())]
+            for language, part in zip(GLOSSARY_LANGUAGES, parts, strict=True)
+        }
+        for parts in lines
+    ]
+
+
+@cache
+def _places(language: str) -> Mapping[Sequence[str], Sequence[int]]:
+    """Return the meanings of each word of a language: of Chinese ones as written, of others by their terms."""
+    found: dict[Sequence[str], list[int]] = {}
+    for place, meaning in enumerate(_meanings()):
+        for word in meaning[language]:
+            if key := word if language == "zh" else tuple(terms_in(word, language)):
+                found.setdefault(key, []).append(place)
+    return found
+
+
+@cache
+def _forms(place: int, language: str, terms_of: str) -> tuple[frozenset[str], ...]:
+    # One Chinese character alone stands in many words.
+    words = (word for word in _meanings()[place][language] if language != "zh" or len(word) > 1)
+    return tuple(filter(None, (frozenset(terms_in(word, terms_of)) for word in words)))
+
+
+def _known(question: str, language: str) -> list[tuple[frozenset[str], Sequence[int]]]:
+    """Return the words of a question that are known, by their terms, with their meanings."""
+    known, is_chinese = _places(language), language == "zh"
+    parts: Sequence[str] = question if is_chinese else tuple(terms_in(question, language))
+    longest = _LONGEST_HAN if is_chinese else _LONGEST_TERMS
+    found: list[tuple[frozenset[str], Sequence[int]]] = []
+    start = 0
+    while start < len(parts):
+        runs = (parts[start:end] for end in range(min(len(parts), start + longest), start, -1))
+        run = next((run for run in runs if run in known), parts[start : start + 1])
+        said = frozenset(terms(run) if isinstance(run, str) else run)
+        if run in known:
+            found.append((said, known[run]))
+        elif language == "de":
+            found += [(said, places) for places in _parts_of_compound(run[0], known)]
+        start += len(run)
+    return found
+
+
+def _parts_of_compound(word: str, known: Mapping[Sequence[str], Sequence[int]]) -> list[Sequence[int]]:
+    """Return the meanings of the two known words that make up a German one ("Fortschrittsanzeige"); of no others."""
+    for at in range(_LEAST_OF_COMPOUND, len(word) - _LEAST_OF_COMPOUND + 1):
+        first = known.get((word[:at],)) or known.get((word[:at].removesuffix("s"),))
+        if first and (second := known.get((word[at:],))):
+            return [first, second]
+    return []

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from importlib.resources import files
+
+import pytest
+
+from heliograph.text.analysis import terms
+from heliograph.text.glossary import GLOSSARY_LANGUAGES, rendered_terms, renderings, with_rendered
+
+_LINES = [
+    line
+    for line in (files("heliograph.text") / "words" / "glossary.txt").read_text(encoding="utf-8").splitlines()
+    if not line.startswith("#")
+]
+
+
+def test_every_meaning_has_words_in_every_language() -> None:
+    for line in _LINES:
+        parts = line.split("|")
+        assert len(parts) == len(GLOSSARY_LANGUAGES), line
+        assert all(part.strip() for part in parts), line
+        assert len(set(parts[0].split())) == len(parts[0].split()), line
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "text"),
+    [
+        ("默认的端口是多少？", "zh", "The server listens on this port by default."),
+        ("預設的連接埠", "zh", "The default."),
+        ("Where is the password stored?", "en", "密码保存在数据库里。"),
+        ("Which option deletes a directory?", "en", "Mit dieser Option löscht man ein Verzeichnis."),
+        ("Wie wird das Passwort gespeichert?", "de", "The password is stored as a hash."),
+        # Of a compound both parts are known.
+        ("Wo steht die Fortschrittsanzeige?", "de", "Progress is displayed below."),
+    ],
+)
+def test_text_in_another_language_has_what_it_renders(question: str, language: str, text: str) -> None:
+    known = renderings(question, language, GLOSSARY_LANGUAGES)
+    rendered = with_rendered(frozenset(terms(text)), known) - frozenset(terms(text))
+    assert rendered
+    assert rendered <= frozenset().union(*(item.terms for item in known))
+
+
+def test_longest_word_counts() -> None:
+    [name] = renderings("操作系统", "zh", ["en"])
+    assert name.forms == (frozenset({"oper", "system"}),)
+
+
+def test_word_is_looked_for_as_it_is_called_and_not_as_it_was_asked() -> None:
+    known = renderings("Celery 默认", "zh", ["en"])
+    assert rendered_terms(terms("Celery 默认"), known) == ["celeri", "default"]
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "into"),
+    [
+        ("Where is the password?", "en", ["en"]),
+        ("Où est le mot de passe ?", "fr", ["en"]),
+        ("Where is the password?", "en", ["fr"]),
+        ("Zyxomma petiolatum", "en", ["zh"]),
+        ("", "zh", ["en"]),
+    ],
+)
+def test_nothing_is_rendered_where_nothing_is_known(question: str, language: str, into: list[str]) -> None:
+    assert renderings(question, language, into) == []
