@@ -49,7 +49,7 @@ from heliograph.query.plan import FUSED_CHANNELS, Channel, FusionParameters
 from heliograph.stores.base import EntityPlaces, Hit, StoreView
 from heliograph.stores.changeset import Collection
 from heliograph.text.analysis import chunk_index_text, passage_terms, question_language, question_terms, terms
-from heliograph.text.glossary import GLOSSARY_LANGUAGES, Rendering, rendered_terms, renderings, with_rendered
+from heliograph.text.glossary import GLOSSARY_LANGUAGES, Renderings
 from heliograph.text.patterns import compiled
 from heliograph.text.sentences import paragraph_starts
 
@@ -215,14 +215,14 @@ class Found:
         mixed = (residual_chunk + share * question_chunk) / lengths[:, np.newaxis]
         return Nearness(mixed.astype(np.float32), {chunk_id: column for column, chunk_id in enumerate(ids)})
 
-    async def held_share(self, chunk_ids: Sequence[str], renderings: Sequence[Rendering] = ()) -> float:
+    async def held_share(self, chunk_ids: Sequence[str], renderings: Renderings | None = None) -> float:
         """Return the share of the question's terms under which any of these chunks is found, or which it renders."""
         wanted = frozenset(self.words)
         chunks = await self.store.records.get_chunks(chunk_ids)
         titles = {id_: owner.title for id_, owner in (await self.store.records.get_owners(chunks)).items()}
         passages = (chunk_index_text(titles.get(chunk.document_id, ""), chunk) for chunk in chunks)
         held = frozenset(term for passage in passages for term in passage_terms(passage))
-        return len(wanted & with_rendered(held, renderings)) / len(wanted)
+        return len(wanted & (renderings.completed(held) if renderings else held)) / len(wanted)
 
     async def read_sources(self, chunk_ids: Iterable[str]) -> None:
         """Read the sources of the documents of chunks, and the id of a document that has no source."""
@@ -426,8 +426,8 @@ class FusedSearch:
         if not (near or worded):
             return []
         found.near = frozenset(hit.id for hit in near[:_NEAR])
-        known = await self._renderings(found, worded) if Channel.KEYWORD in limits.channels else []
-        rendered = await search_words(self._store, rendered_terms(words, known), limit) if known else []
+        known = await self._renderings(found, worded) if Channel.KEYWORD in limits.channels else None
+        rendered = await search_words(self._store, known.search_terms(words), limit) if known else []
         about = [chunk_id for entity in found.named.longest for chunk_id in entity.chunk_ids]
         # Of what was found by vector the cosine is known; the vector is read where a bridge leads there.
         found.cosines.update((hit.id, hit.score) for hit in near)
@@ -447,7 +447,7 @@ class FusedSearch:
         return near
 
     async def _weigh_words(
-        self, found: Found, near: Sequence[Hit], hits: Sequence[Hit], renderings: Sequence[Rendering] = ()
+        self, found: Found, near: Sequence[Hit], hits: Sequence[Hit], renderings: Renderings | None = None
     ) -> Scores:
         """Return what chunks gain by words: their share of the best BM25 score, by how much words count here."""
         if not hits:
@@ -459,15 +459,16 @@ class FusedSearch:
         weight *= await found.held_share([hit.id for hit in hits[:_FIRST_WORDED]], renderings)
         return {hit.id: weight * hit.score / max(hits[0].score, 1e-9) for hit in hits}
 
-    async def _renderings(self, found: Found, worded: Sequence[Hit]) -> Sequence[Rendering]:
+    async def _renderings(self, found: Found, worded: Sequence[Hit]) -> Renderings | None:
         """Return how the question's words may be said in other languages, those that the first chunks are in."""
         language = question_language(found.question)
         if language not in GLOSSARY_LANGUAGES:
-            return []
+            return None
         first = [*found.near, *(hit.id for hit in worded[:_NEAR])]
         ids = await self._store.records.get_document_ids(first)
         documents = await self._store.records.get_documents(list(dict.fromkeys(ids.values())))
-        return renderings(found.question, language, {str(item.metadata.get("language")) for item in documents})
+        others = {str(item.metadata.get("language")) for item in documents} - {language}
+        return Renderings(found.question, language, others)
 
     async def _search_vectors(self, found: Found, limits: SearchLimits) -> Sequence[Hit]:
         if Channel.VECTOR not in limits.channels:

@@ -1,4 +1,4 @@
-"""What the words of a question may be called in other languages, by a glossary of common words.
+"""What the words of a question may be called otherwise, also in other languages, by a glossary of common words.
 
 The offline embedding brings languages together by meaning; words are compared as they are written. The glossary
 `words/glossary.txt` has what handbooks and encyclopedias are asked for most, a meaning a line, with its words in each
@@ -8,7 +8,6 @@ of `GLOSSARY_LANGUAGES`. It renders words, not sentences: whatever a word may me
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
@@ -21,53 +20,40 @@ _LONGEST_HAN, _LONGEST_TERMS = 6, 3
 _LEAST_OF_COMPOUND = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Rendering:
-    """A word of a question, and what it may be called in other languages.
-
-    Attributes:
-        terms: The word's terms.
-        forms: The terms of each word that may stand for it; a text renders it that has all of one.
-    """
-
-    terms: frozenset[str]
-    forms: tuple[frozenset[str], ...]
-
-
-def renderings(question: str, language: str, into: Iterable[str], terms_of: str = "") -> list[Rendering]:
-    """Return the words of a question that the glossary knows, of overlapping ones the longest.
+class Renderings:
+    """What the words of one question may be called; false where the glossary knows none of them.
 
     Args:
         question: The question.
         language: What it is in; of others than `GLOSSARY_LANGUAGES` no word is known.
-        into: Languages wanted.
-        terms_of: The language by whose rules forms become terms, as in `terms_in`; empty for those of full text.
+        into: Languages wanted, its own among them for words that mean the same in it.
+        terms_of: The language by whose rules words become terms, as in `terms_in`; empty for those of full text.
     """
-    wanted = [other for other in GLOSSARY_LANGUAGES if other != language and other in set(into)]
-    if language not in GLOSSARY_LANGUAGES or not wanted:
-        return []
-    found = [
-        Rendering(
-            said,
-            tuple(
-                dict.fromkeys(form for place in places for other in wanted for form in _forms(place, other, terms_of))
-            ),
-        )
-        for said, places in _known(question, language)
-    ]
-    return [item for item in found if item.forms]
 
+    def __init__(self, question: str, language: str, into: Iterable[str], terms_of: str = "") -> None:
+        wanted = [other for other in GLOSSARY_LANGUAGES if other in set(into)]
+        # The question's terms by what may stand for them: one term, or several together.
+        self._by_term: dict[str, frozenset[str]] = {}
+        self._by_terms: dict[frozenset[str], frozenset[str]] = {}
+        for said, places in _known(question, language) if wanted and language in GLOSSARY_LANGUAGES else ():
+            for form in (form for place in places for other in wanted for form in _forms(place, other, terms_of)):
+                if form.isdisjoint(said):
+                    key, found = (next(iter(form)), self._by_term) if len(form) == 1 else (form, self._by_terms)
+                    found[key] = found.get(key, frozenset()) | said  # pyright: ignore[reportArgumentType]
 
-def rendered_terms(words: Iterable[str], known: Sequence[Rendering]) -> list[str]:
-    """Return the terms by which passages in other languages are found: forms of words that have some, and others."""
-    said = frozenset[str]().union(*(item.terms for item in known))
-    forms = (term for item in known for form in item.forms for term in sorted(form))
-    return list(dict.fromkeys([*(word for word in words if word not in said), *forms]))
+    def __bool__(self) -> bool:
+        return bool(self._by_term or self._by_terms)
 
+    def completed(self, held: frozenset[str]) -> frozenset[str]:
+        """Return the terms of a text, and those of the question that it renders."""
+        said = [self._by_term[term] for term in held & self._by_term.keys()]
+        return held.union(*said, *(terms for form, terms in self._by_terms.items() if form <= held))
 
-def with_rendered(held: frozenset[str], known: Sequence[Rendering]) -> frozenset[str]:
-    """Return the terms of a text, and those of the question that it renders."""
-    return held.union(*(item.terms for item in known if any(form <= held for form in item.forms)))
+    def search_terms(self, words: Iterable[str]) -> list[str]:
+        """Return the terms by which what renders the question is found; of words that are rendered not their own."""
+        rendered = frozenset[str]().union(*self._by_term.values(), *self._by_terms.values())
+        kept = (word for word in words if word not in rendered)
+        return list(dict.fromkeys([*kept, *self._by_term, *(term for form in self._by_terms for term in sorted(form))]))
 
 
 @cache
@@ -103,7 +89,7 @@ def _forms(place: int, language: str, terms_of: str) -> tuple[frozenset[str], ..
 
 
 def _known(question: str, language: str) -> list[tuple[frozenset[str], Sequence[int]]]:
-    """Return the words of a question that are known, by their terms, with their meanings."""
+    """Return the words of a question that are known, of overlapping ones the longest: their terms and meanings."""
     known, is_chinese = _places(language), language == "zh"
     parts: Sequence[str] = question if is_chinese else tuple(terms_in(question, language))
     longest = _LONGEST_HAN if is_chinese else _LONGEST_TERMS

@@ -4,8 +4,8 @@ from importlib.resources import files
 
 import pytest
 
-from heliograph.text.analysis import terms
-from heliograph.text.glossary import GLOSSARY_LANGUAGES, rendered_terms, renderings, with_rendered
+from heliograph.text.analysis import terms, terms_in
+from heliograph.text.glossary import GLOSSARY_LANGUAGES, Renderings
 
 _LINES = [
     line
@@ -30,36 +30,42 @@ def test_every_meaning_has_words_in_every_language() -> None:
         ("Where is the password stored?", "en", "密码保存在数据库里。"),
         ("Which option deletes a directory?", "en", "Mit dieser Option löscht man ein Verzeichnis."),
         ("Wie wird das Passwort gespeichert?", "de", "The password is stored as a hash."),
+        ("How do I remove a file?", "en", "Delete it."),
         # Of a compound both parts are known.
         ("Wo steht die Fortschrittsanzeige?", "de", "Progress is displayed below."),
     ],
 )
-def test_text_in_another_language_has_what_it_renders(question: str, language: str, text: str) -> None:
-    known = renderings(question, language, GLOSSARY_LANGUAGES)
-    rendered = with_rendered(frozenset(terms(text)), known) - frozenset(terms(text))
+def test_text_has_what_it_renders(question: str, language: str, text: str) -> None:
+    held = frozenset(terms(text))
+    rendered = Renderings(question, language, GLOSSARY_LANGUAGES).completed(held) - held
     assert rendered
-    assert rendered <= frozenset().union(*(item.terms for item in known))
+    assert rendered <= frozenset(terms_in(question, language))
 
 
 def test_longest_word_counts() -> None:
-    [name] = renderings("操作系统", "zh", ["en"])
-    assert name.forms == (frozenset({"oper", "system"}),)
+    assert Renderings("操作系统", "zh", ["en"]).search_terms([]) == ["oper", "system"]
 
 
 def test_word_is_looked_for_as_it_is_called_and_not_as_it_was_asked() -> None:
-    known = renderings("Celery 默认", "zh", ["en"])
-    assert rendered_terms(terms("Celery 默认"), known) == ["celeri", "default"]
+    question = "Celery 默认"
+    assert Renderings(question, "zh", ["en"]).search_terms(terms(question)) == ["celeri", "default"]
+
+
+def test_part_of_a_word_in_several_terms_renders_nothing() -> None:
+    known = Renderings("操作系统", "zh", ["en"])
+    assert known.completed(frozenset({"system"})) == {"system"}
 
 
 @pytest.mark.parametrize(
     ("question", "language", "into"),
     [
-        ("Where is the password?", "en", ["en"]),
         ("Où est le mot de passe ?", "fr", ["en"]),
         ("Where is the password?", "en", ["fr"]),
-        ("Zyxomma petiolatum", "en", ["zh"]),
+        ("Zyxomma petiolatum", "en", ["zh", "en"]),
         ("", "zh", ["en"]),
     ],
 )
 def test_nothing_is_rendered_where_nothing_is_known(question: str, language: str, into: list[str]) -> None:
-    assert renderings(question, language, into) == []
+    known = Renderings(question, language, into)
+    assert not known
+    assert known.completed(frozenset({"a"})) == {"a"}

@@ -31,7 +31,7 @@ from heliograph.query.plan import Channel
 from heliograph.query.understanding import LONGEST_READ, Understanding, sides_by_rules
 from heliograph.text.analysis import detect_language, is_chinese, question_language, terms_in
 from heliograph.text.asking import without_accents
-from heliograph.text.glossary import GLOSSARY_LANGUAGES, renderings, with_rendered
+from heliograph.text.glossary import GLOSSARY_LANGUAGES, Renderings
 from heliograph.text.patterns import late_pattern
 from heliograph.text.phrases import read_texts
 
@@ -362,7 +362,7 @@ def shortlist(
     words = frozenset(terms_in(without_question_words(question), language))
     if language in _COMPOUNDING:
         sentences = [_with_parts_of_compounds(sentence, words) for sentence in sentences]
-    sentences = _translated(question, language, sentences)
+    sentences = _with_renderings(question, language, sentences)
     asked = _read_question(question, language, words, sentences, understanding)
     first_chunk = " ".join(sentence.shown for sentence in sentences if sentence.place == sentences[0].place)
     is_comparable = language == detect_language(first_chunk)
@@ -455,23 +455,17 @@ def _with_parts_of_compounds(sentence: Quotable, words: frozenset[str]) -> Quota
     return replace(sentence, words=sentence.words | found) if found else sentence
 
 
-def _translated(question: str, language: str, sentences: Sequence[Quotable]) -> Sequence[Quotable]:
-    """Return sentences, those in other languages with the words of the question that they render."""
-    if language not in GLOSSARY_LANGUAGES:
-        return sentences
-    chunks = {sentence.item.chunk.id: sentence.item.chunk.text[:_LONGEST_DETECTED] for sentence in sentences}
-    languages = {id_: detect_language(text) for id_, text in chunks.items()}
-    known = renderings(question, language, languages.values(), language)
+def _with_renderings(question: str, language: str, sentences: Sequence[Quotable]) -> Sequence[Quotable]:
+    """Return sentences with the words of the question that they say otherwise or in another language."""
+    known = Renderings(question, language, GLOSSARY_LANGUAGES, language)
     if not known:
         return sentences
     return [
-        sentence
-        if languages[sentence.item.chunk.id] == language
-        else replace(
+        replace(
             sentence,
-            words=with_rendered(sentence.words, known),
-            nearby=with_rendered(sentence.nearby, known),
-            beside=with_rendered(sentence.beside, known),
+            words=known.completed(sentence.words),
+            nearby=known.completed(sentence.nearby),
+            beside=known.completed(sentence.beside),
         )
         for sentence in sentences
     ]
