@@ -46,6 +46,8 @@ DocumentSort = Literal["created_at", "updated_at", "source", "id"]
 MOST_SOURCES = 75
 # How chunks of several channels are fused: by weighted score, or by reciprocal rank.
 FusionName = Literal["score", "rank"]
+# Channels that a question may add to those of its mode.
+ChannelName = Literal["vector", "keyword", "bridge", "graph"]
 # How chunks of entities and relations are picked.
 ChunkPicking = Literal["vector", "weight", "shared_relations"]
 # JSON lines, or CSV tables.

@@ -28,6 +28,7 @@ from pydantic.fields import FieldInfo
 from rich.console import Group, RenderableType
 
 from heliograph._version import __version__
+from heliograph.arguments import bounds_of
 from heliograph.chat.base import ChatMessage, ChatModel, ChatRequest, Purpose
 from heliograph.chat.wrappers import build_chat_model
 from heliograph.cli.output import FlowText, has_bounds
@@ -53,7 +54,6 @@ _TYPES = {
     Path: "path",
     SecretStr: "secret",
 }
-_BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
 
 _HEAD = """\
 # Settings
@@ -156,12 +156,7 @@ def _sections() -> list[tuple[str, type[BaseModel]]]:
 
 
 def _allowed(field: FieldInfo) -> str:
-    bounds = [
-        f"{words} {getattr(item, sign):,}"
-        for item in field.metadata
-        for sign, words in _BOUNDS.items()
-        if hasattr(item, sign)
-    ]
+    bounds = [words for _, _, words in bounds_of(field)]
     lengths = [f"at most {item.max_length} characters" for item in field.metadata if hasattr(item, "max_length")]
     patterns = [f"matches `{item.pattern}`" for item in field.metadata if getattr(item, "pattern", None)]
     return ", ".join([_type(field.annotation), *bounds, *lengths, *patterns])

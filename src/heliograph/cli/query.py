@@ -19,7 +19,7 @@ from rich.text import Text
 
 from heliograph.cli.documents import tokens
 from heliograph.cli.graph import render_entities, render_relations
-from heliograph.cli.options import QuestionOptions, combine_filters
+from heliograph.cli.options import QuestionOptions, combine_filters, parameter
 from heliograph.cli.output import BriefText, FlowText, Output
 from heliograph.cli.rendering import FAINT, FOLDED, KEY, WIDE, amount, make_table, name_cell, seconds
 from heliograph.cli.session import Session
@@ -128,8 +128,8 @@ def query(
     prompt_only: Annotated[
         bool, typer.Option("--prompt-only", help="Print the whole prompt, and ask the chat model nothing.")
     ] = False,
-    response_type: Annotated[str, typer.Option(help="Form of the answer, in words.")] = "Multiple Paragraphs",
-    user_prompt: Annotated[str, typer.Option(help="Further instructions to the chat model.")] = "",
+    response_type: Annotated[str, parameter("response_type")] = "Multiple Paragraphs",
+    user_prompt: Annotated[str, parameter("user_prompt")] = "",
     filter_json: Annotated[
         str, typer.Option(metavar="JSON", help="Only from documents that match, as a JSON object.")
     ] = "",

@@ -26,8 +26,9 @@ from heliograph.query.channels import Vector, by_place, ordered, round_robin
 from heliograph.query.context.assembly import with_leaders
 from heliograph.query.fusion import FusedHit, FusedHits, FusedSearch, SearchLimits
 from heliograph.query.models import FoundPart, Keywords
-from heliograph.query.plan import MAX_TOP_K, Channel, Plan
+from heliograph.query.plan import Channel, Plan
 from heliograph.query.understanding import QuestionKind, Understanding, find_aspects, side_question
+from heliograph.settings import MAX_TOP_K
 
 # First hits that further searches may not push down.
 _KEPT_FIRST = 5
