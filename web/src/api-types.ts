@@ -1037,7 +1037,7 @@ export interface Schemas {
     query: string;
     /** Earlier messages, `{"role": ..., "content": ...}`, oldest first. */
     conversation_history?: (Schemas["HistoryMessage"])[] | null;
-    /** Give the documents that the answer draws on; null does not. */
+    /** Give the sources that the answer draws on; null does not. */
     include_references: boolean | null;
     /** Give with each of them the texts of its chunks. */
     include_chunk_content: boolean | null;
@@ -1063,9 +1063,9 @@ export interface Schemas {
     is_unanswered: boolean;
     /** What its sentences rest on, to the character. */
     citations: (Schemas["CitationItem"])[];
-    /** Citations left out: they named no document of the context. */
+    /** Citations left out: they named no source of the context. */
     unsupported_references: number;
-    /** Sentences without a document that supports them. */
+    /** Sentences without a source that supports them. */
     unsupported_sentences: number;
     /** What did not go as one would expect. */
     warnings: (string)[];
@@ -1104,7 +1104,7 @@ export interface Schemas {
     count: number;
     /** Texts of its chunks, with `include_chunk_content`. */
     content?: (string)[] | null;
-    /** Documents with the same text. */
+    /** Sources of documents with the same text. */
     other_file_paths?: (string)[] | null;
   };
   "RelationCreateRequest": {

@@ -50,7 +50,7 @@ def without_references(text: str) -> str:
 
 
 def render_references(references: Sequence[Reference], text: str, *, shows_all: bool = False) -> RenderableType:
-    """Return the documents that a text cites by number, or all of them if it cites none."""
+    """Return the sources that a text cites by number, or all of them if it cites none."""
     cited = set(_CITED.findall(text))
     shown = [item for item in references if shows_all or item.reference_id in cited] or references
     columns = {"reference": {**KEY, "justify": "right"}, "source": FOLDED, "chunks": FAINT}
@@ -61,7 +61,7 @@ def render_references(references: Sequence[Reference], text: str, *, shows_all: 
     hidden = len(references) - len(shown)
     if not hidden:
         return table
-    said = f"and {amount(hidden, 'more document')} read (--show references)"
+    said = f"and {amount(hidden, 'more source')} read (--show references)"
     return Group(table, Text(said, "dim"))
 
 
@@ -142,7 +142,7 @@ def query(
         typer.Option(help="Show these tables of the context too; may be repeated.", show_default=False),
     ] = None,
 ) -> None:
-    """Ask a question and print the answer with the documents it cites."""
+    """Ask a question and print the answer with the sources it cites."""
     if stream and session.output.is_json:
         raise typer.BadParameter("--stream prints text as it comes; leave it out with --json")
     param = options.to_param(

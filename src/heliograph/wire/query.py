@@ -157,7 +157,7 @@ class QueryRequest(QueryFields):
     )
     conversation_history: Annotated[list[HistoryMessage], Field(max_length=128)] | None = None
     include_references: bool | None = Field(
-        True, description="Give the documents that the answer draws on; null does not."
+        True, description="Give the sources that the answer draws on; null does not."
     )
     include_chunk_content: bool | None = Field(False, description="Give with each of them the texts of its chunks.")
     include_progress: bool | None = Field(False, description="Tell the stages as they begin; `/query/stream` only.")
