@@ -346,10 +346,6 @@ def _not_blank(text: str) -> str:
     return text
 
 
-def _as_list(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
-
-
 _Text = Annotated[str, StringConstraints(min_length=1), AfterValidator(_not_blank)]
 _Title = Annotated[str, Field(max_length=1_000)]
 Filters = Annotated[
@@ -651,7 +647,7 @@ async def delete(
     call: Call,
     document_ids: Annotated[
         list[_Id],
-        BeforeValidator(_as_list),
+        BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
         Field(
             min_length=1,
             max_length=_MOST_DOCUMENTS,

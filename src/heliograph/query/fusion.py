@@ -367,9 +367,9 @@ class FusedSearch:
         if found.channels and Channel.GRAPH in limits.channels:
             await found.read_extracted(best(found.totals(), self._parameters.first_hops))
             totals, parameters = found.totals(), found.parameters
-            reached = walk(totals, found.mentions, found.places, found.named.longest, parameters)
-            found.entities = ordered(reached.entities)
-            scores = {id_: share for id_, share in reached.chunks.items() if id_ in found.cosines or id_ in totals}
+            chunks, entities = walk(totals, found.mentions, found.places, found.named.longest, parameters)
+            found.entities = ordered(entities)
+            scores = {id_: share for id_, share in chunks.items() if id_ in found.cosines or id_ in totals}
             if scores and parameters.walk > 0:
                 scale = parameters.walk / max(scores.values())
                 found.set_channel(Channel.GRAPH, {id_: scale * share for id_, share in scores.items()})

@@ -289,29 +289,32 @@ def make_plan(question: str, param: QueryParam, settings: QuerySettings, readabl
         raise InvalidRequestError(f"param is {param!r:.200}; give a {QueryParam.__module__}.{QueryParam.__name__}")
     param = checked_fields(param)
     mode = Mode(param.mode)
-    added = _added_channels(param, mode)
+    own, named = channels_of(mode), param.channels or ()
+    if named and not own:
+        raise InvalidRequestError(f"mode {mode.value!r} searches nothing; leave channels empty, or use another mode")
+    added = tuple(channel for channel in FUSED_CHANNELS if channel.value in named and channel not in own)
     messages = [_message(index, item) for index, item in enumerate(param.conversation_history or ())]
     turns = param.history_turns or 0
     starts = [index for index, message in enumerate(messages) if message.role == "user"]
     first = starts[-turns] if 0 < turns <= len(starts) else 0
     history = tuple(messages[first:])
     high, low = (
-        tuple(text for word in words or () if (text := _readable(word)).strip())
+        tuple(text for word in words or () if (text := _without_surrogates(word)).strip())
         for words in (param.hl_keywords, param.ll_keywords)
     )
     prefix = "" if param.disable_user_prompt_prefix else settings.user_prompt_prefix
-    instructions = (prefix.strip(), _readable(param.user_prompt).strip())
+    instructions = (prefix.strip(), _without_surrogates(param.user_prompt).strip())
     return Plan(
         question=_checked_question(question, mode, settings.max_question_characters),
         mode=mode,
         param=param,
-        channels=(*channels_of(mode), *added),
+        channels=(*own, *added),
         added_channels=added,
         keywords=Keywords(high, low) if high or low else None,
         history=history,
-        response_type=_readable(param.response_type) or _DEFAULT_RESPONSE_TYPE,
+        response_type=_without_surrogates(param.response_type) or _DEFAULT_RESPONSE_TYPE,
         user_prompt="\n\n".join(filter(None, instructions)),
-        system_prompt=_readable(param.system_prompt),
+        system_prompt=_without_surrogates(param.system_prompt),
         chat_model=None if param.chat_model is None else as_chat_model(param.chat_model),
         settings=_in_force(param, settings, history, readable if param.chat_model is None else None),
         filter=None if param.filter is None else parse_filter(param.filter),
@@ -328,16 +331,8 @@ def check_length(question: str, mode: Mode) -> None:
         )
 
 
-def _added_channels(param: QueryParam, mode: Mode) -> tuple[Channel, ...]:
-    names = param.channels or ()
-    own = channels_of(mode)
-    if names and not own:
-        raise InvalidRequestError(f"mode {mode.value!r} searches nothing; leave channels empty, or use another mode")
-    return tuple(channel for channel in FUSED_CHANNELS if channel.value in names and channel not in own)
-
-
 def _checked_question(question: str, mode: Mode, max_characters: int) -> str:
-    text = _readable(question).strip()
+    text = _without_surrogates(question).strip()
     if len(text) > max_characters:
         raise InvalidRequestError(
             f"the question has {len(text):,} characters; ask in at most {max_characters:,} (max_question_characters)"
@@ -358,7 +353,7 @@ def _message(index: int, item: object) -> ChatMessage:
             f"conversation_history[{index}] is {item!r:.200}; give {{'role': 'user', 'content': '...'}}, "
             "with role 'system', 'user' or 'assistant'"
         )
-    return ChatMessage(role, _readable(content))
+    return ChatMessage(role, _without_surrogates(content))
 
 
 def _in_force(
@@ -374,7 +369,7 @@ def _in_force(
     return settings.model_copy(update=found)
 
 
-def _readable(text: str | None) -> str:
+def _without_surrogates(text: str | None) -> str:
     return _LONE_SURROGATE.sub("\ufffd", text or "")
 
 
