@@ -967,7 +967,7 @@ export interface Schemas {
     disable_user_prompt_prefix?: boolean | null;
     /** Rerank chunks when a reranker is configured. */
     enable_rerank?: boolean | null;
-    /** Give entities, relations and chunks beside the answer. */
+    /** Give entities, relations and chunks as well. */
     include_sources: boolean;
     /** Give everything that is known of the answer. */
     return_structured: boolean;
@@ -1015,7 +1015,7 @@ export interface Schemas {
     disable_user_prompt_prefix?: boolean | null;
     /** Rerank chunks when a reranker is configured. */
     enable_rerank?: boolean | null;
-    /** Give entities, relations and chunks beside the answer. */
+    /** Give entities, relations and chunks as well. */
     include_sources: boolean;
     /** Give everything that is known of the answer. */
     return_structured: boolean;
@@ -1186,7 +1186,7 @@ export interface Schemas {
     disable_user_prompt_prefix?: boolean | null;
     /** Rerank chunks when a reranker is configured. */
     enable_rerank?: boolean | null;
-    /** Give entities, relations and chunks beside the answer. */
+    /** Give entities, relations and chunks as well. */
     include_sources: boolean;
     /** Give everything that is known of the answer. */
     return_structured: boolean;

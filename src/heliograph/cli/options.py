@@ -46,9 +46,9 @@ def combine_filters(
     return check_filter(And(tuple(parts))) if parts else None
 
 
-def parameter(name: str, **others: Any) -> Any:
-    """Return an option described as the parameter of questions of this name is."""
-    return typer.Option(help=PARAMETER_TEXTS[name], **others)
+def parameter(name: str) -> Any:
+    """Return an option that is described as the parameter of questions of this name."""
+    return typer.Option(help=PARAMETER_TEXTS[name])
 
 
 # Records of options that several commands share. A command takes one as a keyword argument, and has each of its fields

@@ -399,17 +399,13 @@ class QueryParam:
     ] = ()
     user_prompt: Annotated[str | None, Field(description="Further instructions to the chat model.")] = None
     enable_rerank: Annotated[bool | None, _SETTINGS["enable_rerank"]] = None
-    include_references: Annotated[
-        bool, Field(description="For services that render an answer: show its references.")
-    ] = False
+    include_references: Annotated[bool, Field(description="Where a service renders it: with its references.")] = False
     disable_user_prompt_prefix: Annotated[
         bool, Field(description="Leave out the instructions of the settings (`user_prompt_prefix`).")
     ] = False
     include_chunk_content: Annotated[bool, Field(description="Give references the texts of their chunks.")] = False
     # These two decide what `Answer.payload` is.
-    include_sources: Annotated[bool, Field(description="Give entities, relations and chunks beside the answer.")] = (
-        False
-    )
+    include_sources: Annotated[bool, Field(description="Give entities, relations and chunks as well.")] = False
     return_structured: Annotated[bool, Field(description="Give everything that is known of the answer.")] = False
     history_turns: Annotated[
         int | None,
