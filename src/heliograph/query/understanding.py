@@ -540,11 +540,7 @@ def _merge(pieces: Sequence[str], chinese: bool) -> list[str]:
     waiting: list[str] = []
     has_asked, comma = False, "，" if chinese else ", "
     for piece in pieces:
-        if chinese:
-            asks = _INTERROGATIVE_ZH.search(piece) or _ALSO_OF.match(piece)
-        else:
-            asks = _INTERROGATIVE.search(piece) or (not waiting and _ASKS_FROM_START.match(piece))
-        has_asked = has_asked or bool(asks)
+        has_asked = has_asked or _has_interrogative(piece, chinese, is_first=not waiting)
         waiting.append(piece)
         if not has_asked:
             continue
@@ -561,6 +557,12 @@ def _merge(pieces: Sequence[str], chinese: bool) -> list[str]:
     if waiting and merged:
         merged[-1] = f"{merged[-1]}{'，' if chinese else ' '}{comma.join(waiting)}"
     return merged
+
+
+def _has_interrogative(piece: str, chinese: bool, *, is_first: bool) -> bool:
+    if chinese:
+        return _INTERROGATIVE_ZH.search(piece) is not None or _ALSO_OF.match(piece) is not None
+    return _INTERROGATIVE.search(piece) is not None or (is_first and _ASKS_FROM_START.match(piece) is not None)
 
 
 def _standing_alone(part: str, before: Sequence[str], entities: Sequence[str]) -> str:
