@@ -2,6 +2,7 @@
 
 `checks_arguments` marks a class whose public methods people call. What a method states as its types is then what it
 takes: anything else is an `InvalidRequestError` that says what was given and what to give, raised before any work.
+`checked_fields` holds a dataclass to the types of its fields, and to the bounds of a `pydantic.Field` beside a type.
 Whole numbers count things, so they go from 0 to `LARGEST_COUNT`; a larger one that only bounds how many means all.
 Those of other libraries, such as NumPy's, are handed on as `int`.
 Contents of mappings and of what is no list are left to the packages that read them. A one-shot iterator is read first.
@@ -9,20 +10,23 @@ Contents of mappings and of what is no list are left to the packages that read t
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
-from functools import lru_cache, wraps
+from dataclasses import fields, replace
+from functools import lru_cache, partial, wraps
 from inspect import Signature, iscoroutinefunction, isfunction, signature
 from numbers import Integral, Real
-from operator import index
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from pydantic.fields import FieldInfo
 
 from heliograph.errors import InvalidRequestError, shown
 
 C = TypeVar("C")
+Item = TypeVar("Item", bound=Any)
 
 # What every store takes as the number of things to skip or to return.
 LARGEST_COUNT = 2**31 - 1
@@ -42,6 +46,12 @@ _WORDS: Mapping[Any, tuple[str, str]] = {
 }
 _WIDER: Mapping[Any, Any] = {int: Integral, float: Real, Path: os.PathLike, dict: Mapping}
 _LISTS = (Sequence, Iterable, list, tuple)
+_BOUNDS: Mapping[str, tuple[Callable[[Any, Any], bool], str]] = {
+    "ge": (operator.ge, "at least"),
+    "gt": (operator.gt, "more than"),
+    "le": (operator.le, "at most"),
+    "lt": (operator.lt, "less than"),
+}
 
 
 def checks_arguments(cls: type[C]) -> type[C]:
@@ -52,14 +62,32 @@ def checks_arguments(cls: type[C]) -> type[C]:
     return cls
 
 
-_field_types = lru_cache(maxsize=64)(get_type_hints)
+_field_types = lru_cache(maxsize=64)(partial(get_type_hints, include_extras=True))
 
 
-def check_fields(item: Any) -> None:
-    """Refuse, by an `InvalidRequestError`, fields of a dataclass that are not of the types that it states."""
-    types = _field_types(type(item))
+def checked_fields(item: Item, prefix: str = "") -> Item:
+    """Return a dataclass whose fields are what it states, whole numbers as `int`.
+
+    Raises:
+        InvalidRequestError: One is of another type or out of bounds; its name, with `prefix` before it, says which.
+    """
+    types, numbers = _field_types(type(item)), dict[str, int]()
     for field in fields(item):
-        _check(f"{type(item).__name__}.{field.name}", getattr(item, field.name), types[field.name])
+        value = getattr(item, field.name)
+        _check(prefix + field.name, value, types[field.name])
+        if isinstance(value, Integral) and not isinstance(value, int):
+            numbers[field.name] = operator.index(value)
+    return replace(item, **numbers) if numbers else item
+
+
+def bounds_of(field: FieldInfo) -> list[tuple[Callable[[Any, Any], bool], Any, str]]:
+    """Return the bounds of a number: how to compare it, with what, and both in words."""
+    return [
+        (compare, getattr(item, sign), f"{words} {getattr(item, sign):,}")
+        for item in field.metadata
+        for sign, (compare, words) in _BOUNDS.items()
+        if hasattr(item, sign)
+    ]
 
 
 def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -123,7 +151,7 @@ def check_limit(name: str, value: Any) -> int:
     Raises:
         InvalidRequestError: It is no whole number, or below 0.
     """
-    if isinstance(value, bool) or not isinstance(value, Integral) or (number := index(value)) < 0:
+    if isinstance(value, bool) or not isinstance(value, Integral) or (number := operator.index(value)) < 0:
         raise _no_count(name, value)
     return min(number, LARGEST_COUNT)
 
@@ -142,12 +170,16 @@ def _check(name: str, value: Any, kind: Any) -> None:
         return
     for option in _options(kind):
         if get_origin(option) in _LISTS and _is_list(value):
-            for item in value:
-                _check(f"each of {name}", item, get_args(option)[0])
+            for place, item in enumerate(value):
+                _check(f"{name}[{place}]", item, get_args(option)[0])
     raise InvalidRequestError(f"{name} must be {_described(kind)}, got {type(value).__name__}: {shown(value, 80)}")
 
 
 def _is_of(value: Any, kind: Any) -> bool:
+    if get_origin(kind) is Annotated:
+        plain, field = get_args(kind)
+        bounds = () if value is None else bounds_of(field)
+        return _is_of(value, plain) and all(compare(value, limit) for compare, limit, _ in bounds)
     options = _options(kind)
     if len(options) > 1:
         return any(_is_of(value, option) for option in options)
@@ -155,6 +187,10 @@ def _is_of(value: Any, kind: Any) -> bool:
     if plain in _LISTS:
         item = (get_args(kind) or (Any,))[0]
         return isinstance(value, plain) and _is_list(value) and all(_is_of(part, item) for part in value)
+    if plain is Literal:
+        return isinstance(value, str) and value in get_args(kind)
+    if isinstance(value, bool) and plain in (int, float):
+        return False
     plain = _WIDER.get(plain, plain)
     return plain is Any or not isinstance(plain, type) or isinstance(value, plain)
 
@@ -165,12 +201,16 @@ def _is_list(value: Any) -> bool:
 
 
 def _options(kind: Any) -> tuple[Any, ...]:
+    if get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
     return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
 
 
 def _described(kind: Any, *, is_plural: bool = False) -> str:
     options = [_name(option, is_plural=is_plural) for option in _options(kind)]
-    return " or ".join((", ".join(options[:-1]), options[-1])) if len(options) > 1 else options[0]
+    described = " or ".join((", ".join(options[:-1]), options[-1])) if len(options) > 1 else options[0]
+    bounds = bounds_of(get_args(kind)[1]) if get_origin(kind) is Annotated else ()
+    return ", ".join((described, *(words for _, _, words in bounds)))
 
 
 def _name(kind: Any, *, is_plural: bool) -> str:
@@ -178,6 +218,8 @@ def _name(kind: Any, *, is_plural: bool) -> str:
     if plain in _LISTS:
         items = _described((get_args(kind) or (str,))[0], is_plural=True)
         return f"lists of {items}" if is_plural else f"a list of {items}"
+    if plain is Literal:
+        return f"one of {', '.join(get_args(kind))}"
     if plain in _WORDS:
         return _WORDS[plain][is_plural]
     name = getattr(plain, "__name__", str(plain))

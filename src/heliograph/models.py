@@ -46,6 +46,8 @@ DocumentSort = Literal["created_at", "updated_at", "source", "id"]
 MOST_SOURCES = 75
 # How chunks of several channels are fused: by weighted score, or by reciprocal rank.
 FusionName = Literal["score", "rank"]
+# Channels that a question may add to those of its mode.
+ChannelName = Literal["vector", "keyword", "bridge", "graph"]
 # How chunks of entities and relations are picked.
 ChunkPicking = Literal["vector", "weight", "shared_relations"]
 # JSON lines, or CSV tables.
@@ -219,7 +221,9 @@ class EntityMention:
         chunk_id: The chunk that says it.
         name: The name as written there, normalised (`heliograph.ids.clean_name`).
         type: Lower-case type such as `person`; `unknown` casts no vote against any other.
-        description: What is said; may be empty.
+        description: What is said, one statement, as `/graph/history` shows it; may be empty. Without a chat model it is
+            a sentence of the chunk, cut and freed of marks (`excerpt` in `heliograph.extraction.local`); a chat model
+            writes it in its own words; in a given graph it is what was given. No place in the text is kept for it.
         rank: Place in the canonical order (`heliograph.ids.mention_rank`).
         entity_id: The entity that it counts for; empty means the one that the name alone stands for.
     """
@@ -241,7 +245,7 @@ class RelationMention:
         source: Name of one entity, normalised.
         target: Name of the other; never the same entity.
         keywords: Themes of the relation, as written.
-        description: What is said; may be empty.
+        description: What is said, likewise: without a chat model the sentence in which both meet.
         weight: Strength of this one mention, 1.0 unless the extractor knows better.
         rank: Place in the canonical order.
         source_id: The entity that `source` counts for; empty means the one that the name alone stands for.

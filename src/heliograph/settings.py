@@ -304,11 +304,14 @@ class ResolutionSettings(_Section):
     )
 
 
+MAX_TOP_K = 10_000
+
+
 class QuerySettings(_Section):
     """Defaults of questions; `QueryParam` overrides them one by one."""
 
-    top_k: int = Field(40, ge=1, description="Entities and relations searched.")
-    chunk_top_k: int = Field(20, ge=1, description="Chunks kept.")
+    top_k: int = Field(40, ge=1, le=MAX_TOP_K, description="Entities and relations searched.")
+    chunk_top_k: int = Field(20, ge=1, le=MAX_TOP_K, description="Chunks searched, and kept after reranking.")
     max_entity_tokens: int = Field(6000, ge=1, description="Budget of the entities.")
     max_relation_tokens: int = Field(8000, ge=1, description="Budget of the relations.")
     max_total_tokens: int = Field(30_000, ge=1, description="Budget of everything that the model reads.")

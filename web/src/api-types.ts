@@ -941,9 +941,9 @@ export interface Schemas {
   "QueryFields": {
     /** How the question is answered. */
     mode: "auto" | "fusion" | "mix" | "hybrid" | "local" | "global" | "naive" | "bypass";
-    /** Return the context in place of an answer. */
+    /** Return the context as the answer's text, and call no chat model for it. */
     only_need_context?: boolean | null;
-    /** Return what a chat model would be given. */
+    /** Return what a chat model would be given; wins over `only_need_context`. */
     only_need_prompt?: boolean | null;
     /** Form of the answer, in words. */
     response_type?: string | null;
@@ -955,33 +955,33 @@ export interface Schemas {
     max_entity_tokens?: number | null;
     /** Budget of the relations. */
     max_relation_tokens?: number | null;
-    /** Budget of prompt, question and context. */
+    /** Budget of everything that the model reads. */
     max_total_tokens?: number | null;
-    /** High-level keywords, in place of found ones. */
+    /** High-level keywords; if these or `ll_keywords` are given, both are used as they are. */
     hl_keywords?: (string)[] | null;
-    /** Low-level keywords, in place of found ones. */
+    /** Low-level keywords; if these or `hl_keywords` are given, both are used as they are. */
     ll_keywords?: (string)[] | null;
     /** Further instructions to the chat model. */
     user_prompt?: string | null;
-    /** Leave out the server's own instructions. */
+    /** Leave out the instructions of the settings (`user_prompt_prefix`). */
     disable_user_prompt_prefix?: boolean | null;
-    /** Rerank chunks if a reranker is configured. */
+    /** Rerank chunks when a reranker is configured. */
     enable_rerank?: boolean | null;
-    /** Give entities, relations and chunks beside the answer. */
+    /** Give entities, relations and chunks as well. */
     include_sources: boolean;
     /** Give everything that is known of the answer. */
     return_structured: boolean;
-    /** Only documents that match it exist for this question. */
+    /** Only documents that match it exist for this question; none leaves out none. */
     filter?: Record<string, unknown> | null;
-    /** Channels to search beside the mode's own. */
+    /** Channels to search beside the mode's own. Where the mode has none but `vector` of these itself, what they find is joined with the mode's chunks by reciprocal rank. */
     channels?: ("vector" | "keyword" | "bridge" | "graph")[] | null;
-    /** How chunks of several channels are fused. */
+    /** How chunks of several channels are fused: by weighted score, or by reciprocal rank. */
     fusion?: "score" | "rank" | null;
     /** How chunks of entities and relations are picked. */
     chunk_picking?: "vector" | "weight" | "shared_relations" | null;
     /** JSON lines, or CSV tables. */
     context_format?: "json" | "csv" | null;
-    /** Turns used of the history; 0 and null use all. */
+    /** Turns (a user's message and what follows it) used of the history; 0 uses all. */
     history_turns?: number | null;
     /** Say what became of everything that was found, and why. */
     explain: boolean;
@@ -989,9 +989,9 @@ export interface Schemas {
   "QueryRequest": {
     /** How the question is answered; `auto` is the best known. */
     mode: "auto" | "fusion" | "mix" | "hybrid" | "local" | "global" | "naive" | "bypass";
-    /** Return the context in place of an answer. */
+    /** Return the context as the answer's text, and call no chat model for it. */
     only_need_context?: boolean | null;
-    /** Return what a chat model would be given. */
+    /** Return what a chat model would be given; wins over `only_need_context`. */
     only_need_prompt?: boolean | null;
     /** Form of the answer, in words. */
     response_type?: string | null;
@@ -1003,41 +1003,41 @@ export interface Schemas {
     max_entity_tokens?: number | null;
     /** Budget of the relations. */
     max_relation_tokens?: number | null;
-    /** Budget of prompt, question and context. */
+    /** Budget of everything that the model reads. */
     max_total_tokens?: number | null;
-    /** High-level keywords, in place of found ones. */
+    /** High-level keywords; if these or `ll_keywords` are given, both are used as they are. */
     hl_keywords?: (string)[] | null;
-    /** Low-level keywords, in place of found ones. */
+    /** Low-level keywords; if these or `hl_keywords` are given, both are used as they are. */
     ll_keywords?: (string)[] | null;
     /** Further instructions to the chat model. */
     user_prompt?: string | null;
-    /** Leave out the server's own instructions. */
+    /** Leave out the instructions of the settings (`user_prompt_prefix`). */
     disable_user_prompt_prefix?: boolean | null;
-    /** Rerank chunks if a reranker is configured. */
+    /** Rerank chunks when a reranker is configured. */
     enable_rerank?: boolean | null;
-    /** Give entities, relations and chunks beside the answer. */
+    /** Give entities, relations and chunks as well. */
     include_sources: boolean;
     /** Give everything that is known of the answer. */
     return_structured: boolean;
-    /** Only documents that match it exist for this question. */
+    /** Only documents that match it exist for this question; none leaves out none. */
     filter?: Record<string, unknown> | null;
-    /** Channels to search beside the mode's own. */
+    /** Channels to search beside the mode's own. Where the mode has none but `vector` of these itself, what they find is joined with the mode's chunks by reciprocal rank. */
     channels?: ("vector" | "keyword" | "bridge" | "graph")[] | null;
-    /** How chunks of several channels are fused. */
+    /** How chunks of several channels are fused: by weighted score, or by reciprocal rank. */
     fusion?: "score" | "rank" | null;
     /** How chunks of entities and relations are picked. */
     chunk_picking?: "vector" | "weight" | "shared_relations" | null;
     /** JSON lines, or CSV tables. */
     context_format?: "json" | "csv" | null;
-    /** Turns used of the history; 0 and null use all. */
+    /** Turns (a user's message and what follows it) used of the history; 0 uses all. */
     history_turns?: number | null;
     /** Say what became of everything that was found, and why. */
     explain: boolean;
     /** The question; all modes but bypass need three characters, of which a Chinese one counts as two. */
     query: string;
-    /** Earlier messages, oldest first. */
+    /** Earlier messages, `{"role": ..., "content": ...}`, oldest first. */
     conversation_history?: (Schemas["HistoryMessage"])[] | null;
-    /** Give the documents that the answer draws on; null does not. */
+    /** Give the sources that the answer draws on; null does not. */
     include_references: boolean | null;
     /** Give with each of them the texts of its chunks. */
     include_chunk_content: boolean | null;
@@ -1063,9 +1063,9 @@ export interface Schemas {
     is_unanswered: boolean;
     /** What its sentences rest on, to the character. */
     citations: (Schemas["CitationItem"])[];
-    /** Citations left out: they named no document of the context. */
+    /** Citations left out: they named no source of the context. */
     unsupported_references: number;
-    /** Sentences without a document that supports them. */
+    /** Sentences without a source that supports them. */
     unsupported_sentences: number;
     /** What did not go as one would expect. */
     warnings: (string)[];
@@ -1104,7 +1104,7 @@ export interface Schemas {
     count: number;
     /** Texts of its chunks, with `include_chunk_content`. */
     content?: (string)[] | null;
-    /** Documents with the same text. */
+    /** Sources of documents with the same text. */
     other_file_paths?: (string)[] | null;
   };
   "RelationCreateRequest": {
@@ -1160,9 +1160,9 @@ export interface Schemas {
   "RetrieveRequest": {
     /** How the question is answered. */
     mode: "auto" | "fusion" | "mix" | "hybrid" | "local" | "global" | "naive" | "bypass";
-    /** Return the context in place of an answer. */
+    /** Return the context as the answer's text, and call no chat model for it. */
     only_need_context?: boolean | null;
-    /** Return what a chat model would be given. */
+    /** Return what a chat model would be given; wins over `only_need_context`. */
     only_need_prompt?: boolean | null;
     /** Form of the answer, in words. */
     response_type?: string | null;
@@ -1174,33 +1174,33 @@ export interface Schemas {
     max_entity_tokens?: number | null;
     /** Budget of the relations. */
     max_relation_tokens?: number | null;
-    /** Budget of prompt, question and context. */
+    /** Budget of everything that the model reads. */
     max_total_tokens?: number | null;
-    /** High-level keywords, in place of found ones. */
+    /** High-level keywords; if these or `ll_keywords` are given, both are used as they are. */
     hl_keywords?: (string)[] | null;
-    /** Low-level keywords, in place of found ones. */
+    /** Low-level keywords; if these or `hl_keywords` are given, both are used as they are. */
     ll_keywords?: (string)[] | null;
     /** Further instructions to the chat model. */
     user_prompt?: string | null;
-    /** Leave out the server's own instructions. */
+    /** Leave out the instructions of the settings (`user_prompt_prefix`). */
     disable_user_prompt_prefix?: boolean | null;
-    /** Rerank chunks if a reranker is configured. */
+    /** Rerank chunks when a reranker is configured. */
     enable_rerank?: boolean | null;
-    /** Give entities, relations and chunks beside the answer. */
+    /** Give entities, relations and chunks as well. */
     include_sources: boolean;
     /** Give everything that is known of the answer. */
     return_structured: boolean;
-    /** Only documents that match it exist for this question. */
+    /** Only documents that match it exist for this question; none leaves out none. */
     filter?: Record<string, unknown> | null;
-    /** Channels to search beside the mode's own. */
+    /** Channels to search beside the mode's own. Where the mode has none but `vector` of these itself, what they find is joined with the mode's chunks by reciprocal rank. */
     channels?: ("vector" | "keyword" | "bridge" | "graph")[] | null;
-    /** How chunks of several channels are fused. */
+    /** How chunks of several channels are fused: by weighted score, or by reciprocal rank. */
     fusion?: "score" | "rank" | null;
     /** How chunks of entities and relations are picked. */
     chunk_picking?: "vector" | "weight" | "shared_relations" | null;
     /** JSON lines, or CSV tables. */
     context_format?: "json" | "csv" | null;
-    /** Turns used of the history; 0 and null use all. */
+    /** Turns (a user's message and what follows it) used of the history; 0 uses all. */
     history_turns?: number | null;
     /** Say what became of everything that was found, and why. */
     explain: boolean;

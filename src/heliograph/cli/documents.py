@@ -309,7 +309,10 @@ def delete(
     with session.engine() as engine:
         found = {name: _find_document(engine, name) for name in dict.fromkeys(names or [])}
         if source_prefix or filter_:
-            found |= {item.id: item for item in _matching(engine, source_prefix, filter_)}
+            conditions = tuple(map(parse_expression, filter_ or ()))
+            matching = And(conditions) if conditions else None
+            query = DocumentQuery(source_prefix=source_prefix or None, filter=matching, limit=maxsize)
+            found |= {item.id: item for item in engine.documents(query).documents}
         known = [item for item in found.values() if item is not None]
         if known and not yes:
             for item in known[:_NAMED]:
@@ -389,12 +392,6 @@ def _find_document(engine: Heliograph, name: str) -> Document | None:
             "give --source-prefix for all"
         )
     return page.documents[0] if page.documents else None
-
-
-def _matching(engine: Heliograph, source_prefix: str, expressions: list[str] | None) -> Sequence[Document]:
-    conditions = tuple(map(parse_expression, expressions or ()))
-    filter_ = And(conditions) if conditions else None
-    return engine.documents(DocumentQuery(source_prefix=source_prefix or None, filter=filter_, limit=maxsize)).documents
 
 
 def parse_metadata(pairs: list[str]) -> dict[str, str]:

@@ -24,10 +24,10 @@ from typing import Annotated, Any, get_args, get_origin
 import apsw
 import typer
 from pydantic import BaseModel, SecretStr
-from pydantic.fields import FieldInfo
 from rich.console import Group, RenderableType
 
 from heliograph._version import __version__
+from heliograph.arguments import bounds_of
 from heliograph.chat.base import ChatMessage, ChatModel, ChatRequest, Purpose
 from heliograph.chat.wrappers import build_chat_model
 from heliograph.cli.output import FlowText, has_bounds
@@ -53,7 +53,6 @@ _TYPES = {
     Path: "path",
     SecretStr: "secret",
 }
-_BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
 
 _HEAD = """\
 # Settings
@@ -109,18 +108,19 @@ class SettingValue:
 
 def list_settings() -> list[SettingRow]:
     """Return all settings, by section, in the order in which they are defined."""
-    return [
-        SettingRow(
-            room,
-            name,
-            f"HELIOGRAPH_{room}__{name}".upper(),
-            _allowed(field),
-            _default(to_plain(field.default)),
-            field.description or "",
-        )
-        for room, model in _sections()
-        for name, field in model.model_fields.items()
-    ]
+    rows: list[SettingRow] = []
+    for room, model in _sections():
+        for name, field in model.model_fields.items():
+            bounds = [words for _, _, words in bounds_of(field)]
+            bounds += [
+                f"at most {item.max_length} characters" for item in field.metadata if hasattr(item, "max_length")
+            ]
+            bounds += [f"matches `{item.pattern}`" for item in field.metadata if getattr(item, "pattern", None)]
+            allowed = ", ".join([_type(field.annotation), *bounds])
+            variable = f"HELIOGRAPH_{room}__{name}".upper()
+            default = _default(to_plain(field.default))
+            rows.append(SettingRow(room, name, variable, allowed, default, field.description or ""))
+    return rows
 
 
 def list_values(settings: Settings, given: Iterable[str] = ()) -> list[SettingValue]:
@@ -153,18 +153,6 @@ def settings_markdown() -> str:
 def _sections() -> list[tuple[str, type[BaseModel]]]:
     kinds = ((room, field.annotation) for room, field in Settings.model_fields.items())
     return [(room, kind) for room, kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
-
-
-def _allowed(field: FieldInfo) -> str:
-    bounds = [
-        f"{words} {getattr(item, sign):,}"
-        for item in field.metadata
-        for sign, words in _BOUNDS.items()
-        if hasattr(item, sign)
-    ]
-    lengths = [f"at most {item.max_length} characters" for item in field.metadata if hasattr(item, "max_length")]
-    patterns = [f"matches `{item.pattern}`" for item in field.metadata if getattr(item, "pattern", None)]
-    return ", ".join([_type(field.annotation), *bounds, *lengths, *patterns])
 
 
 def _type(annotation: Any) -> str:

@@ -14,7 +14,7 @@ import typer
 
 from heliograph.cli.session import Session
 from heliograph.filters import And, Filter, Or, SourcePrefix, check_filter, parse_expression, parse_filter
-from heliograph.query.models import QueryParam
+from heliograph.query.models import PARAMETER_TEXTS, QueryParam
 from heliograph.settings import Settings
 
 # The options that say which things count: conditions as one filter, and how many may be passed over.
@@ -46,6 +46,11 @@ def combine_filters(
     return check_filter(And(tuple(parts))) if parts else None
 
 
+def parameter(name: str) -> Any:
+    """Return an option that is described as the parameter of questions of this name."""
+    return typer.Option(help=PARAMETER_TEXTS[name])
+
+
 # Records of options that several commands share. A command takes one as a keyword argument, and has each of its fields
 # as an option of its own: `load_command` in `app` spreads them out.
 
@@ -54,11 +59,11 @@ def combine_filters(
 class QuestionOptions:
     """From which documents, and how much is searched and kept for a question; what is named alike in `QueryParam`."""
 
-    top_k: Annotated[int | None, typer.Option(help="Entities and relations searched.", show_default=False)] = None
-    chunk_top_k: Annotated[int | None, typer.Option(help="Chunks kept.", show_default=False)] = None
-    max_entity_tokens: Annotated[int | None, typer.Option(help="Budget of the entities.", show_default=False)] = None
-    max_relation_tokens: Annotated[int | None, typer.Option(help="Budget of the relations.", show_default=False)] = None
-    max_total_tokens: Annotated[int | None, typer.Option(help="Budget of everything.", show_default=False)] = None
+    top_k: Annotated[int | None, parameter("top_k")] = None
+    chunk_top_k: Annotated[int | None, parameter("chunk_top_k")] = None
+    max_entity_tokens: Annotated[int | None, parameter("max_entity_tokens")] = None
+    max_relation_tokens: Annotated[int | None, parameter("max_relation_tokens")] = None
+    max_total_tokens: Annotated[int | None, parameter("max_total_tokens")] = None
     filter: Annotated[
         list[str] | None,
         typer.Option(metavar="CONDITION", help="Only from documents that match, such as 'team=red'; may be repeated."),

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from heliograph.cli.documents import tokens
 from heliograph.cli.graph import render_entities, render_relations
-from heliograph.cli.options import QuestionOptions, combine_filters
+from heliograph.cli.options import QuestionOptions, combine_filters, parameter
 from heliograph.cli.output import BriefText, FlowText, Output
 from heliograph.cli.rendering import FAINT, FOLDED, KEY, WIDE, amount, make_table, name_cell, seconds
 from heliograph.cli.session import Session
@@ -50,7 +50,7 @@ def without_references(text: str) -> str:
 
 
 def render_references(references: Sequence[Reference], text: str, *, shows_all: bool = False) -> RenderableType:
-    """Return the documents that a text cites by number, or all of them if it cites none."""
+    """Return the sources that a text cites by number, or all of them if it cites none."""
     cited = set(_CITED.findall(text))
     shown = [item for item in references if shows_all or item.reference_id in cited] or references
     columns = {"reference": {**KEY, "justify": "right"}, "source": FOLDED, "chunks": FAINT}
@@ -61,7 +61,7 @@ def render_references(references: Sequence[Reference], text: str, *, shows_all: 
     hidden = len(references) - len(shown)
     if not hidden:
         return table
-    said = f"and {amount(hidden, 'more document')} read (--show references)"
+    said = f"and {amount(hidden, 'more source')} read (--show references)"
     return Group(table, Text(said, "dim"))
 
 
@@ -128,8 +128,8 @@ def query(
     prompt_only: Annotated[
         bool, typer.Option("--prompt-only", help="Print the whole prompt, and ask the chat model nothing.")
     ] = False,
-    response_type: Annotated[str, typer.Option(help="Form of the answer, in words.")] = "Multiple Paragraphs",
-    user_prompt: Annotated[str, typer.Option(help="Further instructions to the chat model.")] = "",
+    response_type: Annotated[str, parameter("response_type")] = "Multiple Paragraphs",
+    user_prompt: Annotated[str, parameter("user_prompt")] = "",
     filter_json: Annotated[
         str, typer.Option(metavar="JSON", help="Only from documents that match, as a JSON object.")
     ] = "",
@@ -142,7 +142,7 @@ def query(
         typer.Option(help="Show these tables of the context too; may be repeated.", show_default=False),
     ] = None,
 ) -> None:
-    """Ask a question and print the answer with the documents it cites."""
+    """Ask a question and print the answer with the sources it cites."""
     if stream and session.output.is_json:
         raise typer.BadParameter("--stream prints text as it comes; leave it out with --json")
     param = options.to_param(

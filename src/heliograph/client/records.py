@@ -13,7 +13,7 @@ from numbers import Integral
 from operator import index
 from typing import Any
 
-from heliograph.models import ChunkPicking, ContextFormatName, FusionName
+from heliograph.models import ChannelName, ChunkPicking, ContextFormatName, FusionName
 
 # The shapes by their modules in `heliograph.wire`.
 _HOMES = {
@@ -72,7 +72,7 @@ class QueryOptions:
     only_need_prompt: bool | None = None
     include_chunk_content: bool | None = None
     filter: Mapping[str, Any] | None = None
-    channels: Sequence[str] | None = None
+    channels: Sequence[ChannelName] | None = None
     fusion: FusionName | None = None
     chunk_picking: ChunkPicking | None = None
     context_format: ContextFormatName | None = None

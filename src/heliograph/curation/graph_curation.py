@@ -28,7 +28,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What one chunk says of an entity, which has a type and no weight, or of a relation, which has both names."""
+    """What one chunk says of an entity, which has a type and no weight, or of a relation, which has both names.
+
+    It is a mention, shown with its place; `description` is the mention's.
+    """
 
     chunk_id: str
     document_id: str

@@ -15,7 +15,7 @@ from math import isfinite
 from pathlib import PurePath
 from typing import Any, cast
 
-from heliograph.arguments import check_fields
+from heliograph.arguments import checked_fields
 from heliograph.documents.markdown import clean_text
 from heliograph.errors import InvalidRequestError
 from heliograph.extraction.canonical import UNKNOWN_TYPE, canonical_extraction
@@ -75,7 +75,7 @@ class GivenGraph:
 async def insert_graph(pipeline: IngestPipeline, graph: GivenGraph) -> DocumentResult:
     """Take a graph in; raises as `GraphCuration.insert_graph`."""
     for item in (graph, *graph.chunks, *graph.entities, *graph.relations):
-        check_fields(item)
+        checked_fields(item, f"{type(item).__name__}.")
     texts = [clean_text(chunk.text).strip() for chunk in graph.chunks]
     if not texts or not all(texts):
         raise InvalidRequestError(

@@ -97,7 +97,7 @@ def _listed(title: str, items: Iterable[ToolEntity | ToolRelation]) -> list[str]
 
 
 class ToolReference(Shape):
-    """A document that the passages come from."""
+    """A source that the passages come from; several documents may have it."""
 
     reference_id: str = Field(description="Its number, as the answer cites it: [1].")
     source: str

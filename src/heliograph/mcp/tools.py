@@ -50,6 +50,7 @@ from heliograph.service.jobs.jobs import Jobs
 from heliograph.service.jobs.models import JobKind, JobRequest
 from heliograph.service.workspaces import Workspaces
 from heliograph.stores.base import DocumentQuery, StoreView
+from heliograph.wire.query import MAX_TEXT, Count
 
 _LOG = logging.getLogger(__name__)
 
@@ -335,8 +336,7 @@ def _plain(schema: dict[str, Any], *, drops_nulls: bool = False) -> dict[str, An
 _Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4_096)]
 # As it is stored, so that the document that it means is found before anything is replaced.
 _Id = Annotated[_Name, AfterValidator(clean_text)]
-_Question = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=65_536)]
-_Count = Annotated[int, Field(ge=1, le=1_000)]
+_Question = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TEXT)]
 _MOST_DOCUMENTS = 1_000
 
 
@@ -344,10 +344,6 @@ def _not_blank(text: str) -> str:
     if not clean_text(text).strip():
         raise ValueError("there is no text in it")
     return text
-
-
-def _as_list(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
 
 
 _Text = Annotated[str, StringConstraints(min_length=1), AfterValidator(_not_blank)]
@@ -396,10 +392,10 @@ async def query(
         ),
     ] = DEFAULT_MODE.value,
     top_k: Annotated[
-        _Count | None,
+        Count | None,
         Field(description="Entities and relations searched, and passages kept unless `chunk_top_k` says otherwise."),
     ] = None,
-    chunk_top_k: Annotated[_Count | None, Field(description="Passages kept.")] = None,
+    chunk_top_k: Annotated[Count | None, Field(description="Passages kept.")] = None,
     filters: Filters = None,
     answer: Annotated[bool, Field(description="Whether to write an answer; false only returns what was found.")] = True,
     passages: Annotated[int, Field(ge=0, le=100, description="Passages to return beside the answer, best first.")] = 5,
@@ -407,7 +403,7 @@ async def query(
         bool, Field(description="Whether to return the entities and relations found, too.")
     ] = False,
     instructions: Annotated[
-        Annotated[str, Field(max_length=65_536)] | None,
+        Annotated[str, Field(max_length=MAX_TEXT)] | None,
         Field(description="How the answer is to be written, such as its form or language; needs a chat model."),
     ] = None,
 ) -> shapes.QueryResult:
@@ -651,7 +647,7 @@ async def delete(
     call: Call,
     document_ids: Annotated[
         list[_Id],
-        BeforeValidator(_as_list),
+        BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
         Field(
             min_length=1,
             max_length=_MOST_DOCUMENTS,

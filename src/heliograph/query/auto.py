@@ -26,8 +26,9 @@ from heliograph.query.channels import Vector, by_place, ordered, round_robin
 from heliograph.query.context.assembly import with_leaders
 from heliograph.query.fusion import FusedHit, FusedHits, FusedSearch, SearchLimits
 from heliograph.query.models import FoundPart, Keywords
-from heliograph.query.plan import MAX_TOP_K, Channel, Plan
+from heliograph.query.plan import Channel, Plan
 from heliograph.query.understanding import QuestionKind, Understanding, find_aspects, side_question
+from heliograph.settings import MAX_TOP_K
 
 # First hits that further searches may not push down.
 _KEPT_FIRST = 5
@@ -139,6 +140,8 @@ def _spread(whole: FusedHits, aspects: Sequence[FusedHits], limit: int) -> Fused
     """
     lists = [whole, *aspects]
     sources = {chunk_id: source for hits in lists for chunk_id, source in hits.sources.items()}
+    # Not by `hit.score`: that is their sum by what each is worth for a chunk, less what further chunks of a document
+    # lose. So a factor for documents, such as `_hits` of `fusion` may have, has to multiply these, too.
     plain = [{hit.chunk_id: hit.scores[name] for hit in whole.hits if name in hit.scores} for name in _PLAIN]
     plain = [scores for scores in plain if scores] or [{hit.chunk_id: hit.score for hit in whole.hits}]
     ranked = [(ordered(scores), 1.0 / len(plain)) for scores in plain]
@@ -156,6 +159,9 @@ def _spread(whole: FusedHits, aspects: Sequence[FusedHits], limit: int) -> Fused
 
 
 def _by_place(chunk_ids: Sequence[str], lists: Sequence[FusedHits]) -> tuple[FusedHit, ...]:
-    """Return the hits of these chunks, the last ones found, scored by place: scores of searches do not compare."""
+    """Return the hits of these chunks, the last ones found, scored by place.
+
+    Scores of several searches do not compare; within each of the lists that took turns, `hit.score` made the order.
+    """
     known: Mapping[str, FusedHit] = {hit.chunk_id: hit for hits in lists for hit in hits.hits}
     return tuple(replace(known[chunk_id], score=score) for chunk_id, score in by_place(chunk_ids).items())

@@ -364,22 +364,14 @@ _LEAST_EDGE = 0.05
 _NAMED_RESTART = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Reached:
-    """Where the walk spends its time."""
-
-    chunks: Mapping[str, float] = field(default_factory=dict[str, float])
-    entities: Mapping[str, float] = field(default_factory=dict[str, float])
-
-
 def walk(
     totals: Mapping[str, float],
     mentions: Mapping[str, Sequence[EntityMention]],
     places: Mapping[str, EntityPlaces],
     linked: Iterable[LinkedEntity],
     parameters: FusionParameters,
-) -> Reached:
-    """Return the shares of chunks and entities around the best chunks and the named entities."""
+) -> tuple[Mapping[str, float], Mapping[str, float]]:
+    """Return what share of its time the walk spends at chunks, and at entities, around the best and the named ones."""
     starts = best(totals, parameters.walk_starts)
     named = list(linked)
     ids = {mention_entity_id(mention) for id_ in starts for mention in mentions.get(id_, ())}
@@ -396,4 +388,4 @@ def walk(
     restart |= {entity.id: _NAMED_RESTART / max(1, len(entity.chunk_ids)) for entity in named}
     shares = personalised_pagerank(edges, restart, parameters.damping)
     entities = {id_: shares[id_] for id_ in ids if id_ in shares}
-    return Reached({id_: share for id_, share in shares.items() if id_ not in entities}, entities)
+    return {id_: share for id_, share in shares.items() if id_ not in entities}, entities

@@ -368,12 +368,13 @@ class FusedSearch:
         if found.channels and Channel.GRAPH in limits.channels:
             await found.read_extracted(best(found.totals(), self._parameters.first_hops))
             totals, parameters = found.totals(), found.parameters
-            reached = walk(totals, found.mentions, found.places, found.named.longest, parameters)
-            found.entities = ordered(reached.entities)
-            scores = {id_: share for id_, share in reached.chunks.items() if id_ in found.cosines or id_ in totals}
+            chunks, entities = walk(totals, found.mentions, found.places, found.named.longest, parameters)
+            found.entities = ordered(entities)
+            scores = {id_: share for id_, share in chunks.items() if id_ in found.cosines or id_ in totals}
             if scores and parameters.walk > 0:
                 scale = parameters.walk / max(scores.values())
                 found.set_channel(Channel.GRAPH, {id_: scale * share for id_, share in scores.items()})
+        # What `_hits` weighs of the documents has to be read here, for at least as many chunks as it returns.
         await found.read_sources(best(found.totals(), limits.hits))
         return _hits(found, replace(limits, min_cosine=found.scale.usual(limits.min_cosine)))
 
@@ -590,6 +591,8 @@ def _hits(found: Found, limits: SearchLimits) -> FusedHits:
     others = set[str]().union(*(scores for name, scores in channels.items() if name is not Channel.VECTOR))
     near_or_found = {id_ for id_, cosine in cosines.items() if cosine >= limits.min_cosine} | others
     first = best({id_: total for id_, total in totals.items() if id_ in near_or_found}, limits.hits)
+    # What depends on a chunk's document, such as its source, age or metadata, is a factor of its total, here: so far
+    # how many better chunks its source has. One that is to bring other chunks in stands before the cut by `best`.
     taken = Counter[str]()
     for chunk_id in first:
         source = found.sources.get(chunk_id, chunk_id)

@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_type_hints
+
+from pydantic import Field
 
 from heliograph.chat.base import ChatMessage, ChatModel
 from heliograph.filters import Filter
 from heliograph.functions import ChatFunction
 from heliograph.models import (
     DEFAULT_MODE,
+    ChannelName,
     Chunk,
     ChunkOutcome,
     ChunkPicking,
@@ -30,6 +33,7 @@ from heliograph.models import (
     Usage,
 )
 from heliograph.query.understanding import Understanding
+from heliograph.settings import QuerySettings
 
 
 class Failure(StrEnum):
@@ -353,74 +357,90 @@ class Retrieval:
                 return "Query returned empty dataset."
 
 
+# What a question may say in place of a setting is described, and bounded, by the setting of the same name.
+_SETTINGS = QuerySettings.model_fields
+
+
 # Where a new parameter goes besides is listed under "Adding something" in CONTRIBUTING.md.
 @dataclass(frozen=True, slots=True)
 class QueryParam:
     """How one question is to be answered. None means the default of `QuerySettings`.
 
-    Nothing is checked here; a value out of range is an `InvalidRequestError` when the question is asked.
-
-    Attributes:
-        mode: One of `Mode`.
-        only_need_context: Return the context as the answer's text and call no chat model for it.
-        only_need_prompt: Return what the chat model would be given; wins over `only_need_context`.
-        response_type: Form of the answer, in words.
-        stream: Collect the answer from a stream; nothing streamed is cached. `QueryPipeline.stream` gives the pieces.
-        top_k: Entities and relations searched, 1 to 10,000.
-        chunk_top_k: Chunks searched, and kept after reranking, 1 to 10,000.
-        max_entity_tokens: Budget of the entities.
-        max_relation_tokens: Budget of the relations.
-        max_total_tokens: Budget of prompt, question, entities, relations and chunks.
-        hl_keywords: High-level keywords; if these or `ll_keywords` are given, both are used as they are.
-        ll_keywords: Low-level keywords.
-        conversation_history: Earlier messages, `{"role": ..., "content": ...}` or `ChatMessage`, oldest first.
-        user_prompt: Further instructions to the chat model.
-        enable_rerank: Rerank chunks if a reranker is configured.
-        include_references: For services that render an answer: show its references.
-        disable_user_prompt_prefix: Leave out `QuerySettings.user_prompt_prefix`.
-        include_chunk_content: Give references the texts of their chunks.
-        include_sources: Let `Answer.payload` be the answer with what it was made from.
-        return_structured: Let `Answer.payload` be everything.
-        history_turns: Turns (a user's message and what follows it) used of the history; 0 uses all.
-        chunk_picking: How chunks of entities and relations are picked.
-        context_format: JSON lines, or CSV tables.
-        channels: Channels to search beside the mode's own: `vector`, `keyword`, `bridge`, `graph`. Where the mode has
-            none of the last three itself, what they find is joined with the mode's chunks by reciprocal rank.
-        fusion: How chunks of several channels are fused: by weighted `score` or by reciprocal `rank`.
-        chat_model: The chat model for this question, or a function, for keywords and answer.
-        system_prompt: In place of the built-in prompt; `{context_data}`, `{response_type}` and `{user_prompt}`, or
-            the same names after a `$`, are filled in.
-        filter: Only documents that match it exist for this question: a condition of `heliograph.filters`, or the dict
-            that `heliograph.filters.parse_filter` reads; None leaves out none.
-        explain: Let `Retrieval.trace` say what became of everything that was found.
+    The `Field` beside each type says what the parameter is; the service and the command line show it too. Nothing is
+    checked here: a value of another type or out of bounds is an `InvalidRequestError` when the question is asked.
     """
 
-    mode: Mode | ModeName = DEFAULT_MODE
-    only_need_context: bool = False
-    only_need_prompt: bool = False
-    response_type: str = "Multiple Paragraphs"
-    stream: bool = False
-    top_k: int | None = None
-    chunk_top_k: int | None = None
-    max_entity_tokens: int | None = None
-    max_relation_tokens: int | None = None
-    max_total_tokens: int | None = None
-    hl_keywords: Sequence[str] = ()
-    ll_keywords: Sequence[str] = ()
-    conversation_history: Sequence[ChatMessage | Mapping[str, str]] = ()
-    user_prompt: str | None = None
-    enable_rerank: bool | None = None
-    include_references: bool = False
-    disable_user_prompt_prefix: bool = False
-    include_chunk_content: bool = False
-    include_sources: bool = False
-    return_structured: bool = False
-    history_turns: int = 0
-    chunk_picking: ChunkPicking | None = None
-    context_format: ContextFormatName | None = None
-    channels: Sequence[str] = ()
-    fusion: FusionName | None = None
-    chat_model: ChatModel | ChatFunction | None = None
-    system_prompt: str | None = None
-    filter: Filter | Mapping[str, Any] | None = None
-    explain: bool = False
+    mode: Annotated[Mode | ModeName, Field(description="How the question is answered.")] = DEFAULT_MODE
+    only_need_context: Annotated[
+        bool, Field(description="Return the context as the answer's text, and call no chat model for it.")
+    ] = False
+    only_need_prompt: Annotated[
+        bool, Field(description="Return what a chat model would be given; wins over `only_need_context`.")
+    ] = False
+    response_type: Annotated[str | None, Field(description="Form of the answer, in words.")] = "Multiple Paragraphs"
+    # `QueryPipeline.stream` gives the pieces.
+    stream: Annotated[bool, Field(description="Collect the answer from a stream; nothing streamed is kept.")] = False
+    top_k: Annotated[int | None, _SETTINGS["top_k"]] = None
+    chunk_top_k: Annotated[int | None, _SETTINGS["chunk_top_k"]] = None
+    max_entity_tokens: Annotated[int | None, _SETTINGS["max_entity_tokens"]] = None
+    max_relation_tokens: Annotated[int | None, _SETTINGS["max_relation_tokens"]] = None
+    max_total_tokens: Annotated[int | None, _SETTINGS["max_total_tokens"]] = None
+    hl_keywords: Annotated[
+        Sequence[str] | None,
+        Field(description="High-level keywords; if these or `ll_keywords` are given, both are used as they are."),
+    ] = ()
+    ll_keywords: Annotated[
+        Sequence[str] | None,
+        Field(description="Low-level keywords; if these or `hl_keywords` are given, both are used as they are."),
+    ] = ()
+    conversation_history: Annotated[
+        Sequence[ChatMessage | Mapping[str, str]] | None,
+        Field(description='Earlier messages, `{"role": ..., "content": ...}`, oldest first.'),
+    ] = ()
+    user_prompt: Annotated[str | None, Field(description="Further instructions to the chat model.")] = None
+    enable_rerank: Annotated[bool | None, _SETTINGS["enable_rerank"]] = None
+    include_references: Annotated[bool, Field(description="Where a service renders it: with its references.")] = False
+    disable_user_prompt_prefix: Annotated[
+        bool, Field(description="Leave out the instructions of the settings (`user_prompt_prefix`).")
+    ] = False
+    include_chunk_content: Annotated[bool, Field(description="Give references the texts of their chunks.")] = False
+    # These two decide what `Answer.payload` is.
+    include_sources: Annotated[bool, Field(description="Give entities, relations and chunks as well.")] = False
+    return_structured: Annotated[bool, Field(description="Give everything that is known of the answer.")] = False
+    history_turns: Annotated[
+        int | None,
+        Field(ge=0, description="Turns (a user's message and what follows it) used of the history; 0 uses all."),
+    ] = 0
+    chunk_picking: Annotated[ChunkPicking | None, _SETTINGS["chunk_picking"]] = None
+    context_format: Annotated[ContextFormatName | None, _SETTINGS["context_format"]] = None
+    channels: Annotated[
+        Sequence[ChannelName] | None,
+        Field(
+            description="Channels to search beside the mode's own. Where the mode has none but `vector` of these "
+            "itself, what they find is joined with the mode's chunks by reciprocal rank."
+        ),
+    ] = ()
+    fusion: Annotated[FusionName | None, _SETTINGS["fusion"]] = None
+    chat_model: Annotated[
+        ChatModel | ChatFunction | None,
+        Field(description="The chat model for this question, or a function, for keywords and answer."),
+    ] = None
+    system_prompt: Annotated[
+        str | None,
+        Field(
+            description="In place of the built-in prompt; `{context_data}`, `{response_type}` and `{user_prompt}`, or "
+            "the same names after a `$`, are filled in."
+        ),
+    ] = None
+    # A mapping is read by `heliograph.filters.parse_filter`.
+    filter: Annotated[
+        Filter | Mapping[str, Any] | None,
+        Field(description="Only documents that match it exist for this question; none leaves out none."),
+    ] = None
+    explain: Annotated[bool, Field(description="Say what became of everything that was found, and why.")] = False
+
+
+# What each parameter is, in words.
+PARAMETER_TEXTS: Mapping[str, str] = {
+    name: str(get_args(kind)[1].description) for name, kind in get_type_hints(QueryParam, include_extras=True).items()
+}

@@ -87,7 +87,7 @@ class ChunkData(ChunkDetailsData):
 
 
 class ReferenceData(TypedDict):
-    """A document that the chunks come from; `count` is how many."""
+    """A source that the chunks come from; `count` is how many."""
 
     reference_id: str
     file_path: str

@@ -14,11 +14,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
-from numbers import Integral
-from operator import index
 from string import Template
-from typing import Any, cast, get_args
+from typing import Any, cast
 
+from heliograph.arguments import checked_fields
 from heliograph.chat.base import ChatMessage, ChatModel, ChatRequest, Purpose
 from heliograph.errors import BadModelReply, InvalidRequestError
 from heliograph.extraction.reply_readers import objects_in
@@ -194,8 +193,6 @@ class FusionParameters:
         return max(0.0, 1.0 - math.log(max(1, mention_count)) / math.log(self.common_mentions))
 
 
-MAX_TOP_K = 10_000
-_MOST = {"top_k": MAX_TOP_K, "chunk_top_k": MAX_TOP_K}
 # What a question may say in place of a setting.
 _OVERRIDES = tuple(field.name for field in fields(QueryParam) if field.name in QuerySettings.model_fields)
 _LEAST_WEIGHT = 3
@@ -293,33 +290,34 @@ def make_plan(question: str, param: QueryParam, settings: QuerySettings, readabl
     """
     if not isinstance(param, QueryParam):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidRequestError(f"param is {param!r:.200}; give a {QueryParam.__module__}.{QueryParam.__name__}")
-    try:
-        mode = Mode(param.mode)
-    except ValueError:
-        raise InvalidRequestError(f"mode is {param.mode!r}; use one of {', '.join(Mode)}") from None
-    added = _added_channels(param, mode)
-    items = _items("conversation_history", param.conversation_history or (), "messages")
-    messages = [_message(index, item) for index, item in enumerate(items)]
-    given = 0 if param.history_turns is None else param.history_turns  # pyright: ignore[reportUnnecessaryComparison]
-    turns = _count("history_turns", given, least=0)
+    param = checked_fields(param)
+    mode = Mode(param.mode)
+    own, named = channels_of(mode), param.channels or ()
+    if named and not own:
+        raise InvalidRequestError(f"mode {mode.value!r} searches nothing; leave channels empty, or use another mode")
+    added = tuple(channel for channel in FUSED_CHANNELS if channel.value in named and channel not in own)
+    messages = [_message(index, item) for index, item in enumerate(param.conversation_history or ())]
+    turns = param.history_turns or 0
     starts = [index for index, message in enumerate(messages) if message.role == "user"]
     first = starts[-turns] if 0 < turns <= len(starts) else 0
     history = tuple(messages[first:])
-    high = _keyword_list("hl_keywords", param.hl_keywords)
-    low = _keyword_list("ll_keywords", param.ll_keywords)
+    high, low = (
+        tuple(text for word in words or () if (text := _without_surrogates(word)).strip())
+        for words in (param.hl_keywords, param.ll_keywords)
+    )
     prefix = "" if param.disable_user_prompt_prefix else settings.user_prompt_prefix
-    instructions = (prefix.strip(), _text("user_prompt", param.user_prompt).strip())
+    instructions = (prefix.strip(), _without_surrogates(param.user_prompt).strip())
     return Plan(
         question=_checked_question(question, mode, settings.max_question_characters),
         mode=mode,
         param=param,
-        channels=(*channels_of(mode), *added),
+        channels=(*own, *added),
         added_channels=added,
         keywords=Keywords(high, low) if high or low else None,
         history=history,
-        response_type=_text("response_type", param.response_type) or _DEFAULT_RESPONSE_TYPE,
+        response_type=_without_surrogates(param.response_type) or _DEFAULT_RESPONSE_TYPE,
         user_prompt="\n\n".join(filter(None, instructions)),
-        system_prompt=_text("system_prompt", param.system_prompt),
+        system_prompt=_without_surrogates(param.system_prompt),
         chat_model=None if param.chat_model is None else as_chat_model(param.chat_model),
         settings=_in_force(param, settings, history, readable if param.chat_model is None else None),
         filter=None if param.filter is None else parse_filter(param.filter),
@@ -336,20 +334,8 @@ def check_length(question: str, mode: Mode) -> None:
         )
 
 
-def _added_channels(param: QueryParam, mode: Mode) -> tuple[Channel, ...]:
-    names = _items("channels", param.channels or (), "names")
-    allowed = [channel.value for channel in FUSED_CHANNELS]
-    unknown = [name for name in names if name not in allowed]
-    if unknown:
-        raise InvalidRequestError(f"channels holds {unknown[0]!r:.200}; use any of {', '.join(allowed)}")
-    own = channels_of(mode)
-    if names and not own:
-        raise InvalidRequestError(f"mode {mode.value!r} searches nothing; leave channels empty, or use another mode")
-    return tuple(channel for channel in FUSED_CHANNELS if channel.value in names and channel not in own)
-
-
 def _checked_question(question: str, mode: Mode, max_characters: int) -> str:
-    text = _text("question", question).strip()
+    text = _without_surrogates(question).strip()
     if len(text) > max_characters:
         raise InvalidRequestError(
             f"the question has {len(text):,} characters; ask in at most {max_characters:,} (max_question_characters)"
@@ -358,15 +344,6 @@ def _checked_question(question: str, mode: Mode, max_characters: int) -> str:
         raise InvalidRequestError("the question is empty; ask something")
     check_length(text, mode)
     return text
-
-
-def _keyword_list(name: str, value: object) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    words = _items(name, value, "strings")
-    if not all(isinstance(word, str) for word in words):
-        raise InvalidRequestError(f"{name} is {value!r:.200}; give a list of strings")
-    return tuple(text for word in words if (text := _text(name, word)).strip())
 
 
 def _message(index: int, item: object) -> ChatMessage:
@@ -379,24 +356,15 @@ def _message(index: int, item: object) -> ChatMessage:
             f"conversation_history[{index}] is {item!r:.200}; give {{'role': 'user', 'content': '...'}}, "
             "with role 'system', 'user' or 'assistant'"
         )
-    return ChatMessage(role, _text("content", content))
+    return ChatMessage(role, _without_surrogates(content))
 
 
 def _in_force(
     param: QueryParam, settings: QuerySettings, history: Sequence[ChatMessage], readable: int | None
 ) -> QuerySettings:
     """Return the settings with what a question says in place of theirs: that of the same names."""
-    found: dict[str, Any] = {}
-    for name in _OVERRIDES:
-        given = getattr(param, name)
-        value = getattr(settings, name) if given is None else given
-        kind = QuerySettings.model_fields[name].annotation
-        if kind is int:
-            value = _count(name, value, _MOST.get(name))
-        elif (choices := get_args(kind)) and value not in choices:
-            raise InvalidRequestError(f"{name} is {value!r:.200}; use one of {', '.join(choices)}")
-        found[name] = value
-    total = found["max_total_tokens"]
+    found: dict[str, Any] = {name: given for name in _OVERRIDES if (given := getattr(param, name)) is not None}
+    total = found.get("max_total_tokens", settings.max_total_tokens)
     # A token has at least one byte, so a short history need not be counted.
     if readable is not None and total + sum(len(message.content.encode()) for message in history) > readable:
         left = readable - sum(count_tokens(message.content) for message in history)
@@ -404,30 +372,8 @@ def _in_force(
     return settings.model_copy(update=found)
 
 
-def _count(name: str, value: object, maximum: int | None = None, *, least: int = 1) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        shown = f"{value!r:.200}"
-    elif least <= (number := index(value)) <= (number if maximum is None else maximum):
-        return number
-    else:
-        # Python refuses to print numbers of thousands of digits.
-        shown = str(number) if number.bit_length() < 256 else f"a number of {number.bit_length()} bits"
-    allowed = f"at least {least}" if maximum is None else f"from {least} to {maximum:,}"
-    raise InvalidRequestError(f"{name} is {shown}; it must be a whole number, {allowed}")
-
-
-def _text(name: str, value: object) -> str:
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise InvalidRequestError(f"{name} is {value!r:.200}; it must be a string")
-    return _LONE_SURROGATE.sub("\ufffd", value)
-
-
-def _items(name: str, value: object, kind: str) -> Sequence[Any]:
-    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
-        raise InvalidRequestError(f"{name} is {value!r:.200}; give a list of {kind}")
-    return value
+def _without_surrogates(text: str | None) -> str:
+    return _LONE_SURROGATE.sub("\ufffd", text or "")
 
 
 # A model that loops can name thousands.

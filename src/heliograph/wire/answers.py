@@ -16,7 +16,7 @@ from heliograph.wire.base import ChunkDetails, EntityHead, RelationHead, Shape, 
 
 
 class ReferenceItem(Shape):
-    """A document that an answer draws on."""
+    """A source that an answer draws on; several documents may have it."""
 
     model_config = ConfigDict(json_schema_extra=may_lack("content", "other_file_paths"))
 
@@ -24,7 +24,7 @@ class ReferenceItem(Shape):
     file_path: str
     count: int = Field(0, description="Chunks of it in the context.")
     content: tuple[str, ...] | None = Field(None, description="Texts of its chunks, with `include_chunk_content`.")
-    other_file_paths: tuple[str, ...] | None = Field(None, description="Documents with the same text.")
+    other_file_paths: tuple[str, ...] | None = Field(None, description="Sources of documents with the same text.")
 
 
 class CitationItem(Shape):
@@ -65,8 +65,8 @@ class AnswerHead(Shape):
     from_cache: bool = Field(False, description="Whether it was given before.")
     is_unanswered: bool = Field(False, description="Whether it says that the documents hold no answer.")
     citations: tuple[CitationItem, ...] = Field((), description="What its sentences rest on, to the character.")
-    unsupported_references: int = Field(0, description="Citations left out: they named no document of the context.")
-    unsupported_sentences: int = Field(0, description="Sentences without a document that supports them.")
+    unsupported_references: int = Field(0, description="Citations left out: they named no source of the context.")
+    unsupported_sentences: int = Field(0, description="Sentences without a source that supports them.")
     warnings: tuple[str, ...] = Field((), description="What did not go as one would expect.")
     usage: TokenUsage = Field(TokenUsage(), description="Tokens that chat models spent on it.")
 

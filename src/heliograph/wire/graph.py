@@ -239,7 +239,10 @@ class RelationItem(RelationHead):
 
 
 class SourceChunk(ChunkDetails):
-    """A chunk that mentions something, and where it stands in its document."""
+    """A chunk that mentions something, and where it stands in its document.
+
+    What it says of that is a statement of `/graph/history`.
+    """
 
     chunk_id: str
     document_id: str
@@ -508,7 +511,7 @@ class CurationListResponse(Shape):
 
 
 class StatementItem(Shape):
-    """What one chunk says."""
+    """What one chunk says of an entity or a relation; the chunk itself is among the sources of either."""
 
     chunk_id: str
     document_id: str

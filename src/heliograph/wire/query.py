@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, Field, StringConstraints, ValidationInfo, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo, model_validator
 
 from heliograph.filters import And, DocumentIds, parse_filter
-from heliograph.models import DEFAULT_MODE, ChunkPicking, ContextFormatName, FusionName, Mode, ModeName
+from heliograph.models import DEFAULT_MODE, ChannelName, ChunkPicking, ContextFormatName, FusionName, Mode, ModeName
 from heliograph.query.answers.models import Answer
-from heliograph.query.models import QueryParam, Retrieval
+from heliograph.query.models import PARAMETER_TEXTS, QueryParam, Retrieval
 from heliograph.query.payloads import explanation_data, path_data, record_data, reference_data, retrieval_metadata
 from heliograph.query.plan import check_length
 from heliograph.wire.answers import FoundChunk, FoundEntity, FoundRelation
@@ -60,12 +60,12 @@ LIGHTRAG_MODE = Mode.MIX
 # Roles that have a part in a conversation; what others say (tools, functions) is left out of it.
 SPEAKERS = frozenset({"system", "user", "assistant"})
 
-_MAX_TEXT = 65_536
+MAX_TEXT = 65_536
 _MAX_ALL_TEXT = 131_072
 _MAX_K = 1_000
 _MAX_TOKENS = 1_000_000
 
-_Count = Annotated[int, Field(ge=1, le=_MAX_K)]
+Count = Annotated[int, Field(ge=1, le=_MAX_K)]
 _Tokens = Annotated[int, Field(ge=1, le=_MAX_TOKENS)]
 _Keywords = Annotated[list[Annotated[str, Field(max_length=512)]], Field(max_length=64)]
 
@@ -80,7 +80,7 @@ def _check_question(question: str, info: ValidationInfo) -> str:
 # Long enough for the field `mode` before it.
 Question = Annotated[
     str,
-    StringConstraints(strip_whitespace=True, min_length=1, max_length=_MAX_TEXT),
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TEXT),
     AfterValidator(_check_question),
 ]
 
@@ -92,42 +92,40 @@ class HistoryMessage(BaseModel):
     content: str = Field(max_length=32_768)
 
 
+def _describe(schema: dict[str, Any]) -> None:
+    for name in PARAMETER_TEXTS.keys() & schema["properties"].keys():
+        schema["properties"][name].setdefault("description", PARAMETER_TEXTS[name])
+
+
 class QueryFields(BaseModel):
     """How a question is searched for and answered; None means the default of the server's settings."""
 
-    mode: ModeName = Field(DEFAULT_MODE.value, description="How the question is answered.")
-    only_need_context: bool | None = Field(None, description="Return the context in place of an answer.")
-    only_need_prompt: bool | None = Field(None, description="Return what a chat model would be given.")
-    response_type: Annotated[str, Field(min_length=1, max_length=256)] | None = Field(
-        None, description="Form of the answer, in words.", examples=["Bullet Points"]
-    )
-    top_k: _Count | None = Field(None, description="Entities and relations searched.")
-    chunk_top_k: _Count | None = Field(None, description="Chunks searched, and kept after reranking.")
-    max_entity_tokens: _Tokens | None = Field(None, description="Budget of the entities.")
-    max_relation_tokens: _Tokens | None = Field(None, description="Budget of the relations.")
-    max_total_tokens: _Tokens | None = Field(None, description="Budget of prompt, question and context.")
-    hl_keywords: _Keywords | None = Field(None, description="High-level keywords, in place of found ones.")
-    ll_keywords: _Keywords | None = Field(None, description="Low-level keywords, in place of found ones.")
-    user_prompt: Annotated[str, Field(max_length=_MAX_TEXT)] | None = Field(
-        None, description="Further instructions to the chat model."
-    )
-    disable_user_prompt_prefix: bool | None = Field(None, description="Leave out the server's own instructions.")
-    enable_rerank: bool | None = Field(None, description="Rerank chunks if a reranker is configured.")
-    include_sources: bool = Field(False, description="Give entities, relations and chunks beside the answer.")
-    return_structured: bool = Field(False, description="Give everything that is known of the answer.")
-    filter: dict[str, Any] | None = Field(
-        None, description="Only documents that match it exist for this question.", examples=[{"team": "red"}]
-    )
-    channels: Annotated[list[Literal["vector", "keyword", "bridge", "graph"]], Field(max_length=4)] | None = Field(
-        None, description="Channels to search beside the mode's own."
-    )
-    fusion: FusionName | None = Field(None, description="How chunks of several channels are fused.")
-    chunk_picking: ChunkPicking | None = Field(None, description="How chunks of entities and relations are picked.")
-    context_format: ContextFormatName | None = Field(None, description="JSON lines, or CSV tables.")
-    history_turns: Annotated[int, Field(ge=0, le=128)] | None = Field(
-        None, description="Turns used of the history; 0 and null use all."
-    )
-    explain: bool = Field(False, description="Say what became of everything that was found, and why.")
+    # What a parameter is, stands in `QueryParam`.
+    model_config = ConfigDict(json_schema_extra=_describe)
+
+    mode: ModeName = DEFAULT_MODE.value
+    only_need_context: bool | None = None
+    only_need_prompt: bool | None = None
+    response_type: Annotated[str, Field(min_length=1, max_length=256)] | None = Field(None, examples=["Bullet Points"])
+    top_k: Count | None = None
+    chunk_top_k: Count | None = None
+    max_entity_tokens: _Tokens | None = None
+    max_relation_tokens: _Tokens | None = None
+    max_total_tokens: _Tokens | None = None
+    hl_keywords: _Keywords | None = None
+    ll_keywords: _Keywords | None = None
+    user_prompt: Annotated[str, Field(max_length=MAX_TEXT)] | None = None
+    disable_user_prompt_prefix: bool | None = None
+    enable_rerank: bool | None = None
+    include_sources: bool = False
+    return_structured: bool = False
+    filter: dict[str, Any] | None = Field(None, examples=[{"team": "red"}])
+    channels: Annotated[list[ChannelName], Field(max_length=4)] | None = None
+    fusion: FusionName | None = None
+    chunk_picking: ChunkPicking | None = None
+    context_format: ContextFormatName | None = None
+    history_turns: Annotated[int, Field(ge=0, le=128)] | None = None
+    explain: bool = False
 
     def to_param(self, **others: Any) -> QueryParam:
         """Return the engine's parameters, with these `others` beside or in place of them."""
@@ -157,11 +155,9 @@ class QueryRequest(QueryFields):
     query: Question = Field(
         description="The question; all modes but bypass need three characters, of which a Chinese one counts as two."
     )
-    conversation_history: Annotated[list[HistoryMessage], Field(max_length=128)] | None = Field(
-        None, description="Earlier messages, oldest first."
-    )
+    conversation_history: Annotated[list[HistoryMessage], Field(max_length=128)] | None = None
     include_references: bool | None = Field(
-        True, description="Give the documents that the answer draws on; null does not."
+        True, description="Give the sources that the answer draws on; null does not."
     )
     include_chunk_content: bool | None = Field(False, description="Give with each of them the texts of its chunks.")
     include_progress: bool | None = Field(False, description="Tell the stages as they begin; `/query/stream` only.")

@@ -164,7 +164,7 @@ def test_without_references_cuts_only_a_list_at_the_end() -> None:
 
 def test_render_references_shows_the_cited_ones_and_counts_the_rest() -> None:
     references = [Reference(str(number), f"{number}.md", number) for number in (1, 2, 3)]
-    assert "2 more documents" in _text(render_references(references, "So it is [2]."))
+    assert "2 more sources" in _text(render_references(references, "So it is [2]."))
     assert "more" not in _text(render_references(references, "So it is."))
     assert "more" not in _text(render_references(references, "So it is [2].", shows_all=True))
 

@@ -130,7 +130,7 @@ class WrittenAnswer:
 
     @property
     def dropped(self) -> int:
-        """Citations that named no document of the context."""
+        """Citations that named no source of the context."""
         return self._filter.dropped if self._filter else 0
 
     @property

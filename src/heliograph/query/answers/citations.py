@@ -21,7 +21,7 @@ from heliograph.text.sentences import sentence_spans
 # Citation marks in what a chat model writes: put into one form, checked, and taken out, while the text streams.
 #
 # Pieces go in, text comes out, a few characters late at the most. `[2]`, `[1, 3]`, `[1-3]`, `[^1]`, `【1】` and
-# `【1†source】` come out like `[1][3]`; a number that stands for no document of the context is dropped and counted. A
+# `【1†source】` come out like `[1][3]`; a number that stands for no source of the context is dropped and counted. A
 # list of references at the end is taken out, since ours takes its place, and so is the mark by which a model says
 # that it found no answer. Code, links and footnote texts stay as they are, and so does an answer that is JSON.
 

@@ -16,7 +16,7 @@ class Citation:
     """A passage of a document that a sentence of an answer rests on.
 
     Attributes:
-        reference_id: Number of the document in the list of references.
+        reference_id: Number of its source in the list of references.
         start: First character of the quote in the document's text.
         end: One past the last.
         quote: Exactly `document_text[start:end]`.
@@ -60,8 +60,8 @@ class Answer:
         warnings: What did not go as one would expect, in words; those of the retrieval included.
         usage: Tokens that chat models spent on it, keywords included; none if it comes from the cache.
         citations: What its sentences rest on, to the character, in the order of the text.
-        unsupported_references: Citations left out because they named no document of the context.
-        unsupported_sentences: Sentences that a chat model wrote without a document that supports them.
+        unsupported_references: Citations left out because they named no source of the context.
+        unsupported_sentences: Sentences that a chat model wrote without a source that supports them.
         is_unanswered: Whether it says that the documents hold no answer.
     """
 
@@ -81,14 +81,14 @@ class Answer:
         return self.text
 
     def _repr_markdown_(self) -> str:
-        """Return how a notebook shows it: the text, the documents it draws on, and what did not go as expected."""
+        """Return how a notebook shows it: the text, the sources it draws on, and what did not go as expected."""
         if self.kind in (AnswerKind.CONTEXT, AnswerKind.PROMPT):
             # As it is: what a chat model reads is no Markdown.
             return f"~~~~~~text\n{self.text}\n~~~~~~"
         parts = [self.text or self.retrieval.message]
         if self.references and "### References" not in self.text:
-            documents = [f"- [{item.reference_id}] {item.source}" for item in self.references]
-            parts.append("\n".join(["### References", "", *documents]))
+            sources = [f"- [{item.reference_id}] {item.source}" for item in self.references]
+            parts.append("\n".join(["### References", "", *sources]))
         parts += [f"> **Warning:** {warning}" for warning in self.warnings]
         return "\n\n".join(parts)
 

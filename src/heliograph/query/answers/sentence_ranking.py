@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from functools import partial
 from itertools import pairwise
 
 from heliograph.query.answers.candidates import (
@@ -393,7 +392,9 @@ def shortlist(
         for name in names
         if (is_alike or _MADE_NAME.search(name)) and not (name.isupper() and is_chinese(question))
     ]
-    is_name_lost = _is_any_lost(sought, frozenset().union(*held.values()), texts)
+    said = frozenset[str]().union(*held.values())
+    missing = [name for name in sought if not _is_held(name.casefold(), said)]
+    is_name_lost = not all(_is_said_otherwise(name, said, texts) for name in missing)
     none = frozenset[str]()
     # Those that say more than the title of their document, or all if none does.
     telling = [item for item in sentences if not item.words <= titled.get(item.item.chunk.document_id, none)]
@@ -403,12 +404,6 @@ def shortlist(
     kept = {item[1]: item for item in (*scored[:_CANDIDATES], *first, *others)}
     items = [(score, sentence) for score, _, sentence in sorted(kept.values(), key=lambda item: -item[0])]
     return Shortlist(asked, sentences, items, titles, is_comparable, covered, unnamed, is_name_lost)
-
-
-def _is_any_lost(names: Sequence[str], words: frozenset[str], texts: Sequence[str]) -> bool:
-    """Return whether one of the names stands in none of the texts, whose words in lower case are given."""
-    lost = [name for name in names if not _is_held(name.casefold(), words)]
-    return bool(lost) and not all(_is_said_otherwise(name, words, texts) for name in lost)
 
 
 def _is_held(name: str, words: frozenset[str]) -> bool:
@@ -528,12 +523,12 @@ def choose(listed: Shortlist, limit: int, cosines: Sequence[float] | None = None
     candidates = _with_names(listed, cosines)
     ordered = answer_first(listed.asked, _chosen(listed.asked, candidates, listed.titles, limit), candidates)
     quotes = [candidate.sentence for candidate in dict.fromkeys(ordered[:limit])]
-    return in_passages(quotes, listed.sentences, listed.asked.weights.keys(), partial(_says_little, listed.asked))
 
+    def says_little(quote: Quotable) -> bool:
+        # What a bridge led to answers a step of the question alone.
+        return listed.asked.share(quote.words) < _HOLDS_MOST and quote.item.scores.get(Channel.BRIDGE, 0.0) <= 0.0
 
-def _says_little(asked: AskedQuestion, quote: Quotable) -> bool:
-    """Return whether a quote holds too little of the question; what a bridge led to answers a step of it alone."""
-    return asked.share(quote.words) < _HOLDS_MOST and quote.item.scores.get(Channel.BRIDGE, 0.0) <= 0.0
+    return in_passages(quotes, listed.sentences, listed.asked.weights.keys(), says_little)
 
 
 def _read_question(

@@ -54,73 +54,7 @@ from heliograph.text.tokens import count_tokens
 logger = logging.getLogger(__name__)
 
 
-# The order in which chunks are written into a context, and which of them a budget must spare.
-#
-# Chunks found by fusion come best first; for reading, what belongs together stands together: a chunk that was reached
-# over a bridge behind the chunks that led to it, and chunks of one document in the document's order. The chunks
-# themselves stay ranked; only the text is ordered. In the modes of LightRAG text and ranking are the same.
-
-# Hits among which a chain counts as what the question needs.
-_CHAIN_HEAD = 5
-
-
-def evidence_order(chunks: Sequence[Chunk], chains: Mapping[str, Sequence[str]]) -> list[int]:
-    """Return the places of the chunks in the order of reading; every place once.
-
-    Args:
-        chunks: Chunks, best first.
-        chains: Per chunk that was reached over bridges, the chunks passed on the way to it, the first hit first.
-    """
-    places = {chunk.id: place for place, chunk in enumerate(chunks)}
-    of_document: dict[str, list[int]] = {}
-    for place, chunk in enumerate(chunks):
-        of_document.setdefault(chunk.document_id, []).append(place)
-    ends: dict[str, list[str]] = {}
-    for chunk in chunks:
-        for passed in chains.get(chunk.id, ())[:1]:
-            ends.setdefault(passed, []).append(chunk.id)
-    order: dict[int, None] = {}
-    for chunk in chunks:
-        # The chain that leads here, the chunk itself, then the chains that set out from it, the best end first.
-        ways = [(*chains.get(chunk.id, ()), chunk.id), *((*chains[end], end) for end in ends.get(chunk.id, ()))]
-        group = [places[id_] for way in ways for id_ in way if id_ in places and places[id_] not in order]
-        for place in group:
-            order.update(
-                dict.fromkeys(sorted(of_document[chunks[place].document_id], key=lambda other: chunks[other].position))
-            )
-    return [*dict.fromkeys(order)]
-
-
-def needed_chunks(ranked: Sequence[str], chains: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Return the chunks of every hop of the best chain: first hit, those passed, and the last one.
-
-    Empty if none of the first five was reached over a bridge.
-    """
-    reached = next((id_ for id_ in ranked[:_CHAIN_HEAD] if chains.get(id_)), None)
-    return () if reached is None else tuple(dict.fromkeys((*chains[reached], reached)))
-
-
-def with_leaders(order: Sequence[str], leaders: Sequence[str], head: int) -> list[str]:
-    """Return the order with every leader among the first `head` places, and as little else moved as that takes.
-
-    A leader that stands further down takes the last place there that is not a leader's; who stood there follows behind
-    the head. A leader that is missing is added. If there are more leaders than places, the first of them get in.
-
-    Args:
-        order: Chunk ids, best first.
-        leaders: Chunk ids, most important first.
-        head: Places at the front; at least 1.
-    """
-    wanted = list(dict.fromkeys(leaders))[:head]
-    front, rest = list(order[:head]), list(order[head:])
-    late = [leader for leader in wanted if leader not in front]
-    for leader in late:
-        if len(front) >= head:
-            place = next(index for index in reversed(range(len(front))) if front[index] not in wanted)
-            rest.insert(0, front.pop(place))
-        front.append(leader)
-    return [*front, *(chunk_id for chunk_id in rest if chunk_id not in late)]
-
+# Which entities and relations fit.
 
 # About as many as the default budget holds, so that one page is nearly always enough; where some relations are read
 # already, as many as it holds of their like and an eighth more.
@@ -342,92 +276,44 @@ async def _neighbour_chunks(graph: GraphStore, entities: Sequence[Entity]) -> li
     return [[known[other].chunk_ids for other in others[entity.id] if other in known] for entity in entities]
 
 
-@dataclass(frozen=True, slots=True)
-class KeptChunks:
-    """Chunks that fit.
+# Which of all chunks are kept: in a reranker's order if there is one, cut to number and tokens.
+#
+# A reranker that fails does not fail the question: the merged order stands, and a warning says why. Leaders and the
+# best chain of bridges are what a cut must spare.
 
-    Attributes:
-        chunks: Each with the reranker's score, None without one.
-        bodies: Per chunk what `ContextFormat.chunk_body` gave.
-        sources: Source per chunk id, also for the chunks of entities and relations.
-        other_sources: Per source those of documents with the same text.
-        ranked: Ids with the reranker's scores, None without one, before the cut to tokens.
-        below_threshold: How many it scored below the threshold, so that they are left out.
+# Hits among which a chain counts as what the question needs.
+_CHAIN_HEAD = 5
+
+
+def needed_chunks(ranked: Sequence[str], chains: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Return the chunks of every hop of the best chain: first hit, those passed, and the last one.
+
+    Empty if none of the first five was reached over a bridge.
     """
-
-    chunks: Sequence[tuple[Chunk, float | None]]
-    bodies: Sequence[str]
-    sources: Mapping[str, str]
-    warnings: tuple[str, ...] = ()
-    other_sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    ranked: Sequence[tuple[str, float | None]] = ()
-    is_reranked: bool = False
-    below_threshold: int = 0
+    reached = next((id_ for id_ in ranked[:_CHAIN_HEAD] if chains.get(id_)), None)
+    return () if reached is None else tuple(dict.fromkeys((*chains[reached], reached)))
 
 
-def build_context(
-    plan: Plan,
-    form: ContextFormat,
-    selection: Selection,
-    merged: MergedChunks,
-    kept: KeptChunks,
-    paths: tuple[GraphPath, ...] | None = None,
-) -> Context:
-    """Return the context; without entities, relations and chunks an empty one."""
-    references = number_sources((kept.sources.get(chunk.id, "") for chunk, _ in kept.chunks), kept.other_sources)
-    numbers = {reference.source: number for number, reference in enumerate(references, start=1)}
-    found: list[RetrievedChunk] = []
-    for (chunk, score), marks in zip(kept.chunks, merged.marks([chunk.id for chunk, _ in kept.chunks]), strict=True):
-        source = kept.sources.get(chunk.id, "")
-        reference_id = str(numbers[source]) if source else ""
-        scores, total = merged.scores.get(chunk.id, {}), merged.totals[chunk.id]
-        found.append(
-            RetrievedChunk(chunk, source, reference_id, marks, score, scores, total if score is None else score)
-        )
-    if not (selection.entities or selection.relations or found):
-        return Context()
-    if logger.isEnabledFor(logging.INFO):
-        # Of several marks the last, as LightRAG does: `E5/2 R2/1 C1/1`.
-        logger.info("final chunks: %s", " ".join(str(item.marks[-1]) for item in found))
-    text = ""
-    if plan.is_written:
-        # In the order of reading; only fused chunks are moved.
-        order = range(len(found))
-        if plan.is_all_fused:
-            order = evidence_order([item.chunk for item in found], merged.paths)
-        rows = ContextRows(
-            has_graph=plan.uses_graph,
-            entities=[form.entity_row(place, entity) for place, entity in enumerate(selection.entities, start=1)],
-            relations=[
-                form.relation_row(place, item.relation, item.degree)
-                for place, item in enumerate(selection.relations, start=1)
-            ],
-            chunks=[
-                form.chunk_row(place, found[index].reference_id, kept.bodies[index])
-                for place, index in enumerate(order, start=1)
-            ],
-            references=references,
-            paths=[path_row(path) for path in paths or ()],
-        )
-        text = form.render(rows)
-    named_entities = [(entity, sources_of(entity.chunk_ids, kept.sources)) for entity in selection.entities]
-    named_relations = [(item, sources_of(item.relation.chunk_ids, kept.sources)) for item in selection.relations]
-    return Context(
-        text=text,
-        entities=tuple(
-            RetrievedEntity(entity, sources, first_reference(sources, numbers)) for entity, sources in named_entities
-        ),
-        relations=tuple(
-            RetrievedRelation(item.relation, item.degree, sources, first_reference(sources, numbers))
-            for item, sources in named_relations
-        ),
-        chunks=tuple(found),
-        references=references,
-        paths=paths,
-    )
+def with_leaders(order: Sequence[str], leaders: Sequence[str], head: int) -> list[str]:
+    """Return the order with every leader among the first `head` places, and as little else moved as that takes.
 
+    A leader that stands further down takes the last place there that is not a leader's; who stood there follows behind
+    the head. A leader that is missing is added. If there are more leaders than places, the first of them get in.
 
-# A reranker that fails does not fail the question: the merged order stands, and a warning says why.
+    Args:
+        order: Chunk ids, best first.
+        leaders: Chunk ids, most important first.
+        head: Places at the front; at least 1.
+    """
+    wanted = list(dict.fromkeys(leaders))[:head]
+    front, rest = list(order[:head]), list(order[head:])
+    late = [leader for leader in wanted if leader not in front]
+    for leader in late:
+        if len(front) >= head:
+            place = next(index for index in reversed(range(len(front))) if front[index] not in wanted)
+            rest.insert(0, front.pop(place))
+        front.append(leader)
+    return [*front, *(chunk_id for chunk_id in rest if chunk_id not in late)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -472,6 +358,29 @@ async def rerank_chunks(
             f"best {max(scores.values()):g}, so none is kept; lower it"
         )
     return RankedChunks(enough[:top_n], warning, len(scores) - len(enough))
+
+
+@dataclass(frozen=True, slots=True)
+class KeptChunks:
+    """Chunks that fit.
+
+    Attributes:
+        chunks: Each with the reranker's score, None without one.
+        bodies: Per chunk what `ContextFormat.chunk_body` gave.
+        sources: Source per chunk id, also for the chunks of entities and relations.
+        other_sources: Per source those of documents with the same text.
+        ranked: Ids with the reranker's scores, None without one, before the cut to tokens.
+        below_threshold: How many it scored below the threshold, so that they are left out.
+    """
+
+    chunks: Sequence[tuple[Chunk, float | None]]
+    bodies: Sequence[str]
+    sources: Mapping[str, str]
+    warnings: tuple[str, ...] = ()
+    other_sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    ranked: Sequence[tuple[str, float | None]] = ()
+    is_reranked: bool = False
+    below_threshold: int = 0
 
 
 _Ranked = Sequence[tuple[Chunk, float | None]]
@@ -588,6 +497,102 @@ async def _count_fitting(form: ContextFormat, limit: int, ranked: _Ranked, bodie
     rows = [form.chunk_row(place, widest, bodies[chunk.id]) for place, (chunk, _) in enumerate(ranked, start=1)]
     bounds = [form.chunk_bound(chunk, row) for (chunk, _), row in zip(ranked, rows, strict=True)]
     return await fit_rows(rows, bounds, limit)
+
+
+# The context: the chunks that are kept with their references, and the text.
+#
+# Chunks found by fusion come best first; for reading, what belongs together stands together: a chunk that was reached
+# over a bridge behind the chunks that led to it, and chunks of one document in the document's order. The chunks
+# themselves stay ranked; only the text is ordered. In the modes of LightRAG text and ranking are the same.
+
+
+def evidence_order(chunks: Sequence[Chunk], chains: Mapping[str, Sequence[str]]) -> list[int]:
+    """Return the places of the chunks in the order of reading; every place once.
+
+    Args:
+        chunks: Chunks, best first.
+        chains: Per chunk that was reached over bridges, the chunks passed on the way to it, the first hit first.
+    """
+    places = {chunk.id: place for place, chunk in enumerate(chunks)}
+    of_document: dict[str, list[int]] = {}
+    for place, chunk in enumerate(chunks):
+        of_document.setdefault(chunk.document_id, []).append(place)
+    ends: dict[str, list[str]] = {}
+    for chunk in chunks:
+        for passed in chains.get(chunk.id, ())[:1]:
+            ends.setdefault(passed, []).append(chunk.id)
+    order: dict[int, None] = {}
+    for chunk in chunks:
+        # The chain that leads here, the chunk itself, then the chains that set out from it, the best end first.
+        ways = [(*chains.get(chunk.id, ()), chunk.id), *((*chains[end], end) for end in ends.get(chunk.id, ()))]
+        group = [places[id_] for way in ways for id_ in way if id_ in places and places[id_] not in order]
+        for place in group:
+            order.update(
+                dict.fromkeys(sorted(of_document[chunks[place].document_id], key=lambda other: chunks[other].position))
+            )
+    return [*dict.fromkeys(order)]
+
+
+def build_context(
+    plan: Plan,
+    form: ContextFormat,
+    selection: Selection,
+    merged: MergedChunks,
+    kept: KeptChunks,
+    paths: tuple[GraphPath, ...] | None = None,
+) -> Context:
+    """Return the context; without entities, relations and chunks an empty one."""
+    references = number_sources((kept.sources.get(chunk.id, "") for chunk, _ in kept.chunks), kept.other_sources)
+    numbers = {reference.source: number for number, reference in enumerate(references, start=1)}
+    found: list[RetrievedChunk] = []
+    for (chunk, score), marks in zip(kept.chunks, merged.marks([chunk.id for chunk, _ in kept.chunks]), strict=True):
+        source = kept.sources.get(chunk.id, "")
+        reference_id = str(numbers[source]) if source else ""
+        scores, total = merged.scores.get(chunk.id, {}), merged.totals[chunk.id]
+        found.append(
+            RetrievedChunk(chunk, source, reference_id, marks, score, scores, total if score is None else score)
+        )
+    if not (selection.entities or selection.relations or found):
+        return Context()
+    if logger.isEnabledFor(logging.INFO):
+        # Of several marks the last, as LightRAG does: `E5/2 R2/1 C1/1`.
+        logger.info("final chunks: %s", " ".join(str(item.marks[-1]) for item in found))
+    text = ""
+    if plan.is_written:
+        # In the order of reading; only fused chunks are moved.
+        order = range(len(found))
+        if plan.is_all_fused:
+            order = evidence_order([item.chunk for item in found], merged.paths)
+        rows = ContextRows(
+            has_graph=plan.uses_graph,
+            entities=[form.entity_row(place, entity) for place, entity in enumerate(selection.entities, start=1)],
+            relations=[
+                form.relation_row(place, item.relation, item.degree)
+                for place, item in enumerate(selection.relations, start=1)
+            ],
+            chunks=[
+                form.chunk_row(place, found[index].reference_id, kept.bodies[index])
+                for place, index in enumerate(order, start=1)
+            ],
+            references=references,
+            paths=[path_row(path) for path in paths or ()],
+        )
+        text = form.render(rows)
+    named_entities = [(entity, sources_of(entity.chunk_ids, kept.sources)) for entity in selection.entities]
+    named_relations = [(item, sources_of(item.relation.chunk_ids, kept.sources)) for item in selection.relations]
+    return Context(
+        text=text,
+        entities=tuple(
+            RetrievedEntity(entity, sources, first_reference(sources, numbers)) for entity, sources in named_entities
+        ),
+        relations=tuple(
+            RetrievedRelation(item.relation, item.degree, sources, first_reference(sources, numbers))
+            for item, sources in named_relations
+        ),
+        chunks=tuple(found),
+        references=references,
+        paths=paths,
+    )
 
 
 # What became of everything that was found: kept, or dropped and why. Made only for a question that asks to have it
