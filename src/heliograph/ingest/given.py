@@ -21,7 +21,7 @@ from heliograph.errors import InvalidRequestError
 from heliograph.extraction.canonical import UNKNOWN_TYPE, canonical_extraction
 from heliograph.ids import clean_name, content_hash, entity_key, mention_rank, written_type
 from heliograph.ingest.chunking import JOINT, joined, place_chunks
-from heliograph.ingest.intake import clean_metadata
+from heliograph.ingest.intake import checked_name, clean_metadata
 from heliograph.ingest.models import DocumentResult
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.models import Chunk, Document, DocumentStatus, EntityMention, Extraction, RelationMention
@@ -85,8 +85,8 @@ async def insert_graph(pipeline: IngestPipeline, graph: GivenGraph) -> DocumentR
     if twice:
         raise InvalidRequestError(f"two chunks have the key {twice[0]!r}; give each its own")
     text = JOINT.join(texts)
-    source = clean_text(graph.source)
-    id_ = clean_text(graph.id) or await pipeline.identify(source, text)
+    source = checked_name(graph.source, "source")
+    id_ = checked_name(graph.id, "id") or await pipeline.identify(source, text)
     chunks = place_chunks(id_, joined(texts))
     document = Document(
         *(id_, source or id_),

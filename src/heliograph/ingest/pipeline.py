@@ -277,24 +277,20 @@ class IngestPipeline:
             ModelError: It cannot be embedded; nothing was written.
             StoreError: The store cannot be used; nothing was written.
         """
-        async with self._document_locks.claim([document.id]):
-            known = await self._documents([document.id])
-            if known and known[0].content_hash != document.content_hash:
-                async with self._claims.claim([known[0].content_hash]):
-                    known = await self._documents([document.id])
-                    if twins := await find_twins(self._store.records, known[0]):
-                        left = as_twin(known[0], twins[0].id)
-                        await promote_twin(self._store.records, self._committer, known[0], twins, left)
-                        known = [left]
+        locked = self._document_locks.claim([document.id])
+        async with locked, self._intake.admit([Candidate(document)]) as already:
+            known = already.known.get(document.id)
+            if known is not None and known.content_hash != document.content_hash:
+                known = await self._intake.let_go(known)
             stored = await read_stored_chunks(self._store.records, document.id)
             change = DocumentChange(
-                basis=known[0] if known else replace(document, content_hash="", chunk_count=0),
+                basis=known or replace(document, content_hash="", chunk_count=0),
                 document=document,
                 plan=plan_chunks(document.title, chunks, stored, keeps_readings=False),
                 extractions=tuple(extractions),
                 text=text,
                 dropped_texts=() if text is not None else (document.id,),
-                is_new=not known,
+                is_new=known is None,
                 may_call_chat=may_call_chat,
             )
             commit = await self._committer.commit(change)

@@ -704,7 +704,7 @@ async def require_document(engine: AsyncHeliograph, id_: str) -> Document:
 async def _insert(call: Call, given: Sequence[GivenDocument]) -> list[DocumentResult]:
     async with call.engine(Role.WRITE) as engine:
         if call.host.jobs is not None:
-            await call.host.jobs.check_room(call.workspace, engine)
+            await call.host.jobs.check_backlog(call.workspace, engine)
         checked = await _check_known(engine, given)
         accepted = [item for item, error in checked if error is None]
         taken = iter(await _take_in(call, engine, accepted))

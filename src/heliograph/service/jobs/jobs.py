@@ -522,7 +522,7 @@ class Jobs:
             OverloadedError: Too many documents wait.
             StoreError: They cannot be stored.
         """
-        await self.check_room(workspace, kb)
+        await self.check_backlog(workspace, kb)
         report = await kb.enqueue(documents, track_id=track_id)
         if report.count(Outcome.PENDING):
             request = JobRequest(JobKind.PROCESS, track_id, author)
@@ -535,7 +535,7 @@ class Jobs:
         store = await self._known_store(workspace)
         return await asyncio.to_thread(store.versions, document_id, _MOST_VERSIONS) if store else []
 
-    async def check_room(self, workspace: str, kb: AsyncHeliograph) -> None:
+    async def check_backlog(self, workspace: str, kb: AsyncHeliograph) -> None:
         """Check that documents may be taken in now.
 
         Raises:
