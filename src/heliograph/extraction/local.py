@@ -3,6 +3,9 @@
 Deterministic and offline, for English, Chinese and mixtures of both. Occurrences come from `local_reading`. A chunk
 keeps its most telling entities, each described by the sentence that says most of it; a sentence in which two of them
 meet is a relation, with the words between them as keywords. Chunks are read in windows, so memory is bounded.
+
+Types are `person`, `location`, `organization`, `event`, `content`, `artifact`, `concept`, or `unknown`; the setting
+`ingest.entity_types` is for chat models.
 """
 
 from __future__ import annotations
