@@ -16,7 +16,7 @@ from pathlib import PurePath
 from typing import Any, cast
 
 from heliograph.arguments import check_fields
-from heliograph.documents.markdown import clean_text
+from heliograph.documents.markdown import clean_text, with_language
 from heliograph.errors import InvalidRequestError
 from heliograph.extraction.canonical import UNKNOWN_TYPE, canonical_extraction
 from heliograph.ids import clean_name, content_hash, entity_key, mention_rank, written_type
@@ -93,7 +93,7 @@ async def insert_graph(pipeline: IngestPipeline, graph: GivenGraph) -> DocumentR
         title=" ".join(clean_text(graph.title).split()) or PurePath(source).stem,
         content_hash=content_hash(text),
         status=DocumentStatus.PROCESSED,
-        metadata=clean_metadata(graph.metadata or {}, source),
+        metadata=with_language(clean_metadata(graph.metadata or {}, source), text),
         length=len(text),
         chunk_count=len(chunks),
     )

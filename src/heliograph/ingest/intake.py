@@ -602,13 +602,11 @@ def _candidate(new: NewDocument, max_characters: int, track_id: str) -> Candidat
     id_ = name or document_id(source or text)
     details["title"] = details["title"] or find_title(text) or PurePath(source).stem[:_MAX_DETAIL_LENGTH]
     metadata = None if new.metadata is None else clean_metadata(new.metadata, source or id_)
-    known = metadata or {}
     document = Document(
         id=id_,
         source=source or id_,
         content_hash=content_hash(text),
-        # What a loader or a caller states stays as it is.
-        metadata=known if "language" in known else with_language(known, text),
+        metadata=with_language(metadata or {}, text),
         length=len(text),
         track_id=track_id,
         page_starts=page_starts,
