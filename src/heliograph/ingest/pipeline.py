@@ -503,9 +503,16 @@ class DocumentProcessor:
             raise
         except ConflictError as error:
             stored = await self._find(document.id)
-            if stored is not None and _is_changed_partial(task, stored):
-                return await self.process(replace(task, document=stored), progress)
             is_ours = stored is not None and stored.version == document.version
+            if (
+                stored is not None
+                and not is_ours
+                and task.scope is ReadingScope.FAILED_CHUNKS
+                and stored.status is DocumentStatus.PARTIAL
+                and stored.content_hash == document.content_hash
+            ):
+                # Failed chunks are still to be read of a document of which something else was said meanwhile.
+                return await self.process(replace(task, document=stored), progress)
             result = _failed(document, error) if is_ours else _overtaken(task, stored)
         except Exception as error:  # noqa: BLE001 (a defect fails the document that meets it, not those behind it)
             failure = as_failure(f"the document {document.source!r}", error)
@@ -618,12 +625,6 @@ class DocumentProcessor:
 
 def _failed(document: Document, error: HeliographError) -> DocumentResult:
     return DocumentResult(document.id, document.source, Outcome.FAILED, error)
-
-
-def _is_changed_partial(task: ReadingTask, stored: Document) -> bool:
-    """Whether failed chunks are still to be read of a document of which something else was said meanwhile."""
-    is_partial = task.scope is ReadingScope.FAILED_CHUNKS and stored.status is DocumentStatus.PARTIAL
-    return is_partial and stored.content_hash == task.document.content_hash and stored.version != task.document.version
 
 
 def _overtaken(task: ReadingTask, stored: Document | None) -> DocumentResult:
