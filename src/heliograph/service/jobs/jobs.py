@@ -283,10 +283,7 @@ class WorkspaceRunner:
                 except errors.HeliographError as error:
                     failures += 1
                     delay = _delay_seconds(failures)
-                    _LOG.warning(
-                        "jobs of the workspace %r cannot be run: %s; trying again in %g s",
-                        *(self._workspace, error, delay),
-                    )
+                    _LOG.warning("jobs of %r cannot be run: %s; trying again in %g s", self._workspace, error, delay)
                     await self._rest(delay)
                     continue
                 if not self._news.is_set():
