@@ -449,10 +449,12 @@ class Intake:
 
     @asynccontextmanager
     async def admit(self, batch: Sequence[Candidate]) -> AsyncGenerator[StoredAlready]:
-        """Hold documents while they are written, and yield what is stored of them: the one gate that all come in by.
+        """Hold documents for a moment and yield what is stored of them: the one gate that all come in by.
 
-        Those that will wait come from `enqueue`, whole ones from `IngestPipeline.insert_whole`. What is raised here
-        becomes a failed result of the former, document by document, and reaches the caller of the latter.
+        Those that will wait come from `enqueue` and are written in here. Whole ones come from
+        `IngestPipeline.insert_whole`, whose commit may take long: they let go of their texts in here, and the store
+        refuses them if something changes later. What is raised here becomes a failed result of the former, document
+        by document, and reaches the caller of the latter.
         """
         already = await self._find_stored(batch)
         ids = {item.document.id for item in batch}

@@ -277,11 +277,11 @@ class IngestPipeline:
             ModelError: It cannot be embedded; nothing was written.
             StoreError: The store cannot be used; nothing was written.
         """
-        locked = self._document_locks.claim([document.id])
-        async with locked, self._intake.admit([Candidate(document)]) as already:
-            known = already.known.get(document.id)
-            if known is not None and known.content_hash != document.content_hash:
-                known = await self._intake.let_go(known)
+        async with self._document_locks.claim([document.id]):
+            async with self._intake.admit([Candidate(document)]) as already:
+                known = already.known.get(document.id)
+                if known is not None and known.content_hash != document.content_hash:
+                    known = await self._intake.let_go(known)
             stored = await read_stored_chunks(self._store.records, document.id)
             change = DocumentChange(
                 basis=known or replace(document, content_hash="", chunk_count=0),
