@@ -215,14 +215,14 @@ class MemoryGraphStore(GraphStore):
         self,
         source_id: str,
         target_id: str,
-        max_length: int,
+        max_hops: int,
         limit: int,
         most_visited: int = 200_000,
     ) -> list[GraphPath]:
-        if source_id not in self.entities or target_id not in self.entities or max_length < 0:
+        if source_id not in self.entities or target_id not in self.entities or max_hops < 0:
             return []
         distances, frontier = {source_id: 0}, [source_id]
-        for distance in range(1, max_length + 1):
+        for distance in range(1, max_hops + 1):
             level = {other for id_ in frontier for other in self._neighbours(id_)} - distances.keys()
             distances.update(dict.fromkeys(level, distance))
             frontier = list(level)

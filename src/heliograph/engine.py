@@ -705,11 +705,18 @@ class AsyncHeliograph(GraphCuration):
         found = await graph.get_neighbourhood(entity_id, depth, max_entities)
         return replace(found, relations=tuple(await graph.name_ends(found.relations, found.entities)))
 
-    async def paths(self, name: str, other: str, *, max_length: int = 6, limit: int = 5) -> list[GraphPath]:
-        """Return the shortest paths between two entities, strongest first; empty if there is none."""
+    async def paths(
+        self, name: str, other: str, *, max_hops: int = 6, limit: int = 5, max_length: int | None = None
+    ) -> list[GraphPath]:
+        """Return the shortest paths between two entities, strongest first; empty if there is none of so few relations.
+
+        `max_length` is the former name of `max_hops`.
+        """
         source_id, target_id = await self._entity_ids(name, other)
         graph = (await self._parts()).store.graph
-        found = await graph.find_shortest_paths(source_id, target_id, max_length, limit)
+        found = await graph.find_shortest_paths(
+            source_id, target_id, max_hops if max_length is None else max_length, limit
+        )
         return [replace(path, relations=tuple(await graph.name_ends(path.relations, path.entities))) for path in found]
 
     # State

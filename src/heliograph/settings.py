@@ -256,7 +256,7 @@ class IngestSettings(_Section):
             "artifact",
             "natural_object",
         ),
-        description="Types that the chat model may use.",
+        description="Types offered to the chat model; others that it gives are kept.",
     )
     language: str = Field("", description="Language of descriptions; empty means the document's.")
     extraction_format: Literal["json", "delimiter"] = Field("json", description="Form of the model's replies.")

@@ -98,7 +98,7 @@ export function GraphView({ main }: { main: RefObject<HTMLElement | null> }) {
   });
   const findPath = (source: string, target: string) => attempt(async () => {
     setPathStart("");
-    const { paths } = await get<Schemas["PathResponse"]>("graph/paths", { source, target, max_length: 6, limit: 1 });
+    const { paths } = await get<Schemas["PathResponse"]>("graph/paths", { source, target, max_hops: 6, limit: 1 });
     const [path] = paths;
     if (!path) return tell(t("noPath"));
     const items = path.entities.map((entity) => entity.name);

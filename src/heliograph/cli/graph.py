@@ -161,18 +161,20 @@ def paths(
     session: Session,
     name: Annotated[str, typer.Argument(metavar="A", help="Name of one entity.")],
     other: Annotated[str, typer.Argument(metavar="B", help="Name of the other.")],
-    max_length: Annotated[int, typer.Option(min=1, max=10, help="Relations in a path at the most.")] = 6,
+    max_hops: Annotated[
+        int, typer.Option("--max-hops", "--max-length", min=1, max=10, help="Relations in a path at the most.")
+    ] = 6,
     limit: Annotated[int, typer.Option(min=1, max=100, help="Paths shown at the most.")] = 5,
 ) -> None:
     """Show the shortest paths between two entities, strongest first."""
     with session.engine() as engine:
-        found = engine.paths(name, other, max_length=max_length, limit=limit)
+        found = engine.paths(name, other, max_hops=max_hops, limit=limit)
         if not found:
             _require_entity(session, engine, name)
             _require_entity(session, engine, other)
     session.output.result(
         {"paths": to_plain(found)},
-        lambda: render_paths(found) if found else Text(f"no path of at most {max_length} relations"),
+        lambda: render_paths(found) if found else Text(f"no path of at most {max_hops} relations"),
     )
 
 

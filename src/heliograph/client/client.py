@@ -266,10 +266,14 @@ class AsyncGraph(_Resource):
         )
 
     async def paths(
-        self, name: str, other: str, *, max_length: int = 6, limit: int = 5
+        self, name: str, other: str, *, max_hops: int = 6, limit: int = 5, max_length: int | None = None
     ) -> tuple[records.PathItem, ...]:
-        """Return the shortest paths between two entities, strongest first; none if there is none."""
-        call = get("/graph/paths", records.PathResponse, source=name, target=other, max_length=max_length, limit=limit)
+        """Return the shortest paths between two entities, strongest first; none if there is none of so few relations.
+
+        `max_length` is the former name of `max_hops`.
+        """
+        most = max_hops if max_length is None else max_length
+        call = get("/graph/paths", records.PathResponse, source=name, target=other, max_hops=most, limit=limit)
         return (await self._send(call)).paths
 
 

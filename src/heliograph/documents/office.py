@@ -496,7 +496,11 @@ class EpubLoader(Loader):
             if len(names) < len(spine):
                 # What stands outside of the reading order is read where the book leads to it, as it does to notes; of
                 # the rest, such as the same book in other languages, nobody who reads the book sees anything.
-                linked = {link for name in names for link in _links(decode_text(archive.read(name), name), name)}
+                linked = {
+                    posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(unescape(href))))
+                    for name in names
+                    for href in _HREF.findall(decode_text(archive.read(name), name))
+                }
                 names = [name for name, is_linear in spine.items() if is_linear or name in linked or not names]
             limits.check_pages(raw.name, len(names), "chapters")
             chapters: list[str] = []
@@ -529,12 +533,6 @@ def _spine(package: Element, folder: str) -> Iterator[tuple[str, bool]]:
         if item is not None and "nav" not in item.get("properties", "").split():
             name = posixpath.normpath(posixpath.join(folder, unquote(item.get("href", ""))))
             yield name, reference.get("linear") != "no"
-
-
-def _links(chapter: str, name: str) -> Iterator[str]:
-    """Yield the files that a chapter leads to."""
-    for href in _HREF.findall(chapter):
-        yield posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(unescape(href))))
 
 
 def _metadata(package: Element) -> dict[str, str]:

@@ -260,11 +260,11 @@ class JsonLoader(Loader):
             title = chat[0] or " ".join(filter(None, (path.parent.name if isinstance(value, list) else "", title)))
             return LoadedDocument(raw.name, title, f"# {title}\n\n{chat[1]}\n" if chat[1] else "")
         try:
-            blocks = [f"# {title}", *_render(value)]
+            markdown = records_markdown(title, value)
         except RecursionError as error:
             raise IngestError(f"{raw.name!r} nests too deeply; flatten it") from error
         records = {"record_count": len(cast("list[Any]", value))} if isinstance(value, list) else {}
-        return LoadedDocument(raw.name, title, "\n\n".join(blocks) + "\n", records)
+        return LoadedDocument(raw.name, title, markdown, records)
 
 
 def parse_json(text: str, raw: RawDocument) -> Any:
@@ -290,18 +290,24 @@ def parse_json(text: str, raw: RawDocument) -> Any:
         raise IngestError(f"{raw.name!r} is JSON that cannot be read ({error}); flatten it") from error
 
 
-def _render(value: Any) -> Iterator[str]:
+def records_markdown(title: str, value: Any) -> str:
+    """Return records as Markdown, a section each that is called what the record is; other JSON as a list of its fields.
+
+    Raises:
+        RecursionError: It nests too deeply.
+    """
+    blocks = [f"# {title}"]
     if isinstance(value, list) and value and all(isinstance(item, dict) for item in cast("list[Any]", value)):
         for number, record in enumerate(cast("list[dict[str, Any]]", value), 1):
             known = [record[key] for key in _TITLE_KEYS if key in record]
             named = (str(item) for item in known if isinstance(item, str | int) and not isinstance(item, bool))
-            title = _line(next((name for name in named if name.strip()), ""))[:_MAX_TITLE_LENGTH].rstrip()
-            yield f"## {title or f'Record {number}'}"
-            yield from _record(record, 2)
+            name = _line(next((name for name in named if name.strip()), ""))[:_MAX_TITLE_LENGTH].rstrip()
+            blocks += [f"## {name or f'Record {number}'}", *_record(record, 2)]
     elif isinstance(value, dict):
-        yield from _record(cast("dict[str, Any]", value), 1)
+        blocks += _record(cast("dict[str, Any]", value), 1)
     else:
-        yield "\n".join(_items(value, 0))
+        blocks.append("\n".join(_items(value, 0)))
+    return "\n\n".join(blocks) + "\n"
 
 
 def _record(record: Mapping[str, Any], level: int) -> Iterator[str]:

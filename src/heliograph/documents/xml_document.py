@@ -213,9 +213,11 @@ def _html(element: ET.Element, depth: int, parent: str = "") -> Iterator[str]:
         yield from ("<p>", *_html(child, depth, tag), "</p>")
     yield f"<{html}>" if html else ""
     yield escape(element.text or "")
+    # What only groups elements counts, to those within it, as what it stands in.
+    around = parent if _HEADS.fullmatch(tag) or tag in {"refnamediv", "titleInfo"} else tag
     for child in element:
         if child not in titles:
-            yield from _html(child, depth + is_section, _parent_of(tag, parent))
+            yield from _html(child, depth + is_section, around)
         yield escape(child.tail or "")
     yield f"</{html}>" if html else ""
     yield "<p>" if html == "strong" else ""
@@ -265,8 +267,3 @@ def _left_out(element: ET.Element) -> int:
         else _left_out(child)
         for child in element
     )
-
-
-def _parent_of(tag: str, parent: str) -> str:
-    """Return what an element is to those within it: what only groups them counts as what it stands in."""
-    return parent if _HEADS.fullmatch(tag) or tag in {"refnamediv", "titleInfo"} else tag

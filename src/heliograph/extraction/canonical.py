@@ -1,7 +1,9 @@
 """The form that every extraction has, whoever made it: clean, distinct, in one order, complete, and at its place.
 
 What extractors of every kind, given graphs, imports and archives say passes `canonical_extraction`, so a rule which
-mentions are kept stands here. Aliases that a passage itself introduces are added by `with_introduced_aliases`.
+mentions are kept stands here. An entity that one drops must take its relations and aliases along, before
+`unlisted_ends` is asked: an end that is not listed comes back as an entity of unknown type. Aliases that a passage
+itself introduces are added by `with_introduced_aliases`.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 Deterministic and offline, for English, Chinese and mixtures of both. Occurrences come from `local_reading`. A chunk
 keeps its most telling entities, each described by the sentence that says most of it; a sentence in which two of them
 meet is a relation, with the words between them as keywords. Chunks are read in windows, so memory is bounded.
+
+Types are `person`, `location`, `organization`, `event`, `content`, `artifact`, `concept`, or `unknown`; the setting
+`ingest.entity_types` is for chat models.
 """
 
 from __future__ import annotations
@@ -453,7 +456,8 @@ class LocalExtractor(Extractor):
 
     def contexts(self, document: Document, chunks: Sequence[Chunk]) -> list[str]:
         """Return per chunk whether it is the first, and full names that others introduce; see `Extractor.contexts`."""
-        return chunk_contexts(chunks, _language_of(document), spoken_title(document))
+        language = document.metadata.get("language")
+        return chunk_contexts(chunks, language if isinstance(language, str) else "", spoken_title(document))
 
     async def extract(
         self, document: Document, chunks: Sequence[Chunk], on_chunk: Callable[[], None] = ignore_progress
@@ -496,11 +500,6 @@ class LocalExtractor(Extractor):
             mentions = tuple(entity.mention for entity in entities.values())
             extractions.append(Extraction(read.chunk.id, self.name, mentions, tuple(relations)))
         return extractions
-
-
-def _language_of(document: Document) -> str:
-    language = document.metadata.get("language")
-    return language if isinstance(language, str) else ""
 
 
 def _limit(tokens: int, per_token: float, least: int) -> int:

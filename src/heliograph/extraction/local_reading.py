@@ -689,7 +689,10 @@ class _Said:
                 )
                 for word in name.split()
             )
-            is_meant = has_sure_word or _PRONOUN_FIRST.match(self._whole, self._behind(name)) is not None
+            # Where the text below the heading begins.
+            at = self._whole.find(name)
+            behind = _SPACES.match(self._whole, at + len(name) if at >= 0 else 0)
+            is_meant = has_sure_word or _PRONOUN_FIRST.match(self._whole, behind.end() if behind else 0) is not None
             return (name, kind) if is_meant and "," not in name and "、" not in name else None
         if _HAN.search(name) and len(encode(name)) == 1 and entity_key(name) not in self._names:
             # "颜色": a word of every text. Places that are as common are tagged as names.
@@ -706,12 +709,6 @@ class _Said:
     def _is_inside(self, name: str) -> bool:
         """Return whether a sentence has this, as it is written, behind another word."""
         return re.search(rf"\w,? {re.escape(name)}", self._text) is not None
-
-    def _behind(self, heading: str) -> int:
-        """Return where the text below a heading begins."""
-        start = self._whole.find(heading)
-        behind = _SPACES.match(self._whole, start + len(heading) if start >= 0 else 0)
-        return behind.end() if behind else 0
 
     @cached_property
     def _languages(self) -> list[str]:

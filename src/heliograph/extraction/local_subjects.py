@@ -204,7 +204,12 @@ def _read_heading(text: str, language: str, begins_with_verb: bool) -> tuple[tup
     # A verb, though with a capital, is no part of the names behind it: "Installare Apache".
     verb = name.partition(" ")[0] if begins_with_verb else ""
     found = find_names(" " * len(verb) + name[len(verb) :], is_german=is_german)
-    says_what_to_do = begins_with_verb or _says_what_to_do(name) or (is_german and _says_more(name))
+    # A German heading with a verb, participle or adjective is one: "Bild mit Rahmen geöffnet".
+    says_what_to_do = (
+        begins_with_verb
+        or _says_what_to_do(name)
+        or (is_german and any(word.islower() and word not in stop_words("de") for word in _WORD.findall(name)))
+    )
     if _is_name(name) and not says_what_to_do:
         kinds = {clean_name(span.text): span.type for span in found}
         has_capitals = not _HAN.search(name) and any(word[0].isupper() for word in name.split()[1:])
@@ -287,11 +292,6 @@ def _begins_with_verb(heading: str, language: str, below: str) -> bool:
     is_known = language != "en" and is_usually_lower(first)
     as_name = "" if is_known else rf"|[\w,] {re.escape(first)}(?!\w)"
     return not re.search(rf"(?i:(?<!\w){_BEFORE_NOUN}[ '’]{word}(?!\w)){as_name}", below)
-
-
-def _says_more(name: str) -> bool:
-    """Return whether a German heading has a verb, participle or adjective: "Bild mit Rahmen geöffnet"."""
-    return any(word.islower() and word not in stop_words("de") for word in _WORD.findall(name))
 
 
 def _is_name(name: str) -> bool:

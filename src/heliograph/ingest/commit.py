@@ -540,7 +540,7 @@ def changeset(draft: Draft, resolution: Resolution, vectors: Mapping[Collection,
     return replace(
         graph,
         documents=(*((replace(document, usage=document.usage + draft.usage),) if document else ()), *change.others),
-        document_texts={**({} if change.text is None else {change.basis.id: change.text}), **change.other_texts},
+        document_texts={} if change.text is None else {change.basis.id: change.text},
         removed_documents=change.gone if document else (change.basis.id, *change.gone),
         chunks=change.plan.written,
         removed_chunks=change.plan.removed,

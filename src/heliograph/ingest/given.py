@@ -16,12 +16,12 @@ from pathlib import PurePath
 from typing import Any, cast
 
 from heliograph.arguments import checked_fields
-from heliograph.documents.markdown import clean_text
+from heliograph.documents.markdown import clean_text, with_language
 from heliograph.errors import InvalidRequestError
 from heliograph.extraction.canonical import UNKNOWN_TYPE, canonical_extraction
 from heliograph.ids import clean_name, content_hash, entity_key, mention_rank, written_type
 from heliograph.ingest.chunking import JOINT, joined, place_chunks
-from heliograph.ingest.intake import clean_metadata
+from heliograph.ingest.intake import checked_name, clean_metadata
 from heliograph.ingest.models import DocumentResult
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.models import Chunk, Document, DocumentStatus, EntityMention, Extraction, RelationMention
@@ -85,15 +85,15 @@ async def insert_graph(pipeline: IngestPipeline, graph: GivenGraph) -> DocumentR
     if twice:
         raise InvalidRequestError(f"two chunks have the key {twice[0]!r}; give each its own")
     text = JOINT.join(texts)
-    source = clean_text(graph.source)
-    id_ = clean_text(graph.id) or await pipeline.identify(source, text)
+    source = checked_name(graph.source, "source")
+    id_ = checked_name(graph.id, "id") or await pipeline.identify(source, text)
     chunks = place_chunks(id_, joined(texts))
     document = Document(
         *(id_, source or id_),
         title=" ".join(clean_text(graph.title).split()) or PurePath(source).stem,
         content_hash=content_hash(text),
         status=DocumentStatus.PROCESSED,
-        metadata=clean_metadata(graph.metadata or {}, source),
+        metadata=with_language(clean_metadata(graph.metadata or {}, source), text),
         length=len(text),
         chunk_count=len(chunks),
     )

@@ -6,8 +6,8 @@ as pending, a few hundred in one transaction. A document that cannot be taken in
 is refused is a result, not an exception. Of documents with the same text one holds the chunks, the others name it as
 their original.
 
-A whole document (a given graph, an import) does not pass here but by `IngestPipeline.insert_whole`. Over HTTP
-`Jobs.check_room` refuses first, when too much waits.
+A whole document (a given graph, an import) comes by `IngestPipeline.insert_whole`, which is never pending and refuses
+by exceptions; both pass `Intake.admit`. Over HTTP `Jobs.check_backlog` refuses first, when too much waits.
 """
 
 from __future__ import annotations
@@ -258,7 +258,6 @@ async def promote_twin(
     twins: Sequence[Document],
     left: Document | None,
     *,
-    text: str | None = None,
     known: StoredChunks | None = None,
 ) -> Commit:
     """Promote a twin: move the chunks of a committed document to another one with the same text.
@@ -269,7 +268,6 @@ async def promote_twin(
         original: Holds the chunks; as it is stored.
         twins: The promoted one, which shall hold them, and then further twins, as they are stored.
         left: What the original is from now on; None if it goes.
-        text: The text that it has then; None if it has none of its own.
         known: Chunks that the promoted twin has itself, which go; None if it has none.
 
     Raises:
@@ -294,9 +292,8 @@ async def promote_twin(
             if chunk.id in read
         ),
         text=await records.get_document_text(original.id) or "",
-        dropped_texts=(original.id,) if left is not None and text is None else (),
+        dropped_texts=(original.id,) if left is not None else (),
         others=(*((left,) if left is not None else ()), *(revised(twin, twin_of=promoted.id) for twin in twins[1:])),
-        other_texts={} if text is None else {original.id: text},
         gone=() if left is not None else (original.id,),
         relied_on=(original, *twins[1:]),
         may_call_chat=left is not None,
@@ -450,6 +447,32 @@ class Intake:
                 chosen.setdefault(candidate.document.id, candidate)
         return [_against(candidate, chosen.get(candidate.document.id)) for candidate in named]
 
+    @asynccontextmanager
+    async def admit(self, batch: Sequence[Candidate]) -> AsyncGenerator[StoredAlready]:
+        """Hold documents for a moment and yield what is stored of them: the one gate that all come in by.
+
+        Those that will wait come from `enqueue` and are written in here. Whole ones come from
+        `IngestPipeline.insert_whole`, whose commit may take long: they let go of their texts in here, and the store
+        refuses them if something changes later. What is raised here becomes a failed result of the former, document
+        by document, and reaches the caller of the latter.
+        """
+        already = await self._find_stored(batch)
+        ids = {item.document.id for item in batch}
+        async with self._claims.claim(ids | {item.content_hash for item in already.known.values()}):
+            # Where nothing was stored, nobody was waited for either.
+            yield await self._find_stored(batch) if already.known else already
+
+    async def let_go(self, stored: Document) -> Document:
+        """Have a twin hold the chunks that a document holds for others, and return what the document is by then.
+
+        To be called before it gets another text.
+        """
+        if not (twins := await find_twins(self._records, stored)):
+            return stored
+        left = as_twin(stored, twins[0].id)
+        await promote_twin(self._records, self._committer, stored, twins, left)
+        return left
+
     async def enqueue(self, candidates: Sequence[Candidate]) -> list[ReadingTask | DocumentResult]:
         """Store new and changed documents; return per candidate, in order, the work to do or its result.
 
@@ -462,22 +485,19 @@ class Intake:
         """
         entries: list[ReadingTask | DocumentResult] = []
         for batch in _batches(candidates):
-            stored = await self._find_stored(batch)
-            claimed = {item.document.id for item in batch} | {item.content_hash for item in stored.known.values()}
-            async with self._claims.claim(claimed):
-                # Where nothing was stored, nobody was waited for either.
-                entries += await self._enqueue_apart(batch, None if stored.known else stored)
+            entries += await self._enqueue_apart(batch)
         return entries
 
     async def _enqueue_apart(
-        self, batch: Sequence[Candidate], stored: StoredAlready | None = None, tries: int = _MOST_TRIES
+        self, batch: Sequence[Candidate], tries: int = _MOST_TRIES
     ) -> list[ReadingTask | DocumentResult]:
         """Store a batch in one transaction; if one of it cannot be stored, each in its own, so that it fails alone.
 
         One that was committed, or handed over by another process, since it was looked for is looked for again.
         """
         try:
-            return await self._enqueue(batch, await self._find_stored(batch) if stored is None else stored)
+            async with self.admit(batch) as already:
+                return await self._enqueue(batch, already)
         except OUTAGES:
             raise
         except Exception as error:
@@ -485,7 +505,7 @@ class Intake:
                 return [entry for candidate in batch for entry in await self._enqueue_apart([candidate])]
             if isinstance(error, ConflictError):
                 if tries > 1:
-                    return await self._enqueue_apart(batch, tries=tries - 1)
+                    return await self._enqueue_apart(batch, tries - 1)
                 raise
             document = batch[0].document
             failure = as_failure(f"the document {document.source!r}", error)
@@ -510,43 +530,27 @@ class Intake:
         return await self._store.read_written(find)
 
     async def _enqueue(self, batch: Sequence[Candidate], already: StoredAlready) -> list[ReadingTask | DocumentResult]:
-        """Decide and store; a document that lets go of a text that it holds for twins is stored by itself.
+        """Decide and store; a document lets go of a text that it holds for twins once what comes before is stored.
 
-        What comes before it is stored first: no twin that waits from then on may be promoted.
+        No twin that waits from then on may be promoted.
         """
         entries: list[ReadingTask | DocumentResult] = []
         while batch:
-            decisions = decide(batch, already, self._duplicates)
-            place, twins = await self._first_with_twins(decisions)
-            if twins and not place:
-                original = already.known[batch[0].document.id]
-                decisions = [await self._let_go(batch[0], original, twins, already)]
-            else:
-                decided = zip(batch[:place], decisions[:place], strict=True)
-                decisions = [await self._with_new_language(*both) for both in decided]
-                await self._write(decisions)
-            entries += (decision.entry for decision in decisions)
-            batch = batch[len(decisions) :]
-            if batch:
+            ready: list[Decision] = []
+            holder: Document | None = None
+            for candidate, decision in zip(batch, decide(batch, already, self._duplicates), strict=True):
+                stored = decision.stored if isinstance(decision.entry, ReadingTask) else None
+                if stored is not None and await find_twins(self._records, stored):
+                    holder = stored
+                    break
+                ready.append(await self._with_new_language(candidate, decision))
+            await self._write(ready)
+            entries += (decision.entry for decision in ready)
+            if holder is not None:
+                await self.let_go(holder)
+            if batch := batch[len(ready) :]:
                 already = await self._find_stored(batch)
         return entries
-
-    async def _first_with_twins(self, decisions: Sequence[Decision]) -> tuple[int, list[Document]]:
-        """Return the place of the first document to be read that holds chunks for twins, and these; else the end."""
-        for place, decision in enumerate(decisions):
-            stored = decision.stored if isinstance(decision.entry, ReadingTask) else None
-            if stored is not None and (twins := await find_twins(self._records, stored)):
-                return place, twins
-        return len(decisions), []
-
-    async def _let_go(
-        self, candidate: Candidate, original: Document, twins: Sequence[Document], already: StoredAlready
-    ) -> Decision:
-        """Promote a twin of a stored document and store the candidate in its place; return the decision about it."""
-        left = replace(already, known={original.id: as_twin(original, twins[0].id)})
-        decision = await self._with_new_language(candidate, *decide([candidate], left, self._duplicates))
-        await promote_twin(self._records, self._committer, original, twins, decision.row, text=candidate.text)
-        return decision
 
     async def _write(self, decisions: Sequence[Decision]) -> None:
         """Write what was decided, in one transaction."""
@@ -581,7 +585,7 @@ class Intake:
 
 
 def _candidate(new: NewDocument, max_characters: int, track_id: str) -> Candidate:
-    name, source = _name(new.id, "id"), _name(new.source, "source")
+    name, source = checked_name(new.id, "id"), checked_name(new.source, "source")
     details: dict[str, Any] = {}
     for field, value in document_details(new).items():
         if value is None and field != "title":
@@ -600,13 +604,11 @@ def _candidate(new: NewDocument, max_characters: int, track_id: str) -> Candidat
     id_ = name or document_id(source or text)
     details["title"] = details["title"] or find_title(text) or PurePath(source).stem[:_MAX_DETAIL_LENGTH]
     metadata = None if new.metadata is None else clean_metadata(new.metadata, source or id_)
-    known = metadata or {}
     document = Document(
         id=id_,
         source=source or id_,
         content_hash=content_hash(text),
-        # What a loader or a caller states stays as it is.
-        metadata=known if "language" in known else with_language(known, text),
+        metadata=with_language(metadata or {}, text),
         length=len(text),
         track_id=track_id,
         page_starts=page_starts,
@@ -709,7 +711,8 @@ def _compare(candidate: Candidate, stored: Document | None) -> tuple[Document | 
     return document, ReadingTask(document, candidate.text, scope, all_read=stored.status is DocumentStatus.PROCESSED)
 
 
-def _name(name: str, what: str) -> str:
+def checked_name(name: str, what: str) -> str:
+    """Return the clean id or source (`what`) of a document; raises `InvalidRequestError` if it cannot be one."""
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidRequestError(f"the {what} of a document must be a string, got {name!r:.80}")
     if len(name) > _MAX_NAME_LENGTH:

@@ -278,23 +278,19 @@ class IngestPipeline:
             StoreError: The store cannot be used; nothing was written.
         """
         async with self._document_locks.claim([document.id]):
-            known = await self._documents([document.id])
-            if known and known[0].content_hash != document.content_hash:
-                async with self._claims.claim([known[0].content_hash]):
-                    known = await self._documents([document.id])
-                    if twins := await find_twins(self._store.records, known[0]):
-                        left = as_twin(known[0], twins[0].id)
-                        await promote_twin(self._store.records, self._committer, known[0], twins, left)
-                        known = [left]
+            async with self._intake.admit([Candidate(document)]) as already:
+                known = already.known.get(document.id)
+                if known is not None and known.content_hash != document.content_hash:
+                    known = await self._intake.let_go(known)
             stored = await read_stored_chunks(self._store.records, document.id)
             change = DocumentChange(
-                basis=known[0] if known else replace(document, content_hash="", chunk_count=0),
+                basis=known or replace(document, content_hash="", chunk_count=0),
                 document=document,
                 plan=plan_chunks(document.title, chunks, stored, keeps_readings=False),
                 extractions=tuple(extractions),
                 text=text,
                 dropped_texts=() if text is not None else (document.id,),
-                is_new=not known,
+                is_new=known is None,
                 may_call_chat=may_call_chat,
             )
             commit = await self._committer.commit(change)
@@ -507,9 +503,16 @@ class DocumentProcessor:
             raise
         except ConflictError as error:
             stored = await self._find(document.id)
-            if stored is not None and _is_changed_partial(task, stored):
-                return await self.process(replace(task, document=stored), progress)
             is_ours = stored is not None and stored.version == document.version
+            if (
+                stored is not None
+                and not is_ours
+                and task.scope is ReadingScope.FAILED_CHUNKS
+                and stored.status is DocumentStatus.PARTIAL
+                and stored.content_hash == document.content_hash
+            ):
+                # Failed chunks are still to be read of a document of which something else was said meanwhile.
+                return await self.process(replace(task, document=stored), progress)
             result = _failed(document, error) if is_ours else _overtaken(task, stored)
         except Exception as error:  # noqa: BLE001 (a defect fails the document that meets it, not those behind it)
             failure = as_failure(f"the document {document.source!r}", error)
@@ -622,12 +625,6 @@ class DocumentProcessor:
 
 def _failed(document: Document, error: HeliographError) -> DocumentResult:
     return DocumentResult(document.id, document.source, Outcome.FAILED, error)
-
-
-def _is_changed_partial(task: ReadingTask, stored: Document) -> bool:
-    """Whether failed chunks are still to be read of a document of which something else was said meanwhile."""
-    is_partial = task.scope is ReadingScope.FAILED_CHUNKS and stored.status is DocumentStatus.PARTIAL
-    return is_partial and stored.content_hash == task.document.content_hash and stored.version != task.document.version
 
 
 def _overtaken(task: ReadingTask, stored: Document | None) -> DocumentResult:

@@ -141,7 +141,6 @@ class DocumentChange:
         text: The document's text, if it is to be stored with the rest; None leaves it as it is.
         dropped_texts: Ids of documents that keep no text of their own from now on.
         others: Further documents to write as they are here.
-        other_texts: Text per id of such a document, where it gets another one.
         gone: Ids of further documents that go; their chunks are among those that do.
         relied_on: Other documents that it writes or relies on, as they are stored.
         is_new: Whether it is not stored yet, not even as pending.
@@ -158,7 +157,6 @@ class DocumentChange:
     text: str | None = None
     dropped_texts: tuple[str, ...] = ()
     others: tuple[Document, ...] = ()
-    other_texts: Mapping[str, str] = field(default_factory=dict[str, str])
     gone: tuple[str, ...] = ()
     relied_on: tuple[Document, ...] = ()
     is_new: bool = False

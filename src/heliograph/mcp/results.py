@@ -234,6 +234,26 @@ class RelationsResult(ToolResult):
         return "\n\n".join([fence("\n\n".join([self.entity.as_line(), *around])), *notes])
 
 
+class ToolPath(Shape):
+    """A way from one entity to another."""
+
+    entities: list[ToolEntity] = Field(description="One more than there are relations.")
+    relations: list[ToolRelation]
+
+
+class PathsResult(ToolResult):
+    """Ways from one entity to another."""
+
+    paths: list[ToolPath] = Field(description="The shortest, strongest first; none if there is none so short.")
+
+    def as_text(self) -> str:
+        parts = [
+            "\n".join(_listed(" -- ".join(entity.name for entity in path.entities), path.relations))
+            for path in self.paths
+        ]
+        return fence("\n\n".join(parts)) if parts else "Nothing so short connects them; raise max_hops."
+
+
 class DocumentOutcome(ToolResult):
     """What became of a document."""
 

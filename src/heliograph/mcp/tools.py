@@ -515,6 +515,21 @@ async def get_relations(
     )
 
 
+@tool("Show how two entities are connected")
+async def find_path(
+    call: Call,
+    entity: Annotated[_Name, Field(description="Name of one entity, by any spelling or alias.")],
+    other: Annotated[_Name, Field(description="Name of the other one, likewise.")],
+    max_hops: Annotated[int, Field(ge=1, le=10, description="Relations on the way at the most.")] = 6,
+    limit: Annotated[int, Field(ge=1, le=20, description="Paths at the most.")] = 3,
+) -> shapes.PathsResult:
+    """Return the shortest ways over relations from one entity of the knowledge graph to another, strongest first."""
+    async with call.engine(Role.READ) as engine:
+        ends = [(await require_entity(engine, name)).name for name in (entity, other)]
+        found = await engine.paths(*ends, max_hops=max_hops, limit=limit)
+    return shapes.PathsResult(paths=list(map(shapes.ToolPath.model_validate, found)))
+
+
 async def require_entity(engine: AsyncHeliograph, name: str, view: StoreView | None = None) -> Entity:
     """Return the entity that a name stands for.
 
@@ -700,7 +715,7 @@ async def require_document(engine: AsyncHeliograph, id_: str) -> Document:
 async def _insert(call: Call, given: Sequence[GivenDocument]) -> list[DocumentResult]:
     async with call.engine(Role.WRITE) as engine:
         if call.host.jobs is not None:
-            await call.host.jobs.check_room(call.workspace, engine)
+            await call.host.jobs.check_backlog(call.workspace, engine)
         checked = await _check_known(engine, given)
         accepted = [item for item, error in checked if error is None]
         taken = iter(await _take_in(call, engine, accepted))

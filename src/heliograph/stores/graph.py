@@ -130,16 +130,16 @@ class GraphStore(ABC):
         return await self.at_one_moment(read)
 
     async def find_shortest_paths(
-        self, source_id: str, target_id: str, max_length: int, limit: int, most_visited: int = 200_000
+        self, source_id: str, target_id: str, max_hops: int, limit: int, most_visited: int = 200_000
     ) -> list[GraphPath]:
-        """Return up to `limit` paths of the least length, at most `max_length` relations; empty if there is none.
+        """Return up to `limit` paths of the least length, at most `max_hops` relations; empty if there is none.
 
         Among equally short paths, those with the larger sum of weights come first, then by entity ids. A back end whose
         cost follows the entities met on the way gives up, with no path, where they or their relations are more than
         `most_visited`; two entities so far apart are as good as unrelated.
         """
         ends = source_id, target_id
-        return await self.at_one_moment(lambda graph: _read_paths(graph, *ends, max_length, limit, most_visited))
+        return await self.at_one_moment(lambda graph: _read_paths(graph, *ends, max_hops, limit, most_visited))
 
     # What walks are made of.
 
@@ -198,7 +198,7 @@ async def _walk(graph: GraphStore, entity_id: str, depth: int, max_entities: int
 
 
 async def _read_paths(
-    graph: GraphStore, source_id: str, target_id: str, max_length: int, limit: int, most_visited: int
+    graph: GraphStore, source_id: str, target_id: str, max_hops: int, limit: int, most_visited: int
 ) -> list[GraphPath]:
     nodes = await graph.find_nodes(list(dict.fromkeys((source_id, target_id))))
     if source_id not in nodes or target_id not in nodes:
@@ -206,7 +206,7 @@ async def _read_paths(
     # Where there is no one moment, steps, entities and relations are read one after the other while others write.
     whole: list[GraphPath] = []
     for _ in range(_ATTEMPTS):
-        search = PathSearch[Node](nodes[source_id], nodes[target_id], max_length, limit, most_visited)
+        search = PathSearch[Node](nodes[source_id], nodes[target_id], max_hops, limit, most_visited)
         while frontier := search.frontier:
             # One more than may be met shows that there are too many.
             search.expand(await graph.find_steps(frontier, most_visited + 1))
@@ -233,17 +233,17 @@ class PathSearch(Generic[K]):
     Args:
         source: One end.
         target: The other; may be the same.
-        max_length: Relations of a path at the most.
+        max_hops: Relations of a path at the most.
         limit: Paths at the most.
         most_visited: Relations of one step, and entities met before one, beyond which there is no path.
     """
 
-    def __init__(self, source: K, target: K, max_length: int, limit: int, most_visited: int) -> None:
+    def __init__(self, source: K, target: K, max_hops: int, limit: int, most_visited: int) -> None:
         self._sides = _Side[K](source), _Side[K](target)
-        self._left = max_length
+        self._left = max_hops
         self._limit = limit
         self._most_visited = most_visited
-        self._has_failed = max_length < 0 or limit < 1
+        self._has_failed = max_hops < 0 or limit < 1
 
     @property
     def frontier(self) -> Sequence[K]:

@@ -76,7 +76,8 @@ def test_paths_go_from_one_end_to_the_other(story: World) -> None:
     paths = story.json("paths", "Beatrice Sorley", "Nell Tarrant")["paths"]
     assert [item["name"] for item in paths[0]["entities"]] == ["Beatrice Sorley", "Nell Tarrant"]
     assert len(paths[0]["relations"]) == 1
-    assert "path 1 of" in story.run("paths", "Beatrice Sorley", "Nell Tarrant").stdout
+    for option in ("--max-hops", "--max-length"):
+        assert "path 1 of" in story.run("paths", "Beatrice Sorley", "Nell Tarrant", option, "1").stdout
 
 
 def test_paths_between_what_is_not_connected_is_no_error(story: World) -> None:

@@ -135,7 +135,8 @@ def test_graph_is_read(serve: Serve) -> None:
         assert client.graph.relation("Bob", "Ann").sources[0].file_path == EVIL
         around = client.graph.neighbours("Ann")
         assert {item.name for item in around.entities} == {"Ann", "Bob"}
-        assert len(client.graph.paths("Ann", "Bob")[0].relations) == 1
+        assert len(client.graph.paths("Ann", "Bob", max_hops=1)[0].relations) == 1
+        assert len(client.graph.paths("Ann", "Bob", max_length=1)[0].relations) == 1
         with pytest.raises(NotFoundError, match="Nobody"):
             client.graph.entity("Nobody")
 

@@ -95,7 +95,7 @@ async def test_counts_that_cannot_be_are_refused_by_name(tmp_path: Path, count: 
             ("offset", lambda: kb.entities(offset=count)),
             ("limit", lambda: kb.batches(limit=count)),
             ("depth", lambda: kb.neighbours("Ann", depth=count)),
-            ("max_length", lambda: kb.paths("Ann", "Bob", max_length=count)),
+            ("max_hops", lambda: kb.paths("Ann", "Bob", max_hops=count)),
             ("limit", lambda: kb.documents(DocumentQuery(limit=count))),
             ("offset", lambda: kb.curations(CurationQuery(offset=count))),
         ):
@@ -110,7 +110,8 @@ async def test_limits_that_no_store_takes_mean_all_and_such_offsets_are_refused(
         await kb.create_entity("Zoe")
         assert len(await kb.entities(limit=count)) == (await kb.stats()).entities
         assert (await kb.neighbours("Ann Lee", depth=count, max_entities=count)).entities
-        assert await kb.paths("Ann Lee", "Bob Cole", max_length=count, limit=count)
+        assert await kb.paths("Ann Lee", "Bob Cole", max_hops=count, limit=count)
+        assert await kb.paths("Ann Lee", "Bob Cole", max_length=1)
         assert len((await kb.documents(DocumentQuery(limit=count))).documents) == 2
         assert len((await kb.curations(CurationQuery(limit=count))).curations) == 1
         for call in (

@@ -213,6 +213,19 @@ async def test_given_graph_is_a_document_like_any_other(kb: AsyncHeliograph) -> 
     assert await names(kb) == {"Ann", "Annie", "Bob", "Cy"}
 
 
+@pytest.mark.parametrize("name", ["id", "source"])
+async def test_given_graph_is_named_as_a_document_may_be(kb: AsyncHeliograph, name: str) -> None:
+    with pytest.raises(InvalidRequestError, match=f"the {name} .* has 4,?097 characters"):
+        await kb.insert_graph([GivenChunk("Dot was built by Eve.")], **{name: "x" * 4_097})
+
+
+async def test_given_graph_leaves_the_text_it_had_to_the_documents_that_share_it(kb: AsyncHeliograph) -> None:
+    await kb.insert(["Zed met Yan.", "Zed met Yan."], ids=["a", "b"])
+    await kb.insert_graph([GivenChunk("Dot was built by Eve.")], id="a")
+    assert [chunk.text for chunk in await kb.chunks("b")] == ["Zed met Yan."]
+    assert [chunk.text for chunk in await kb.chunks("a")] == ["Dot was built by Eve."]
+
+
 async def test_chunk_of_a_given_graph_is_about_what_it_opens_with(kb: AsyncHeliograph) -> None:
     chunks = [GivenChunk("Dot was built by Eve.", "c1"), GivenChunk("Eve lives near Dot.", "c2")]
     entities = [GivenEntity("Dot", chunk="c1"), GivenEntity("Dot", chunk="c2")]

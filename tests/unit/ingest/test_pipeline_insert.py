@@ -126,12 +126,16 @@ async def test_known_document_with_the_same_text_is_left_alone(
     assert (await store.get_data_version(), len(extractor.read), len(embedding.calls)) == (version, read, calls)
 
 
-async def test_language_of_a_text_is_detected_where_nobody_states_one(store: MemoryStore) -> None:
-    await make_pipeline(store).insert(
-        [NewDocument("望江钟由沈万年铸造。", "zh.md"), NewDocument(GUIDE, "own.md", metadata={"language": "en-GB"})]
-    )
-    detected, stated = await store.records.get_documents([document_id("zh.md"), document_id("own.md")])
-    assert (detected.metadata, stated.metadata) == ({"language": "zh"}, {"language": "en-GB"})
+@pytest.mark.parametrize(
+    ("stated", "kept"), [(None, "zh"), ("en-GB", "en"), ("jpn", "ja"), ("Chinese", "zh"), (7, "zh"), (["en"], "zh")]
+)
+async def test_language_of_a_text_is_a_code_and_detected_where_none_is_stated(
+    store: MemoryStore, stated: object, kept: str
+) -> None:
+    metadata = None if stated is None else {"language": stated}
+    await make_pipeline(store).insert([NewDocument("望江钟由沈万年铸造。", "zh.md", metadata=metadata)])
+    (document,) = await store.records.get_documents([document_id("zh.md")])
+    assert document.metadata == {"language": kept}
 
 
 @pytest.mark.parametrize(

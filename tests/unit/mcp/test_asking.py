@@ -125,6 +125,20 @@ async def test_relations_reach_as_far_as_asked(tmp_path: Path) -> None:
         assert len(cut["entities"]) == 1
 
 
+async def test_paths_lead_from_one_entity_to_another(tmp_path: Path) -> None:
+    async with offered(tmp_path) as world:
+        async with world.workspaces.use() as engine:
+            await engine.create_relation("Bob", "Annie", description="Bob met Annie.")
+        (path,) = (await checked(world.client, "knowledge.find_path", entity="ann", other="Cy"))["paths"]
+        assert [item["name"] for item in path["entities"]] == ["Ann", "Bob", "Annie", "Cy"]
+        told = text_of(await world.client.call_tool("knowledge.find_path", {"entity": "Ann", "other": "Annie"}))
+        assert "Ann -- Bob -- Annie\n" in told
+        assert "- Annie -- Bob []: Bob met Annie." in told
+        short = {"entity": "Ann", "other": "Cy", "max_hops": 2}
+        assert "raise max_hops" in text_of(await world.client.call_tool("knowledge.find_path", short))
+        assert "did you mean 'Annie'" in await failure(world.client, "knowledge.find_path", entity="Ann", other="nni")
+
+
 async def test_unknown_entity_is_an_error_that_names_those_like_it(tmp_path: Path) -> None:
     async with offered(tmp_path) as world:
         told = await failure(world.client, "knowledge.get_relations", entity="nni")

@@ -46,7 +46,9 @@ async def test_neighbours_and_paths_are_found(world: World) -> None:
     (path,) = (await world.get("/graph/paths", source="Ann", target="Cy"))["paths"]
     assert [item["name"] for item in path["entities"]] == ["Ann", "Bob", "Annie", "Cy"]
     assert len(path["relations"]) == 3
-    assert (await world.get("/graph/paths", source="Ann", target="Cy", max_length=2)) == {"paths": []}
+    for name in ("max_hops", "max_length"):
+        assert (await world.get("/graph/paths", source="Ann", target="Cy", **{name: 2})) == {"paths": []}
+        assert (await world.get("/graph/paths", source="Ann", target="Cy", **{name: 3}))["paths"]
     await world.get("/graph/paths", 404, source="Ann", target="Nobody")
     await world.get("/graph/neighbours", 404, name="Nobody")
 

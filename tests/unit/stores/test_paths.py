@@ -18,8 +18,8 @@ RELATIONS = st.dictionaries(
 Graph = dict[tuple[str, str], float]
 
 
-def search(graph: Graph, source: str, target: str, max_length: int, limit: int, most: int = 1000) -> list[list[str]]:
-    found = PathSearch(source, target, max_length, limit, most)
+def search(graph: Graph, source: str, target: str, max_hops: int, limit: int, most: int = 1000) -> list[list[str]]:
+    found = PathSearch(source, target, max_hops, limit, most)
     while frontier := found.frontier:
         steps = [(a, b, weight) for (a, b), weight in graph.items() if a in frontier]
         steps += [(b, a, weight) for (a, b), weight in graph.items() if b in frontier]
@@ -27,10 +27,10 @@ def search(graph: Graph, source: str, target: str, max_length: int, limit: int, 
     return found.paths()
 
 
-def all_paths(graph: Graph, source: str, target: str, max_length: int) -> list[list[str]]:
+def all_paths(graph: Graph, source: str, target: str, max_hops: int) -> list[list[str]]:
     """All paths of the least length, in order."""
     level = [[source]]
-    for _ in range(max_length + 1):
+    for _ in range(max_hops + 1):
         if found := [path for path in level if path[-1] == target]:
             return sorted(found, key=lambda path: (-_weight(graph, path), path))
         neighbours = [*graph, *((b, a) for a, b in graph)]
@@ -44,9 +44,9 @@ def _weight(graph: Graph, path: list[str]) -> float:
 
 @given(RELATIONS, st.sampled_from(NODES), st.sampled_from(NODES), st.integers(0, 6), st.integers(1, 5))
 def test_paths_are_those_that_brute_force_finds(
-    graph: Graph, source: str, target: str, max_length: int, limit: int
+    graph: Graph, source: str, target: str, max_hops: int, limit: int
 ) -> None:
-    assert search(graph, source, target, max_length, limit) == all_paths(graph, source, target, max_length)[:limit]
+    assert search(graph, source, target, max_hops, limit) == all_paths(graph, source, target, max_hops)[:limit]
 
 
 def test_search_gives_up_where_too_much_is_met() -> None:

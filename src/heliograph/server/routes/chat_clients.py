@@ -211,7 +211,9 @@ async def chat(body: wire.OllamaChatRequest, asker: CurrentAsker, request: Reque
     Without a chat model the answer is quoted from the documents, and `/bypass` is refused.
     """
     messages = [TurnMessage(message.role, message.content or "") for message in body.messages]
-    turn = read_turn(messages, _tag_mode(body.model), QueryFields.model_validate({}), body.system or "")
+    name, _, tag = body.model.partition(":")
+    mode = Mode(tag) if name == "heliograph" and tag in set(Mode) else LIGHTRAG_MODE
+    turn = read_turn(messages, mode, QueryFields.model_validate({}), body.system or "")
 
     def content(text: str) -> dict[str, Any]:
         return {"message": {"role": "assistant", "content": text, "images": None}}
@@ -280,11 +282,6 @@ def _ending(answer: Answer, turn: Turn, start: int) -> dict[str, Any]:
         "eval_duration": elapsed,
         "heliograph": {"references": reference_data(answer.context), **answer_details(answer, turn.param)},
     }
-
-
-def _tag_mode(model: str) -> Mode:
-    name, _, tag = model.partition(":")
-    return Mode(tag) if name == "heliograph" and tag in set(Mode) else LIGHTRAG_MODE
 
 
 def _tag_card(name: str) -> dict[str, Any]:

@@ -94,7 +94,7 @@ async def upload(request: Request, work: WriteWork) -> wire.InsertResponse:
     A file of a known name is an update: it takes the place of the file, and its document is read anew. The same file
     again is `duplicated` and changes nothing.
     """
-    await work.jobs.check_room(work.workspace, work.kb)
+    await work.jobs.check_backlog(work.workspace, work.kb)
     folder = work.jobs.input_folder(work.workspace)
     name, part, metadata = await receive_upload(request, folder, work.service.settings.server)
     try:
@@ -119,7 +119,7 @@ async def insert_url(body: wire.UrlRequest, work: WriteWork) -> wire.InsertRespo
         check_url(body.url)
     except IngestError as error:
         raise InvalidRequestError(str(error)) from error
-    await work.jobs.check_room(work.workspace, work.kb)
+    await work.jobs.check_backlog(work.workspace, work.kb)
     job = await work.submit(JobKind.URL, sources=(body.url,), metadata=body.metadata)
     message = "The URL was accepted and is read in the background."
     ids = tuple(await work.kb.identify_files([body.url]))

@@ -217,12 +217,15 @@ async def get_paths(
     engine: ReadEngine,
     source: Name,
     target: Name,
-    max_length: Annotated[int, Query(ge=1, le=10, description="Relations on the way at the most.")] = 6,
+    max_hops: Annotated[int, Query(ge=1, le=10, description="Relations on the way at the most.")] = 6,
     limit: Annotated[int, Query(ge=1, le=100, description="Paths at the most.")] = 5,
+    max_length: Annotated[
+        int | None, Query(ge=1, le=10, deprecated=True, description="The former name of `max_hops`.")
+    ] = None,
 ) -> wire.PathResponse:
     """Return the shortest paths; none if there is none so short."""
     ends = await _require(engine, source), await _require(engine, target)
-    found = await engine.paths(ends[0].name, ends[1].name, max_length=max_length, limit=limit)
+    found = await engine.paths(ends[0].name, ends[1].name, max_hops=max_length or max_hops, limit=limit)
     return wire.PathResponse(paths=tuple(map(wire.PathItem.model_validate, found)))
 
 

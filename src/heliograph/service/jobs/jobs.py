@@ -236,10 +236,11 @@ Lend = Callable[[], AbstractAsyncContextManager[AsyncHeliograph]]
 class WorkspaceRunner:
     """Runs one workspace's jobs; used from the event loop's thread only."""
 
-    def __init__(self, store: JobStore, folder: InputFolder, place: Path, lend: Lend) -> None:
+    def __init__(self, workspace: str, store: JobStore, folder: InputFolder, lend: Lend) -> None:
+        self._workspace = workspace
         self._store = store
         self._folder = folder
-        self._owner = Ownership(place / _LOCK)
+        self._owner = Ownership(store.path.with_name(_LOCK))
         self._lend = lend
         self._task: asyncio.Task[None] | None = None
         self._news = asyncio.Event()
@@ -282,13 +283,13 @@ class WorkspaceRunner:
                 except errors.HeliographError as error:
                     failures += 1
                     delay = _delay_seconds(failures)
-                    _LOG.warning("jobs of the workspace cannot be run: %s; trying again in %g s", error, delay)
+                    _LOG.warning("jobs of %r cannot be run: %s; trying again in %g s", self._workspace, error, delay)
                     await self._rest(delay)
                     continue
                 if not self._news.is_set():
                     return
         except Exception:  # noqa: BLE001 (the edge of the process: nobody awaits this)
-            _LOG.exception("running jobs failed unexpectedly; they stay as they are")
+            _LOG.exception("running jobs of %r failed unexpectedly; they stay as they are", self._workspace)
         finally:
             self._owner.give_up()
             self._task = None
@@ -427,6 +428,7 @@ class WorkspaceRunner:
         await self._tell(f"{job.kind.value}: {reason}")
 
     async def _end(self, job: Job, state: JobState, error: str = "") -> None:
+        """Note that a job has ended: every one comes through here, once, however it ended."""
         await asyncio.to_thread(self._store.end, job.id, state, error)
         if state is JobState.FAILED:
             await self._tell(f"{job.kind.value} failed: {error}")
@@ -522,7 +524,7 @@ class Jobs:
             OverloadedError: Too many documents wait.
             StoreError: They cannot be stored.
         """
-        await self.check_room(workspace, kb)
+        await self.check_backlog(workspace, kb)
         report = await kb.enqueue(documents, track_id=track_id)
         if report.count(Outcome.PENDING):
             request = JobRequest(JobKind.PROCESS, track_id, author)
@@ -535,7 +537,7 @@ class Jobs:
         store = await self._known_store(workspace)
         return await asyncio.to_thread(store.versions, document_id, _MOST_VERSIONS) if store else []
 
-    async def check_room(self, workspace: str, kb: AsyncHeliograph) -> None:
+    async def check_backlog(self, workspace: str, kb: AsyncHeliograph) -> None:
         """Check that documents may be taken in now.
 
         Raises:
@@ -651,7 +653,7 @@ class Jobs:
         runner = self._runners.get(workspace)
         if runner is None:
             lend = partial(self._workspaces.use, workspace)
-            runner = WorkspaceRunner(store, self.input_folder(workspace), self._place(workspace), lend)
+            runner = WorkspaceRunner(workspace, store, self.input_folder(workspace), lend)
             self._runners[workspace] = runner
         return runner
 

@@ -363,7 +363,7 @@ class JobStore(JobFile):
             connection.execute(query, (without_folders(error), attempts, time.time() + delay_seconds, id_))
 
     def cancel(self, id_: str, author: str) -> Job:
-        """Cancel a job: at once if it waits, else by the process that runs it.
+        """Note who cancels an unfinished job; the process that runs the jobs ends it when it next looks.
 
         Raises:
             NotFoundError: There is none of this id.

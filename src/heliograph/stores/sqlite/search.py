@@ -341,19 +341,18 @@ class VectorAccelerator(Accelerator[CandidateIndex]):
         few, current = self._few, data_version(connection)
         if few is None or few[0] != current:
             self.check_embedding(connection)
-            is_first = few is None and not CandidateIndex.is_any_made and not self._holds_many()
-            most = _TIMES_AT_FIRST * _MOST_COMPARED if is_first else _MOST_COMPARED
+            most = _MOST_COMPARED
+            if few is None and not CandidateIndex.is_any_made:
+                # A vector takes half a byte a dimension; the other half is for what every file begins with. Of a file
+                # that is longer, reading all vectors to see how many there are would be in vain.
+                at_first = _TIMES_AT_FIRST * _MOST_COMPARED
+                is_long = self._path.exists() and self._path.stat().st_size > at_first * self._dimension
+                most = most if is_long else at_first
             rows = fetch(connection, f"SELECT key, vector FROM {self._table} LIMIT ?", (most + 1,))
             if len(rows) > most:
                 return None
             few = self._few = (current, *_matrix(rows, self._dimension))
         return few[1], few[2]
-
-    def _holds_many(self) -> bool:
-        """Return whether the file is so long that reading all vectors to see how many there are would be in vain."""
-        # A vector takes half a byte a dimension; the other half is for what every file begins with.
-        most = _TIMES_AT_FIRST * _MOST_COMPARED * self._dimension
-        return self._path.exists() and self._path.stat().st_size > most
 
     def search(
         self, connection: apsw.Connection, vector: NDArray[np.float32], limit: int, allowed: KeySet | None = None

@@ -195,16 +195,15 @@ class SqliteReading(ScopedReading):
     async def find_phrases(
         self, collection: Collection, phrases: Sequence[Sequence[str]], most: int | None = None
     ) -> list[list[int]]:
-        return [self._holding(collection, phrase, most) for phrase in phrases]
-
-    def _holding(self, collection: Collection, phrase: Sequence[str], most: int | None) -> list[int]:
-        """Read on only until enough of the scope were found, since very many may hold a common name."""
-        allowed, found = self.scope.keys_of(collection), list[int]()
-        stored = phrase_keys(self.connection, collection, phrase)
-        while (most is None or len(found) < most) and (some := list(islice(stored, _PHRASE_ROWS))):
-            keys = np.array(some, np.int64)
-            found += keys[allowed.holds(keys)].tolist()
-        return found[:most]
+        allowed, holding = self.scope.keys_of(collection), list[list[int]]()
+        for phrase in phrases:
+            stored, found = phrase_keys(self.connection, collection, phrase), list[int]()
+            # Very many may hold a common name, so no more are read than are wanted.
+            while (most is None or len(found) < most) and (some := list(islice(stored, _PHRASE_ROWS))):
+                keys = np.array(some, np.int64)
+                found += keys[allowed.holds(keys)].tolist()
+            holding.append(found[:most])
+        return holding
 
     def _said(self, kind: _Mentioned, keys: Sequence[int]) -> list[Row]:
         return list(self._rows(kind, list(keys), _COLUMNS[kind])) if keys else []
