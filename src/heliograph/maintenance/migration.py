@@ -248,8 +248,8 @@ def batch_vectors(
 
 _REPLIES = "replies"
 _REPLY_PAGE = 200
-# One that copies, one after what an earlier run had left over was taken out, one that compares, and one to spare.
-_MOST_PASSES = 4
+# Passes after the first: one after what an earlier run had left over was taken out, one that compares, one to spare.
+_MOST_MORE = 3
 
 
 class WorkspaceCopy:
@@ -277,11 +277,11 @@ class WorkspaceCopy:
                 await stack.enter_async_context(store.ingest_lock())
             version = await self._source.get_data_version()
             await self._refuse_another()
-            for tried in range(_MOST_PASSES):
-                kinds, changed = await self._pass("comparing " if tried else "")
-                if not changed:
-                    break
-            else:
+            kinds, changed = await self._pass("")
+            for _ in range(_MOST_MORE):
+                if changed:
+                    kinds, changed = await self._pass("comparing ")
+            if changed:
                 raise StoreError(
                     f"the {changed[0]} did not arrive as they were; run 'heliograph check' on the source, then the "
                     "migration again"
