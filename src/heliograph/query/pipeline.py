@@ -399,7 +399,7 @@ class Retriever:
                 paths = await find_paths(graph, [entity.id for entity in fused.linked])
         retrieval = replace(retrieval, parts=fused.parts)
         if fused.respelt:
-            changes = ((item.written, item.read) for item in fused.respelt.changes)
+            changes = fused.respelt.changes.items()
             read = (f"{old!r} stands in no document that was searched and is read as {new!r}" for old, new in changes)
             warnings = (*retrieval.warnings, *read)
             retrieval = replace(retrieval, respelt=fused.respelt.question, warnings=warnings)

@@ -27,31 +27,31 @@ MENTIONS = {"first": _mentions("first", "shared", "alone", "hub"), "second": _me
 
 
 def test_entity_of_several_chunks_comes_before_one_of_a_single_chunk() -> None:
-    reached = walk(TOTALS, MENTIONS, PLACES, (), PARAMETERS)
-    assert reached.entities["shared"] > reached.entities["alone"] > reached.entities["hub"]
+    _chunks, entities = walk(TOTALS, MENTIONS, PLACES, (), PARAMETERS)
+    assert entities["shared"] > entities["alone"] > entities["hub"]
 
 
 def test_chunks_are_reached_over_entities_and_a_common_one_leads_only_to_what_is_about_it() -> None:
-    reached = walk(TOTALS, MENTIONS, PLACES, (), PARAMETERS)
-    assert reached.chunks.keys() == {"first", "second", "far", "about"}
-    assert reached.chunks["far"] > reached.chunks["about"]
+    chunks, _entities = walk(TOTALS, MENTIONS, PLACES, (), PARAMETERS)
+    assert chunks.keys() == {"first", "second", "far", "about"}
+    assert chunks["far"] > chunks["about"]
 
 
 def test_named_entity_is_reached_though_no_chunk_that_was_read_mentions_it() -> None:
     places = PLACES | {"named": EntityPlaces("named", 1, ("elsewhere",), 1)}
     linked = LinkedEntity("named", "Named", 0, 5, ("elsewhere",))
-    reached = walk(TOTALS, MENTIONS, places, [linked], PARAMETERS)
-    assert reached.entities["named"] > reached.entities["alone"]
-    assert reached.chunks["elsewhere"] > 0
+    chunks, entities = walk(TOTALS, MENTIONS, places, [linked], PARAMETERS)
+    assert entities["named"] > entities["alone"]
+    assert chunks["elsewhere"] > 0
 
 
 def test_only_the_best_chunks_and_entities_of_known_places_count() -> None:
     mentions = MENTIONS | {"second": _mentions("second", "unread")}
-    reached = walk(TOTALS, mentions, PLACES, (), replace(PARAMETERS, walk_starts=1))
-    assert reached.entities.keys() == {"shared", "alone", "hub"}
+    _chunks, entities = walk(TOTALS, mentions, PLACES, (), replace(PARAMETERS, walk_starts=1))
+    assert entities.keys() == {"shared", "alone", "hub"}
 
 
 def test_chunks_without_a_score_give_nothing() -> None:
-    reached = walk({"first": 0.0}, MENTIONS, PLACES, (), PARAMETERS)
-    assert not reached.chunks
-    assert not reached.entities
+    chunks, entities = walk({"first": 0.0}, MENTIONS, PLACES, (), PARAMETERS)
+    assert not chunks
+    assert not entities
