@@ -407,16 +407,7 @@ async def check_follower(follower: Follower) -> CheckFindings:
         differences = await follower.find_differences()
     except StoreError as error:
         return CheckFindings((Problem("store", follower.name, f"it cannot be compared: {error}", is_repairable=False),))
-    messages: list[str] = []
-    for item in differences:
-        counts = {
-            "missing": item.missing,
-            "too many": item.stray,
-            "with other contents than in the store with the truth": item.changed,
-        }
-        said = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
-        messages.append(item.fault or f"of its {item.kind} there are {said}: {', '.join(item.examples)}")
-    return CheckFindings(tuple(Problem("store", follower.name, message) for message in messages))
+    return CheckFindings(tuple(Problem("store", follower.name, message) for message in differences))
 
 
 async def rebuild_role(store: Store, role: str) -> CheckReport:
