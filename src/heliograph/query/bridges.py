@@ -362,8 +362,8 @@ def walk(
     places: Mapping[str, EntityPlaces],
     linked: Iterable[LinkedEntity],
     parameters: FusionParameters,
-) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the shares of chunks, and those of entities, around the best chunks and the named entities."""
+) -> tuple[Mapping[str, float], Mapping[str, float]]:
+    """Return what share of its time the walk spends at chunks, and at entities, around the best and the named ones."""
     starts = best(totals, parameters.walk_starts)
     named = list(linked)
     ids = {mention_entity_id(mention) for id_ in starts for mention in mentions.get(id_, ())}

@@ -9,7 +9,7 @@ import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import accumulate, combinations, islice
 from operator import attrgetter
 from string import ascii_lowercase, ascii_uppercase
@@ -46,14 +46,14 @@ class LinkedEntity:
 
 @dataclass(frozen=True, slots=True)
 class Respelt:
-    """A question with its misspelt names corrected, and how each word was read that it misspells."""
+    """A question with its misspelt names corrected, and each corrected word as it was written and as it is read."""
 
     question: str
-    changes: Mapping[str, str] = field(default_factory=dict[str, str])
+    changes: tuple[tuple[str, str], ...] = ()
 
     def read(self, part: str) -> str:
         """Return a part of the question, or a rewriting of it, corrected in the same way."""
-        for written, read in self.changes.items():
+        for written, read in self.changes:
             part = re.sub(rf"\b{re.escape(written)}\b", lambda _, read=read: read, part)
         return part
 
@@ -322,7 +322,7 @@ async def respell(store: StoreView, question: str, named: Named, near: Sequence[
         for found in _WORD.findall(chunk.text):
             spelt.setdefault(found.lower(), found)
     pieces: list[str] = []
-    changes: dict[str, str] = {}
+    changes: list[tuple[str, str]] = []
     end = 0
     for word in unknown:
         written = word.group()
@@ -330,9 +330,9 @@ async def respell(store: StoreView, question: str, named: Named, near: Sequence[
         same_start = [key for key in spelt if key[0] == written[0].lower()]
         if nearest := extractOne(written.lower(), same_start, scorer=OSA.distance, score_cutoff=_MOST_SLIPS):
             pieces += question[end : word.start()], spelt[nearest[0]]
-            changes[written] = spelt[nearest[0]]
+            changes.append((written, spelt[nearest[0]]))
             end = word.end()
-    return Respelt("".join((*pieces, question[end:])), changes)
+    return Respelt("".join((*pieces, question[end:])), tuple(changes))
 
 
 # Entities that a question names otherwise than by the name their id stands for.

@@ -399,8 +399,10 @@ class Retriever:
                 paths = await find_paths(graph, [entity.id for entity in fused.linked])
         retrieval = replace(retrieval, parts=fused.parts)
         if fused.respelt:
-            changes = fused.respelt.changes.items()
-            read = (f"{old!r} stands in no document that was searched and is read as {new!r}" for old, new in changes)
+            read = (
+                f"{written!r} stands in no document that was searched and is read as {read!r}"
+                for written, read in fused.respelt.changes
+            )
             warnings = (*retrieval.warnings, *read)
             retrieval = replace(retrieval, respelt=fused.respelt.question, warnings=warnings)
         if not plan.needs_keywords:

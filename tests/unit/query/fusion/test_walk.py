@@ -27,12 +27,12 @@ MENTIONS = {"first": _mentions("first", "shared", "alone", "hub"), "second": _me
 
 
 def test_entity_of_several_chunks_comes_before_one_of_a_single_chunk() -> None:
-    _chunks, entities = walk(TOTALS, MENTIONS, PLACES, (), PARAMETERS)
+    _, entities = walk(TOTALS, MENTIONS, PLACES, (), PARAMETERS)
     assert entities["shared"] > entities["alone"] > entities["hub"]
 
 
 def test_chunks_are_reached_over_entities_and_a_common_one_leads_only_to_what_is_about_it() -> None:
-    chunks, _entities = walk(TOTALS, MENTIONS, PLACES, (), PARAMETERS)
+    chunks, _ = walk(TOTALS, MENTIONS, PLACES, (), PARAMETERS)
     assert chunks.keys() == {"first", "second", "far", "about"}
     assert chunks["far"] > chunks["about"]
 
@@ -47,7 +47,7 @@ def test_named_entity_is_reached_though_no_chunk_that_was_read_mentions_it() -> 
 
 def test_only_the_best_chunks_and_entities_of_known_places_count() -> None:
     mentions = MENTIONS | {"second": _mentions("second", "unread")}
-    _chunks, entities = walk(TOTALS, mentions, PLACES, (), replace(PARAMETERS, walk_starts=1))
+    _, entities = walk(TOTALS, mentions, PLACES, (), replace(PARAMETERS, walk_starts=1))
     assert entities.keys() == {"shared", "alone", "hub"}
 
 
