@@ -23,10 +23,9 @@ from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.registry import (
     drop_workspace,
     find_workspaces,
-    has_workspace,
-    may_have_waiting,
     open_store,
     workspace_identity,
+    workspace_upkeep,
 )
 from heliograph.testing.examples import DIMENSION, example_changeset
 from heliograph.testing.fakes import FakeEmbeddingModel
@@ -83,19 +82,20 @@ async def test_identity_is_that_of_one_making(store: StoreSettings) -> None:
 
 
 async def test_workspace_is_looked_at_without_being_opened(store: StoreSettings) -> None:
-    assert not await has_workspace(store)
+    upkeep, other = workspace_upkeep(store), store.model_copy(update={"workspace": store.workspace.upper()})
+    assert not await asyncio.to_thread(upkeep.has_workspace, store)
     opened = await open_store(store, INFO)
-    assert await has_workspace(store)
-    assert not await has_workspace(store.model_copy(update={"workspace": store.workspace.upper()}))
-    assert not await may_have_waiting(store)
+    assert await asyncio.to_thread(upkeep.has_workspace, store)
+    assert not await asyncio.to_thread(upkeep.has_workspace, other)
+    assert not await asyncio.to_thread(upkeep.may_have_waiting, store)
     await opened.apply(example_changeset("a.md", ["Ann"]))
-    assert not await may_have_waiting(store)
+    assert not await asyncio.to_thread(upkeep.may_have_waiting, store)
     await opened.apply(Changeset(documents=(Document("doc-b", "b.md"),)))
-    assert await may_have_waiting(store)
+    assert await asyncio.to_thread(upkeep.may_have_waiting, store)
     await opened.close()
-    assert await may_have_waiting(store)
+    assert await asyncio.to_thread(upkeep.may_have_waiting, store)
     await drop_workspace(store)
-    assert not await has_workspace(store)
+    assert not await asyncio.to_thread(upkeep.has_workspace, store)
 
 
 async def find(engine: AsyncHeliograph, source: str) -> list[str]:

@@ -189,7 +189,8 @@ async def workspace_is_missing(store: StoreSettings) -> bool:
     if store.is_embedded:
         return not (store.data_dir / store.workspace).is_dir()
     try:
-        return not await import_module("heliograph.stores.registry").has_workspace(store)
+        upkeep = import_module("heliograph.stores.registry").workspace_upkeep(store)
+        return not await asyncio.to_thread(upkeep.has_workspace, store)
     except errors.InvalidRequestError:
         return False
 

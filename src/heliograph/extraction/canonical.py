@@ -147,7 +147,7 @@ def with_introduced_aliases(extraction: Extraction, chunk: Chunk) -> Extraction:
         return extraction
     text = chunk.text
     sentences = [SentenceReading(start, end, (), ()) for start, end in sentence_spans(text)]
-    forms = ((text[slice(*one.short)], text[slice(*one.long)]) for one in find_abbreviations(text, sentences))
+    forms = ((text[slice(*short)], text[slice(*long)]) for short, long in find_abbreviations(text, sentences))
     found = tuple(AliasMention(chunk.id, long, short) for short, long in forms if _spells(short, long))
     return replace(extraction, aliases=canonical_aliases((*extraction.aliases, *found))) if found else extraction
 

@@ -543,7 +543,7 @@ def _read_chunk(
         others = (Occurrence(entity_key(term.name), term.name, index, term.start, term.end, True) for term in kept)
         occurrences += sorted((*found, *others), key=lambda occurrence: occurrence.start)
     by_span = {(occurrence.start, occurrence.end): occurrence for occurrence in occurrences}
-    forms = ((by_span.get(one.short), by_span.get(one.long)) for one in abbreviations)
+    forms = ((by_span.get(short), by_span.get(long)) for short, long in abbreviations)
     about = [_about(text, settled, occurrences, part, part.titles if part.first else subjects, book) for part in parts]
     topics = list(_topics(parts, about, None if opens_document else {one.key for one in occurrences}))
     return ReadChunk(
@@ -793,14 +793,13 @@ def _known_spans(
 ) -> list[list[NameSpan]]:
     """Return, per sentence, the names that are known by other means than their make."""
     known = [*speaker_spans(text, is_english=is_english)]
-    for abbreviation in abbreviations:
-        start, end = abbreviation.long
+    for short, (start, end) in abbreviations:
         long = text[start:end]
         kind = type_of_name(clean_name(long) or "?", "", "") if long[0].isupper() else "concept"
         # What the long form is, the short one is too.
         kind = "concept" if kind == "unknown" else kind
         known.append(NameSpan(long, start, end, kind))
-        known.append(NameSpan(text[slice(*abbreviation.short)], *abbreviation.short, kind))
+        known.append(NameSpan(text[slice(*short)], *short, kind))
     for name, kind in subjects:
         # A title's or heading's name stands in any letter case.
         known.extend(_places(text, name, kind, is_cased=False))

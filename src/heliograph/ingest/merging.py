@@ -90,26 +90,19 @@ def mention_delta(
     same_entities = {mention for mention in old_entities & new_entities if mention.chunk_id not in renewed}
     same_relations = {mention for mention in old_relations & new_relations if mention.chunk_id not in renewed}
     return MentionDelta(
-        _by_entity(old_entities - same_entities),
-        _by_entity(new_entities - same_entities),
-        _by_relation(old_relations - same_relations),
-        _by_relation(new_relations - same_relations),
+        _grouped(old_entities - same_entities, mention_entity_id),
+        _grouped(new_entities - same_entities, mention_entity_id),
+        _grouped(old_relations - same_relations, mention_relation_id),
+        _grouped(new_relations - same_relations, mention_relation_id),
     )
 
 
-def _by_entity(mentions: Iterable[EntityMention]) -> _MentionsOfEntities:
-    grouped = _MentionsOfEntities()
+def _grouped(mentions: Iterable[M], id_of: Callable[[M], str]) -> dict[str, list[M]]:
+    grouped: dict[str, list[M]] = {}
     for mention in mentions:
-        grouped.setdefault(mention_entity_id(mention), []).append(mention)
-    return grouped
-
-
-def _by_relation(mentions: Iterable[RelationMention]) -> _MentionsOfRelations:
-    grouped = _MentionsOfRelations()
-    for mention in mentions:
-        id_ = mention_relation_id(mention)
+        id_ = id_of(mention)
         # The two names of one entity are not related.
-        if id_ not in (mention.source_id, mention.target_id):
+        if isinstance(mention, EntityMention) or id_ not in (mention.source_id, mention.target_id):
             grouped.setdefault(id_, []).append(mention)
     return grouped
 

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from heliograph.chat.base import ChatModel
 from heliograph.embedding.base import EmbeddingModel
@@ -21,6 +21,7 @@ from heliograph.errors import InvalidRequestError, NotFoundError, StaleChangeset
 from heliograph.ids import end_ids
 from heliograph.ingest.commit import embed_entries
 from heliograph.ingest.merging import (
+    Folded,
     IndexEntry,
     Merger,
     TouchedEntity,
@@ -114,14 +115,8 @@ _PAGE = 2_000
 _WINDOW = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Refolded(Generic[E, F]):
-    """What the mentions of one thing, and what people say of it, add up to; no fold if it is deleted by hand."""
-
-    evidence: E
-    fold: F | None
-    entry: IndexEntry | None = None
-    terms: TextEntry | None = None
+# What the mentions of one thing, and what people say of it, add up to; no fold if it is deleted by hand.
+_Wanted = tuple[E, Folded[F]]
 
 
 class Recounter:
@@ -136,7 +131,7 @@ class Recounter:
         self._settings = settings
         self._summarizer = None if chat is None else DescriptionSummarizer(chat, settings)
 
-    async def entities(self, ids: Sequence[str]) -> dict[str, Refolded[EntityEvidence, Entity]]:
+    async def entities(self, ids: Sequence[str]) -> dict[str, _Wanted[EntityEvidence, Entity]]:
         """Return these entities as they should be; those without mentions that no curation keeps are absent."""
         counted: dict[str, EntityEvidence] = {}
         async for id_, page in self._mentions(ids, of_entities=True):
@@ -146,18 +141,18 @@ class Recounter:
         rules = RuleLoader(self._store)
         await rules.load(ids)
         book = rules.book
-        found: dict[str, Refolded[EntityEvidence, Entity]] = {}
+        found: dict[str, _Wanted[EntityEvidence, Entity]] = {}
         for id_ in ids:
             evidence = counted.get(id_) or empty_entity_evidence(id_)
             touched = self._merger.touch_entity(id_, ((), ()), evidence, None, entity_overrides(book, id_))
             if not touched.is_gone:
-                folded = self._merger.fold_entity(touched, await self._description(touched, stored.get(id_)))
-                found[id_] = Refolded(evidence, folded.fold, folded.entry, folded.terms)
+                description = await self._description(touched, stored.get(id_))
+                found[id_] = evidence, self._merger.fold_entity(touched, description)
             elif evidence.mention_count:
-                found[id_] = Refolded(evidence, None)
+                found[id_] = evidence, Folded()
         return found
 
-    async def relations(self, ids: Sequence[str]) -> dict[str, Refolded[RelationEvidence, Relation]]:
+    async def relations(self, ids: Sequence[str]) -> dict[str, _Wanted[RelationEvidence, Relation]]:
         """Return these relations as they should be; those without mentions that no curation keeps are absent."""
         counted: dict[str, RelationEvidence] = {}
         async for id_, page in self._mentions(ids, of_entities=False):
@@ -168,16 +163,16 @@ class Recounter:
         rules = RuleLoader(self._store)
         await rules.load({end for pair in ends.values() for end in pair})
         book = rules.book
-        found: dict[str, Refolded[RelationEvidence, Relation]] = {}
+        found: dict[str, _Wanted[RelationEvidence, Relation]] = {}
         for id_, pair in ends.items():
             evidence = counted.get(id_) or empty_relation_evidence(id_, pair)
             overrides = relation_overrides(book, *pair)
             touched = self._merger.touch_relation(id_, ((), ()), evidence, None, overrides, ends=pair)
             if not touched.is_gone:
-                folded = self._merger.fold_relation(touched, await self._description(touched, stored.get(id_)))
-                found[id_] = Refolded(evidence, folded.fold, folded.entry)
+                description = await self._description(touched, stored.get(id_))
+                found[id_] = evidence, self._merger.fold_relation(touched, description)
             elif evidence.mention_count:
-                found[id_] = Refolded(evidence, None)
+                found[id_] = evidence, Folded()
         return found
 
     async def _description(self, touched: TouchedEntity | TouchedRelation, stored: Entity | Relation | None) -> str:
@@ -307,7 +302,7 @@ async def check_entities(
     stored = {item.id: item for item in evidence}
     folds = {item.id: item for item in await store.graph.get_entities(ids)}
     unindexed = [
-        id_ for id_, item in wanted.items() if item.terms and texts.get(id_, 0) != digest_terms(item.terms.terms)
+        id_ for id_, (_, item) in wanted.items() if item.terms and texts.get(id_, 0) != digest_terms(item.terms.terms)
     ]
     problems = [
         *_differences("entity", wanted, stored, folds, window[ScanKind.ENTITY_VECTORS]),
@@ -316,13 +311,13 @@ async def check_entities(
     ]
     chosen, gone, hidden = _choose(problems, wanted, ids, every=every)
     repair = Changeset(
-        entity_evidence=(*(item.evidence for item in chosen.values()), *map(empty_entity_evidence, gone)),
-        entities=tuple(item.fold for item in chosen.values() if item.fold is not None),
+        entity_evidence=(*(counted for counted, _ in chosen.values()), *map(empty_entity_evidence, gone)),
+        entities=tuple(item.fold for _, item in chosen.values() if item.fold is not None),
         removed_entities=(*gone, *hidden),
-        texts={Collection.ENTITIES: tuple(item.terms for item in chosen.values() if item.terms is not None)},
+        texts={Collection.ENTITIES: tuple(item.terms for _, item in chosen.values() if item.terms is not None)},
         expected={id_: stored[id_].version if id_ in stored else 0 for id_ in (*chosen, *gone)},
     )
-    vectors = {Collection.ENTITIES: {id_: item.entry for id_, item in chosen.items() if item.entry is not None}}
+    vectors = {Collection.ENTITIES: {id_: item.entry for id_, (_, item) in chosen.items() if item.entry is not None}}
     return CheckFindings(tuple(problems), repair if chosen or gone else None, vectors, {"entities": len(wanted)})
 
 
@@ -342,29 +337,29 @@ async def check_relations(store: Store, recounter: Recounter, window: Window, *,
         empty_relation_evidence(id_, (stored[id_].source_id, stored[id_].target_id)) for id_ in gone if id_ in stored
     )
     repair = Changeset(
-        relation_evidence=(*(item.evidence for item in chosen.values()), *empty),
-        relations=tuple(item.fold for item in chosen.values() if item.fold is not None),
+        relation_evidence=(*(counted for counted, _ in chosen.values()), *empty),
+        relations=tuple(item.fold for _, item in chosen.values() if item.fold is not None),
         removed_relations=(*gone, *hidden),
         expected={id_: stored[id_].version if id_ in stored else 0 for id_ in (*chosen, *gone)},
     )
-    vectors = {Collection.RELATIONS: {id_: item.entry for id_, item in chosen.items() if item.entry is not None}}
+    vectors = {Collection.RELATIONS: {id_: item.entry for id_, (_, item) in chosen.items() if item.entry is not None}}
     return CheckFindings(tuple(problems), repair if chosen or gone else None, vectors, {"relations": len(wanted)})
 
 
 def _differences(
     subject: Subject,
-    wanted: Mapping[str, Refolded[E, F]],
+    wanted: Mapping[str, _Wanted[E, F]],
     stored: Mapping[str, E],
     folds: Mapping[str, F],
     vectors: frozenset[str],
 ) -> Iterable[Problem]:
     """Yield the differences between the expected and the stored: evidence, fold, vector."""
-    for id_, item in wanted.items():
+    for id_, (counted, item) in wanted.items():
         known, fold = stored.get(id_), folds.get(id_)
         is_counted = (
-            replace(known, leading=(), version=0) == replace(item.evidence, leading=(), version=0)
+            replace(known, leading=(), version=0) == replace(counted, leading=(), version=0)
             if known
-            else (not item.evidence.mention_count)
+            else (not counted.mention_count)
         )
         if not is_counted:
             yield Problem(subject, id_, "its evidence is not what its mentions add up to")
@@ -381,13 +376,13 @@ def _differences(
 
 
 def _choose(
-    problems: Iterable[Problem], wanted: Mapping[str, Refolded[E, F]], ids: Sequence[str], *, every: bool
-) -> tuple[dict[str, Refolded[E, F]], tuple[str, ...], tuple[str, ...]]:
+    problems: Iterable[Problem], wanted: Mapping[str, _Wanted[E, F]], ids: Sequence[str], *, every: bool
+) -> tuple[dict[str, _Wanted[E, F]], tuple[str, ...], tuple[str, ...]]:
     """Return the ids to compute again, those that nothing mentions, and those that people deleted."""
     broken = {problem.id for problem in problems}
     chosen = {id_: item for id_, item in wanted.items() if every or id_ in broken}
     gone = tuple(id_ for id_ in ids if id_ not in wanted)
-    return chosen, gone, tuple(id_ for id_, item in chosen.items() if item.fold is None)
+    return chosen, gone, tuple(id_ for id_, (_, item) in chosen.items() if item.fold is None)
 
 
 def _brief(fold: Entity | Relation) -> str:
@@ -407,16 +402,7 @@ async def check_follower(follower: Follower) -> CheckFindings:
         differences = await follower.find_differences()
     except StoreError as error:
         return CheckFindings((Problem("store", follower.name, f"it cannot be compared: {error}", is_repairable=False),))
-    messages: list[str] = []
-    for item in differences:
-        counts = {
-            "missing": item.missing,
-            "too many": item.stray,
-            "with other contents than in the store with the truth": item.changed,
-        }
-        said = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
-        messages.append(item.fault or f"of its {item.kind} there are {said}: {', '.join(item.examples)}")
-    return CheckFindings(tuple(Problem("store", follower.name, message) for message in messages))
+    return CheckFindings(tuple(Problem("store", follower.name, message) for message in differences))
 
 
 async def rebuild_role(store: Store, role: str) -> CheckReport:

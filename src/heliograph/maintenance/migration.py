@@ -1,9 +1,10 @@
 """Move a whole workspace from one store to another; no model is called, and everything is compared.
 
-`migrate_workspace` opens both stores, copies each section (documents, chunks, curations, name rules, and the evidence,
-entities and relations that follow from them) page by page, compares checksums, moves kept replies of chat models, and
-fills the target's projections. A page is one commit; a run that breaks off goes on by passing over what the target has
-alike. A target that holds something else is left alone. A `MigrationReport` comes out.
+`migrate_workspace` opens both stores and passes over each section (documents, chunks, curations, name rules, and the
+evidence, entities and relations that follow from them) and over kept replies of chat models, page by page: what the
+target has not alike is written, what it has too many is removed, until a pass finds everything alike. Then the target's
+projections are filled. A page is one commit; a run that breaks off is begun again. A target that holds something else
+is left alone. A `MigrationReport` comes out.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from hashlib import blake2b
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -28,9 +29,9 @@ from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError,
 from heliograph.models import Curation, EntityEvidence, NameRules, RelationEvidence
 from heliograph.observing import TellCount
 from heliograph.settings import StoreSettings, hide_password
-from heliograph.stores.base import CachedReply, ReplyCache, ScanKind, Store
+from heliograph.stores.base import ReplyCache, ScanKind, Store
 from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch, entity_terms
-from heliograph.stores.composed import TwofoldReplyCache
+from heliograph.stores.composed import TwofoldReplyCache, id_windows
 from heliograph.stores.projection import CacheProjection
 from heliograph.stores.registry import find_workspaces, open_projection, open_store
 from heliograph.text.analysis import chunk_index_text, passage_terms
@@ -65,17 +66,6 @@ class MigrationReport:
 # What is compared: a number of things of one kind, and the sum of their checksums, so that the order in which a back
 # end lists them does not matter. What a back end numbers by itself (versions, the sequence of curations) is no part
 # of it.
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """How many things of one kind there are, and the sum of their checksums modulo 2**64."""
-
-    count: int = 0
-    checksum: int = 0
-
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(self.count + other.count, (self.checksum + other.checksum) % (1 << 64))
 
 
 def _digest(item: Any) -> int:
@@ -184,8 +174,8 @@ async def _read(store: Store, section: str, ids: Sequence[str]) -> dict[str, Par
     return {item.id: {section: item, **{kind: found.get(item.id) for kind, found in beside.items()}} for item in items}
 
 
-def _tallies(parts: Parts) -> dict[str, Tally]:
-    return {kind: Tally(1, _digest(item)) for kind, item in parts.items() if item is not None}
+def _digests(parts: Parts) -> dict[str, int]:
+    return {kind: _digest(item) for kind, item in parts.items() if item is not None}
 
 
 async def _changeset(source: Store, items: Mapping[str, Parts]) -> Changeset:
@@ -252,11 +242,14 @@ def batch_vectors(
 
 
 # Nothing notes how far a run has come: what the target has alike is passed over, what differs is written again, what
-# the source has not (any more) is taken out. A target is another's, and left alone, if it has a document, a curation or
-# a rule that the source has not, or a document that was first seen at another moment.
+# the source has not (any more) is taken out, and what a pass had nothing to do for is compared to the end. A target is
+# another's, and left alone, if it has a document, a curation or a rule that the source has not, or a document that was
+# first seen at another moment.
 
 _REPLIES = "replies"
 _REPLY_PAGE = 200
+# Passes after the first: one after what an earlier run had left over was taken out, one that compares, one to spare.
+_MOST_MORE = 3
 
 
 class WorkspaceCopy:
@@ -284,41 +277,25 @@ class WorkspaceCopy:
                 await stack.enter_async_context(store.ingest_lock())
             version = await self._source.get_data_version()
             await self._refuse_another()
-            sums = await self._copy()
-            # What an earlier run copied and the source has lost since is taken out.
-            is_swept = False
-            for section in reversed(_REMOVABLE):
-                async for strays in self._strays(section):
-                    await self._target.apply(await _removal(self._target, section, strays))
-                    is_swept = True
-            if is_swept:
-                sums = await self._copy()
-            replies = Tally()
-            async for page, different in self._compare_replies():
-                await asyncio.gather(*map(self._target.replies.put_reply, different))
-                self._copied += len(different)
-                replies = sum((Tally(1, _digest(item)) for item in page), replies)
+            kinds, changed = await self._pass("")
+            for _ in range(_MOST_MORE):
+                if changed:
+                    kinds, changed = await self._pass("comparing ")
+            if changed:
+                raise StoreError(
+                    f"the {changed[0]} did not arrive as they were; run 'heliograph check' on the source, then the "
+                    "migration again"
+                )
             if await self._source.get_data_version() != version:
                 raise ConflictError("somebody wrote to the source meanwhile; run the migration again, it goes on")
-            await self._verify(sums)
-            async for _, different in self._compare_replies():
-                # The target may keep more.
-                if different:
-                    raise StoreError(
-                        f"the reply {different[0].key!r:.200} did not arrive as it was; run the migration again"
-                    )
+            if faults := await self._target.inspection.find_faults():
+                raise StoreError(f"the target is not sound: {faults[0]}; run 'heliograph check --repair' on it")
             remade = 0
             for collection in (Collection.CHUNKS, Collection.ENTITIES):
                 before = await self._source.inspection.digest_texts(collection)
                 after = await self._target.inspection.digest_texts(collection)
                 remade += sum(before.get(id_) != digest for id_, digest in after.items())
-            kinds = {**sums, _REPLIES: replies}
-            return MigrationReport(
-                tuple(MigratedKind(kind, item.count, f"{item.checksum:016x}") for kind, item in kinds.items()),
-                self._copied,
-                remade,
-                await self._target.get_data_version(),
-            )
+            return MigrationReport(kinds, self._copied, remade, await self._target.get_data_version())
 
     async def _refuse_another(self) -> None:
         """Look at all that people gave the target; nothing is written before."""
@@ -339,62 +316,52 @@ class WorkspaceCopy:
 
     async def _strays(self, section: str) -> AsyncIterator[list[str]]:
         """Yield, a page at a time, what the target has and the source has not."""
+        if (kind := _SECTIONS[section]) is not None:
+            scans = [partial(store.inspection.scan, kind) for store in (self._target, self._source)]
+            async for there, here in id_windows(scans, _PAGE):
+                if strays := sorted(set(there) - set(here)):
+                    yield strays
+            return
         async for ids in _pages(self._target, section):
-            known = await _read(self._source, section, ids)
-            if strays := [id_ for id_ in ids if id_ not in known]:
+            if strays := sorted(set(ids) - (await _read(self._source, section, ids)).keys()):
                 yield strays
 
-    async def _copy(self) -> dict[str, Tally]:
-        """Copy what the target has not alike; return what the source holds, by kind."""
-        sums: dict[str, Tally] = {}
+    async def _pass(self, doing: str) -> tuple[tuple[MigratedKind, ...], list[str]]:
+        """Have the target hold what the source does; return that, and the kinds of which something was not so."""
+        counts, checksums, changed = Counter[str](), Counter[str](), list[str]()
         for section in _SECTIONS:
             done = 0
             async for ids in _pages(self._source, section):
-                items = await _read(self._source, section, ids)
-                tallies = {id_: _tallies(parts) for id_, parts in items.items()}
-                there = {id_: _tallies(parts) for id_, parts in (await _read(self._target, section, ids)).items()}
-                missing = {id_: parts for id_, parts in items.items() if tallies[id_] != there.get(id_)}
+                items, there = [await _read(store, section, ids) for store in (self._source, self._target)]
+                digests = {id_: _digests(parts) for id_, parts in items.items()}
+                missing = {id_: items[id_] for id_ in items if digests[id_] != _digests(there.get(id_, {}))}
                 if missing:
                     await self._target.apply(await _changeset(self._source, missing))
+                    changed.append(section)
                 self._copied += len(missing)
+                for found in digests.values():
+                    counts.update(found.keys())
+                    checksums.update(found)
                 done += len(items)
-                _add(sums, tallies.values())
-                self._progress(section, done)
-        return sums
-
-    async def _verify(self, sums: Mapping[str, Tally]) -> None:
-        arrived: dict[str, Tally] = {}
-        for section in _SECTIONS:
-            done = 0
-            async for ids in _pages(self._target, section):
-                items = await _read(self._target, section, ids)
-                _add(arrived, map(_tallies, items.values()))
-                done += len(items)
-                self._progress(f"comparing {section}", done)
-        for kind in sums.keys() | arrived.keys():
-            here, there = sums.get(kind, Tally()), arrived.get(kind, Tally())
-            if here != there:
-                raise StoreError(
-                    f"the {kind} did not arrive as they were ({here.count:,} here, {there.count:,} there); run "
-                    "'heliograph check' on the source, then the migration again"
-                )
-        if faults := await self._target.inspection.find_faults():
-            raise StoreError(f"the target is not sound: {faults[0]}; run 'heliograph check --repair' on it")
-
-    async def _compare_replies(self) -> AsyncIterator[tuple[list[CachedReply], list[CachedReply]]]:
-        """Yield replies of the source, and which of them the target has not alike.
-
-        Answers are left out: they hold for one state of one workspace only.
-        """
+                self._progress(doing + section, done)
+        # What an earlier run copied and the source has lost since.
+        for section in reversed(_REMOVABLE):
+            async for strays in self._strays(section):
+                await self._target.apply(await _removal(self._target, section, strays))
+                changed.append(section)
+        # Answers are left out: they hold for one state of one workspace only. The target may keep more.
+        counts[_REPLIES] = 0
         async for page in self._replies.lasting_pages(_REPLY_PAGE):
             there = await asyncio.gather(*(self._target.replies.get_reply(item.key) for item in page))
-            pairs = zip(page, there, strict=True)
-            yield page, [item for item, other in pairs if other is None or _digest(item) != _digest(other)]
-
-
-def _add(sums: dict[str, Tally], tallies: Iterable[Mapping[str, Tally]]) -> None:
-    for kind, tally in chain.from_iterable(item.items() for item in tallies):
-        sums[kind] = sums.get(kind, Tally()) + tally
+            different = [item for item, other in zip(page, there, strict=True) if _digest(item) != _digest(other)]
+            if different:
+                await asyncio.gather(*map(self._target.replies.put_reply, different))
+                changed.append(_REPLIES)
+            self._copied += len(different)
+            counts[_REPLIES] += len(page)
+            checksums[_REPLIES] += sum(map(_digest, page))
+        kinds = (MigratedKind(kind, count, f"{checksums[kind] % (1 << 64):016x}") for kind, count in counts.items())
+        return tuple(kinds), changed
 
 
 # Stores are read and written through their contracts, so any pair will do. What stands beside the target (other

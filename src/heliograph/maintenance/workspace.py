@@ -22,7 +22,7 @@ from heliograph.observing import TellCount
 from heliograph.settings import IngestSettings, StoreSettings
 from heliograph.stores.base import Store
 from heliograph.stores.changeset import Collection
-from heliograph.stores.registry import open_store, restore_store
+from heliograph.stores.registry import open_store, workspace_upkeep
 from heliograph.text.analysis import chunk_index_text
 
 # Texts are made again from what is stored, embedded in batches and kept as they come, so that a run that is broken
@@ -156,8 +156,15 @@ async def reembed_workspace(
 
 
 async def restore_workspace(store: StoreSettings, backup: str | Path) -> None:
-    """Make the workspace that the settings name from a backup; raises as `restore_store`."""
+    """Make the workspace that the settings name from a backup that the same back end wrote.
+
+    Raises:
+        ConflictError: There is such a workspace already.
+        InvalidRequestError: The file is no backup that can be used, or the back end brings none back.
+        SettingsError: No back end has the scheme of `settings.url`.
+        StoreUnavailable: The workspace cannot be written.
+    """
     path = Path(backup)
     if not await asyncio.to_thread(path.is_file):
         raise InvalidRequestError(f"there is no file {str(path)!r}; check the path of the backup")
-    await restore_store(store, path)
+    await asyncio.to_thread(workspace_upkeep(store).restore_workspace, store, path)

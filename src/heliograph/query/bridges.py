@@ -31,16 +31,6 @@ from heliograph.query.plan import FusionParameters
 from heliograph.stores.base import EntityPlaces
 from heliograph.text.analysis import terms
 
-
-@dataclass(frozen=True, slots=True)
-class Bridge:
-    """A way over an entity that starts in a chunk."""
-
-    chunk_id: str
-    entity_id: str
-    name: str
-
-
 # An estimate must bring a chunk nearly to the score of the last of so many first hits.
 _FIRST_HITS = 5
 _NEARLY = 0.9
@@ -68,10 +58,10 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class FollowedBridge:
-    """A bridge worth following.
+    """A bridge worth following, from a chunk over an entity.
 
     Attributes:
-        bridge: Where it starts and over what it goes.
+        name: The entity's, as the chunk writes it.
         order: What bridges are ranked by before any is followed.
         weight: What a full gain adds to the one chunk that is about the entity.
         mention_count: How often the entity is mentioned.
@@ -79,7 +69,9 @@ class FollowedBridge:
         mentioning: Chunks there that mention it; empty for one mentioned too often.
     """
 
-    bridge: Bridge
+    chunk_id: str
+    entity_id: str
+    name: str
     order: float
     weight: float
     mention_count: int
@@ -98,7 +90,7 @@ class Gain:
     """What a bridge adds to a chunk."""
 
     value: float
-    bridge: Bridge
+    bridge: FollowedBridge
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +151,7 @@ def follow_bridges(
         known = places[item.entity_id]
         is_rare = known.mention_count <= parameters.most_mentions
         bridge = FollowedBridge(
-            bridge=Bridge(item.start.chunk_id, item.entity_id, item.mention.name),
+            *(item.start.chunk_id, item.entity_id, item.mention.name),
             order=order,
             weight=parameters.bridge_weight * item.weight * (parameters.named_bridge_worth if item.is_named else 1.0),
             mention_count=known.mention_count,
@@ -184,7 +176,7 @@ def widen(
     for item, found in zip(followed, holders, strict=True):
         count = max(item.mention_count, len(found))
         is_rare = count <= parameters.most_mentions
-        others = dict.fromkeys((*item.mentioning, *(id_ for id_ in found if id_ != item.bridge.chunk_id)))
+        others = dict.fromkeys((*item.mentioning, *(id_ for id_ in found if id_ != item.chunk_id)))
         mentioning = tuple(others) if is_rare else ()
         if item.about or mentioning:
             widened.append(replace(item, mention_count=count, mentioning=mentioning))
@@ -226,13 +218,13 @@ def gains(
         weights = item.weights(parameters)
         ids = [chunk_id for chunk_id in weights if chunk_id in nearness.columns]
         cosines = near[[nearness.columns[chunk_id] for chunk_id in ids]]
-        bound = scores.get(item.bridge.chunk_id, math.inf)
+        bound = scores.get(item.chunk_id, math.inf)
         found: dict[str, Gain] = {}
         for chunk_id, cosine in zip(ids, cosines.tolist(), strict=True):
             value = weights[chunk_id] * (cosine - known[chunk_id] - parameters.least_gain)
             value = min(value, bound - scores.get(chunk_id, 0.0))
             if value > 0:
-                found[chunk_id] = Gain(value, item.bridge)
+                found[chunk_id] = Gain(value, item)
         gained.append(found)
     return gained
 

@@ -514,7 +514,7 @@ class FusedSearch:
         # What residual questions would find is estimated first, from vectors that are stored.
         unknown = np.zeros_like(found.vector)
         estimates = found.vector + parameters.entity_share * np.stack(
-            [entities.get(item.bridge.entity_id, unknown) for item in followed]
+            [entities.get(item.entity_id, unknown) for item in followed]
         )
         estimates /= np.maximum(np.linalg.norm(estimates, axis=1, keepdims=True), 1e-9)
         nearness = found.nearness(estimates, parameters.question_share, beyond)
@@ -527,7 +527,7 @@ class FusedSearch:
         if chosen:
             embedded = [followed[place] for place in chosen]
             texts: list[str] = []
-            for bridge in (item.bridge for item in embedded):
+            for bridge in embedded:
                 # What the chunk is about from which it leads.
                 mentions = found.mentions.get(bridge.chunk_id, ())
                 subjects = [mention.name for mention in mentions if is_subject_rank(mention.rank)]
@@ -548,12 +548,12 @@ class FusedSearch:
         # for in no text: there it may be any word.
         phrases: list[list[str]] = []
         for item in followed:
-            name, is_rare = item.bridge.name, item.mention_count <= parameters.most_mentions
+            name, is_rare = item.name, item.mention_count <= parameters.most_mentions
             is_looked_for = is_rare and (len(name) >= _SHORTEST_PHRASE or not name.isascii())
             phrases.append(terms(name) if is_looked_for else [])
         holders = await self._store.text.find_phrases(Collection.CHUNKS, phrases, parameters.most_mentions + 1)
         followed = widen(followed, holders, parameters)
-        entity_ids = list(dict.fromkeys(item.bridge.entity_id for item in followed))
+        entity_ids = list(dict.fromkeys(item.entity_id for item in followed))
         _, entities = await run_together(
             found.read_vectors(id_ for item in followed for id_ in (*item.about, *item.mentioning)),
             self._store.vectors.get_vectors(Collection.ENTITIES, entity_ids),

@@ -1,7 +1,7 @@
 """Retrievals as plain dicts: what `query_data` returns, `/query/data` sends and structured answers contain.
 
-The `TypedDict`s say the shape, and the functions below them fill it; `wire.query` writes the shape of
-`/api/v1/retrieve` instead, from the same `Retrieval`.
+`wire.answers` says the shapes as models, field by field; `wire.query` writes the shape of `/api/v1/retrieve` instead,
+from the same `Retrieval`.
 
 A superset of what LightRAG 1.5.7 gives. Where it and the earlier engine differ, the plain field follows the latter
 and the other form stands beside it: `created_at` is ISO 8601 in UTC, `created_at_unix` whole seconds; entities and
@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Literal, NotRequired, TypedDict, cast
+from typing import Any, Literal, TypedDict
 
 from heliograph.models import FIELD_SEPARATOR, Entity, GraphPath, Mode, Relation, Usage, chunk_details
 from heliograph.query.models import (
@@ -36,82 +36,12 @@ COUNTS = (
 )
 
 
-class GraphItemData(TypedDict):
-    """An entity or a relation; `source_id` and `file_path` hold ids of chunks and sources, joined by `<SEP>`."""
-
-    description: str
-    source_id: str
-    file_path: str
-    created_at: str
-    created_at_unix: int
-    reference_id: str
-
-
-class EntityData(GraphItemData):
-    """An entity."""
-
-    entity_name: str
-    entity_type: str
-
-
-class RelationData(GraphItemData):
-    """A relation; `keywords` are joined by commas."""
-
-    src_id: str
-    tgt_id: str
-    keywords: str
-    weight: float
-
-
-class ChunkDetailsData(TypedDict):
-    """The details of a chunk."""
-
-    page: int | None
-    headings: list[str]
-    columns: list[str]
-
-
-class ChunkData(ChunkDetailsData):
-    """A chunk, its place in the text of its document, and how it was found."""
-
-    reference_id: str
-    content: str
-    file_path: str
-    chunk_id: str
-    document_id: str
-    start: int
-    end: int
-    source_marks: list[str]
-    rerank_score: float | None
-    scores: NotRequired[dict[str, float]]
-
-
-class ReferenceData(TypedDict):
-    """A source that the chunks come from; `count` is how many."""
-
-    reference_id: str
-    file_path: str
-    count: int
-    content: NotRequired[list[str]]
-    other_file_paths: NotRequired[list[str]]
-
-
-class ContextData(TypedDict, total=False):
-    """The retrieved items; without any key when there are none."""
-
-    entities: list[EntityData]
-    relationships: list[RelationData]
-    chunks: list[ChunkData]
-    references: list[ReferenceData]
-    paths: list[dict[str, list[str]]]
-
-
 class QueryData(TypedDict):
-    """What `query_data` returns: a plain dict of these."""
+    """What `query_data` returns: a plain dict; `data` holds lists of dicts, or nothing where none were found."""
 
     status: Literal["success", "failure"]
     message: str
-    data: ContextData
+    data: dict[str, Any]
     metadata: dict[str, Any]
 
 
@@ -130,9 +60,9 @@ def query_data(retrieval: Retrieval, *, include_chunk_content: bool = False) -> 
     }
 
 
-def context_data(context: Context, include_chunk_content: bool = False) -> ContextData:
+def context_data(context: Context, include_chunk_content: bool = False) -> dict[str, Any]:
     """Return the lists of a context: entities, relationships, chunks and references, and paths if looked for."""
-    data: ContextData = {
+    data: dict[str, Any] = {
         "entities": [
             {"entity_name": item.entity.name, "entity_type": item.entity.type, **_graph_item(item, item.entity)}
             for item in context.entities
@@ -166,7 +96,7 @@ def path_data(paths: Iterable[GraphPath]) -> list[dict[str, list[str]]]:
     ]
 
 
-def reference_data(context: Context, include_chunk_content: bool = False) -> list[ReferenceData]:
+def reference_data(context: Context, include_chunk_content: bool = False) -> list[dict[str, Any]]:
     """Return the references of a context, on request each with the texts of its chunks under `content`."""
     if not include_chunk_content:
         return [_reference(reference) for reference in context.references]
@@ -234,7 +164,7 @@ def _processing_info(retrieval: Retrieval) -> dict[str, int]:
     return found | {name: getattr(info, name) for name in COUNTS}
 
 
-def _graph_item(item: RetrievedEntity | RetrievedRelation, record: Entity | Relation) -> GraphItemData:
+def _graph_item(item: RetrievedEntity | RetrievedRelation, record: Entity | Relation) -> dict[str, Any]:
     return {
         "description": record.description,
         "source_id": FIELD_SEPARATOR.join(record.chunk_ids),
@@ -245,9 +175,9 @@ def _graph_item(item: RetrievedEntity | RetrievedRelation, record: Entity | Rela
     }
 
 
-def _chunk_row(item: RetrievedChunk) -> ChunkData:
+def _chunk_row(item: RetrievedChunk) -> dict[str, Any]:
     chunk = item.chunk
-    row: ChunkData = {
+    row: dict[str, Any] = {
         "reference_id": item.reference_id,
         "content": chunk.text,
         "file_path": item.source,
@@ -255,7 +185,7 @@ def _chunk_row(item: RetrievedChunk) -> ChunkData:
         "document_id": chunk.document_id,
         "start": chunk.start,
         "end": chunk.end,
-        **cast("ChunkDetailsData", chunk_details(chunk)),
+        **chunk_details(chunk),
         "source_marks": [str(mark) for mark in item.marks],
         "rerank_score": item.rerank_score,
     }
@@ -264,11 +194,11 @@ def _chunk_row(item: RetrievedChunk) -> ChunkData:
     return row
 
 
-def _reference(reference: Reference) -> ReferenceData:
+def _reference(reference: Reference) -> dict[str, Any]:
     row = record_data(reference, source="file_path", other_sources="other_file_paths")
     if not reference.other_sources:
         del row["other_file_paths"]
-    return cast("ReferenceData", row)
+    return row
 
 
 # What was indexed together has few moments.

@@ -334,10 +334,10 @@ class Retriever:
             progress("understanding_question")
             with clock.measure("understanding"):
                 understood = await find_understanding(plan.question, chat, plan.settings.keyword_language)
-            plan = adapt_plan(plan, understood.understanding)
+            plan = adapt_plan(plan, understood.found)
             retrieval = replace(
                 retrieval,
-                understanding=understood.understanding,
+                understanding=understood.found,
                 warnings=understood.warnings,
                 usage=understood.usage,
             )
@@ -347,8 +347,8 @@ class Retriever:
                 found = await find_keywords(plan, chat)
             retrieval = replace(
                 retrieval,
-                keywords=found.keywords or Keywords(),
-                failure=Failure.NO_KEYWORDS if found.keywords is None and not plan.is_fused else None,
+                keywords=found.found or Keywords(),
+                failure=Failure.NO_KEYWORDS if found.found is None and not plan.is_fused else None,
                 warnings=(*retrieval.warnings, *found.warnings),
                 usage=retrieval.usage + found.usage,
             )

@@ -8,24 +8,22 @@ LightRAG. A model that is out of reach is an error, never a reason to guess.
 
 from __future__ import annotations
 
-import asyncio
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from string import Template
 from typing import Any, cast
 
 from heliograph.arguments import checked_fields
-from heliograph.chat.base import ChatMessage, ChatModel, ChatRequest, Purpose
+from heliograph.chat.base import ChatMessage, ChatModel
 from heliograph.errors import BadModelReply, InvalidRequestError
 from heliograph.extraction.reply_readers import objects_in
 from heliograph.filters import Filter, parse_filter
 from heliograph.functions import as_chat_model
-from heliograph.models import Mode, Usage
-from heliograph.prompts import load_prompt
+from heliograph.models import Mode
 from heliograph.query.models import Keywords, QueryParam
+from heliograph.query.understanding import FoundIn, find_in
 from heliograph.settings import ChatSettings, QuerySettings
 from heliograph.text.patterns import late_pattern
 from heliograph.text.phrases import read_texts
@@ -388,51 +386,27 @@ _HIGH_KEY = re.compile(r"(?:^|[^a-z])high|^hl(?![a-z])|高", re.IGNORECASE)
 _LOW_KEY = re.compile(r"(?:^|[^a-z])low|^ll(?![a-z])|低", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class FoundKeywords:
-    """Keywords, or None when a long question has none; warnings, and what a chat model spent."""
-
-    keywords: Keywords | None
-    warnings: tuple[str, ...] = ()
-    usage: Usage = field(default_factory=Usage)
-
-
-async def find_keywords(plan: Plan, chat: ChatModel | None) -> FoundKeywords:
-    """Return what to search with.
-
-    Raises:
-        ModelError: The chat model failed; an unusable reply is not a failure but a warning.
-    """
+async def find_keywords(plan: Plan, chat: ChatModel | None) -> FoundIn[Keywords | None]:
+    """Return what to search with, None when a long question has no keywords; raises as `find_in`."""
     if plan.keywords is not None:
-        found = FoundKeywords(plan.keywords)
-    elif chat is None:
-        found = FoundKeywords(await asyncio.to_thread(local_keywords, plan.question))
+        found = FoundIn(plan.keywords)
     else:
-        language = plan.settings.keyword_language or "the language of the question"
-        prompt = Template(load_prompt("keywords")).substitute(language=language)
-        messages = (ChatMessage("system", prompt), ChatMessage("user", f"Question: {plan.question}"))
-        usage = Usage()
-        try:
-            request = ChatRequest(messages, Purpose.KEYWORDS, json_mode=True, needed_tokens=_NEEDED_TOKENS)
-            reply = await chat.complete(request)
-            usage = Usage() if reply.from_cache else reply.usage
-            found = FoundKeywords(parse_keywords(reply.text), usage=usage)
-        except BadModelReply as error:
-            warning = f"the chat model gave no usable keywords ({error}); they were found locally"
-            found = FoundKeywords(await asyncio.to_thread(local_keywords, plan.question), (warning,), usage)
-    keywords = found.keywords or Keywords()
+        language = plan.settings.keyword_language
+        known = plan.question, chat, "keywords", language, _NEEDED_TOKENS
+        found = await find_in(*known, parse_keywords, local_keywords)
+    keywords = found.found
     warnings = list(found.warnings)
     if not keywords.high_level and not keywords.low_level and len(plan.question) < _SHORT_QUESTION:
         if Channel.ENTITY in plan.channels or Channel.RELATION in plan.channels:
             warnings.append("no keywords were found in the question: it is searched for as a whole")
-        return FoundKeywords(Keywords(low_level=(plan.question,)), tuple(warnings), found.usage)
+        return FoundIn(Keywords(low_level=(plan.question,)), tuple(warnings), found.usage)
     if not keywords.low_level and Channel.ENTITY in plan.channels:
         warnings.append("the low-level keywords are empty: entities are not searched")
     if not keywords.high_level and Channel.RELATION in plan.channels:
         warnings.append("the high-level keywords are empty: relations are not searched")
     if not keywords.high_level and not keywords.low_level:
-        return FoundKeywords(None, tuple(warnings), found.usage)
-    return FoundKeywords(keywords, tuple(warnings), found.usage)
+        return FoundIn(None, tuple(warnings), found.usage)
+    return FoundIn(keywords, tuple(warnings), found.usage)
 
 
 def local_keywords(question: str) -> Keywords:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
 from itertools import dropwhile, takewhile
 from string import Template
-from typing import Any, cast
+from typing import Any, Generic, TypeVar, cast
 
 from heliograph.chat.base import ChatMessage, ChatModel, ChatRequest, Purpose
 from heliograph.errors import BadModelReply
@@ -26,6 +26,8 @@ from heliograph.text.asking import ASKING, GERMAN_INTERROGATIVE, asks, question_
 from heliograph.text.chinese import tag_words
 from heliograph.text.patterns import late_pattern
 from heliograph.text.phrases import SentenceReading, read_texts
+
+T = TypeVar("T")
 
 
 class QuestionKind(StrEnum):
@@ -782,33 +784,47 @@ _NEEDED_TOKENS = 2048
 
 
 @dataclass(frozen=True, slots=True)
-class FoundUnderstanding:
-    """An understanding, warnings, and the tokens that a chat model spent."""
+class FoundIn(Generic[T]):
+    """What was found in a question, warnings, and the tokens that a chat model spent."""
 
-    understanding: Understanding
+    found: T
     warnings: tuple[str, ...] = ()
     usage: Usage = field(default_factory=Usage)
 
 
-async def find_understanding(question: str, chat: ChatModel | None, language: str = "") -> FoundUnderstanding:
-    """Return what a question asks for, as the chat model says, or rules without one.
+async def find_understanding(question: str, chat: ChatModel | None, language: str = "") -> FoundIn[Understanding]:
+    """Return what a question asks for, as `find_in` does; expansions are in `language`, empty for the question's."""
+    by_rules = await asyncio.to_thread(understand_by_rules, question)
+    return await find_in(
+        *(question, chat, "understanding", language, _NEEDED_TOKENS),
+        lambda reply: read_understanding(reply, question, by_rules),
+        lambda _: by_rules,
+    )
 
-    Expansions are in `language`; empty for the question's.
+
+async def find_in(
+    question: str,
+    chat: ChatModel | None,
+    what: str,
+    language: str,
+    needed_tokens: int,
+    read: Callable[[str], T],
+    by_rules: Callable[[str], T],
+) -> FoundIn[T]:
+    """Return what a chat model finds in a question, asked by the prompt of this name, or rules without one.
 
     Raises:
         ModelError: The chat model failed; an unusable reply is not a failure but a warning.
     """
-    by_rules = await asyncio.to_thread(understand_by_rules, question)
-    if chat is None:
-        return FoundUnderstanding(by_rules)
-    prompt = Template(load_prompt("understanding")).substitute(language=language or "the language of the question")
-    messages = (ChatMessage("system", prompt), ChatMessage("user", f"Question: {question}"))
-    usage = Usage()
-    try:
-        request = ChatRequest(messages, Purpose.KEYWORDS, json_mode=True, needed_tokens=_NEEDED_TOKENS)
-        reply = await chat.complete(request)
-        usage = Usage() if reply.from_cache else reply.usage
-        return FoundUnderstanding(read_understanding(reply.text, question, by_rules), usage=usage)
-    except BadModelReply as error:
-        warning = f"the chat model gave no usable understanding of the question ({error}); rules found it"
-        return FoundUnderstanding(by_rules, (warning,), usage)
+    usage, warnings = Usage(), ()
+    if chat is not None:
+        prompt = Template(load_prompt(what)).substitute(language=language or "the language of the question")
+        messages = (ChatMessage("system", prompt), ChatMessage("user", f"Question: {question}"))
+        try:
+            request = ChatRequest(messages, Purpose.KEYWORDS, json_mode=True, needed_tokens=needed_tokens)
+            reply = await chat.complete(request)
+            usage = Usage() if reply.from_cache else reply.usage
+            return FoundIn(read(reply.text), usage=usage)
+        except BadModelReply as error:
+            warnings = (f"the chat model gave no usable {what} ({error}); found by rules instead",)
+    return FoundIn(await asyncio.to_thread(by_rules, question), warnings, usage)

@@ -12,17 +12,14 @@ import hmac
 import os
 import secrets
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
-import apsw
 import jwt
 from pwdlib import PasswordHash
 from pwdlib.hashers.argon2 import Argon2Hasher
@@ -30,7 +27,7 @@ from pwdlib.hashers.bcrypt import BcryptHasher
 
 import heliograph.errors as errors
 from heliograph.settings import AccountSettings, KeySettings, ServerSettings, Settings
-from heliograph.stores.sql import DAMAGE, transaction, use_wal
+from heliograph.stores.sql import SmallFile
 
 # Who asks, and what that allows.
 
@@ -375,9 +372,6 @@ class Accounts:
 # One small SQLite file that only this user may read. What has passed its time is dropped as new things come. Subjects
 # of attempts are kept as digests, since people type passwords where names belong.
 
-T = TypeVar("T")
-
-_BUSY_MILLISECONDS = 5_000
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS attempt (
     subject BLOB NOT NULL, batch INTEGER NOT NULL, at REAL NOT NULL, until REAL NOT NULL
@@ -392,20 +386,16 @@ class Ledger:
     """The file at `path`, made if it is not there (its folder must be); a `StoreUnavailable` if it cannot be opened."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
-        self._path = path
         self._clock = clock
-        self._lock = threading.Lock()
-        with self._translated():
-            path.touch(mode=0o600)
-            self._connection = apsw.Connection(str(path))
-            self._connection.set_busy_timeout(_BUSY_MILLISECONDS)
-            use_wal(self._connection)
-            # Survives a crash of the process, which is all that counts of attempts; an ended session is synced.
-            self._connection.pragma("synchronous", "normal")
-            self._connection.execute(_SCHEMA)
-            # Reads do not wait for writes, not even for those of this process; only for a file that is being recovered.
-            self._reader = apsw.Connection(str(path))
-            self._reader.set_busy_timeout(_BUSY_MILLISECONDS)
+        known = (
+            *(path, (_SCHEMA,), "the file of sessions"),
+            "delete the file and start again: people stay logged in, but sessions that were ended are good again until "
+            "they expire, unless 'token_secret' beside it, or server.token_secret where that is set, goes, too",
+        )
+        # Reads do not wait for writes, not even for those of this process; only for a file that is being recovered.
+        self._file, self._reader = SmallFile(*known), SmallFile(*known)
+        with self._reader.reading():
+            pass
 
     async def attempt(self, most: Mapping[str, int], window_seconds: float) -> float:
         """Count one attempt by each of some subjects, unless one has made `most` within the window, which ends now.
@@ -421,19 +411,20 @@ class Ledger:
 
         def count() -> float:
             now, wait_seconds = self._clock(), 0.0
-            with transaction(self._connection):
-                self._connection.execute("DELETE FROM attempt WHERE until <= ?", (now,))
+            # Survives a crash of the process, which is all that counts of attempts; an ended session is synced.
+            with self._file.transaction(durable=False) as connection:
+                connection.execute("DELETE FROM attempt WHERE until <= ?", (now,))
                 for subject, limit in counted.items():
-                    known = self._connection.execute(latest, (subject, now - window_seconds, limit - 1)).fetchall()
+                    known = connection.execute(latest, (subject, now - window_seconds, limit - 1)).fetchall()
                     if known:
                         wait_seconds = max(wait_seconds, float(str(known[0][0])) + window_seconds - now)
                 if wait_seconds <= 0:
                     batch = secrets.randbits(62)
                     rows = [(subject, batch, now, now + window_seconds) for subject in counted]
-                    self._connection.executemany("INSERT INTO attempt VALUES (?, ?, ?, ?)", rows)
+                    connection.executemany("INSERT INTO attempt VALUES (?, ?, ?, ?)", rows)
             return wait_seconds
 
-        return await self._run(count)
+        return await asyncio.to_thread(count)
 
     async def forget(self, subjects: Collection[str]) -> None:
         """Forget the attempts that were made by all of these subjects together.
@@ -448,11 +439,11 @@ class Ledger:
         )
 
         def forget() -> None:
-            with transaction(self._connection):
+            with self._file.transaction(durable=False) as connection:
                 query = f"DELETE FROM attempt WHERE batch IN ({batches})"  # noqa: S608
-                self._connection.execute(query, tuple(map(_digest, subjects)))
+                connection.execute(query, tuple(map(_digest, subjects)))
 
-        await self._run(forget)
+        await asyncio.to_thread(forget)
 
     async def end_session(self, session: str, until: float) -> None:
         """Remember that a session was ended, until no token of it can be good any more (seconds since the epoch).
@@ -462,16 +453,11 @@ class Ledger:
         """
 
         def note() -> None:
-            # It must outlast a crash of the machine, which an attempt need not.
-            self._connection.pragma("synchronous", "full")
-            try:
-                with transaction(self._connection):
-                    self._connection.execute("DELETE FROM ended_session WHERE until <= ?", (self._clock(),))
-                    self._connection.execute("INSERT OR REPLACE INTO ended_session VALUES (?, ?)", (session, until))
-            finally:
-                self._connection.pragma("synchronous", "normal")
+            with self._file.transaction() as connection:
+                connection.execute("DELETE FROM ended_session WHERE until <= ?", (self._clock(),))
+                connection.execute("INSERT OR REPLACE INTO ended_session VALUES (?, ?)", (session, until))
 
-        await self._run(note)
+        await asyncio.to_thread(note)
 
     def is_ended(self, session: str) -> bool:
         """Whether a session was ended, by whichever process; reads one row.
@@ -479,38 +465,13 @@ class Ledger:
         Raises:
             StoreUnavailable: The file fails.
         """
-        with self._translated():
-            rows = self._reader.execute("SELECT 1 FROM ended_session WHERE id = ?", (session,)).fetchall()
-        return bool(rows)
+        with self._reader.reading() as connection:
+            return bool(connection.execute("SELECT 1 FROM ended_session WHERE id = ?", (session,)).fetchall())
 
     def close(self) -> None:
         """Close the file; closing twice does nothing."""
-        with self._lock:
-            self._reader.close()
-            self._connection.close()
-
-    async def _run(self, work: Callable[[], T]) -> T:
-        def locked() -> T:
-            with self._lock, self._translated():
-                return work()
-
-        return await asyncio.to_thread(locked)
-
-    @contextmanager
-    def _translated(self) -> Generator[None]:
-        try:
-            yield
-        except DAMAGE as error:
-            raise errors.StoreUnavailable(
-                f"the file of sessions {str(self._path)!r} is damaged ({error}); stop the service, delete the file and "
-                "start again: people stay logged in, but sessions that were ended are good again until they expire, "
-                "unless 'token_secret' beside it, or server.token_secret where that is set, goes, too"
-            ) from error
-        except (apsw.Error, OSError) as error:
-            raise errors.StoreUnavailable(
-                f"the file of sessions {str(self._path)!r} failed ({error}); check the disk and permissions of its "
-                "folder"
-            ) from error
+        self._reader.close()
+        self._file.close()
 
 
 def _digest(subject: str) -> bytes:

@@ -26,7 +26,7 @@ from heliograph.engine import AsyncHeliograph, Given, with_store
 from heliograph.errors import ConflictError, HeliographError, InvalidRequestError, NotFoundError, StoreUnavailable
 from heliograph.rerank.wrappers import build_reranker
 from heliograph.settings import Settings, StoreSettings
-from heliograph.stores.registry import drop_workspace, find_workspaces, has_workspace, identifier
+from heliograph.stores.registry import drop_workspace, find_workspaces, identifier, workspace_upkeep
 
 _LOG = logging.getLogger(__name__)
 
@@ -151,8 +151,10 @@ class Workspaces:
 
     async def exists(self, name: str) -> bool:
         """Whether there is such a workspace."""
-        is_name = _NAME.fullmatch(name) is not None and name not in self._removing
-        return is_name and await has_workspace(with_store(self.settings, None, name).store)
+        if _NAME.fullmatch(name) is None or name in self._removing:
+            return False
+        store = with_store(self.settings, None, name).store
+        return await asyncio.to_thread(workspace_upkeep(store).has_workspace, store)
 
     async def create(self, name: str, *, may_exist: bool = False) -> None:
         """Make a workspace.

@@ -68,7 +68,6 @@ __all__ = [
     "EveryName",
     "Fold",
     "Follower",
-    "FollowerDifference",
     "GraphStore",
     "Hit",
     "IncidentRelation",
@@ -595,27 +594,6 @@ class StoreView(ABC):
         return await work()
 
 
-@dataclass(frozen=True, slots=True)
-class FollowerDifference:
-    """What an external store holds of one kind, against what it should.
-
-    Attributes:
-        kind: Of what, such as `entities` or `chunk vectors`.
-        missing: How many ids it has not.
-        stray: How many it should not have.
-        changed: How many it has with other contents than they should have.
-        examples: A few of any of them.
-        fault: What is wrong with its own counts and orders, in words; then nothing is counted.
-    """
-
-    kind: str
-    missing: int = 0
-    stray: int = 0
-    changed: int = 0
-    examples: tuple[str, ...] = ()
-    fault: str = ""
-
-
 class Follower(ABC):
     """An external store that serves one role of a workspace, kept in step with the store that holds the truth.
 
@@ -637,8 +615,8 @@ class Follower(ABC):
         """Return how many commits it is behind, as far as the store with the truth knows."""
 
     @abstractmethod
-    async def find_differences(self) -> list[FollowerDifference]:
-        """Return, per kind with any, how ids and contents differ from what they should be, and what else is wrong.
+    async def find_differences(self) -> list[str]:
+        """Return in words, per kind with any, how ids and contents differ from what they should be, and what is wrong.
 
         It is brought up to date first.
 

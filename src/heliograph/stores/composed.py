@@ -27,7 +27,6 @@ from heliograph.stores.base import (
     CachedReply,
     Fold,
     Follower,
-    FollowerDifference,
     GraphStore,
     Inspection,
     ReplyCache,
@@ -163,14 +162,14 @@ _VECTOR_SCANS: Mapping[OutboxKind, ScanKind] = {
 Scan = Callable[[str, int], Awaitable[Sequence[str]]]
 
 
-async def compare(inspection: Inspection, lookup: Lookup, projection: Projection) -> list[FollowerDifference]:
+async def compare(inspection: Inspection, lookup: Lookup, projection: Projection) -> list[str]:
     """Return, per kind that differs, how, and what the external store finds wrong with itself; it must be up to date.
 
     Raises:
         StoreError: One of them cannot be read.
     """
     scans = _VECTOR_SCANS if isinstance(projection, VectorProjection) else _SCANS
-    found: list[FollowerDifference] = []
+    found: list[str] = []
     for kind in sorted(projection.kinds & scans.keys()):
         missing, stray, changed, examples = 0, 0, 0, list[str]()
         lists = partial(inspection.scan, scans[kind]), partial(projection.scan, kind)
@@ -185,11 +184,15 @@ async def compare(inspection: Inspection, lookup: Lookup, projection: Projection
             missing, stray = missing + len(held - kept), stray + len(there) - len(held & kept)
             changed += len(differing)
             examples += sorted((held ^ kept) | differing)[: _EXAMPLES - len(examples)]
-        if missing or stray or changed:
-            what = scans[kind].value.replace("_", " ")
-            found.append(FollowerDifference(what, missing, stray, changed, tuple(examples)))
-    faults = await projection.find_faults()
-    return [*found, *(FollowerDifference("", fault=fault) for fault in faults)]
+        counts = {
+            "missing": missing,
+            "too many": stray,
+            "with other contents than in the store with the truth": changed,
+        }
+        if said := ", ".join(f"{count:,} {what}" for what, count in counts.items() if count):
+            kinds = scans[kind].value.replace("_", " ")
+            found.append(f"of its {kinds} there are {said}: {', '.join(examples)}")
+    return [*found, *await projection.find_faults()]
 
 
 async def id_windows(scans: Sequence[Scan], size: int) -> AsyncGenerator[list[list[str]]]:
@@ -312,9 +315,9 @@ class ProjectionFollower(Follower):
         await self._outbox.reset(self.name)
         await self.finish()
 
-    async def find_differences(self) -> list[FollowerDifference]:
+    async def find_differences(self) -> list[str]:
         """Looked at again if a commit came in between."""
-        found: list[FollowerDifference] = []
+        found: list[str] = []
         for _ in range(_MAX_TRIES):
             await self.finish()
             version = await self._home.get_data_version()

@@ -142,18 +142,6 @@ async def _read_projection(role: str, settings: StoreSettings, embedding: Embedd
     return await _find_projection(role, url)(settings, url, embedding)
 
 
-async def restore_store(settings: StoreSettings, backup: Path) -> None:
-    """Make the workspace that the settings name from a backup that the same back end wrote.
-
-    Raises:
-        ConflictError: There is such a workspace already.
-        InvalidRequestError: The file is no backup that can be used, or the back end brings none back.
-        SettingsError: No back end has the scheme of `settings.url`.
-        StoreUnavailable: The workspace cannot be written.
-    """
-    await asyncio.to_thread(_upkeep_of(settings).restore_workspace, settings, backup)
-
-
 async def salvage_store(settings: StoreSettings) -> list[Damage] | None:
     """Save the undamaged part of a workspace that cannot be opened; return the losses.
 
@@ -173,20 +161,7 @@ async def find_workspaces(settings: StoreSettings) -> list[str]:
         InvalidRequestError: The back end cannot tell.
         StoreUnavailable: It cannot be read.
     """
-    return await asyncio.to_thread(_upkeep_of(settings).find_workspaces, settings)
-
-
-async def has_workspace(settings: StoreSettings) -> bool:
-    """Whether there is the workspace that the settings name, by one look at it; raises as `find_workspaces`."""
-    return await asyncio.to_thread(_upkeep_of(settings).has_workspace, settings)
-
-
-async def may_have_waiting(settings: StoreSettings) -> bool:
-    """Whether documents of a workspace may wait to be processed, by one look that does not open it.
-
-    Raises as `find_workspaces`.
-    """
-    return await asyncio.to_thread(_upkeep_of(settings).may_have_waiting, settings)
+    return await asyncio.to_thread(workspace_upkeep(settings).find_workspaces, settings)
 
 
 async def drop_workspace(settings: StoreSettings) -> None:
@@ -212,7 +187,7 @@ async def drop_workspace(settings: StoreSettings) -> None:
                 await projection.clear()
             finally:
                 await projection.close()
-    await asyncio.to_thread(_upkeep_of(settings).drop_workspace, settings)
+    await asyncio.to_thread(workspace_upkeep(settings).drop_workspace, settings)
 
 
 def workspace_identity(settings: StoreSettings) -> object:
@@ -229,7 +204,13 @@ def identifier(settings: StoreSettings) -> tuple[Callable[[StoreSettings], objec
     return (lambda _: None, 0.0) if upkeep is None else (upkeep.workspace_identity, upkeep.IDENTITY_SECONDS)
 
 
-def _upkeep_of(settings: StoreSettings) -> WorkspaceUpkeep:
+def workspace_upkeep(settings: StoreSettings) -> WorkspaceUpkeep:
+    """Return what looks after workspaces of the settings' back end; its functions block.
+
+    Raises:
+        InvalidRequestError: It can do nothing of that.
+        SettingsError: No back end has the scheme of `settings.url`.
+    """
     scheme = settings.url.partition(":")[0]
     opener = _find_opener(scheme)
     upkeep = _find_upkeep(settings)

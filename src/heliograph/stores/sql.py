@@ -1,4 +1,4 @@
-"""What is common to SQL: rows as records, filters and listings as conditions; and to all files of SQLite: transactions.
+"""What is common to SQL: rows as records, filters and listings as conditions; and to SQLite: transactions, small files.
 
 Columns stand in the same order on SQLite and on PostgreSQL. Names, keywords and ids never hold a line break, so lists
 of them are lines: splitting is several times cheaper than parsing JSON. The meaning of a filter is that of
@@ -8,6 +8,7 @@ of them are lines: splitting is several times cheaper than parsing JSON. The mea
 from __future__ import annotations
 
 import json
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
@@ -16,12 +17,13 @@ from dataclasses import MISSING, fields, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from operator import attrgetter
+from pathlib import Path
 from typing import Any, ClassVar, Final, Generic, TypeVar, cast
 
 import apsw
 from pydantic_core import from_json, to_json
 
-from heliograph.errors import SchemaMismatch
+from heliograph.errors import HeliographError, SchemaMismatch, StoreUnavailable
 from heliograph.filters import (
     And,
     DocumentIds,
@@ -57,10 +59,11 @@ from heliograph.models import (
 from heliograph.stores.base import CachedReply, CurationQuery, DocumentQuery
 from heliograph.stores.graph import end_of_prefix
 
-# Files of SQLite: a write-ahead log, transactions, and what damage looks like.
+# Files of SQLite: a write-ahead log, transactions, what damage looks like, and small files with nothing else in them.
 
 _WAL_TRIES = 100
 _WAL_REST_SECONDS = 0.05
+_BUSY_MILLISECONDS = 10_000
 
 # What reading a damaged file of small records comes to: pages or tables that are none, or values that cannot be.
 DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, ValueError, TypeError, LookupError, ArithmeticError)
@@ -97,6 +100,123 @@ def transaction(connection: apsw.Connection, begin: str = "BEGIN IMMEDIATE") -> 
             with suppress(apsw.Error):
                 connection.execute("ROLLBACK")
         raise
+
+
+class SmallFile:
+    """A small file of SQLite, made by scripts in order, whose version says how many ran; every method blocks.
+
+    Its one connection is used by one thread at a time, made when first used, and given up where the file was removed.
+    """
+
+    def __init__(self, path: Path, scripts: Sequence[str], what: str, cure: str) -> None:
+        """Keep the place, what the file is called in errors, and what helps against damage."""
+        self.path = path
+        self._scripts = scripts
+        self._what = what
+        self._cure = cure
+        self._lock = threading.Lock()
+        self._connection: apsw.Connection | None = None
+        self._identity = (0, 0)
+
+    @contextmanager
+    def transaction(self, *, durable: bool = True) -> Generator[apsw.Connection]:
+        """Read and write as one; with `durable`, it is on disk when the block ends.
+
+        Raises:
+            StoreUnavailable: The file cannot be read or written.
+        """
+        with self._lock, self._translated(), self._connected() as connection:
+            connection.pragma("synchronous", "FULL" if durable else "NORMAL")
+            with transaction(connection):
+                yield connection
+
+    @contextmanager
+    def reading(self) -> Generator[apsw.Connection]:
+        """Read, all of one moment.
+
+        Raises:
+            StoreUnavailable: The file cannot be read.
+        """
+        with self._lock, self._translated(), self._connected() as connection, transaction(connection, "BEGIN"):
+            yield connection
+
+    def close(self) -> None:
+        """Close the connection; the next use opens another."""
+        with self._lock:
+            self._disconnect()
+
+    def remove(self) -> None:
+        """Remove the file; who has it open gives it up."""
+        with self._lock:
+            self._disconnect()
+            for path in self.path.parent.glob(f"{self.path.name}*"):
+                path.unlink(missing_ok=True)
+
+    def failure(self, error: Exception) -> HeliographError:
+        """Return what a failure means."""
+        if isinstance(error, DAMAGE):
+            return StoreUnavailable(
+                f"{self._what} {str(self.path)!r} is damaged ({type(error).__name__}: {error}); stop the service, "
+                f"{self._cure}"
+            )
+        return StoreUnavailable(
+            f"{self._what} {str(self.path)!r} failed ({error}); check the disk and permissions of its folder"
+        )
+
+    @contextmanager
+    def _translated(self) -> Generator[None]:
+        try:
+            yield
+        except HeliographError:
+            raise
+        except (apsw.Error, OSError, *DAMAGE) as error:
+            self._disconnect()
+            raise self.failure(error) from error
+
+    @contextmanager
+    def _connected(self) -> Generator[apsw.Connection]:
+        if self._connection is not None and self._find_identity() != self._identity:
+            self._disconnect()
+        if self._connection is None:
+            # What people do is nobody else's business.
+            self.path.touch(mode=0o600)
+            connection = apsw.Connection(str(self.path))
+            try:
+                connection.set_busy_timeout(_BUSY_MILLISECONDS)
+                # What was dropped is not to stay readable in the file.
+                connection.pragma("secure_delete", 1)
+                use_wal(connection)
+                self._prepare(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self._connection = connection
+            self._identity = self._find_identity()
+        yield self._connection
+
+    def _prepare(self, connection: apsw.Connection) -> None:
+        newest = len(self._scripts)
+        if connection.pragma("user_version") == newest:
+            return
+        with transaction(connection):
+            version = connection.pragma("user_version")
+            for script in self._scripts[version:]:
+                connection.execute(script)
+            connection.pragma("user_version", max(version, newest))
+        if version > newest:
+            raise SchemaMismatch(f"{self._what} {str(self.path)!r} was made by a newer version; update Heliograph")
+
+    def _find_identity(self) -> tuple[int, int]:
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            return (0, 0)
+        return found.st_dev, found.st_ino
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
 
 # Records as rows, and back.

@@ -37,9 +37,11 @@ class Renderings:
         self._by_terms: dict[frozenset[str], frozenset[str]] = {}
         for said, places in _known(question, language) if wanted and language in GLOSSARY_LANGUAGES else ():
             for form in (form for place in places for other in wanted for form in _forms(place, other, terms_of)):
-                if form.isdisjoint(said):
-                    key, found = (next(iter(form)), self._by_term) if len(form) == 1 else (form, self._by_terms)
-                    found[key] = found.get(key, frozenset()) | said  # pyright: ignore[reportArgumentType]
+                if len(form) == 1 and form.isdisjoint(said):
+                    [term] = form
+                    self._by_term[term] = self._by_term.get(term, frozenset()) | said
+                elif form.isdisjoint(said):
+                    self._by_terms[form] = self._by_terms.get(form, frozenset()) | said
 
     def __bool__(self) -> bool:
         return bool(self._by_term or self._by_terms)

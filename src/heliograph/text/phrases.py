@@ -419,12 +419,8 @@ _FIRST_HAN = 0x3400
 _Part = NameSpan | Phrase
 
 
-@dataclass(frozen=True, slots=True)
-class Abbreviation:
-    """A short form and its long form, each as `(start, end)` in the text."""
-
-    short: tuple[int, int]
-    long: tuple[int, int]
+# A short form and its long form, each as `(start, end)` in the text.
+Abbreviation = tuple[tuple[int, int], tuple[int, int]]
 
 
 def find_abbreviations(text: str, sentences: Sequence[SentenceReading]) -> list[Abbreviation]:
@@ -443,12 +439,12 @@ def _in_sentence(text: str, sentence: SentenceReading) -> Iterator[Abbreviation]
         start = _long_form_start(text, sentence.start, match, parts)
         if start >= 0 and _is_short_form(match.group(1)):
             is_possessive = text.endswith(("'s", "’s"), start, match.start())
-            yield Abbreviation(match.span(1), (start, match.start() - 2 * is_possessive))
+            yield match.span(1), (start, match.start() - 2 * is_possessive)
     for match in _LONG_IN_BRACKETS.finditer(text, sentence.start, sentence.end):
         long = match.group(2)
         is_long = _HAN_NAME.fullmatch(long) or _matched_start(match.group(1), long) == 0
         if is_long and _is_short_form(match.group(1)):
-            yield Abbreviation(match.span(1), match.span(2))
+            yield match.span(1), match.span(2)
 
 
 def _is_short_form(short: str) -> bool:

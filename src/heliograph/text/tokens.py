@@ -13,7 +13,6 @@ import re
 from binascii import a2b_base64
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
@@ -72,10 +71,10 @@ def cut_to_tokens(text: str, max_tokens: int) -> str:
         return text
     if max_tokens < 1:
         return ""
-    tables = _tables()
-    end = int(tables.begun[tokens[:max_tokens]].sum(dtype=np.int64))
+    begun, goes_on = _tables()
+    end = int(begun[tokens[:max_tokens]].sum(dtype=np.int64))
     # A character that the first token left out goes on with is not whole.
-    return text[: end - int(tables.goes_on[tokens[max_tokens]])]
+    return text[: end - int(goes_on[tokens[max_tokens]])]
 
 
 def token_ends(text: str) -> NDArray[np.int64]:
@@ -84,7 +83,7 @@ def token_ends(text: str) -> NDArray[np.int64]:
     A character whose bytes are shared by several tokens belongs to the first of them; the others end where it ends.
     """
     tokens = np.array(encode(text), np.int64)
-    return np.cumsum(_tables().begun[tokens], dtype=np.int64)
+    return np.cumsum(_tables()[0][tokens], dtype=np.int64)
 
 
 @cache
@@ -101,16 +100,9 @@ def _tokenizer() -> _Tokenizer:
     raise MissingDependencyError(_PACKAGE)
 
 
-@dataclass(frozen=True, slots=True)
-class _Tables:
-    """Per token id: how many characters begin in its bytes, and whether it goes on with one begun before."""
-
-    begun: NDArray[np.uint8]
-    goes_on: NDArray[np.bool_]
-
-
 @cache
-def _tables() -> _Tables:
+def _tables() -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+    """Return, per token id, how many characters begin in its bytes, and whether it goes on with one begun before."""
     joined, starts, ranks = bytearray(), list[int](), list[int]()
     with gzip.open(_package_folder() / "data" / f"{_ENCODING}.tiktoken.gz", "rb") as lines:
         for line in lines:
@@ -119,12 +111,12 @@ def _tables() -> _Tables:
             ranks.append(int(rank))
             joined += a2b_base64(token)
     # A byte that does not begin a character goes on with one.
-    goes_on = (np.frombuffer(joined, np.uint8) & 0xC0) == 0x80
+    is_within = (np.frombuffer(joined, np.uint8) & 0xC0) == 0x80
     size = max(ranks) + 1
-    tables = _Tables(np.zeros(size, np.uint8), np.zeros(size, np.bool_))
-    tables.begun[ranks] = np.add.reduceat(~goes_on, starts, dtype=np.int64)
-    tables.goes_on[ranks] = goes_on[starts]
-    return tables
+    begun, goes_on = np.zeros(size, np.uint8), np.zeros(size, np.bool_)
+    begun[ranks] = np.add.reduceat(~is_within, starts, dtype=np.int64)
+    goes_on[ranks] = is_within[starts]
+    return begun, goes_on
 
 
 def _package_folder() -> Path:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, StringConstraints
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from heliograph.errors import InvalidRequestError
 from heliograph.models import (
@@ -58,9 +58,11 @@ class KnowledgeGraphEdge(BaseModel):
 class KnowledgeGraph(BaseModel):
     """A part of the graph."""
 
-    nodes: list[KnowledgeGraphNode]
-    edges: list[KnowledgeGraphEdge]
-    is_truncated: bool = Field(description="Whether `max_nodes` left something out.")
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+
+    nodes: list[KnowledgeGraphNode] = []
+    edges: list[KnowledgeGraphEdge] = []
+    is_truncated: bool = Field(False, description="Whether `max_nodes` left something out.")
 
 
 class EntityExists(BaseModel):

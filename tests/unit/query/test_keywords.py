@@ -66,7 +66,7 @@ async def test_chat_model_is_asked_in_json_mode_for_keywords() -> None:
     chat = FakeChatModel(json.dumps({"high_level_keywords": ["a"], "low_level_keywords": ["b"]}))
     settings = QuerySettings(keyword_language="Klingon")
     found = await find_keywords(plan("Who is it?", settings), chat)
-    assert (found.keywords, found.warnings) == (Keywords(("a",), ("b",)), ())
+    assert (found.found, found.warnings) == (Keywords(("a",), ("b",)), ())
     assert found.usage.output_tokens > 0
     (request,) = chat.requests
     assert (request.purpose, request.json_mode) == (Purpose.KEYWORDS, True)
@@ -77,13 +77,13 @@ async def test_chat_model_is_asked_in_json_mode_for_keywords() -> None:
 async def test_given_keywords_ask_no_model() -> None:
     chat = FakeChatModel()
     found = await find_keywords(plan(ll_keywords=["b"]), chat)
-    assert found.keywords == Keywords((), ("b",))
+    assert found.found == Keywords((), ("b",))
     assert not chat.requests
 
 
 async def test_unusable_reply_gives_local_keywords_and_a_warning() -> None:
     found = await find_keywords(plan("Who repaired the Gannet Head lighthouse?"), FakeChatModel("no idea"))
-    assert found.keywords == local_keywords("Who repaired the Gannet Head lighthouse?")
+    assert found.found == local_keywords("Who repaired the Gannet Head lighthouse?")
     assert "no usable keywords" in found.warnings[0]
     assert found.usage.output_tokens > 0
 
@@ -131,12 +131,12 @@ async def test_one_empty_side_is_warned_of_where_it_would_be_searched(
 async def test_short_question_without_keywords_is_its_own_low_level_keyword(mode: str) -> None:
     chat = FakeChatModel('{"high_level_keywords": [], "low_level_keywords": []}')
     found = await find_keywords(plan("x" * 49, mode=mode), chat)
-    assert found.keywords == Keywords(low_level=("x" * 49,))
+    assert found.found == Keywords(low_level=("x" * 49,))
     assert found.warnings == ("no keywords were found in the question: it is searched for as a whole",)
 
 
 async def test_long_question_without_keywords_has_none() -> None:
     chat = FakeChatModel('{"high_level_keywords": [], "low_level_keywords": []}')
     found = await find_keywords(plan("x" * 50), chat)
-    assert found.keywords is None
-    assert (await find_keywords(plan(LONG), None)).keywords is None
+    assert found.found is None
+    assert (await find_keywords(plan(LONG), None)).found is None

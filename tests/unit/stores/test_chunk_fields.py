@@ -9,7 +9,6 @@ from dataclasses import MISSING, fields
 import apsw
 
 from heliograph.models import CHUNK_DETAILS, Chunk
-from heliograph.query.payloads import ChunkDetailsData
 from heliograph.stores.postgres.database import CHUNK_TYPES
 from heliograph.stores.postgres.schema import MIGRATIONS
 from heliograph.stores.sql import CHUNKS
@@ -48,4 +47,3 @@ def test_fields_of_chunks_that_come_later_have_a_default() -> None:
 
 def test_details_of_chunks_are_on_the_wire() -> None:
     assert ChunkDetails.model_fields.keys() == set(CHUNK_DETAILS)
-    assert ChunkDetailsData.__annotations__.keys() == set(CHUNK_DETAILS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -56,4 +55,4 @@ async def test_store_without_upkeep_says_what_it_cannot_do(monkeypatch: pytest.M
     with pytest.raises(InvalidRequestError, match="cannot list, restore or remove workspaces"):
         await registry.find_workspaces(settings)
     with pytest.raises(InvalidRequestError, match="cannot list, restore or remove workspaces"):
-        await registry.restore_store(settings, Path("backup.db"))
+        registry.workspace_upkeep(settings)

@@ -11,7 +11,7 @@ from heliograph.text.phrases import find_abbreviations, read_texts
 
 def found(text: str) -> list[tuple[str, str]]:
     abbreviations = find_abbreviations(text, read_texts([text])[0])
-    return [(text[slice(*a.short)], text[slice(*a.long)]) for a in abbreviations]
+    return [(text[slice(*short)], text[slice(*long)]) for short, long in abbreviations]
 
 
 @pytest.mark.parametrize(

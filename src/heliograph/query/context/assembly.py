@@ -316,31 +316,24 @@ def with_leaders(order: Sequence[str], leaders: Sequence[str], head: int) -> lis
     return [*front, *(chunk_id for chunk_id in rest if chunk_id not in late)]
 
 
-@dataclass(frozen=True, slots=True)
-class RankedChunks:
-    """Chunks in their new order with the reranker's score, None where it gave none.
-
-    Attributes:
-        warning: Why it failed or kept none; empty if neither.
-        below_threshold: How many it scored below the threshold, so that they are left out.
-    """
-
-    chunks: Sequence[tuple[Chunk, float | None]]
-    warning: str = ""
-    below_threshold: int = 0
+# Each with the reranker's score, None where it gave none.
+_Ranked = Sequence[tuple[Chunk, float | None]]
 
 
 async def rerank_chunks(
     reranker: Reranker, settings: RerankSettings, question: str, chunks: Sequence[Chunk], top_n: int
-) -> RankedChunks:
-    """Return the `top_n` best chunks that score at least `settings.min_score`; a minimum of 0 keeps all."""
+) -> tuple[_Ranked, str, int]:
+    """Return the `top_n` best chunks that score at least `settings.min_score`; a minimum of 0 keeps all.
+
+    Also why it failed or kept none, empty if neither; and how many scored less, so that they are left out.
+    """
     try:
         async with asyncio.timeout(settings.timeout_seconds):
             hits = await reranker.rerank(question, [chunk.text for chunk in chunks], top_n)
     except (ModelError, TimeoutError) as error:
         reason = str(error) or f"no reply within {settings.timeout_seconds:g} seconds"
         warning = f"the reranker {reranker.name!r} failed, so chunks keep the order of the search: {reason}"
-        return RankedChunks([(chunk, None) for chunk in chunks[:top_n]], warning)
+        return [(chunk, None) for chunk in chunks[:top_n]], warning, 0
     # Services have been seen to repeat an index, or to name one that was not sent.
     scores: dict[int, float] = {}
     for hit in hits:
@@ -348,7 +341,7 @@ async def rerank_chunks(
             scores.setdefault(hit.index, hit.score)
     if not scores:
         warning = f"the reranker {reranker.name!r} ranked nothing, so chunks keep the order of the search"
-        return RankedChunks([(chunk, None) for chunk in chunks[:top_n]], warning)
+        return [(chunk, None) for chunk in chunks[:top_n]], warning, 0
     least = settings.min_score if settings.min_score > 0 else -math.inf
     enough = [(chunks[index], score) for index, score in scores.items() if score >= least]
     warning = ""
@@ -357,7 +350,7 @@ async def rerank_chunks(
             f"the reranker {reranker.name!r} scored every passage below rerank.min_score={settings.min_score:g}, the "
             f"best {max(scores.values()):g}, so none is kept; lower it"
         )
-    return RankedChunks(enough[:top_n], warning, len(scores) - len(enough))
+    return enough[:top_n], warning, len(scores) - len(enough)
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,9 +374,6 @@ class KeptChunks:
     ranked: Sequence[tuple[str, float | None]] = ()
     is_reranked: bool = False
     below_threshold: int = 0
-
-
-_Ranked = Sequence[tuple[Chunk, float | None]]
 
 
 class ChunkKeeper:
@@ -429,8 +419,8 @@ class ChunkKeeper:
         if reranker:
             progress("reranking")
             with clock.measure("rerank"):
-                result = await rerank_chunks(reranker, self._rerank_settings, plan.question, chunks, most)
-            ranked, below_threshold = result.chunks, result.below_threshold
+                question, settings = plan.question, self._rerank_settings
+                ranked, warning, below_threshold = await rerank_chunks(reranker, settings, question, chunks, most)
             if merged.leaders and ranked:
                 # With the leaders among them that the reranker, which knows one question only, left out.
                 scores = {chunk.id: score for chunk, score in ranked}
@@ -438,7 +428,7 @@ class ChunkKeeper:
                 leaders = [leader for leader in merged.leaders if leader in known]
                 in_turn = with_leaders(list(scores), leaders, len(ranked))[: len(ranked)]
                 ranked = [(known[chunk_id], scores.get(chunk_id)) for chunk_id in in_turn]
-            warnings += [result.warning] if result.warning else []
+            warnings += [warning] if warning else []
         bodies = {chunk.id: form.chunk_body(chunk) for chunk, _ in ranked}
         kept = await _fit(form, room - selection.tokens, ranked, bodies, merged)
         if not kept:

@@ -143,7 +143,7 @@ class ContextFormat(ABC):
 
     language: ClassVar[str]
     headings: ClassVar[Mapping[str, str]]
-    headers: ClassVar[Mapping[str, str]]
+    headers: ClassVar[Mapping[str, str]] = {}
 
     @abstractmethod
     def entity_row(self, place: int, entity: Entity) -> str:
@@ -222,13 +222,12 @@ class ContextFormat(ABC):
 class JsonContext(ContextFormat):
     """One JSON object a row. The token counts of entities and relations were stored when they were folded."""
 
-    language: ClassVar[str] = "json"
+    language = "json"
     headings: ClassVar[Mapping[str, str]] = {
         "entities": "Entities of the knowledge graph, one JSON object a line:",
         "relations": "Relations between entities, one JSON object a line:",
         "chunks": "Passages of the documents, one JSON object a line; `reference_id` is the number of the document:",
     }
-    headers: ClassVar[Mapping[str, str]] = {}
 
     def entity_row(self, place: int, entity: Entity) -> str:  # noqa: ARG002 (overrides, here and below)
         return entity_row(entity.name, entity.type, entity.description)
@@ -255,7 +254,7 @@ class JsonContext(ContextFormat):
 class CsvContext(ContextFormat):
     """Comma-separated tables with a header, quoted by RFC 4180 except that a row ends in one newline."""
 
-    language: ClassVar[str] = "csv"
+    language = "csv"
     headings: ClassVar[Mapping[str, str]] = {
         "entities": "Table of the entities of the knowledge graph:",
         "relations": "Table of the relations between entities:",

@@ -43,7 +43,7 @@ from heliograph.service.jobs.store import JobStore, Ownership
 from heliograph.service.workspaces import Workspaces
 from heliograph.settings import Settings
 from heliograph.stores.base import DocumentQuery
-from heliograph.stores.registry import may_have_waiting
+from heliograph.stores.registry import workspace_upkeep
 
 _PAGE = 500
 # So many documents are deleted between two reports.
@@ -677,7 +677,8 @@ class Jobs:
             self._runner(workspace, self._store(workspace)).wake()
             return
         # There may be thousands, and few have anything to do, so none is opened for nothing.
-        if not await may_have_waiting(with_store(self._settings, None, workspace).store):
+        store = with_store(self._settings, None, workspace).store
+        if not await asyncio.to_thread(workspace_upkeep(store).may_have_waiting, store):
             return
         async with self._workspaces.use(workspace) as kb:
             if (await kb.documents(DocumentQuery(WAITING_STATUSES, limit=0))).total:

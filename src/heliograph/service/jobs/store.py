@@ -7,10 +7,8 @@ import fcntl
 import json
 import os
 import secrets
-import threading
 import time
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,7 +29,7 @@ from heliograph.service.jobs.models import (
     JobState,
     PipelineState,
 )
-from heliograph.stores.sql import DAMAGE, transaction, use_wal
+from heliograph.stores.sql import SmallFile
 
 # Which process runs the jobs of a workspace: the one that holds a lock on a file, which dies with its holder.
 
@@ -77,13 +75,12 @@ class Ownership:
             self._descriptor = None
 
 
-# The file that holds the jobs of one workspace: its tables, its connection, and what its errors mean.
+# The file that holds the jobs of one workspace: its tables.
 #
 # It lies in the folder of the workspace, so that it goes with it. Every process of the service has it open; a
 # connection to a file that was removed meanwhile is given up.
 
 _NAME = "jobs.db"
-_TIMEOUT_MILLISECONDS = 10_000
 # In order; the version of a file says how many were made in it.
 _MIGRATIONS = (
     """
@@ -112,121 +109,6 @@ CREATE INDEX version_by_document ON version (document_id, sequence);
 )
 
 
-class JobFile:
-    """One connection to the file in the folder of a workspace, used by one thread at a time; every method blocks."""
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / _NAME
-        self._lock = threading.Lock()
-        self._connection: apsw.Connection | None = None
-        self._identity = (0, 0)
-
-    def exists(self) -> bool:
-        """Whether any job was ever accepted here."""
-        return self.path.is_file()
-
-    @contextmanager
-    def transaction(self, *, durable: bool = True) -> Generator[apsw.Connection]:
-        """Read and write as one; with `durable`, it is on disk when the block ends.
-
-        Raises:
-            NotFoundError: The workspace was removed.
-            StoreUnavailable: The file cannot be read or written.
-        """
-        with self._lock, self._translated(), self._connected() as connection:
-            connection.pragma("synchronous", "FULL" if durable else "NORMAL")
-            with transaction(connection):
-                yield connection
-
-    @contextmanager
-    def reading(self) -> Generator[apsw.Connection]:
-        """Read, all of one moment.
-
-        Raises:
-            NotFoundError: The workspace was removed.
-            StoreUnavailable: The file cannot be read.
-        """
-        with self._lock, self._translated(), self._connected() as connection, transaction(connection, "BEGIN"):
-            yield connection
-
-    def close(self) -> None:
-        """Close the connection; the next use opens another."""
-        with self._lock:
-            self._disconnect()
-
-    def remove(self) -> None:
-        """Remove the file; who has it open gives it up."""
-        with self._lock:
-            self._disconnect()
-            for path in self.path.parent.glob(f"{_NAME}*"):
-                path.unlink(missing_ok=True)
-
-    @contextmanager
-    def _translated(self) -> Generator[None]:
-        try:
-            yield
-        except errors.HeliographError:
-            raise
-        except (apsw.Error, OSError, *DAMAGE) as error:
-            self._disconnect()
-            if not self.path.parent.is_dir():
-                raise errors.NotFoundError(
-                    f"there is no workspace {self.path.parent.name!r}; it was removed"
-                ) from error
-            if isinstance(error, DAMAGE):
-                raise errors.StoreUnavailable(
-                    f"the list of jobs {str(self.path)!r} is damaged ({type(error).__name__}: {error}); stop the "
-                    "service, move the file away and start again: documents and uploads are kept elsewhere, those that "
-                    "wait are processed, and a scan reads the uploads that were not read yet"
-                ) from error
-            raise errors.StoreUnavailable(
-                f"the list of jobs {str(self.path)!r} failed ({error}); check the disk and permissions of its folder"
-            ) from error
-
-    @contextmanager
-    def _connected(self) -> Generator[apsw.Connection]:
-        if self._connection is not None and self._find_identity() != self._identity:
-            self._disconnect()
-        if self._connection is None:
-            connection = apsw.Connection(str(self.path))
-            try:
-                connection.set_busy_timeout(_TIMEOUT_MILLISECONDS)
-                # What was dropped is not to stay readable in the file.
-                connection.pragma("secure_delete", 1)
-                use_wal(connection)
-                _prepare(connection, str(self.path))
-            except BaseException:
-                connection.close()
-                raise
-            self._connection = connection
-            self._identity = self._find_identity()
-        yield self._connection
-
-    def _find_identity(self) -> tuple[int, int]:
-        try:
-            found = self.path.stat()
-        except FileNotFoundError:
-            return (0, 0)
-        return found.st_dev, found.st_ino
-
-    def _disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-
-def _prepare(connection: apsw.Connection, name: str) -> None:
-    if connection.pragma("user_version") == len(_MIGRATIONS):
-        return
-    with transaction(connection):
-        version = connection.pragma("user_version")
-        for migration in _MIGRATIONS[version:]:
-            connection.execute(migration)
-        connection.pragma("user_version", max(version, len(_MIGRATIONS)))
-    if version > len(_MIGRATIONS):
-        raise errors.SchemaMismatch(f"the list of jobs {name!r} was made by a newer version; update Heliograph")
-
-
 # The jobs of one workspace, kept durably: accepting, beginning, ending, cancelling, and looking at them.
 #
 # What was accepted is on disk when `add` returns. Progress is written now and then by whoever runs a job, so that
@@ -247,8 +129,27 @@ _RETRY_AFTER_SECONDS = 10.0
 _ONE_AT_A_TIME = (JobKind.PROCESS, JobKind.RETRY, JobKind.SCAN, JobKind.CLEAR)
 
 
-class JobStore(JobFile):
-    """The jobs of one workspace, whose folder must be there."""
+class JobStore(SmallFile):
+    """The jobs of one workspace, whose folder must be there; `NotFoundError` where it was removed."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(
+            folder / _NAME,
+            _MIGRATIONS,
+            "the list of jobs",
+            "move the file away and start again: documents and uploads are kept elsewhere, those that wait are "
+            "processed, and a scan reads the uploads that were not read yet",
+        )
+
+    def exists(self) -> bool:
+        """Whether any job was ever accepted here."""
+        return self.path.is_file()
+
+    def failure(self, error: Exception) -> errors.HeliographError:
+        """A workspace that was removed is no damage."""
+        if not self.path.parent.is_dir():
+            return errors.NotFoundError(f"there is no workspace {self.path.parent.name!r}; it was removed")
+        return super().failure(error)
 
     def add(self, request: JobRequest, max_waiting: int | None = None) -> Job:
         """Accept a job; what waits to do the same for the whole workspace already is returned in its place.

@@ -162,7 +162,7 @@ class PostgresGraphProjection(PostgresProjection, PostgresGraphStore, GraphProje
 
     tables = ("heliograph_entity", "heliograph_degree", "heliograph_relation")
     scanned: ClassVar = {OutboxKind.ENTITIES: "heliograph_entity", OutboxKind.RELATIONS: "heliograph_relation"}
-    faults: ClassVar = DEGREE_FAULTS
+    faults = DEGREE_FAULTS
 
     def __init__(self, address: Address, settings: StoreSettings, embedding: EmbeddingInfo) -> None:
         PostgresProjection.__init__(self, address, settings, embedding)
@@ -179,7 +179,7 @@ class PostgresTextProjection(PostgresProjection, PostgresTextStore, TextProjecti
     """The terms of one workspace's chunks and entities."""
 
     tables = (*TERMS_TABLES.values(), "heliograph_posting", "heliograph_text_size")
-    faults: ClassVar = TEXT_FAULTS
+    faults = TEXT_FAULTS
     scanned: ClassVar = {
         OutboxKind.CHUNKS: TERMS_TABLES[Collection.CHUNKS],
         OutboxKind.ENTITIES: TERMS_TABLES[Collection.ENTITIES],

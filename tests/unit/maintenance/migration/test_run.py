@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,22 @@ async def test_run_that_was_broken_off_goes_on(
     assert bool(report.copied)
     await expect_alike(source_settings, target_settings)
     assert (await migrate_workspace(source_settings, target_settings)).copied == 0
+
+
+async def test_what_does_not_arrive_as_it_was_is_told(
+    source_settings: StoreSettings, target_settings: StoreSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(source_settings, 10)
+    target = await opened(target_settings)
+    kind, real = type(target), type(target).apply
+    await target.close()
+
+    async def apply(store: Store, changeset: Changeset) -> int:
+        return await real(store, replace(changeset, vectors={}))  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(kind, "apply", apply)
+    with pytest.raises(StoreError, match="the chunks did not arrive"):
+        await migrate_workspace(source_settings, target_settings)
 
 
 async def test_what_changed_between_two_runs_is_taken_over(

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from heliograph.ids import mention_rank, name_to_entity_id
 from heliograph.models import EntityEvidence, EntityMention
 from heliograph.query.bridges import (
-    Bridge,
     FollowedBridge,
     Gain,
     Nearness,
@@ -31,7 +30,7 @@ from heliograph.text.analysis import terms
 
 PARAMETERS = FusionParameters()
 WANTED = Wanted("who sang it?", frozenset(terms("Who sang it?")), frozenset())
-BRIDGE = FollowedBridge(Bridge("p", "e", "Hank"), 1.0, 3.0, 2, ("t",), ("t", "u"))
+BRIDGE = FollowedBridge("p", "e", "Hank", 1.0, 3.0, 2, ("t",), ("t", "u"))
 
 
 def _mention(chunk: str, name: str, *, is_subject: bool = False, said: str = "") -> EntityMention:
@@ -128,7 +127,7 @@ def test_chunk_gains_no_more_than_brings_it_up_to_the_one_its_bridge_starts_from
 
 
 def _gained(**values: float) -> dict[str, Gain]:
-    return {chunk_id: Gain(value, BRIDGE.bridge) for chunk_id, value in values.items()}
+    return {chunk_id: Gain(value, BRIDGE) for chunk_id, value in values.items()}
 
 
 def test_residual_questions_are_embedded_only_where_they_may_bring_a_chunk_to_the_front() -> None:

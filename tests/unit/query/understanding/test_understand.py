@@ -22,14 +22,14 @@ REPLY = {
 
 async def test_without_a_model_the_rules_say_it() -> None:
     found = await find_understanding(QUESTION, None)
-    assert found.understanding == understand_by_rules(QUESTION)
+    assert found.found == understand_by_rules(QUESTION)
     assert not found.warnings
 
 
 async def test_model_says_it() -> None:
     chat = FakeChatModel(json.dumps(REPLY))
     found = await find_understanding(QUESTION, chat, "French")
-    understanding = found.understanding
+    understanding = found.found
     assert (understanding.kind, understanding.by_model) == (QuestionKind.COMPARE, True)
     assert understanding.expansions == ("battery", "radio")
     assert understanding.sides == ("Lantern", "Beacon")
@@ -53,22 +53,22 @@ async def test_model_says_it() -> None:
 )
 async def test_reply_is_read_however_it_is_dressed(reply: str, kind: str) -> None:
     found = await find_understanding(QUESTION, FakeChatModel(reply))
-    assert found.understanding.kind == kind
-    assert found.understanding.entities == ("Lantern", "Beacon") or "实体" in reply
-    assert found.understanding.parts == ()
-    assert len(found.understanding.sides) == (2 if kind == "compare" else 0)
+    assert found.found.kind == kind
+    assert found.found.entities == ("Lantern", "Beacon") or "实体" in reply
+    assert found.found.parts == ()
+    assert len(found.found.sides) == (2 if kind == "compare" else 0)
 
 
 async def test_parts_are_kept_when_there_are_two() -> None:
     parts = [f"part {number}?" for number in range(9)]
     found = await find_understanding("A lot?", FakeChatModel(json.dumps({"type": "fact", "parts": parts})))
-    assert found.understanding.parts == tuple(parts[:4])
+    assert found.found.parts == tuple(parts[:4])
 
 
 @pytest.mark.parametrize("reply", ["", "I cannot say.", "{}", '{"type": 7}', '{"type": "poem"}', "[" * 50_000])
 async def test_unusable_reply_is_a_warning_and_the_rules_decide(reply: str) -> None:
     found = await find_understanding(QUESTION, FakeChatModel(reply))
-    assert found.understanding == understand_by_rules(QUESTION)
+    assert found.found == understand_by_rules(QUESTION)
     assert "rules" in found.warnings[0]
 
 
