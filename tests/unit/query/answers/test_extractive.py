@@ -307,7 +307,7 @@ async def test_question_that_nothing_speaks_of_is_not_answered() -> None:
     assert (await _quoted("红杉树有多高？", _context("First things first."))).citations
 
 
-@pytest.mark.parametrize(("cosine", "is_answered"), [(0.8, True), (0.1, False)])
+@pytest.mark.parametrize(("cosine", "is_answered"), [(0.85, True), (0.1, False)])
 async def test_nearness_of_the_chunk_counts_beside_that_of_the_sentence(cosine: float, is_answered: bool) -> None:
     plain = _context("The tallest redwood stands in California.", "Oaks.", "Elms.", "Ashes.")
     context = replace(plain, chunks=tuple(replace(item, scores={"vector": cosine}) for item in plain.chunks))
