@@ -86,8 +86,8 @@ class LogoutReply(BaseModel):
 # What `/health` and `/ready` reply; the names are those that LightRAG's page reads.
 
 
-def _setting(path: str, description: str | None = None) -> Any:
-    """Return a field that is a setting, by the path of that."""
+def _at(path: str, description: str | None = None) -> Any:
+    """Return a field that is found further down in the record, by its path there."""
     return Field(validation_alias=AliasPath(*path.split(".")), description=description)
 
 
@@ -96,37 +96,37 @@ class Configuration(BaseModel):
 
     llm_binding: str = Field(description="Kind of chat model; empty without one.")
     llm_binding_host: str = Field(description="Where it is.")
-    llm_model: str = _setting("chat.model", "Its name.")
-    embedding_binding: str = _setting("embedding.provider")
+    llm_model: str = _at("chat.model", "Its name.")
+    embedding_binding: str = _at("embedding.provider")
     embedding_binding_host: str
     embedding_model: str
     rerank_binding: str | None = Field(None, description="Kind of reranker; left out without one.")
     rerank_binding_host: str | None = None
     rerank_model: str | None = None
     enable_rerank: bool
-    enable_llm_cache: bool = _setting("query.cache_answers")
-    enable_llm_cache_for_extract: bool = _setting("chat.cache")
+    enable_llm_cache: bool = _at("query.cache_answers")
+    enable_llm_cache_for_extract: bool = _at("chat.cache")
     workspace: str = Field(description="The workspace of this request.")
     kv_storage: str
     doc_status_storage: str
     graph_storage: str
     vector_storage: str
-    max_async: int = _setting("chat.max_concurrency", "Calls to the chat model under way at once.")
-    max_parallel_insert: int = _setting("ingest.max_parallel_documents", "Documents processed at once.")
-    summary_max_tokens: int = _setting("ingest.summary_tokens")
-    summary_context_size: int = _setting("ingest.summary_context_tokens")
+    max_async: int = _at("chat.max_concurrency", "Calls to the chat model under way at once.")
+    max_parallel_insert: int = _at("ingest.max_parallel_documents", "Documents processed at once.")
+    summary_max_tokens: int = _at("ingest.summary_tokens")
+    summary_context_size: int = _at("ingest.summary_context_tokens")
     max_graph_nodes: int = 1000
-    summary_language: str = _setting("ingest.language")
-    force_llm_summary_on_merge: int = _setting("ingest.summary_fragments")
+    summary_language: str = _at("ingest.language")
+    force_llm_summary_on_merge: int = _at("ingest.summary_fragments")
     cosine_threshold: float
-    min_rerank_score: float = _setting("rerank.min_score")
-    related_chunk_number: int = _setting("query.related_chunks")
-    llm_timeout: float = _setting("chat.timeout_seconds", "Seconds that a reply may take.")
-    embedding_func_max_async: int = _setting("embedding.max_concurrency", "Calls to the embedding under way at once.")
-    embedding_batch_num: int = _setting("embedding.max_batch_texts", "Texts in one of them.")
-    embedding_timeout: float = _setting("embedding.timeout_seconds")
-    rerank_max_async: int = _setting("rerank.max_concurrency")
-    rerank_timeout: float = _setting("rerank.timeout_seconds")
+    min_rerank_score: float = _at("rerank.min_score")
+    related_chunk_number: int = _at("query.related_chunks")
+    llm_timeout: float = _at("chat.timeout_seconds", "Seconds that a reply may take.")
+    embedding_func_max_async: int = _at("embedding.max_concurrency", "Calls to the embedding under way at once.")
+    embedding_batch_num: int = _at("embedding.max_batch_texts", "Texts in one of them.")
+    embedding_timeout: float = _at("embedding.timeout_seconds")
+    rerank_max_async: int = _at("rerank.max_concurrency")
+    rerank_timeout: float = _at("rerank.timeout_seconds")
     vlm_process_enable: bool = Field(default=False, description="Never: pictures are not read.")
     storage_workspaces: dict[str, str] = Field(description="The workspace of each storage.")
 
@@ -222,8 +222,8 @@ class ModelFigures(BaseModel):
     purpose: str
     calls: int
     failures: int
-    input_tokens: int
-    output_tokens: int
+    input_tokens: int = _at("usage.input_tokens")
+    output_tokens: int = _at("usage.output_tokens")
 
 
 class Figures(BaseModel):

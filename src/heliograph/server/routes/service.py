@@ -125,14 +125,7 @@ async def figures(principal: Reader, service: CurrentService) -> wire.Figures:
             wire.LatencyFigures(mode=mode, count=count, p50=p50, p95=p95, p99=p99)
             for mode, (count, p50, p95, p99) in service.monitoring.latencies().items()
         ],
-        models=[
-            wire.ModelFigures(
-                **{name: getattr(item, name) for name in ("model", "purpose", "calls", "failures")},
-                input_tokens=item.usage.input_tokens,
-                output_tokens=item.usage.output_tokens,
-            )
-            for item in spent
-        ],
+        models=[wire.ModelFigures.model_validate(item, from_attributes=True) for item in spent],
     )
 
 
