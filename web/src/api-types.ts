@@ -1070,7 +1070,7 @@ export interface Schemas {
     /** What did not go as one would expect. */
     warnings: (string)[];
     /** Tokens that chat models spent on it. */
-    usage: Schemas["TokenUsage"];
+    usage: Schemas["Usage"];
     /** The answer, or what was asked for in its place. */
     response: string;
     /** Left out with `include_references` false. */
@@ -1335,10 +1335,6 @@ export interface Schemas {
     /** One a text, all different. */
     file_sources?: (string)[] | null;
   };
-  "TokenUsage": {
-    input_tokens: number;
-    output_tokens: number;
-  };
   "TrackResponse": {
     track_id: string;
     documents: (Schemas["DocStatusResponse"])[];
@@ -1357,6 +1353,10 @@ export interface Schemas {
   "UrlRequest": {
     url: string;
     metadata?: Record<string, unknown> | null;
+  };
+  "Usage": {
+    input_tokens: number;
+    output_tokens: number;
   };
   "VerifyReply": {
     status: "ok";

@@ -7,7 +7,6 @@ whatever is configured.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
 from rich.rule import Rule
 from rich.text import Text
@@ -30,20 +29,12 @@ _SHOWN_ROWS = 4
 _TOP_K = 8
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """A question, the mode that suits it, and what it shows."""
-
-    question: str
-    mode: Mode
-    shows: str
-
-
+# Each with the mode that suits it, and what it shows.
 QUESTIONS = (
-    _Question("How long can a Lantern store messages when both uplinks fail?", Mode.NAIVE, "one fact, by passages"),
-    _Question("Who may approve the renewal of a gateway certificate?", Mode.MIX, "two documents, by both"),
-    _Question("望江钟是哪一年铸的，敲几声代表涨水？", Mode.LOCAL, "a story, by its entities"),
-    _Question("何立群联系不上时，网关续期由谁代批？", Mode.GLOBAL, "two people, by their relation"),
+    ("How long can a Lantern store messages when both uplinks fail?", Mode.NAIVE, "one fact, by passages"),
+    ("Who may approve the renewal of a gateway certificate?", Mode.MIX, "two documents, by both"),
+    ("望江钟是哪一年铸的，敲几声代表涨水？", Mode.LOCAL, "a story, by its entities"),
+    ("何立群联系不上时，网关续期由谁代批？", Mode.GLOBAL, "two people, by their relation"),
 )
 
 
@@ -76,19 +67,19 @@ def demo(session: Session) -> None:
 
 
 def _ask(session: Session, engine: Heliograph, number: int) -> object:
-    asked = QUESTIONS[number]
+    question, mode, shows = QUESTIONS[number]
     output = session.output
-    param = QueryParam(mode=asked.mode, top_k=_TOP_K, return_structured=True)
+    param = QueryParam(mode=mode, top_k=_TOP_K, return_structured=True)
     started = time.perf_counter()
     with output.waiting("searching"):
-        answer = engine.query(asked.question, param)
+        answer = engine.query(question, param)
     elapsed_seconds = time.perf_counter() - started
     if output.is_json:
         return to_plain(answer.payload(param))
-    title = f"question {number + 1} of {len(QUESTIONS)}: mode {asked.mode.value}, {asked.shows}"
+    title = f"question {number + 1} of {len(QUESTIONS)}: mode {mode.value}, {shows}"
     # A rule is as long as a line may be.
     heading = Rule(Text(title, "dim"), align="left", style="dim") if has_bounds(output.console) else Text(title, "dim")
-    output.show("", heading, FlowText(asked.question, "bold"), "")
+    output.show("", heading, FlowText(question, "bold"), "")
     show_answer(output, answer)
     entities = [item.entity for item in answer.context.entities]
     relations = [item.relation for item in answer.context.relations]

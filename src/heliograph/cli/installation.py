@@ -15,7 +15,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
@@ -82,7 +82,10 @@ where it comes from. This page is the output of `heliograph settings --markdown`
 
 @dataclass(frozen=True, slots=True)
 class SettingRow:
-    """One setting of a section such as `chat`: its variable, and what it may be, is by default and means, in words."""
+    """One setting of a section such as `chat`: its variable, and what it may be, is by default and means, in words.
+
+    `value` is the one in force, as plain data (secrets masked), and `origin` where that comes from.
+    """
 
     room: str
     name: str
@@ -90,20 +93,13 @@ class SettingRow:
     allowed: str
     default: str
     description: str
+    value: Any = None
+    origin: str = "default"
 
     @property
     def path(self) -> str:
         """Room and name, such as `chat.model`."""
         return f"{self.room}.{self.name}"
-
-
-@dataclass(frozen=True, slots=True)
-class SettingValue:
-    """A setting in force: its row, its value as plain data (secrets masked), and where the value comes from."""
-
-    row: SettingRow
-    value: Any
-    origin: str
 
 
 def list_settings() -> list[SettingRow]:
@@ -123,16 +119,15 @@ def list_settings() -> list[SettingRow]:
     return rows
 
 
-def list_values(settings: Settings, given: Iterable[str] = ()) -> list[SettingValue]:
+def list_values(settings: Settings, given: Iterable[str] = ()) -> list[SettingRow]:
     """Return all settings with the values in force; `given` are paths of those that the command line gave."""
     origins = Settings.find_origins() | dict.fromkeys(given, "command line")
-    return [
-        SettingValue(
-            row, hide_password(value) if isinstance(value, str) else to_plain(value), origins.get(row.path, "default")
-        )
-        for row in list_settings()
-        for value in (getattr(getattr(settings, row.room), row.name),)
-    ]
+    rows: list[SettingRow] = []
+    for row in list_settings():
+        value = getattr(getattr(settings, row.room), row.name)
+        plain = hide_password(value) if isinstance(value, str) else to_plain(value)
+        rows.append(replace(row, value=plain, origin=origins.get(row.path, row.origin)))
+    return rows
 
 
 def settings_markdown() -> str:
@@ -223,7 +218,7 @@ async def run_checks(load_settings: Callable[[], Settings], given: Sequence[str]
     except HeliographError as error:
         return [*checks, Check("settings", State.FAIL, str(error))]
     changed = [item for item in list_values(settings, given) if item.origin != "default"]
-    said = ", ".join(f"{item.row.path} = {item.value} ({item.origin})" for item in changed)
+    said = ", ".join(f"{item.path} = {item.value} ({item.origin})" for item in changed)
     where = f"workspace {settings.store.workspace!r} in {settings.store.place!r}"
     checks += [
         Check("settings", State.OK, f"{where}; {said or 'otherwise all defaults'}"),
@@ -459,7 +454,7 @@ def render_stats(
     return fields_table(rows)
 
 
-def render_settings(values: Sequence[SettingValue], *, is_bounded: bool) -> RenderableType:
+def render_settings(values: Sequence[SettingRow], *, is_bounded: bool) -> RenderableType:
     """Return all settings in force, those that are not the default in bold.
 
     What they mean stands below them; where no width has to be kept to, in a column of its own.
@@ -468,7 +463,7 @@ def render_settings(values: Sequence[SettingValue], *, is_bounded: bool) -> Rend
     table = make_table(columns if is_bounded else columns | {"meaning": {}})
     for item in values:
         style = "" if item.origin == "default" else "bold"
-        name, meaning = FlowText(item.row.path, style or "cyan"), FlowText(item.row.description, "dim")
+        name, meaning = FlowText(item.path, style or "cyan"), FlowText(item.description, "dim")
         parts = item.value if isinstance(item.value, list) else [] if item.value is None else [item.value]
         value = FlowText(", ".join(map(str, parts)), style)
         if is_bounded:
@@ -500,9 +495,8 @@ def settings(
         session.output.piece(settings_markdown())
         return
     values = list_values(session.settings, session.given_settings)
-    rows = [to_plain(item.row) | {"value": item.value, "origin": item.origin} for item in values]
     is_bounded = has_bounds(session.output.console)
-    session.output.result({"settings": rows}, lambda: render_settings(values, is_bounded=is_bounded))
+    session.output.result({"settings": to_plain(values)}, lambda: render_settings(values, is_bounded=is_bounded))
 
 
 def doctor(session: Session) -> None:

@@ -16,15 +16,17 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Generator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from io import BufferedReader
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import mcp.types as types
 from anyio import BrokenResourceError, create_memory_object_stream
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from anyio.streams.memory import MemoryObjectSendStream
 from mcp.server import Server
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
@@ -56,29 +58,19 @@ def run_stdio(settings: Settings) -> None:
 
     Raises as `open_parts` of the engine does.
     """
-    with _standard_pipes() as (given_input, output):
-        asyncio.run(_serve(settings, given_input, output))
-
-
-@contextmanager
-def _standard_pipes() -> Generator[tuple[int, int]]:
-    """Take standard input and output for the protocol; give the descriptors to read from and to write to.
-
-    Within the block, input is empty for everybody else, and output is standard error.
-    """
+    # Output is for the protocol alone: whatever else is printed goes to standard error, and nobody else reads input.
+    # These are never closed: a thread may still wait on them.
     given, taken = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
+    with Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(2, 1)
     try:
-        os.dup2(nothing, 0)
-        os.dup2(2, 1)
-        # Never closed: a thread may still wait on it.
-        yield given, taken
+        asyncio.run(_serve(settings, given, taken))
     finally:
         # What was printed meanwhile still goes where it was to go.
         sys.stdout.flush()
         os.dup2(given, 0)
         os.dup2(taken, 1)
-        os.close(nothing)
 
 
 async def _serve(settings: Settings, input_fd: int, output_fd: int) -> None:
@@ -113,81 +105,55 @@ async def serve_lines(
     `patience_seconds` at the most while answers are owed; what is not answered then is cancelled, which loses no
     document.
     """
-    client = _Client(output_fd)
+    owed: set[types.RequestId | None] = set()
+    settled = asyncio.Event()
     to_server, incoming = create_memory_object_stream[SessionMessage | Exception]()
     outgoing, from_server = create_memory_object_stream[SessionMessage]()
+
+    async def read_all(refusals: MemoryObjectSendStream[SessionMessage]) -> None:
+        """Hand every line to the server that is a message, answer any other, and hand on the end when it may come."""
+        stream = os.fdopen(input_fd, "rb", closefd=False)
+        async with to_server, refusals:
+            while (line := await _in_daemon_thread(partial(_read_line, stream, most_bytes))) is not None:
+                try:
+                    message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+                except ValidationError as error:
+                    if (refusal := _refusal(line, error)) is not None:
+                        await refusals.send(SessionMessage(refusal))
+                    continue
+                if isinstance(message, types.JSONRPCRequest):
+                    owed.add(message.id)
+                elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
+                    # It waits for no answer.
+                    id_ = (message.params or {}).get("requestId")
+                    owed.discard(id_ if isinstance(id_, int | str) else None)
+                await to_server.send(SessionMessage(message))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(patience_seconds):
+                    while owed:
+                        settled.clear()
+                        await settled.wait()
+
+    async def write_all() -> None:
+        """Write every message; a `BrokenPipeError` when nobody reads any more."""
+        async with from_server:
+            async for item in from_server:
+                line = item.message.model_dump_json(by_alias=True, exclude_unset=True) + "\n"
+                await _in_daemon_thread(partial(_write_whole, output_fd, line.encode("utf-8", "replace")))
+                if isinstance(item.message, types.JSONRPCResponse | types.JSONRPCError):
+                    owed.discard(item.message.id)
+                    settled.set()
+
     try:
         async with asyncio.TaskGroup() as group:
-            writing = group.create_task(client.write_all(from_server))
-            reading = group.create_task(client.read_all(_lines(input_fd, most_bytes), to_server, patience_seconds))
+            writing = group.create_task(write_all())
+            reading = group.create_task(read_all(outgoing.clone()))
             async with outgoing:
                 await server.run(incoming, outgoing, server.create_initialization_options())
             reading.cancel()
             await writing
     except* (BrokenPipeError, BrokenResourceError):
         _LOG.info("the client reads no answers any more")
-
-
-class _Client:
-    """The other side: what it sends is handed to the server, and what it is owed is counted."""
-
-    def __init__(self, output_fd: int) -> None:
-        self._output_fd = output_fd
-        self._owed: set[types.RequestId] = set()
-        self._owed_none = asyncio.Event()
-        self._owed_none.set()
-        # Two lines must not be written into one another.
-        self._turn = asyncio.Lock()
-
-    async def read_all(
-        self, lines: AsyncIterator[str], to_server: MemoryObjectSendStream[Any], patience_seconds: float
-    ) -> None:
-        """Hand every line to the server that is a message, answer any other, and hand on the end when it may come."""
-        async with to_server:
-            async for line in lines:
-                try:
-                    message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-                except ValidationError as error:
-                    if (refusal := _refusal(line, error)) is not None:
-                        await self._write(refusal)
-                    continue
-                if isinstance(message, types.JSONRPCRequest):
-                    self._owed.add(message.id)
-                    self._owed_none.clear()
-                elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
-                    # It waits for no answer.
-                    self._settle((message.params or {}).get("requestId"))
-                await to_server.send(SessionMessage(message))
-            with suppress(TimeoutError):
-                async with asyncio.timeout(patience_seconds):
-                    await self._owed_none.wait()
-
-    async def write_all(self, from_server: MemoryObjectReceiveStream[SessionMessage]) -> None:
-        """Write every message of the server; a `BrokenPipeError` when nobody reads any more."""
-        async with from_server:
-            async for item in from_server:
-                try:
-                    await self._write(item.message)
-                finally:
-                    if isinstance(item.message, types.JSONRPCResponse | types.JSONRPCError):
-                        self._settle(item.message.id)
-
-    async def _write(self, message: types.JSONRPCMessage) -> None:
-        line = (message.model_dump_json(by_alias=True, exclude_unset=True) + "\n").encode("utf-8", "replace")
-
-        def write_whole() -> None:
-            view = memoryview(line)
-            while view:
-                view = view[os.write(self._output_fd, view) :]
-
-        async with self._turn:
-            await _in_daemon_thread(write_whole)
-
-    def _settle(self, id_: types.RequestId | None) -> None:
-        if id_ is not None:
-            self._owed.discard(id_)
-        if not self._owed:
-            self._owed_none.set()
 
 
 def _refusal(line: str, error: ValidationError) -> types.JSONRPCError | None:
@@ -215,13 +181,6 @@ def _refusal(line: str, error: ValidationError) -> types.JSONRPCError | None:
     return types.JSONRPCError(jsonrpc="2.0", id=id_, error=types.ErrorData(code=code, message=message))
 
 
-async def _lines(fd: int, most_bytes: int) -> AsyncIterator[str]:
-    """Give the lines that come in, without end marks; iteration ends with the input."""
-    stream = os.fdopen(fd, "rb", closefd=False)
-    while (line := await _in_daemon_thread(partial(_read_line, stream, most_bytes))) is not None:
-        yield line
-
-
 def _read_line(stream: BufferedReader, most_bytes: int) -> str | None:
     try:
         line = stream.readline(most_bytes + 1)
@@ -244,28 +203,23 @@ def _read_line(stream: BufferedReader, most_bytes: int) -> str | None:
         return text
 
 
+def _write_whole(fd: int, line: bytes) -> None:
+    view = memoryview(line)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
 async def _in_daemon_thread(work: Callable[[], T]) -> T:
     """Return the result of something that may block, in a thread that the end of the process does not wait for."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
-
-    def settle(result: Any, error: OSError | None) -> None:
-        if done.done():
-            return
-        if error is None:
-            done.set_result(result)
-        else:
-            done.set_exception(error)
+    done: Future[T] = Future()
+    # Who gives up waiting does not take the thread's place to put its result.
+    done.set_running_or_notify_cancel()
 
     def run() -> None:
-        result, error = None, None
         try:
-            result = work()
-        except OSError as caught:
-            error = caught
-        # The loop is closed when the process is ending.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(settle, result, error)
+            done.set_result(work())
+        except OSError as error:
+            done.set_exception(error)
 
     threading.Thread(target=run, name="mcp-lines", daemon=True).start()
-    return await done
+    return await asyncio.wrap_future(done)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -77,9 +76,7 @@ class ProgressSender:
 
     def __init__(self, send: SendProgress | None) -> None:
         self._send = send
-        self._waiting: deque[tuple[float, float | None, str]] = deque(maxlen=_MOST_WAITING)
-        self._news = asyncio.Event()
-        self._is_over = False
+        self._waiting: asyncio.Queue[tuple[float, float | None, str]] = asyncio.Queue(_MOST_WAITING)
         self._last = 0.0
         self._last_message = ""
 
@@ -109,14 +106,11 @@ class ProgressSender:
         task = asyncio.create_task(self._run(self._send))
         try:
             yield
-            self._is_over = True
-            self._news.set()
-            await asyncio.wait([task], timeout=_LAST_SECONDS)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._waiting.join(), _LAST_SECONDS)
         finally:
             task.cancel()
             await asyncio.wait([task])
-            if not task.cancelled() and (error := task.exception()) is not None:
-                _LOG.debug("progress could not be sent: %r", error)
 
     def _tell(self, progress: float, total: float | None, message: str) -> None:
         if self._send is None or message == self._last_message:
@@ -124,17 +118,19 @@ class ProgressSender:
         # The protocol wants it to rise with each notification.
         self._last = max(progress, self._last + 1e-3) if self._last_message else progress
         self._last_message = message
-        self._waiting.append((self._last, None if total is None else max(total, self._last), message))
-        self._news.set()
+        if self._waiting.full():
+            self._waiting.get_nowait()
+            self._waiting.task_done()
+        self._waiting.put_nowait((self._last, None if total is None else max(total, self._last), message))
 
     async def _run(self, send: SendProgress) -> None:
         while True:
-            await self._news.wait()
-            self._news.clear()
-            while self._waiting:
-                await send(*self._waiting.popleft())
-            if self._is_over:
-                return
+            notice = await self._waiting.get()
+            try:
+                await send(*notice)
+            except Exception as error:  # noqa: BLE001 (a notice that does not arrive is no reason to stop the work)
+                _LOG.debug("progress could not be sent: %r", error)
+            self._waiting.task_done()
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,11 +46,10 @@ from heliograph.settings import MonitoringSettings
 #
 # Each worker counts in memory that is mapped from files of its own (prometheus_client's mode for several processes,
 # which is chosen by an environment variable before it is imported). What a worker has counted stays when it dies,
-# what it has in hand does not: a worker holds a lock for as long as it lives. The folder is made for one run, so
-# nothing is left over from an earlier one.
+# what it has in hand does not: its live gauges are removed (`mark_process_dead`) by itself when it closes, and by the
+# supervisor where it was killed. The folder is made for one run, so nothing is left over from an earlier one.
 
 _VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
-_LIVE = "gauge_live"
 # Of all workers the first start; everything else adds up.
 _EARLIEST = ("process_start_time_seconds",)
 
@@ -69,55 +68,6 @@ def shared_folder() -> Generator[Path]:
         finally:
             os.unsetenv(_VARIABLE)
             os.close(descriptor)
-
-
-class SharedMetrics:
-    """What all workers of a folder have counted."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._own: int | None = None
-
-    def join(self) -> None:
-        """Be one of the living until the process ends."""
-        path = self._alive_file(os.getpid())
-        self._own = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._own, fcntl.LOCK_EX)
-
-    def leave(self) -> None:
-        """Be none of them any more; doing it twice does nothing."""
-        if self._own is not None:
-            os.close(self._own)
-            self._own = None
-
-    def collect(self) -> Iterable[Metric]:
-        """Return the sums over all workers; of requests under way, over living workers only."""
-        files = [
-            path
-            for path in sorted(self._folder.glob("*.db"))
-            if path.stat().st_size
-            and (not path.name.startswith(_LIVE) or self._is_alive(int(path.stem.rpartition("_")[2])))
-        ]
-        return MultiProcessCollector.merge([str(path) for path in files], accumulate=True)
-
-    def _is_alive(self, pid: int) -> bool:
-        if pid == os.getpid():
-            return self._own is not None
-        try:
-            descriptor = os.open(self._alive_file(pid), os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return False
-        try:
-            # Shared, so that two who look at once do not take one another for the worker.
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(descriptor)
-        return False
-
-    def _alive_file(self, pid: int) -> Path:
-        return self._folder / f"alive_{pid}"
 
 
 class OwnProcess:
@@ -168,7 +118,7 @@ _SPEND = (_CALLS, _FAILURES, _TOKENS)
 class Metrics(Observer):
     """Counts, where all workers count; a process that serves alone shares none."""
 
-    def __init__(self, shared: SharedMetrics | None = None) -> None:
+    def __init__(self, shared: Path | None = None) -> None:
         self._registry = registry = CollectorRegistry()
         self._shared = shared
         histogram, counter = partial(Histogram, registry=registry), partial(Counter, registry=registry)
@@ -215,7 +165,7 @@ class Metrics(Observer):
 
     def collect(self) -> Iterable[Metric]:
         """Return all of them; of several workers, their sums."""
-        yield from self._shared.collect() if self._shared else self._registry.collect()
+        yield from MultiProcessCollector(None, self._shared).collect() if self._shared else self._registry.collect()
         yield from self._plain.collect()
 
     def spent(self) -> list[ModelCalls]:
@@ -487,13 +437,13 @@ class Monitoring(Metrics):
 
     Args:
         settings: Thresholds, and where spans go.
-        shared: Where all workers count; None for a process that serves alone.
+        shared: The folder in which all workers count; None for a process that serves alone.
 
     Raises:
         MissingDependencyError: Spans are to be sent, and the extra `otel` is not installed.
     """
 
-    def __init__(self, settings: MonitoringSettings, shared: SharedMetrics | None = None) -> None:
+    def __init__(self, settings: MonitoringSettings, shared: Path | None = None) -> None:
         super().__init__(shared)
         self.tracer = build_tracer(settings)
         self._settings = settings

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 
 from heliograph._version import __version__
 from heliograph.engine import Given
-from heliograph.monitoring.monitoring import SharedMetrics
 from heliograph.server.mcp_route import McpRoute
 from heliograph.server.openapi import Shapes, describe_api
 from heliograph.server.pages import add_pages
@@ -43,15 +43,13 @@ _PROBLEM_SHAPES: Shapes = {
 }
 
 
-def create_app(
-    settings: Settings | None = None, given: Given | None = None, shared: SharedMetrics | None = None
-) -> FastAPI:
+def create_app(settings: Settings | None = None, given: Given | None = None, shared: Path | None = None) -> FastAPI:
     """Return the application, which opens what the settings name once it is started.
 
     Args:
         settings: None reads `heliograph.toml` and the environment.
         given: Models to use in place of those of the settings.
-        shared: Where all workers count, if there are several.
+        shared: The folder in which all workers count, if there are several.
 
     Raises:
         SettingsError: A setting is not valid.

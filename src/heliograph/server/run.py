@@ -10,6 +10,7 @@ import asyncio
 import ipaddress
 import json
 import logging
+import math
 import os
 import re
 import resource
@@ -21,6 +22,7 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from http import HTTPStatus
 from multiprocessing import get_context
 from multiprocessing.queues import SimpleQueue
@@ -30,13 +32,14 @@ from typing import Any
 
 import h11
 import uvicorn
+from prometheus_client.multiprocess import mark_process_dead
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
 from heliograph.errors import HeliographError, SettingsError, StoreUnavailable
-from heliograph.monitoring.monitoring import SharedMetrics, shared_folder
+from heliograph.monitoring.monitoring import shared_folder
 from heliograph.observing import REQUEST_ID
 from heliograph.server.app import create_app
 from heliograph.server.requests import Drain
@@ -309,26 +312,16 @@ class PlainStartup:
 _logger = logging.getLogger(__name__)
 
 _UNASKED_SECONDS = 60.0
-# So long a worker is left alone that could not start, or did not live, before another is tried.
+# So long after its beginning a worker is left alone that could not start, before another is tried.
 _REST_SECONDS = 5.0
 
 
-class Reports:
-    """A queue in which workers report how their start went; it can be handed to processes that are spawned."""
+# The process that reports, and its error or None.
+Reports = SimpleQueue[tuple[int, HeliographError | None]]
 
-    def __init__(self) -> None:
-        self._queue: SimpleQueue[tuple[int, HeliographError | None]] = get_context("spawn").SimpleQueue()
 
-    def tell(self, error: HeliographError | None) -> None:
-        """Say that this process serves, or why it cannot."""
-        self._queue.put((os.getpid(), error))
-
-    def take(self) -> list[tuple[int, HeliographError | None]]:
-        """Return the reports since the last call: each with its process id, and its error or None."""
-        told: list[tuple[int, HeliographError | None]] = []
-        while not self._queue.empty():
-            told.append(self._queue.get())
-        return told
+def _tell(reports: Reports, error: HeliographError | None) -> None:
+    reports.put((os.getpid(), error))
 
 
 class Workers(Multiprocess):
@@ -339,16 +332,22 @@ class Workers(Multiprocess):
     """
 
     def __init__(
-        self, config: uvicorn.Config, listener: socket.socket, reports: Reports, on_started: Callable[[], None]
+        self,
+        config: uvicorn.Config,
+        listener: socket.socket,
+        reports: Reports,
+        metrics_folder: Path,
+        on_started: Callable[[], None],
     ) -> None:
         super().__init__(config, [listener])
         self.error: HeliographError | None = None
         self.has_failed = False
         self._reports = reports
+        self._metrics_folder = metrics_folder
         self._on_started = on_started
         self._awaited = config.workers
-        self._begun_seconds: dict[Process, float] = {}
-        self._serving: set[int] = set()
+        # When those were begun that do not serve yet, by process id.
+        self._starting: dict[int | None, float] = {}
 
     def init_processes(self) -> None:
         """Start the workers."""
@@ -362,16 +361,13 @@ class Workers(Multiprocess):
     def keep_subprocess_alive(self) -> None:
         """Read reports; replace workers that died or hang; stop if one of the first cannot start."""
         self._take_reports()
-        # Notes of those workers only that are there: others were replaced or, at a signal, retired.
-        self._begun_seconds = {
-            worker: self._begun_seconds[worker] for worker in self.processes if worker in self._begun_seconds
-        }
-        self._serving &= {worker.pid for worker in self.processes if worker.pid}
         for place, worker in enumerate(self.processes):
             if self.should_exit.is_set():
                 return
-            if not self._is_alive(worker):
-                self._replace(place, worker)
+            age = time.monotonic() - self._starting.get(worker.pid, -math.inf)
+            is_unasked = age < _UNASKED_SECONDS
+            if not (worker.process.is_alive() if is_unasked else worker.is_alive(_WORKER_ANSWER_SECONDS)):
+                self._replace(place, worker, age)
 
     def _start(self) -> Process:
         worker = Process(self.config, self.sockets)
@@ -382,42 +378,38 @@ class Workers(Multiprocess):
             worker.start()
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        self._begun_seconds[worker] = time.monotonic()
+        self._starting[worker.pid] = time.monotonic()
         return worker
 
     def _take_reports(self) -> None:
-        for process_id, error in self._reports.take():
+        while not self._reports.empty():
+            process_id, error = self._reports.get()
             if error is None:
-                self._serving.add(process_id)
-                if self._awaited > 0:
-                    self._awaited -= 1
-                    if self._awaited == 0:
-                        self._on_started()
+                self._starting.pop(process_id, None)
+                self._awaited -= 1
+                if self._awaited == 0:
+                    self._on_started()
             elif self._awaited > 0:
                 self.error = self.error or error
                 self.should_exit.set()
             else:
                 _logger.error("a worker that was to replace another cannot start: %s", error)
 
-    def _is_alive(self, worker: Process) -> bool:
-        is_starting = worker.pid not in self._serving and self._age_seconds(worker) < _UNASKED_SECONDS
-        return worker.process.is_alive() if is_starting else worker.is_alive(self.config.timeout_worker_healthcheck)
-
-    def _age_seconds(self, worker: Process) -> float:
-        return time.monotonic() - self._begun_seconds.setdefault(worker, time.monotonic())
-
-    def _replace(self, place: int, worker: Process) -> None:
+    def _replace(self, place: int, worker: Process, age: float) -> None:
         if worker.process.is_alive():
             _logger.warning("worker %s does not answer and is ended", worker.pid)
             worker.kill()
             worker.join()
+        # What it had in hand counts no more.
+        mark_process_dead(worker.pid, self._metrics_folder)
         if worker.exitcode == STARTUP_FAILURE and self._awaited > 0:
             # Its report, if it made one, may have come since.
             self._take_reports()
             self.has_failed = self.error is None
             self.should_exit.set()
-        elif self._age_seconds(worker) >= _REST_SECONDS:
+        elif age >= _REST_SECONDS:
             _logger.warning("worker %s is gone (%s); another takes its place", worker.pid, worker.exitcode)
+            self._starting.pop(worker.pid, None)
             self.processes[place] = self._start()
 
 
@@ -457,9 +449,10 @@ def _run_workers(settings: Settings, listener: socket.socket, on_started: Callab
         listener.listen(_BACKLOG)
     # A process that is spawned looks for modules in the working folder until it has the path of this one.
     os.putenv("PYTHONSAFEPATH", "1")
-    reports = Reports()
+    reports: Reports = get_context("spawn").SimpleQueue()
     with shared_folder() as folder:
-        workers = Workers(_config(settings, reports.tell, folder), listener, reports, on_started)
+        config = _config(settings, partial(_tell, reports), folder)
+        workers = Workers(config, listener, reports, folder, on_started)
         workers.run()
     if workers.error is not None:
         raise workers.error
@@ -549,8 +542,7 @@ class _Factory:
 
     def __call__(self) -> ASGIApp:
         configure_logging(self.settings.server)
-        shared = None if self.metrics_folder is None else SharedMetrics(self.metrics_folder)
-        app = create_app(self.settings, shared=shared)
+        app = create_app(self.settings, shared=self.metrics_folder)
         for number in _SIGNALS:
             _begin_drain_on(number, app.state.drain)
         return PlainStartup(app, self.report)

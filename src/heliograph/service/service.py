@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Self
+
+from prometheus_client.multiprocess import mark_process_dead
 
 from heliograph.documents.isolation import DocumentReader, limits_of
 from heliograph.engine import AsyncHeliograph, Given
 from heliograph.errors import HeliographError
 from heliograph.models import WAITING_STATUSES, Stats
-from heliograph.monitoring.monitoring import Monitoring, SharedMetrics, WorkspaceState
+from heliograph.monitoring.monitoring import Monitoring, WorkspaceState
 from heliograph.observing import observe
 from heliograph.service.access import Access
 from heliograph.service.admission import Admission
@@ -131,10 +135,10 @@ class Service:
     Args:
         settings: Of the service and of every workspace.
         given: Models to use in place of those of the settings.
-        shared: Where all workers count; None for a process that serves alone.
+        shared: The folder in which all workers count; None for a process that serves alone.
     """
 
-    def __init__(self, settings: Settings, given: Given | None = None, shared: SharedMetrics | None = None) -> None:
+    def __init__(self, settings: Settings, given: Given | None = None, shared: Path | None = None) -> None:
         self.settings = settings
         self._shared = shared
         self.access = Access(settings)
@@ -177,10 +181,9 @@ class Service:
         self.monitoring.open_workspaces.set(self.workspaces.open_count)
         self.monitoring.refresh()
 
-    async def _share(self, shared: SharedMetrics, stack: AsyncExitStack) -> None:
+    async def _share(self, shared: Path, stack: AsyncExitStack) -> None:
         """Be one of several workers, whose gauges the others find at most a second old."""
-        shared.join()
-        stack.callback(shared.leave)
+        stack.callback(mark_process_dead, os.getpid(), shared)
         # The last look counts what closing took.
         stack.callback(self.refresh_gauges)
 

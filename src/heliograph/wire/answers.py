@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
-from heliograph.models import ChunkOutcome
+from heliograph.models import ChunkOutcome, Usage
 from heliograph.wire.base import ChunkDetails, EntityHead, RelationHead, Shape, may_lack
 
 
@@ -43,13 +43,6 @@ class CitationItem(Shape):
     headings: tuple[str, ...] = ()
 
 
-class TokenUsage(Shape):
-    """Tokens that chat models spent."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-
-
 # An `AnswerKind` as it is written.
 AnswerKindName = Literal["generated", "extractive", "nothing_found", "context", "prompt"]
 
@@ -68,7 +61,7 @@ class AnswerHead(Shape):
     unsupported_references: int = Field(0, description="Citations left out: they named no source of the context.")
     unsupported_sentences: int = Field(0, description="Sentences without a source that supports them.")
     warnings: tuple[str, ...] = Field((), description="What did not go as one would expect.")
-    usage: TokenUsage = Field(TokenUsage(), description="Tokens that chat models spent on it.")
+    usage: Usage = Field(Usage(), description="Tokens that chat models spent on it.")
 
 
 class KeywordLists(Shape):

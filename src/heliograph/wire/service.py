@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasPath, BaseModel, ConfigDict, Field
 
 from heliograph.wire.base import Shape, StatsHead
 
@@ -86,42 +86,47 @@ class LogoutReply(BaseModel):
 # What `/health` and `/ready` reply; the names are those that LightRAG's page reads.
 
 
+def _at(path: str, description: str | None = None) -> Any:
+    """Return a field that is found further down in the record, by its path there."""
+    return Field(validation_alias=AliasPath(*path.split(".")), description=description)
+
+
 class Configuration(BaseModel):
     """What is configured; no key, password or token is."""
 
     llm_binding: str = Field(description="Kind of chat model; empty without one.")
     llm_binding_host: str = Field(description="Where it is.")
-    llm_model: str = Field(description="Its name.")
-    embedding_binding: str
+    llm_model: str = _at("chat.model", "Its name.")
+    embedding_binding: str = _at("embedding.provider")
     embedding_binding_host: str
     embedding_model: str
     rerank_binding: str | None = Field(None, description="Kind of reranker; left out without one.")
     rerank_binding_host: str | None = None
     rerank_model: str | None = None
     enable_rerank: bool
-    enable_llm_cache: bool
-    enable_llm_cache_for_extract: bool
+    enable_llm_cache: bool = _at("query.cache_answers")
+    enable_llm_cache_for_extract: bool = _at("chat.cache")
     workspace: str = Field(description="The workspace of this request.")
     kv_storage: str
     doc_status_storage: str
     graph_storage: str
     vector_storage: str
-    max_async: int = Field(description="Calls to the chat model under way at once.")
-    max_parallel_insert: int = Field(description="Documents processed at once.")
-    summary_max_tokens: int = 1200
-    summary_context_size: int = 12_000
+    max_async: int = _at("chat.max_concurrency", "Calls to the chat model under way at once.")
+    max_parallel_insert: int = _at("ingest.max_parallel_documents", "Documents processed at once.")
+    summary_max_tokens: int = _at("ingest.summary_tokens")
+    summary_context_size: int = _at("ingest.summary_context_tokens")
     max_graph_nodes: int = 1000
-    summary_language: str
-    force_llm_summary_on_merge: int
+    summary_language: str = _at("ingest.language")
+    force_llm_summary_on_merge: int = _at("ingest.summary_fragments")
     cosine_threshold: float
-    min_rerank_score: float
-    related_chunk_number: int
-    llm_timeout: float = Field(description="Seconds that a reply may take.")
-    embedding_func_max_async: int = Field(description="Calls to the embedding under way at once.")
-    embedding_batch_num: int = Field(description="Texts in one of them.")
-    embedding_timeout: float
-    rerank_max_async: int
-    rerank_timeout: float
+    min_rerank_score: float = _at("rerank.min_score")
+    related_chunk_number: int = _at("query.related_chunks")
+    llm_timeout: float = _at("chat.timeout_seconds", "Seconds that a reply may take.")
+    embedding_func_max_async: int = _at("embedding.max_concurrency", "Calls to the embedding under way at once.")
+    embedding_batch_num: int = _at("embedding.max_batch_texts", "Texts in one of them.")
+    embedding_timeout: float = _at("embedding.timeout_seconds")
+    rerank_max_async: int = _at("rerank.max_concurrency")
+    rerank_timeout: float = _at("rerank.timeout_seconds")
     vlm_process_enable: bool = Field(default=False, description="Never: pictures are not read.")
     storage_workspaces: dict[str, str] = Field(description="The workspace of each storage.")
 
@@ -217,8 +222,8 @@ class ModelFigures(BaseModel):
     purpose: str
     calls: int
     failures: int
-    input_tokens: int
-    output_tokens: int
+    input_tokens: int = _at("usage.input_tokens")
+    output_tokens: int = _at("usage.output_tokens")
 
 
 class Figures(BaseModel):

@@ -33,7 +33,7 @@ def test_list_settings_names_the_variable() -> None:
 def test_values_say_where_they_come_from(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HELIOGRAPH_CHAT__API_KEY", "hunter2")
     world.write("heliograph.toml", '[chat]\nmodel = "m"\n[query]\ntop_k = 7\n')
-    values = {item.row.path: item for item in list_values(Settings.load(), ["store.data_dir"])}
+    values = {item.path: item for item in list_values(Settings.load(), ["store.data_dir"])}
     assert values["chat.model"].origin == "heliograph.toml"
     assert values["query.top_k"].value == 7
     assert values["chat.api_key"].origin == "environment"

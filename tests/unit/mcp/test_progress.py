@@ -54,7 +54,7 @@ async def test_nothing_is_sent_to_who_did_not_ask() -> None:
         sender.tell_stage("searching")
         assert asyncio.all_tasks() == tasks
         # What waits for nobody would pile up.
-        assert not sender._waiting  # pyright: ignore[reportPrivateUsage]
+        assert sender._waiting.empty()  # pyright: ignore[reportPrivateUsage]
 
 
 async def test_slow_listener_gets_the_latest_and_holds_nobody_up() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import signal
 import socket
 from collections.abc import Generator
+from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 import uvicorn
@@ -47,15 +49,17 @@ class FakeWorker:
         assert self.exitcode is not None
 
 
-class FakeReports(Reports):
+class FakeReports:
     """Reports of one process."""
 
     def __init__(self) -> None:
         self.told: list[tuple[int, HeliographError | None]] = []
 
-    def take(self) -> list[tuple[int, HeliographError | None]]:
-        told, self.told = self.told, []
-        return told
+    def empty(self) -> bool:
+        return not self.told
+
+    def get(self) -> tuple[int, HeliographError | None]:
+        return self.told.pop(0)
 
 
 @pytest.fixture
@@ -69,7 +73,9 @@ def reports() -> FakeReports:
 
 
 @pytest.fixture
-def workers(started: list[bool], reports: FakeReports, monkeypatch: pytest.MonkeyPatch) -> Generator[Workers]:
+def workers(
+    started: list[bool], reports: FakeReports, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Generator[Workers]:
     """A supervisor of two workers, which are 1 and 2."""
     FakeWorker.made = []
     monkeypatch.setattr(workers_module, "Process", FakeWorker)
@@ -77,7 +83,7 @@ def workers(started: list[bool], reports: FakeReports, monkeypatch: pytest.Monke
     before = {number: signal.getsignal(number) for number in signal.valid_signals() if number < signal.SIGRTMIN}
     with socket.socket() as listener:
         config = uvicorn.Config("x", workers=2)
-        made = Workers(config, listener, reports, lambda: started.append(True))
+        made = Workers(config, listener, cast("Reports", reports), tmp_path, lambda: started.append(True))
         made.init_processes()
         yield made
     for number, handler in before.items():
@@ -141,18 +147,25 @@ def test_start_that_failed_without_a_report_ends_all(workers: Workers) -> None:
 def test_report_that_came_late_is_told(workers: Workers, reports: FakeReports, monkeypatch: pytest.MonkeyPatch) -> None:
     FakeWorker.made[1].exitcode = STARTUP_FAILURE
     late = StoreUnavailable("the store is gone")
-    takes = iter([[], [(2, late)]])
-    monkeypatch.setattr(reports, "take", lambda: next(takes))
+    reports.told.append((2, late))
+    looks = iter([True, False, True])
+    monkeypatch.setattr(reports, "empty", lambda: next(looks))
     workers.keep_subprocess_alive()
     assert workers.error is late
     assert not workers.has_failed
 
 
-def test_worker_that_is_gone_is_replaced_by_one_that_is_not_asked_yet(workers: Workers, reports: FakeReports) -> None:
+def test_worker_that_is_gone_is_replaced_by_one_that_is_not_asked_yet(
+    workers: Workers, reports: FakeReports, tmp_path: Path
+) -> None:
     both_serve(workers, reports)
+    gone, other = tmp_path / "gauge_livesum_1.db", tmp_path / "gauge_livesum_2.db"
+    gone.touch()
+    other.touch()
     FakeWorker.made[0].exitcode = -9
     workers.keep_subprocess_alive()
     assert pids(workers) == [3, 2]
+    assert list(tmp_path.iterdir()) == [other]
     workers.keep_subprocess_alive()
     assert FakeWorker.made[2].asked == 0
     reports.told.append((3, None))
@@ -187,18 +200,6 @@ def test_replacement_that_cannot_start_is_tried_again_after_a_rest(
     assert not workers.should_exit.is_set()
 
 
-def test_reports_tell_who_made_them() -> None:
-    reports = Reports()
-    error = StoreUnavailable("gone")
-    reports.tell(None)
-    reports.tell(error)
-    (one, none), (two, told) = reports.take()
-    assert one == two > 0
-    assert none is None
-    assert str(told) == "gone"
-    assert reports.take() == []
-
-
 def test_worker_more_is_not_asked_while_it_starts(workers: Workers, reports: FakeReports) -> None:
     both_serve(workers, reports)
     workers.handle_ttin()
@@ -214,5 +215,4 @@ def test_nothing_is_kept_of_workers_that_were_retired_or_replaced(workers: Worke
     workers.handle_ttou()
     workers.keep_subprocess_alive()
     assert pids(workers) == [3]
-    assert [worker.pid for worker in workers._begun_seconds] == [3]  # pyright: ignore[reportPrivateUsage]
-    assert workers._serving == set()  # pyright: ignore[reportPrivateUsage]
+    assert list(workers._starting) == [3]  # pyright: ignore[reportPrivateUsage]

@@ -47,14 +47,6 @@ _CLIENT_TASK = "\n<chat_history>\nUSER:"
 
 
 @dataclass(frozen=True, slots=True)
-class TurnMessage:
-    """One message of a client; of its roles `system`, `user` and `assistant` count."""
-
-    role: str
-    content: str
-
-
-@dataclass(frozen=True, slots=True)
 class Command:
     """What the beginning of a message asks for: a mode, the context alone, or how to answer."""
 
@@ -62,14 +54,6 @@ class Command:
     mode: Mode | None = None
     only_context: bool = False
     instruction: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A question, and how it is to be answered."""
-
-    question: str
-    param: QueryParam
 
 
 def read_command(text: str) -> Command:
@@ -82,26 +66,29 @@ def read_command(text: str) -> Command:
     return Command(text[found.end() :].strip(), mode, bool(found["context"]), (found["prompt"] or "")[1:-1].strip())
 
 
-def read_turn(messages: Sequence[TurnMessage], mode: Mode, options: QueryFields, system: str = "") -> Turn:
-    """Return the question of a conversation, the oldest message first.
+def read_turn(
+    messages: Sequence[tuple[str, str]], mode: Mode, options: QueryFields, system: str = ""
+) -> tuple[str, QueryParam]:
+    """Return the question of a conversation, and how it is to be answered.
 
-    The mode counts if neither the question names one nor the options give one.
+    Messages are roles and texts, the oldest first; the roles `system`, `user` and `assistant` count. The mode counts if
+    neither the question names one nor the options give one.
 
     Raises:
         InvalidRequestError: There is no question of the user's at the end.
     """
     place = len(messages) - 1
-    if messages and messages[-1].role not in SPEAKERS:
-        place = max((place for place, item in enumerate(messages) if item.role == "user"), default=place)
-    if not messages or messages[place].role != "user":
-        found = repr(messages[place].role) if messages else "missing"
+    if messages and messages[-1][0] not in SPEAKERS:
+        place = max((place for place, (role, _) in enumerate(messages) if role == "user"), default=place)
+    role, asked = messages[place] if messages else ("", "")
+    if role != "user":
+        found = repr(role) if messages else "missing"
         raise InvalidRequestError(f"the last message is {found}; it must have the role 'user'")
-    asked = messages[place].content
     command = Command(asked, Mode.BYPASS) if _CLIENT_TASK in asked else read_command(asked)
     chosen = command.mode or (Mode(options.mode) if "mode" in options.model_fields_set else mode)
-    texts = [system, *(message.content for message in messages if message.role == "system")]
-    said = [item for item in messages[:place] if item.role in SPEAKERS - {"system"} and item.content]
-    history = [{"role": item.role, "content": item.content} for item in said]
+    texts = [system, *(text for role, text in messages if role == "system")]
+    said = SPEAKERS - {"system"}
+    history = [{"role": role, "content": text} for role, text in messages[:place] if role in said and text]
     fields: dict[str, Any] = {"mode": chosen, "conversation_history": history, "include_references": True}
     if command.only_context:
         fields["only_need_context"] = True
@@ -109,7 +96,7 @@ def read_turn(messages: Sequence[TurnMessage], mode: Mode, options: QueryFields,
         fields["system_prompt"] = _joined(texts)
     else:
         fields["user_prompt"] = _joined([*texts, options.user_prompt, command.instruction])
-    return Turn(command.question, options.to_param(**fields))
+    return command.question, options.to_param(**fields)
 
 
 def problem_text(problem: Mapping[str, Any]) -> str:
@@ -210,7 +197,7 @@ async def chat(body: wire.OllamaChatRequest, asker: CurrentAsker, request: Reque
 
     Without a chat model the answer is quoted from the documents, and `/bypass` is refused.
     """
-    messages = [TurnMessage(message.role, message.content or "") for message in body.messages]
+    messages = [(message.role, message.content or "") for message in body.messages]
     name, _, tag = body.model.partition(":")
     mode = Mode(tag) if name == "heliograph" and tag in set(Mode) else LIGHTRAG_MODE
     turn = read_turn(messages, mode, QueryFields.model_validate({}), body.system or "")
@@ -229,34 +216,40 @@ async def chat(body: wire.OllamaChatRequest, asker: CurrentAsker, request: Reque
 )
 async def generate(body: wire.OllamaGenerateRequest, asker: CurrentAsker, request: Request) -> Response:
     """Give a prompt to the chat model itself; nothing is searched. The last line's `context` is always empty."""
-    turn = Turn(body.prompt, QueryParam(mode=Mode.BYPASS, system_prompt=body.system))
+    turn = body.prompt, QueryParam(mode=Mode.BYPASS, system_prompt=body.system)
     streamed = request if body.stream else None
     return await _respond(body.model, turn, lambda text: {"response": text}, asker, streamed, {"context": []})
 
 
 async def _respond(
-    model: str, turn: Turn, content: _Content, asker: Asker, streamed: Request | None, last: dict[str, Any]
+    model: str,
+    turn: tuple[str, QueryParam],
+    content: _Content,
+    asker: Asker,
+    streamed: Request | None,
+    last: dict[str, Any],
 ) -> Response:
     """Answer whole, or by lines to a request that is `streamed`; `last` is told with the end of the answer."""
-    length, most = len(turn.question.strip()), asker.engine.settings.query.max_question_characters
+    question, param = turn
+    length, most = len(question.strip()), asker.engine.settings.query.max_question_characters
     if length > most:
         raise RequestTooLargeError(
             f"the question has {length:,} characters; ask in at most {most:,}, or raise query.max_question_characters"
         )
     start = time.monotonic_ns()
     if streamed is None:
-        answer = await asker.ask(lambda kb: kb.query(turn.question, turn.param))
-        return JsonBody(_line(model) | content(answer_text(answer)) | _ending(answer, turn, start) | last)
+        answer = await asker.ask(lambda kb: kb.query(question, param))
+        return JsonBody(_line(model) | content(answer_text(answer)) | _ending(answer, question, param, start) | last)
     request = streamed
 
     async def write_lines(write: Write) -> None:
-        async with asker.stream(turn.question, turn.param) as stream:
+        async with asker.stream(question, param) as stream:
             async for piece in stream:
                 write(json_line(_line(model) | content(piece) | {"done": False}))
         if (answer := stream.answer) is not None:
             if not answer.text:
                 write(json_line(_line(model) | content(answer_text(answer)) | {"done": False}))
-            write(json_line(_line(model) | content("") | _ending(answer, turn, start) | last))
+            write(json_line(_line(model) | content("") | _ending(answer, question, param, start) | last))
 
     def fail(error: Exception) -> bytes:
         return json_line(render_ollama_problem(failure_body(request, error)))
@@ -268,7 +261,7 @@ def _line(model: str) -> dict[str, Any]:
     return {"model": model, "created_at": datetime.now(UTC).isoformat().replace("+00:00", "Z")}
 
 
-def _ending(answer: Answer, turn: Turn, start: int) -> dict[str, Any]:
+def _ending(answer: Answer, question: str, param: QueryParam, start: int) -> dict[str, Any]:
     """Return what the last line tells; tokens of what no model wrote are counted here."""
     elapsed = time.monotonic_ns() - start
     return {
@@ -276,11 +269,11 @@ def _ending(answer: Answer, turn: Turn, start: int) -> dict[str, Any]:
         "done_reason": "stop" if answer.is_complete else "length",
         "total_duration": elapsed,
         "load_duration": 0,
-        "prompt_eval_count": answer.usage.input_tokens or count_tokens(turn.question),
+        "prompt_eval_count": answer.usage.input_tokens or count_tokens(question),
         "prompt_eval_duration": 0,
         "eval_count": answer.usage.output_tokens or count_tokens(answer.text),
         "eval_duration": elapsed,
-        "heliograph": {"references": reference_data(answer.context), **answer_details(answer, turn.param)},
+        "heliograph": {"references": reference_data(answer.context), **answer_details(answer, param)},
     }
 
 
@@ -372,23 +365,21 @@ async def model(name: str, _: Reader) -> wire.ModelCard:
 )
 async def complete(body: wire.CompletionRequest, asker: CurrentAsker, request: Request) -> Response:
     """Answer the last message from the documents; with `stream` by server-sent events, `[DONE]` last."""
-    messages = [
-        TurnMessage("system" if message.role == "developer" else message.role, message.text)
-        for message in body.messages
-    ]
-    turn = read_turn(messages, _known_mode(body.model), body.heliograph)
-    completion = _Completion(body, turn)
+    messages = [("system" if item.role == "developer" else item.role, item.text) for item in body.messages]
+    question, param = read_turn(messages, _known_mode(body.model), body.heliograph)
+    completion = _Completion(body, question, param)
     if body.stream:
         return _stream(completion, asker, request)
-    answer = await asker.ask(lambda kb: kb.query(turn.question, turn.param))
+    answer = await asker.ask(lambda kb: kb.query(question, param))
     return JsonBody(completion.whole(answer))
 
 
 class _Completion:
     """Renders one answer."""
 
-    def __init__(self, body: wire.CompletionRequest, turn: Turn) -> None:
-        self.turn = turn
+    def __init__(self, body: wire.CompletionRequest, question: str, param: QueryParam) -> None:
+        self.question = question
+        self.param = param
         self.includes_usage = bool(body.stream_options and body.stream_options.include_usage)
         self._head = {"id": f"chatcmpl-{uuid4().hex}", "created": int(time.time()), "model": body.model}
 
@@ -433,18 +424,18 @@ class _Completion:
         return _event(chunk | ({"usage": None} if self.includes_usage else {}) | others)
 
     def _usage(self, answer: Answer) -> dict[str, int]:
-        read = answer.usage.input_tokens or count_tokens(self.turn.question)
+        read = answer.usage.input_tokens or count_tokens(self.question)
         written = answer.usage.output_tokens or count_tokens(answer.text)
         return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
     def _details(self, answer: Answer) -> dict[str, Any]:
-        return {"references": reference_data(answer.context), **answer_details(answer, self.turn.param)}
+        return {"references": reference_data(answer.context), **answer_details(answer, self.param)}
 
 
 def _stream(completion: _Completion, asker: Asker, request: Request) -> Response:
     async def write_events(write: Write) -> None:
         beginning = completion.piece({"role": "assistant", "content": ""})
-        async with asker.stream(completion.turn.question, completion.turn.param) as stream:
+        async with asker.stream(completion.question, completion.param) as stream:
             async for piece in stream:
                 write(beginning + completion.piece({"content": piece}))
                 beginning = b""

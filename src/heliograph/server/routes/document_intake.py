@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO
 
 from fastapi import APIRouter, Query, Request
 from fastapi.exceptions import RequestValidationError
@@ -28,6 +27,7 @@ from heliograph.errors import (
     InvalidRequestError,
     NotFoundError,
     RequestTooLargeError,
+    StoreUnavailable,
     without_folders,
 )
 from heliograph.ingest.files import find_samples
@@ -96,11 +96,7 @@ async def upload(request: Request, work: WriteWork) -> wire.InsertResponse:
     """
     await work.jobs.check_backlog(work.workspace, work.kb)
     folder = work.jobs.input_folder(work.workspace)
-    name, part, metadata = await receive_upload(request, folder, work.service.settings.server)
-    try:
-        is_new = await asyncio.to_thread(folder.finish, part, name)
-    finally:
-        part.unlink(missing_ok=True)
+    name, metadata, is_new = await receive_upload(request, folder, work.service.settings.server)
     (id_,) = await work.kb.identify_files([name])
     known = await work.kb.document(id_)
     if known is not None and known.status in COMMITTED_STATUSES and not is_new and metadata is None:
@@ -172,14 +168,12 @@ async def _inserted(kb: AsyncHeliograph, report: IngestReport, *, has_chunking: 
 # Receiving one uploaded file.
 
 _MOST_FIELD_BYTES = 65_536
-_MOST_OTHER_BYTES = 131_072
-_FLUSH_BYTES = 1 << 20
 
 
 async def receive_upload(
     request: Request, folder: InputFolder, settings: ServerSettings
-) -> tuple[str, Path, Mapping[str, Any] | None]:
-    """Receive a multipart form with a file; return its safe name, where it lies until it has that, and its metadata.
+) -> tuple[str, Mapping[str, Any] | None, bool]:
+    """Receive a multipart form and keep its file; return the file's name, its metadata, and whether it changed.
 
     Raises:
         ConflictError: Something other than a file has this name in the input folder.
@@ -191,59 +185,42 @@ async def receive_upload(
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     if kind != b"multipart/form-data" or not options.get(b"boundary"):
         raise _missing_file()
-    max_bytes, length = settings.max_upload_bytes, request.headers.get("content-length", "")
-    if length.isascii() and length.isdigit() and int(length) > max_bytes + _MOST_OTHER_BYTES:
-        raise RequestTooLargeError(f"the upload has more than {max_bytes:,} bytes; raise server.max_upload_bytes")
-    form = _UploadForm(folder)
+    form = _UploadForm(folder, settings.max_upload_bytes)
     try:
-        part = await _receive(request, form, options[b"boundary"], folder, max_bytes)
-        return form.name, part, _metadata(bytes(form.metadata), settings)
-    except BaseException:
-        if form.part is not None:
-            form.part.unlink(missing_ok=True)
-        raise
-
-
-async def _receive(request: Request, form: _UploadForm, boundary: bytes, folder: InputFolder, max_bytes: int) -> Path:
-    try:
-        parser = MultipartParser(boundary, form.callbacks())
+        parser = MultipartParser(options[b"boundary"], form.callbacks())
         async for piece in request.stream():
-            parser.write(piece)
-            if form.part is not None and form.size >= _FLUSH_BYTES:
-                await asyncio.to_thread(folder.write, form.part, form.taken(), max_bytes)
-        parser.finalize()
+            # Blocks where it writes.
+            await asyncio.to_thread(parser.write, piece)
+        if not form.is_whole:
+            raise InvalidRequestError("the form was cut off; send it again")
+        if form.part is None:
+            raise _missing_file()
+        metadata = _metadata(bytes(form.metadata), settings)
+        return form.name, metadata, await asyncio.to_thread(folder.finish, form.part, form.name)
     except FormParserError as error:
         raise InvalidRequestError(f"the form is broken: {error}") from error
-    if not form.is_whole:
-        raise InvalidRequestError("the form was cut off; send it again")
-    if form.part is None:
-        raise _missing_file()
-    await asyncio.to_thread(folder.write, form.part, form.taken(), max_bytes)
-    await asyncio.to_thread(folder.sync, form.part)
-    return form.part
+    finally:
+        if form.part is not None:
+            folder.end(form.part)
 
 
 class _UploadForm:
     """What the parser has met so far; its methods are called by the parser."""
 
-    def __init__(self, folder: InputFolder) -> None:
+    def __init__(self, folder: InputFolder, max_bytes: int) -> None:
         self._folder = folder
-        self._headers: dict[bytes, bytes] = {}
+        self._max_bytes = max_bytes
+        self._disposition = b""
         self._header = b""
         self._value = b""
         self._field = b""
-        self._pieces: list[bytes] = []
-        self.size = 0
         self.name = ""
-        self.part: Path | None = None
+        self.part: BinaryIO | None = None
         self.metadata = bytearray()
         self.is_whole = False
 
     def callbacks(self) -> Any:
         """Return what the parser calls."""
-
-        def begin_part() -> None:
-            self._headers, self._field = {}, b""
 
         def take_header(data: bytes, start: int, end: int) -> None:
             self._header += data[start:end]
@@ -252,14 +229,14 @@ class _UploadForm:
             self._value += data[start:end]
 
         def end_header() -> None:
-            self._headers[self._header.lower()] = self._value
+            if self._header.lower() == b"content-disposition":
+                self._disposition = self._value
             self._header = self._value = b""
 
         def end() -> None:
             self.is_whole = True
 
         return {
-            "on_part_begin": begin_part,
             "on_part_data": self._take_data,
             "on_header_field": take_header,
             "on_header_value": take_value,
@@ -268,14 +245,9 @@ class _UploadForm:
             "on_end": end,
         }
 
-    def taken(self) -> list[bytes]:
-        """Return the pieces of the file that came since the last call."""
-        pieces, self._pieces, self.size = self._pieces, [], 0
-        return pieces
-
     def _end_headers(self) -> None:
-        _, options = parse_options_header(self._headers.get(b"content-disposition"))
-        self._field = options.get(b"name", b"")
+        _, options = parse_options_header(self._disposition)
+        self._disposition, self._field = b"", options.get(b"name", b"")
         if self._field != b"file":
             return
         if self.part is not None:
@@ -290,9 +262,16 @@ class _UploadForm:
         self.part = self._folder.begin(self.name)
 
     def _take_data(self, data: bytes, start: int, end: int) -> None:
-        if self._field == b"file":
-            self._pieces.append(data[start:end])
-            self.size += end - start
+        if self._field == b"file" and self.part is not None:
+            try:
+                self.part.write(data[start:end])
+                size = self.part.tell()
+            except OSError as error:
+                raise StoreUnavailable(f"an upload cannot be written: {error.strerror}; check the disk") from error
+            if size > self._max_bytes:
+                raise RequestTooLargeError(
+                    f"the file has more than {self._max_bytes:,} bytes; split it, or raise server.max_upload_bytes"
+                )
         elif self._field == b"metadata":
             self.metadata += data[start:end]
             if len(self.metadata) > _MOST_FIELD_BYTES:

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable
 from dataclasses import asdict
+from types import SimpleNamespace
 from typing import Annotated, Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -124,14 +125,7 @@ async def figures(principal: Reader, service: CurrentService) -> wire.Figures:
             wire.LatencyFigures(mode=mode, count=count, p50=p50, p95=p95, p99=p99)
             for mode, (count, p50, p95, p99) in service.monitoring.latencies().items()
         ],
-        models=[
-            wire.ModelFigures(
-                **{name: getattr(item, name) for name in ("model", "purpose", "calls", "failures")},
-                input_tokens=item.usage.input_tokens,
-                output_tokens=item.usage.output_tokens,
-            )
-            for item in spent
-        ],
+        models=[wire.ModelFigures.model_validate(item, from_attributes=True) for item in spent],
     )
 
 
@@ -148,45 +142,23 @@ async def _soon(reading: Awaitable[_T]) -> _T | None:
 def _configuration(settings: Settings, workspace: str) -> wire.Configuration:
     chat, embedding, rerank = settings.chat, settings.embedding, settings.rerank
     has_reranker = bool(rerank.provider or rerank.base_url)
-    scheme = settings.store.url.partition(":")[0]
-    return wire.Configuration(
-        llm_binding="openai" if chat.model else "",
-        llm_binding_host=_host(chat.base_url),
-        llm_model=chat.model,
-        embedding_binding=embedding.provider,
-        embedding_binding_host=_host(embedding.base_url),
-        embedding_model=embedding.model or embedding.provider,
-        rerank_binding=(rerank.provider or "any") if has_reranker else None,
-        rerank_binding_host=_host(rerank.base_url) if has_reranker else None,
-        rerank_model=rerank.model if has_reranker else None,
-        enable_rerank=has_reranker and settings.query.enable_rerank,
-        enable_llm_cache=settings.query.cache_answers,
-        enable_llm_cache_for_extract=chat.cache,
-        workspace=workspace,
-        kv_storage=scheme,
-        doc_status_storage=scheme,
-        graph_storage=scheme,
-        vector_storage=scheme,
-        max_async=chat.max_concurrency,
-        max_parallel_insert=settings.ingest.max_parallel_documents,
-        summary_max_tokens=settings.ingest.summary_tokens,
-        summary_context_size=settings.ingest.summary_context_tokens,
-        summary_language=settings.ingest.language,
-        force_llm_summary_on_merge=settings.ingest.summary_fragments,
-        cosine_threshold=settings.query.min_cosine or 0.0,
-        min_rerank_score=rerank.min_score,
-        related_chunk_number=settings.query.related_chunks,
-        llm_timeout=chat.timeout_seconds,
-        embedding_func_max_async=embedding.max_concurrency,
-        embedding_batch_num=embedding.max_batch_texts,
-        embedding_timeout=embedding.timeout_seconds,
-        rerank_max_async=rerank.max_concurrency,
-        rerank_timeout=rerank.timeout_seconds,
+    storages = ("kv", "doc_status", "graph", "vector")
+    given: dict[str, Any] = {
+        "llm_binding": "openai" if chat.model else "",
+        "llm_binding_host": _host(chat.base_url),
+        "embedding_binding_host": _host(embedding.base_url),
+        "embedding_model": embedding.model or embedding.provider,
+        "rerank_binding": (rerank.provider or "any") if has_reranker else None,
+        "rerank_binding_host": _host(rerank.base_url) if has_reranker else None,
+        "rerank_model": rerank.model if has_reranker else None,
+        "enable_rerank": has_reranker and settings.query.enable_rerank,
+        "workspace": workspace,
+        **{f"{role}_storage": settings.store.url.partition(":")[0] for role in storages},
+        "cosine_threshold": settings.query.min_cosine or 0.0,
         # By LightRAG's names, and by the short ones that this service has had.
-        storage_workspaces={
-            role + ending: workspace for role in ("kv", "doc_status", "graph", "vector") for ending in ("", "_storage")
-        },
-    )
+        "storage_workspaces": {role + ending: workspace for role in storages for ending in ("", "_storage")},
+    }
+    return wire.Configuration.model_validate(SimpleNamespace(**dict(settings), **given), from_attributes=True)
 
 
 def _host(url: str) -> str:

@@ -11,13 +11,14 @@ import os
 import shutil
 import time
 import unicodedata
-from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path, PurePath
+from typing import BinaryIO
 
 from heliograph.documents.markdown import clean_text
 from heliograph.documents.registry import is_read, known_suffixes
 from heliograph.documents.sources import FileFilter, find_files
-from heliograph.errors import ConflictError, InvalidRequestError, RequestTooLargeError, StoreUnavailable
+from heliograph.errors import ConflictError, InvalidRequestError, StoreUnavailable
 
 _MOST_NAME_BYTES = 240
 _PART = ".upload-"
@@ -102,25 +103,25 @@ class InputFolder:
             return None
         return found.st_mtime_ns, found.st_size
 
-    def begin(self, name: str) -> Path:
-        """Return a new path for an upload that is to get this name when it is whole.
+    def begin(self, name: str) -> BinaryIO:
+        """Return a new file to write an upload to that is to get this name when it is whole.
 
         Raises:
             ConflictError: Something other than a file has this name.
-            StoreUnavailable: The folder cannot be made.
+            StoreUnavailable: The folder cannot be made or written to.
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+            _check_free(self.path / name)
+            # What a process that died while it received an upload has left.
+            for path in self.path.glob(f"{_PART}*"):
+                if (stamp := self.stamp(path)) is not None and time.time() - stamp[0] / 1e9 > _PART_SECONDS:
+                    path.unlink(missing_ok=True)
+            return (self.path / f"{_PART}{os.urandom(8).hex()}").open("xb")
         except OSError as error:
             raise StoreUnavailable(f"the input folder {self.path.name!r} cannot be made: {error.strerror}") from error
-        _check_free(self.path / name)
-        # What a process that died while it received an upload has left.
-        for path in self.path.glob(f"{_PART}*"):
-            if (stamp := self.stamp(path)) is not None and time.time() - stamp[0] / 1e9 > _PART_SECONDS:
-                path.unlink(missing_ok=True)
-        return self.path / f"{_PART}{os.urandom(8).hex()}"
 
-    def finish(self, part: Path, name: str) -> bool:
+    def finish(self, part: BinaryIO, name: str) -> bool:
         """Give a whole upload its name, durably, in place of a file that has it; return whether that changed anything.
 
         Raises:
@@ -130,10 +131,11 @@ class InputFolder:
         target = self.path / name
         _check_free(target)
         try:
-            if target.is_file() and filecmp.cmp(part, target, shallow=False):
-                part.unlink()
+            part.flush()
+            os.fsync(part.fileno())
+            if target.is_file() and filecmp.cmp(part.name, target, shallow=False):
                 return False
-            part.replace(target)
+            Path(part.name).replace(target)
             descriptor = os.open(self.path, os.O_RDONLY)
             try:
                 os.fsync(descriptor)
@@ -143,31 +145,13 @@ class InputFolder:
             raise StoreUnavailable(f"the upload {name!r} cannot be kept: {error.strerror}; check the disk") from error
         return True
 
-    def write(self, part: Path, pieces: Iterable[bytes], max_bytes: int) -> None:
-        """Append to an upload that was begun.
-
-        Raises:
-            RequestTooLargeError: It has more bytes than these by now.
-            StoreUnavailable: It cannot be written.
-        """
-        try:
-            with part.open("ab") as file:
-                for piece in pieces:
-                    file.write(piece)
-                if file.tell() > max_bytes:
-                    raise RequestTooLargeError(
-                        f"the file has more than {max_bytes:,} bytes; split it, or raise server.max_upload_bytes"
-                    )
-        except OSError as error:
-            raise StoreUnavailable(f"an upload cannot be written: {error.strerror}; check the disk") from error
-
-    def sync(self, part: Path) -> None:
-        """Flush a written file to disk; raises `StoreUnavailable` if it cannot be."""
-        try:
-            with part.open("ab") as file:
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise StoreUnavailable(f"an upload cannot be written: {error.strerror}; check the disk") from error
+    @staticmethod
+    def end(part: BinaryIO) -> None:
+        """Close what was begun, and remove it unless it has got its name."""
+        # A full disk has been told of by now.
+        with suppress(OSError):
+            part.close()
+        Path(part.name).unlink(missing_ok=True)
 
     def remove(self, source: str) -> bool:
         """Remove the file of a source if it is one of this folder; return whether it was."""

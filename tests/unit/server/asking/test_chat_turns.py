@@ -4,7 +4,7 @@ import pytest
 
 from heliograph.errors import InvalidRequestError
 from heliograph.models import Mode
-from heliograph.server.routes.chat_clients import Command, TurnMessage, read_command, read_turn
+from heliograph.server.routes.chat_clients import Command, read_command, read_turn
 from heliograph.wire.query import QueryFields
 
 NO_OPTIONS = QueryFields.model_validate({})
@@ -49,76 +49,76 @@ def test_command_is_read_from_the_beginning(text: str, command: Command) -> None
 
 def test_turn_is_the_last_message_and_what_came_before() -> None:
     messages = [
-        TurnMessage("system", "Be brief."),
-        TurnMessage("user", "Hello"),
-        TurnMessage("assistant", "Hello."),
-        TurnMessage("user", "/naive[in a table] What is it?"),
+        ("system", "Be brief."),
+        ("user", "Hello"),
+        ("assistant", "Hello."),
+        ("user", "/naive[in a table] What is it?"),
     ]
-    turn = read_turn(messages, Mode.MIX, NO_OPTIONS)
-    assert turn.question == "What is it?"
-    assert turn.param.mode is Mode.NAIVE
-    assert turn.param.user_prompt == "Be brief.\n\nin a table"
-    assert [item["content"] for item in turn.param.conversation_history] == ["Hello", "Hello."]
+    question, param = read_turn(messages, Mode.MIX, NO_OPTIONS)
+    assert question == "What is it?"
+    assert param.mode is Mode.NAIVE
+    assert param.user_prompt == "Be brief.\n\nin a table"
+    assert [item["content"] for item in param.conversation_history] == ["Hello", "Hello."]
 
 
 def test_turn_in_mode_bypass_has_the_system_messages_as_its_prompt() -> None:
-    messages = [TurnMessage("system", "Be brief."), TurnMessage("user", "/bypass Tell a story")]
-    turn = read_turn(messages, Mode.MIX, NO_OPTIONS, "Rhyme.")
-    assert turn.param.system_prompt == "Rhyme.\n\nBe brief."
-    assert turn.param.user_prompt is None
+    messages = [("system", "Be brief."), ("user", "/bypass Tell a story")]
+    _, param = read_turn(messages, Mode.MIX, NO_OPTIONS, "Rhyme.")
+    assert param.system_prompt == "Rhyme.\n\nBe brief."
+    assert param.user_prompt is None
 
 
 def test_turn_of_a_clients_own_task_goes_to_the_model_alone() -> None:
     task = "Give a title.\n<chat_history>\nUSER: /naive What is it?\n</chat_history>"
-    turn = read_turn([TurnMessage("user", task)], Mode.MIX, NO_OPTIONS)
-    assert turn.param.mode is Mode.BYPASS
-    assert turn.question == task
+    question, param = read_turn([("user", task)], Mode.MIX, NO_OPTIONS)
+    assert param.mode is Mode.BYPASS
+    assert question == task
 
 
 def test_mode_comes_from_the_command_then_the_options_then_the_model() -> None:
-    question = TurnMessage("user", "What is it?")
+    question = ("user", "What is it?")
     options = QueryFields.model_validate({"mode": "fusion"})
-    assert read_turn([question], Mode.AUTO, NO_OPTIONS).param.mode is Mode.AUTO
-    assert read_turn([question], Mode.AUTO, options).param.mode is Mode.FUSION
-    assert read_turn([TurnMessage("user", "/local Who?")], Mode.AUTO, options).param.mode is Mode.LOCAL
+    assert read_turn([question], Mode.AUTO, NO_OPTIONS)[1].mode is Mode.AUTO
+    assert read_turn([question], Mode.AUTO, options)[1].mode is Mode.FUSION
+    assert read_turn([("user", "/local Who?")], Mode.AUTO, options)[1].mode is Mode.LOCAL
 
 
 def test_turn_leaves_out_what_tools_said_and_calls_without_a_word() -> None:
     messages = [
-        TurnMessage("user", "Hello"),
-        TurnMessage("assistant", ""),
-        TurnMessage("tool", "42"),
-        TurnMessage("assistant", "Hello."),
-        TurnMessage("user", "What is it?"),
+        ("user", "Hello"),
+        ("assistant", ""),
+        ("tool", "42"),
+        ("assistant", "Hello."),
+        ("user", "What is it?"),
     ]
-    turn = read_turn(messages, Mode.MIX, NO_OPTIONS)
-    assert [item["content"] for item in turn.param.conversation_history] == ["Hello", "Hello."]
+    _, param = read_turn(messages, Mode.MIX, NO_OPTIONS)
+    assert [item["content"] for item in param.conversation_history] == ["Hello", "Hello."]
 
 
 @pytest.mark.parametrize("role", ["tool", "function", ""])
 def test_turn_that_ends_with_a_tool_asks_what_the_user_asked_last(role: str) -> None:
     messages = [
-        TurnMessage("user", "Hello"),
-        TurnMessage("assistant", "Hello."),
-        TurnMessage("user", "/naive What is it?"),
-        TurnMessage("assistant", "I look it up."),
-        TurnMessage(role, "/bypass 42"),
-        TurnMessage(role, "43"),
+        ("user", "Hello"),
+        ("assistant", "Hello."),
+        ("user", "/naive What is it?"),
+        ("assistant", "I look it up."),
+        (role, "/bypass 42"),
+        (role, "43"),
     ]
-    turn = read_turn(messages, Mode.MIX, NO_OPTIONS)
-    assert (turn.question, turn.param.mode) == ("What is it?", Mode.NAIVE)
-    assert [item["content"] for item in turn.param.conversation_history] == ["Hello", "Hello."]
+    question, param = read_turn(messages, Mode.MIX, NO_OPTIONS)
+    assert (question, param.mode) == ("What is it?", Mode.NAIVE)
+    assert [item["content"] for item in param.conversation_history] == ["Hello", "Hello."]
 
 
 @pytest.mark.parametrize(
     "messages",
     [
         [],
-        [TurnMessage("tool", "42")],
-        [TurnMessage("assistant", "Hello")],
-        [TurnMessage("user", "What is it?"), TurnMessage("assistant", "")],
+        [("tool", "42")],
+        [("assistant", "Hello")],
+        [("user", "What is it?"), ("assistant", "")],
     ],
 )
-def test_turn_needs_a_question(messages: list[TurnMessage]) -> None:
+def test_turn_needs_a_question(messages: list[tuple[str, str]]) -> None:
     with pytest.raises(InvalidRequestError, match="role 'user'"):
         read_turn(messages, Mode.MIX, NO_OPTIONS)

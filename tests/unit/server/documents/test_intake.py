@@ -1,12 +1,18 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+from starlette.requests import ClientDisconnect, Request
 
 from heliograph.ids import document_id
 from heliograph.ingest.models import NewDocument
+from heliograph.server.routes.document_intake import receive_upload
+from heliograph.service.jobs.input_folder import InputFolder
+from heliograph.settings import ServerSettings
 
 from .conftest import TEXT, Server, names
 
@@ -242,6 +248,22 @@ async def test_form_that_is_broken_is_refused_and_leaves_nothing(server: Server,
     response = await server.http.post("/documents/upload", content=body, headers=headers)
     assert response.status_code in (400, 422), response.text
     assert names(server.inputs) == []
+
+
+async def test_upload_whose_client_hangs_up_leaves_nothing(tmp_path: Path) -> None:
+    head = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.md"\r\n\r\n'
+    messages = [{"type": "http.request", "body": head + b"a" * 100_000, "more_body": True}, {"type": "http.disconnect"}]
+    begun: list[int] = []
+
+    async def receive() -> dict[str, Any]:
+        begun.append(len(names(tmp_path)))
+        return messages.pop(0)
+
+    scope = {"type": "http", "headers": [(b"content-type", b"multipart/form-data; boundary=x")]}
+    with pytest.raises(ClientDisconnect):
+        await receive_upload(Request(scope, receive), InputFolder(tmp_path), ServerSettings())
+    assert begun == [0, 1]
+    assert names(tmp_path) == []
 
 
 async def test_upload_without_a_form_is_not_valid(server: Server) -> None:

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from heliograph.errors import ConflictError, InvalidRequestError, RequestTooLargeError
+from heliograph.errors import ConflictError, InvalidRequestError
 from heliograph.service.jobs.input_folder import InputFolder, checked_name
 
 HARD = st.sampled_from(["..", "/", "\\", "\0", ".", " ", "\u202e", "\uff0f", "\u2024", "CON", ":", "\n", "~", "é", "a"])
@@ -78,32 +79,35 @@ def test_input_folder_may_be_a_link_itself(tmp_path: Path) -> None:
     assert folder.find("a.md") is not None
 
 
+def begun(folder: InputFolder, name: str, data: bytes) -> BinaryIO:
+    part = folder.begin(name)
+    part.write(data)
+    return part
+
+
 def test_upload_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     folder = InputFolder(tmp_path / "inputs")
-    part, rival = folder.begin("a.md"), folder.begin("a.md")
-    folder.write(part, [b"one ", b"two"], 100)
-    folder.write(rival, [b"other"], 100)
+    part, rival = begun(folder, "a.md", b"one two"), begun(folder, "a.md", b"other")
     assert folder.files() == {}
-    folder.sync(part)
     assert folder.finish(part, "a.md")
     assert folder.path.joinpath("a.md").read_bytes() == b"one two"
     assert folder.finish(rival, "a.md")
     assert folder.path.joinpath("a.md").read_bytes() == b"other"
-    same = folder.begin("a.md")
-    folder.write(same, [b"other"], 100)
+    same, more = begun(folder, "a.md", b"other"), begun(folder, "a.md", b"more")
     assert not folder.finish(same, "a.md")
+    for ended in (part, rival, same):
+        folder.end(ended)
     assert list(folder.files()) == ["a.md"]
-    begun = folder.begin("a.md")
-    folder.write(begun, [b"more"], 100)
     assert folder.clear() == 1
-    assert list(folder.path.iterdir()) == [begun]
+    assert list(folder.path.iterdir()) == [Path(more.name)]
+    folder.end(more)
+    assert list(folder.path.iterdir()) == []
 
 
 @pytest.mark.parametrize("kind", ["folder", "link"])
 def test_upload_takes_the_place_of_files_only(tmp_path: Path, kind: str) -> None:
     folder = InputFolder(tmp_path / "inputs")
-    part, target = folder.begin("a.md"), folder.path / "a.md"
-    folder.write(part, [b"other"], 100)
+    part, target = begun(folder, "a.md", b"other"), folder.path / "a.md"
     if kind == "folder":
         target.mkdir()
     else:
@@ -112,22 +116,15 @@ def test_upload_takes_the_place_of_files_only(tmp_path: Path, kind: str) -> None
     for act in (lambda: folder.finish(part, "a.md"), lambda: folder.begin("a.md")):
         with pytest.raises(ConflictError, match="folder or a link"):
             act()
+    folder.end(part)
     assert kind == "folder" or (tmp_path / "secret.md").read_bytes() == b"secret"
-
-
-def test_upload_is_stopped_at_its_limit(tmp_path: Path) -> None:
-    folder = InputFolder(tmp_path / "inputs")
-    part = folder.begin("a.md")
-    folder.write(part, [b"x" * 10], 10)
-    with pytest.raises(RequestTooLargeError):
-        folder.write(part, [b"x"], 10)
 
 
 def test_what_a_dead_process_left_is_dropped_after_a_day(tmp_path: Path) -> None:
     folder = InputFolder(tmp_path / "inputs")
-    old, new = folder.begin("a.md"), folder.begin("b.md")
-    for part in (old, new):
-        folder.write(part, [b"x"], 10)
-    os.utime(old, (1, 1))
-    folder.begin("c.md")
-    assert list(folder.path.iterdir()) == [new]
+    old, new = begun(folder, "a.md", b"x"), begun(folder, "b.md", b"x")
+    os.utime(old.name, (1, 1))
+    newest = folder.begin("c.md")
+    assert set(folder.path.iterdir()) == {Path(new.name), Path(newest.name)}
+    for part in (old, new, newest):
+        folder.end(part)

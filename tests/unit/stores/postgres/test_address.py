@@ -32,7 +32,7 @@ def test_address_is_shown_without_its_password() -> None:
 def test_settings_show_no_password(url: str) -> None:
     settings = Settings(store=StoreSettings(url=url))
     assert SECRET not in repr(settings)
-    (shown,) = (item.value for item in list_values(settings) if item.row.path == "store.url")
+    (shown,) = (item.value for item in list_values(settings) if item.path == "store.url")
     assert shown == url.replace(SECRET, "***")
 
 
