@@ -153,7 +153,7 @@ def follow_bridges(
         bridge = FollowedBridge(
             *(item.start.chunk_id, item.entity_id, item.mention.name),
             order=order,
-            weight=parameters.bridge_weight * item.weight * (parameters.named_bridge_worth if item.is_named else 1.0),
+            weight=parameters.bridge_weight * item.weight,
             mention_count=known.mention_count,
             about=item.about,
             mentioning=_others(item.start, known.chunk_ids) if is_rare else (),
