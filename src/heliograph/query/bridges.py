@@ -263,7 +263,6 @@ class _Candidate:
     start: Start
     mention: EntityMention
     entity_id: str
-    is_named: bool
     about: tuple[str, ...]
     weight: float
     base: float
@@ -298,7 +297,7 @@ def _bridges_from(
         weight = start.weight * start.worth.get(entity_id, 1.0) * distinction(known, wanted.near)
         is_named = entity_id in wanted.named or mention.name.casefold() in wanted.folded
         yield _Candidate(
-            *(start, mention, entity_id, is_named, about),
+            *(start, mention, entity_id, about),
             weight=weight,
             base=weight * parameters.rarity(known.mention_count),
             factor=(_NAMED_ORDER if is_named else 1.0) * (_ABOUT_ORDER if about else 1.0),
