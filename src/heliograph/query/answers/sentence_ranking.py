@@ -289,11 +289,11 @@ _SAME = 0.8
 _RELEVANT = 0.74
 # Where no embedding compares: below this share of the question's terms no sentence says anything of it.
 _LEAST_COVERED = 0.22
-# A question is answered if cosine of the nearest sentence + cosine of the nearest chunk + 0.4 * covered >= 0.89, where
+# A question is answered if cosine of the nearest sentence + cosine of the nearest chunk + 0.4 * covered >= 0.87, where
 # `covered` is the largest share of its terms that one sentence holds. A sentence counts as 0.3 farther where its chunk
 # has none of the names in the question. Across languages no terms are shared, so `covered` is 0.25 at least.
 # Where one of these names is in no chunk at all, every sentence counts as 0.5 farther. `answer_margin` has all cases.
-LEAST_ANSWERED = 0.89
+LEAST_ANSWERED = 0.87
 _COVERED = 0.4
 _COVERED_ACROSS = 0.25
 _NAME_MISSING = 0.3
