@@ -99,6 +99,8 @@ class FusionParameters:
             less the vectors tell chunks apart, the more the words decide. It is multiplied by the share of the
             question's words that the first chunks by words hold: who asks in other words is found by meaning.
         most_keyword: The keyword weight at the most, before that share is taken.
+        known_start: What words count where the question names what a single chunk is about: then it is known where to
+            begin, and other chunks with these words are mostly about something alike.
         rendered: What words count by which a chunk in another language says the question's, beside these themselves:
             cosines are lower across languages.
         named: What a chunk gains that is about an entity named in the question; shared among such chunks (by the root
@@ -133,6 +135,7 @@ class FusionParameters:
     keyword_limit: int = 100
     keyword_spread: float = 0.03
     most_keyword: float = 0.9
+    known_start: float = 0.5
     rendered: float = 1.2
 
     # Names: what the question names.
