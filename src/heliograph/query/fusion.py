@@ -456,7 +456,7 @@ class FusedSearch:
         if near:
             fall = near[0].score - near[min(_FALL_RANK, len(near)) - 1].score
             weight = min(weight, found.parameters.keyword_spread / max(fall, _LEAST_FALL))
-        if any(len(entity.chunk_ids) == 1 for entity in found.named.longest):
+        if not renderings and any(len(entity.chunk_ids) == 1 for entity in found.named.longest):
             weight *= found.parameters.known_start
         weight *= await found.held_share([hit.id for hit in hits[:_FIRST_WORDED]], renderings)
         return {hit.id: weight * hit.score / max(hits[0].score, 1e-9) for hit in hits}
