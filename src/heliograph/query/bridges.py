@@ -153,7 +153,7 @@ def follow_bridges(
         bridge = FollowedBridge(
             *(item.start.chunk_id, item.entity_id, item.mention.name),
             order=order,
-            weight=parameters.bridge_weight * item.weight * (parameters.named_bridge_worth if item.is_named else 1.0),
+            weight=parameters.bridge_weight * item.weight,
             mention_count=known.mention_count,
             about=item.about,
             mentioning=_others(item.start, known.chunk_ids) if is_rare else (),
@@ -263,7 +263,6 @@ class _Candidate:
     start: Start
     mention: EntityMention
     entity_id: str
-    is_named: bool
     about: tuple[str, ...]
     weight: float
     base: float
@@ -298,7 +297,7 @@ def _bridges_from(
         weight = start.weight * start.worth.get(entity_id, 1.0) * distinction(known, wanted.near)
         is_named = entity_id in wanted.named or mention.name.casefold() in wanted.folded
         yield _Candidate(
-            *(start, mention, entity_id, is_named, about),
+            *(start, mention, entity_id, about),
             weight=weight,
             base=weight * parameters.rarity(known.mention_count),
             factor=(_NAMED_ORDER if is_named else 1.0) * (_ABOUT_ORDER if about else 1.0),

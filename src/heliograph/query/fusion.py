@@ -38,7 +38,6 @@ from heliograph.query.linking import (
     Respelt,
     alias_spans,
     find_aliases,
-    is_one_word,
     link_entities,
     named_in_passage,
     passage_runs,
@@ -570,20 +569,11 @@ def _widened(limit: int, limits: SearchLimits) -> int:
 
 
 def _named_scores(found: Found) -> Scores:
-    parameters = found.parameters
-    worth = [
-        (
-            entity.chunk_ids,
-            parameters.named
-            * (parameters.one_word if is_one_word(entity.name) else 1.0)
-            * distinction(found.places[entity.id], found.near),
-        )
-        for entity in found.named.longest
-    ]
     scores: Scores = {}
-    for chunk_ids, value in worth:
-        for chunk_id in chunk_ids:
-            scores[chunk_id] = max(scores.get(chunk_id, 0.0), value / len(chunk_ids) ** 0.5)
+    for entity in found.named.longest:
+        worth = found.parameters.named * distinction(found.places[entity.id], found.near)
+        for chunk_id in entity.chunk_ids:
+            scores[chunk_id] = max(scores.get(chunk_id, 0.0), worth / len(entity.chunk_ids) ** 0.5)
     return scores
 
 

@@ -257,11 +257,6 @@ def is_name_like(run: str) -> bool:
     return bool(units) and _begins_name(units[0][0]) and _begins_name(units[-1][0])
 
 
-def is_one_word(name: str) -> bool:
-    """Return whether a name is a single word, or two Chinese characters at the most."""
-    return len(name) <= 2 if _HAN.search(name) else len(name.split()) == 1
-
-
 def _longest(spans: Sequence[QuestionSpan]) -> list[QuestionSpan]:
     """Return the spans that lie within no longer one."""
     return [

@@ -103,7 +103,6 @@ class FusionParameters:
             cosines are lower across languages.
         named: What a chunk gains that is about an entity named in the question; shared among such chunks (by the root
             of their number), since a name that many chunks are about says little of any.
-        one_word: Of it what a name of one word is worth, which may as well be a common word.
         first_hops: Best chunks whose entities may lead on.
         first_bridges: Pairs of a chunk and an entity followed from them; at most `residual_limit` cost an embedding.
         residual_limit: Residual questions embedded for them at the most: of those pairs that promise most.
@@ -117,7 +116,6 @@ class FusionParameters:
             it and say the same of something else, so what it leads to counts more.
         most_mentions: An entity mentioned more often than this leads only to chunks that are about it.
         common_mentions: Mentions from which on a name says nothing at all.
-        named_bridge_worth: What a bridge over an entity that the question names is worth: it leads back, not on.
         aside_worth: What a bridge is worth from a paragraph without any word of the question, beside one from that
             paragraph of the chunk that holds most of them.
         walk: Weight of the walk over the graph around what was found; small, it settles what the others leave open.
@@ -139,7 +137,6 @@ class FusionParameters:
 
     # Names: what the question names.
     named: float = 0.2
-    one_word: float = 0.6
 
     # Bridges: from the best chunks over entities to others.
     first_hops: int = 5
@@ -154,7 +151,6 @@ class FusionParameters:
     clear_lead: float = 0.4
     most_mentions: int = 30
     common_mentions: int = 1000
-    named_bridge_worth: float = 0.5
     aside_worth: float = 0.25
 
     # The walk over the graph around what was found.

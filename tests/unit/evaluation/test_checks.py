@@ -42,5 +42,5 @@ async def test_a_question_that_is_not_asked_may_be_any(harbour: Path, tmp_path: 
 
 
 def test_an_option_that_no_question_takes_is_told(harbour: Path) -> None:
-    with pytest.raises(InvalidRequestError, match="'naive:top_k=many': top_k is 'many'"):
+    with pytest.raises(InvalidRequestError, match="'naive:top_k=many': top_k must be a whole number"):
         check_questions([read_set(harbour)], [Configuration.parse("naive:top_k=many")], Settings.load())

@@ -13,7 +13,6 @@ from heliograph.models import EntityEvidence, EntityMention
 from heliograph.query.linking import (
     _SPACE,
     _key,
-    is_one_word,
     link_entities,
     named_in_passage,
     passage_runs,
@@ -122,13 +121,6 @@ def test_runs_within_extracted_names_are_left_out_and_longer_ones_are_not() -> N
     assert not {"Anna", "Anna Lund", "Karin", "Karin Berg"} & set(runs)
     # Elsewhere in the passage the last name stands alone.
     assert {"Berg", "Lund"} <= set(runs)
-
-
-def test_one_word_names() -> None:
-    assert is_one_word("Brother")
-    assert is_one_word("上海")
-    assert not is_one_word("Pearl Jam")
-    assert not is_one_word("上海艺术家")
 
 
 def test_parts_of_numbers_are_no_names() -> None:
