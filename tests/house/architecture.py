@@ -167,10 +167,12 @@ async def _requests(folder: str, trace: Trace) -> tuple[set[str], set[str]]:
     ):
         await _send_text(app, client, "The Lantern gateway sends alarms by SMS.", "sms.md")
         await client.get("/graph/entity", params={"name": "SMS"})
+        await trace.settle()
         reading = trace.begin()
         (await client.get("/graph/entity", params={"name": "MQTT"})).raise_for_status()
         writing = trace.begin()
         await _send_text(app, client, "Alarms of the Lantern gateway are kept for a year in Oslo.", "year.md")
+        await trace.settle()
         trace.begin()
     return reading, writing
 
@@ -198,10 +200,19 @@ def _names(files: Iterable[str]) -> str:
 class Trace:
     """Notes, in all threads that start within its block, which files run."""
 
+    _calls = 0
+
     def begin(self) -> set[str]:
         """Return what is filled from now on until the next call."""
         self._seen: set[str] = set()
         return self._seen
+
+    async def settle(self) -> None:
+        """Wait until nothing runs any more, as what follows a job on a busy machine does for a while."""
+        before = -1
+        while before != self._calls:
+            before = self._calls
+            await asyncio.sleep(0.25)
 
     def __enter__(self) -> Trace:
         self.begin()
@@ -216,6 +227,7 @@ class Trace:
     def _note(self, frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
         if event == "call" and code.co_filename.startswith(_SOURCES):
+            self._calls += 1
             self._seen.add(code.co_filename.removeprefix(_SOURCES).removesuffix(".py"))
 
 

@@ -48,8 +48,11 @@ class Renderings:
                 elif form.isdisjoint(said):
                     self._by_terms[form] = self._by_terms.get(form, frozenset()) | said
 
+        # Those that something stands for.
+        self.said = frozenset[str]().union(*self._by_term.values(), *self._by_terms.values())
+
     def __bool__(self) -> bool:
-        return bool(self._by_term or self._by_terms)
+        return bool(self.said)
 
     def completed(self, held: frozenset[str]) -> frozenset[str]:
         """Return the terms of a text, and those of the question that it renders."""
@@ -58,8 +61,7 @@ class Renderings:
 
     def search_terms(self, words: Iterable[str]) -> list[str]:
         """Return the terms by which what renders the question is found; of words that are rendered not their own."""
-        rendered = frozenset[str]().union(*self._by_term.values(), *self._by_terms.values())
-        kept = (word for word in words if word not in rendered)
+        kept = (word for word in words if word not in self.said)
         return list(dict.fromkeys([*kept, *self._by_term, *(term for form in self._by_terms for term in sorted(form))]))
 
 

@@ -289,13 +289,15 @@ _SAME = 0.8
 _RELEVANT = 0.74
 # Where no embedding compares: below this share of the question's terms no sentence says anything of it.
 _LEAST_COVERED = 0.22
-# A question is answered if cosine of the nearest sentence + cosine of the nearest chunk + 0.4 * covered >= 0.89, where
+# A question is answered if cosine of the nearest sentence + cosine of the nearest chunk + 0.4 * covered >= 0.87, where
 # `covered` is the largest share of its terms that one sentence holds. A sentence counts as 0.3 farther where its chunk
-# has none of the names in the question. Across languages no terms are shared, so `covered` is 0.25 at least.
+# has none of the names in the question. Across languages only terms that the glossary knows and names can be shared, so
+# the share is one of these, or as much less as they are fewer than 4, and 0.25 at least.
 # Where one of these names is in no chunk at all, every sentence counts as 0.5 farther. `answer_margin` has all cases.
-LEAST_ANSWERED = 0.89
+LEAST_ANSWERED = 0.87
 _COVERED = 0.4
 _COVERED_ACROSS = 0.25
+_KNOWN_ACROSS = 4
 _NAME_MISSING = 0.3
 _NAME_LOST = 0.5
 # Names in English and in languages that write them as English does, without an ending; Latin words in other scripts.
@@ -361,16 +363,19 @@ def shortlist(
     words = frozenset(terms_in(without_question_words(question), language))
     if language in _COMPOUNDING:
         sentences = [_with_parts_of_compounds(sentence, words) for sentence in sentences]
-    sentences = _with_renderings(question, language, sentences)
+    if known := Renderings(question, language, GLOSSARY_LANGUAGES, language):
+        sentences = [_with_renderings(sentence, known) for sentence in sentences]
     asked = _read_question(question, language, words, sentences, understanding)
     first_chunk = " ".join(sentence.shown for sentence in sentences if sentence.place == sentences[0].place)
     is_comparable = language == detect_language(first_chunk)
     # What nothing holds is one of the terms, too, unless it is said around the sentences.
     titled = {id_: frozenset(terms_in(title, language)) for id_, title in titles.items()}
-    lost = (words - asked.weights.keys()).difference(*titled.values(), *(sentence.nearby for sentence in sentences))
+    wanted = words if is_comparable else frozenset(word for word in words if word in known.said or word.isascii())
+    lost = (wanted - asked.weights.keys()).difference(*titled.values(), *(sentence.nearby for sentence in sentences))
     held_share = max(asked.share(sentence.words) for sentence in sentences)
-    covered = held_share * (1.0 - len(lost) / len(words)) if words else 1.0
-    covered = covered if is_comparable else max(covered, _COVERED_ACROSS)
+    covered = held_share * (1.0 - len(lost) / len(wanted)) if wanted else float(not words)
+    if not is_comparable:
+        covered = max(covered * min(1.0, len(wanted) / _KNOWN_ACROSS), _COVERED_ACROSS)
     names = _names_in(question, language, sentences)
     chunks = {sentence.item.chunk.id: sentence.item.chunk for sentence in sentences}
     held: dict[str, frozenset[str]] = {}
@@ -450,20 +455,10 @@ def _with_parts_of_compounds(sentence: Quotable, words: frozenset[str]) -> Quota
     return replace(sentence, words=sentence.words | found) if found else sentence
 
 
-def _with_renderings(question: str, language: str, sentences: Sequence[Quotable]) -> Sequence[Quotable]:
-    """Return sentences with the words of the question that they say otherwise or in another language."""
-    known = Renderings(question, language, GLOSSARY_LANGUAGES, language)
-    if not known:
-        return sentences
-    return [
-        replace(
-            sentence,
-            words=known.completed(sentence.words),
-            nearby=known.completed(sentence.nearby),
-            beside=known.completed(sentence.beside),
-        )
-        for sentence in sentences
-    ]
+def _with_renderings(sentence: Quotable, known: Renderings) -> Quotable:
+    """Return a sentence with the words of the question that it says otherwise or in another language."""
+    words, nearby, beside = map(known.completed, (sentence.words, sentence.nearby, sentence.beside))
+    return replace(sentence, words=words, nearby=nearby, beside=beside)
 
 
 def _in_other_languages(
