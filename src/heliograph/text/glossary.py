@@ -112,7 +112,7 @@ def _known(question: str, language: str) -> list[tuple[frozenset[str], Sequence[
         if run in known and (not is_chinese or len(run) > 1 or start in alone):
             found.append((said, known[run]))
         elif language == "de":
-            found += [(said, places) for places in _parts_of_compound(run[0], known)]
+            found += [(said, places) for places in _parts_of_compound(parts[start], known)]
         start += len(run)
     return found
 
