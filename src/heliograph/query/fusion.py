@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from math import ceil
 
 import numpy as np
 
-from heliograph.calls.tasks import in_thread, run_together
+from heliograph.calls.tasks import in_thread, in_thread_if_long, run_together
 from heliograph.embedding.base import CosineScale, EmbeddingModel, cosines
 from heliograph.ids import is_subject_rank, mention_entity_id
 from heliograph.models import EntityMention
@@ -427,7 +428,8 @@ class FusedSearch:
             return []
         found.near = frozenset(hit.id for hit in near[:_NEAR])
         known = await self._renderings(found, worded) if Channel.KEYWORD in limits.channels else None
-        rendered = await search_words(self._store, known.search_terms(words), limit) if known else []
+        # Of a question of stop words no share can be held.
+        rendered = await search_words(self._store, known.search_terms(words), limit) if known and words else []
         about = [chunk_id for entity in found.named.longest for chunk_id in entity.chunk_ids]
         # Of what was found by vector the cosine is known; the vector is read where a bridge leads there.
         found.cosines.update((hit.id, hit.score) for hit in near)
@@ -470,7 +472,8 @@ class FusedSearch:
         ids = await self._store.records.get_document_ids(first)
         documents = await self._store.records.get_documents(list(dict.fromkeys(ids.values())))
         others = {str(item.metadata.get("language")) for item in documents} - {language}
-        return Renderings(found.question, language, others)
+        read = partial(Renderings, found.question, language, others)
+        return await in_thread_if_long(read, is_long=len(found.question) > _LONG_QUESTION)
 
     async def _search_vectors(self, found: Found, limits: SearchLimits) -> Sequence[Hit]:
         if Channel.VECTOR not in limits.channels:

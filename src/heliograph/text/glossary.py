@@ -12,12 +12,17 @@ from functools import cache
 from importlib.resources import files
 
 from heliograph.text.analysis import terms, terms_in
-from heliograph.text.patterns import words_in_both_scripts
+from heliograph.text.chinese import tag_words
+from heliograph.text.patterns import late_pattern, words_in_both_scripts
 
 GLOSSARY_LANGUAGES = ("en", "zh", "de")
 # Of a word of the glossary in characters, in Chinese, and in terms.
 _LONGEST_HAN, _LONGEST_TERMS = 6, 3
 _LEAST_OF_COMPOUND = 4
+# Characters of a question that are cut into words: a longer one is a pasted text.
+_LONGEST_CUT = 2_000
+# What a Chinese number counts is cut off along with it.
+_COUNTED = late_pattern(r"[第每几幾两兩一二三四五六七八九十百\d]+.")
 
 
 class Renderings:
@@ -97,18 +102,26 @@ def _known(question: str, language: str) -> list[tuple[frozenset[str], Sequence[
     known, is_chinese = _places(language), language == "zh"
     parts: Sequence[str] = question if is_chinese else tuple(terms_in(question, language))
     longest = _LONGEST_HAN if is_chinese else _LONGEST_TERMS
+    alone = _alone(question) if is_chinese else frozenset[int]()
     found: list[tuple[frozenset[str], Sequence[int]]] = []
     start = 0
     while start < len(parts):
         runs = (parts[start:end] for end in range(min(len(parts), start + longest), start, -1))
         run = next((run for run in runs if run in known), parts[start : start + 1])
         said = frozenset(terms(run) if isinstance(run, str) else run)
-        if run in known:
+        if run in known and (not is_chinese or len(run) > 1 or start in alone):
             found.append((said, known[run]))
         elif language == "de":
-            found += [(said, places) for places in _parts_of_compound(run[0], known)]
+            found += [(said, places) for places in _parts_of_compound(parts[start], known)]
         start += len(run)
     return found
+
+
+def _alone(question: str) -> frozenset[int]:
+    """Return where Chinese characters stand that are no part of another word ("行" of "第三行", not of "进行")."""
+    [words] = tag_words([question[:_LONGEST_CUT]])
+    whole = (word for word in words if len(word.text) == 1 or _COUNTED.fullmatch(word.text))
+    return frozenset(word.start + len(word.text) - 1 for word in whole)
 
 
 def _parts_of_compound(word: str, known: Mapping[Sequence[str], Sequence[int]]) -> list[Sequence[int]]:

@@ -42,6 +42,26 @@ def test_text_has_what_it_renders(question: str, language: str, text: str) -> No
     assert rendered <= frozenset(terms_in(question, language))
 
 
+def test_no_term_means_one_thing_in_one_language_and_another_in_another() -> None:
+    places: dict[str, dict[str, set[int]]] = {}
+    for place, line in enumerate(_LINES):
+        english, _, german = line.split("|")
+        for language, words in (("en", english), ("de", german)):
+            for form in (terms(word.replace("_", " ")) for word in words.split()):
+                if len(form) == 1:
+                    places.setdefault(form[0], {}).setdefault(language, set()).add(place)
+    assert [term for term, of in places.items() if len(of) == 2 and of["en"].isdisjoint(of["de"])] == []
+
+
+@pytest.mark.parametrize(
+    ("question", "is_known"),
+    [("如何进行？", False), ("第三行", True), ("哪位？", False), ("停留几天？", True), ("湖的名字", True)],
+)
+def test_one_chinese_character_counts_where_it_is_no_part_of_another_word(question: str, is_known: bool) -> None:
+    wanted = {"line", "day", "lake", "bit"}
+    assert bool(wanted.intersection(Renderings(question, "zh", ["en"]).search_terms([]))) == is_known
+
+
 def test_longest_word_counts() -> None:
     assert Renderings("操作系统", "zh", ["en"]).search_terms([]) == ["oper", "system"]
 

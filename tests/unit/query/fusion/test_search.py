@@ -280,3 +280,10 @@ async def test_words_find_what_says_them_in_another_language(tmp_path: Path) -> 
         asked, shown = "邮件默认在队列里停留几天？", {"queue": True, "zh": False}
         scores = {str(chunk["file_path"]): chunk["scores"] for chunk in await _chunks(kb, asked)}
         assert {name: "keyword" in scores[name] for name in shown} == shown  # pyright: ignore[reportOperatorIssue]
+
+
+async def test_question_of_stop_words_that_have_renderings_finds_what_is_near(tmp_path: Path) -> None:
+    async with AsyncHeliograph(tmp_path, embedding=FakeEmbeddingModel()) as kb:
+        await kb.insert([NewDocument("Bread needs flour, and dough requires an hour of rest.", source="bread")])
+        [chunk] = await _chunks(kb, "需要？")
+        assert "keyword" not in chunk["scores"]  # pyright: ignore[reportOperatorIssue]
