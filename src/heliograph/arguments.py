@@ -125,8 +125,9 @@ def _read(
             takes_iterator = any(get_origin(option) is Iterable for option in _options(types[name]))
             given = list(value) if isinstance(value, Iterator) and takes_iterator else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
             _check(name, given, types[name])
-            if given is not None and int in _options(types[name]):
-                given = check_count(name, given) if name in _PLACES else check_limit(name, given)
+            if int in _options(types[name]):
+                if given is not None:
+                    given = check_count(name, given) if name in _PLACES else check_limit(name, given)
             elif Path in _options(types[name]):
                 for path in given if _is_list(given) else (given,):
                     _check_path(name, path)

@@ -61,7 +61,7 @@ def canonical_extraction(extraction: Extraction) -> Extraction:
         weight = min(weight, _MAX_WEIGHT) if math.isfinite(weight) and weight > 0 else 1.0
         clean = {"source": source, "target": target, "keywords": keywords, "description": description, "weight": weight}
         # A number of another library, such as NumPy's, equals its float, and no store takes it.
-        is_number = isinstance(mention.weight, float | int)
+        is_number = isinstance(mention.weight, float | int)  # pyright: ignore[reportUnnecessaryIsInstance]
         if not is_number or any(getattr(mention, name) != value for name, value in clean.items()):
             mention = replace(mention, **clean, source_id="", target_id="")
         if source and target and entity_key(source) != entity_key(target):
