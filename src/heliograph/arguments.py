@@ -125,8 +125,9 @@ def _read(
             takes_iterator = any(get_origin(option) is Iterable for option in _options(types[name]))
             given = list(value) if isinstance(value, Iterator) and takes_iterator else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
             _check(name, given, types[name])
-            if types[name] is int:
-                given = check_count(name, given) if name in _PLACES else check_limit(name, given)
+            if int in _options(types[name]):
+                if given is not None:
+                    given = check_count(name, given) if name in _PLACES else check_limit(name, given)
             elif Path in _options(types[name]):
                 for path in given if _is_list(given) else (given,):
                     _check_path(name, path)
@@ -219,7 +220,7 @@ def _name(kind: Any, *, is_plural: bool) -> str:
         items = _described((get_args(kind) or (str,))[0], is_plural=True)
         return f"lists of {items}" if is_plural else f"a list of {items}"
     if plain is Literal:
-        return f"one of {', '.join(get_args(kind))}"
+        return f"{'any' if is_plural else 'one'} of {', '.join(get_args(kind))}"
     if plain in _WORDS:
         return _WORDS[plain][is_plural]
     name = getattr(plain, "__name__", str(plain))

@@ -57,9 +57,12 @@ def canonical_extraction(extraction: Extraction) -> Extraction:
     for mention in extraction.relations:
         source, target = clean_name(mention.source), clean_name(mention.target)
         keywords, description = tuple(map(clean_text, mention.keywords)), clean_text(mention.description)
-        weight = min(mention.weight, _MAX_WEIGHT) if math.isfinite(mention.weight) and mention.weight > 0 else 1.0
+        weight = float(mention.weight)
+        weight = min(weight, _MAX_WEIGHT) if math.isfinite(weight) and weight > 0 else 1.0
         clean = {"source": source, "target": target, "keywords": keywords, "description": description, "weight": weight}
-        if any(getattr(mention, name) != value for name, value in clean.items()):
+        # A number of another library, such as NumPy's, equals its float, and no store takes it.
+        is_number = isinstance(mention.weight, float | int)  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not is_number or any(getattr(mention, name) != value for name, value in clean.items()):
             mention = replace(mention, **clean, source_id="", target_id="")
         if source and target and entity_key(source) != entity_key(target):
             relations.add(mention)

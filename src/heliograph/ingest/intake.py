@@ -217,8 +217,8 @@ async def changed_document(
 # Documents with the same text: its chunks are stored once, under one of them, and all sources are cited.
 #
 # The document whose id sorts first is the canonical one; its duplicates are rows with source and metadata that name it.
-# When the canonical document goes or changes, or one with a smaller id comes, the chunks move to another in the same
-# commit, with what was read in them.
+# When the canonical document goes, or one with a smaller id comes, the chunks move to another in the same commit, with
+# what was read in them; when it changes, in one just before.
 
 _HOLDING = (*COMMITTED_STATUSES, *WAITING_STATUSES)
 
@@ -457,10 +457,11 @@ class Intake:
         by document, and reaches the caller of the latter.
         """
         already = await self._find_stored(batch)
-        ids = {item.document.id for item in batch}
-        async with self._claims.claim(ids | {item.content_hash for item in already.known.values()}):
-            # Where nothing was stored, nobody was waited for either.
-            yield await self._find_stored(batch) if already.known else already
+        wanted = {item.document.id for item in batch} | {item.content_hash for item in already.known.values()}
+        # Whoever holds one of these may be storing it.
+        is_new = not already.known and not any(map(self._claims.is_claimed, wanted))
+        async with self._claims.claim(wanted):
+            yield already if is_new else await self._find_stored(batch)
 
     async def let_go(self, stored: Document) -> Document:
         """Have a twin hold the chunks that a document holds for others, and return what the document is by then.

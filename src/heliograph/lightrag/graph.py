@@ -122,7 +122,7 @@ class GraphMethods(ABC):
             ValueError: There is no such entity, a field is none of an entity's, or the new name is taken and
                 `allow_merge` is False.
         """
-        _checked_fields("entity", updated_data, _ENTITY_FIELDS)
+        _check_fields("entity", updated_data, _ENTITY_FIELDS)
         if "description" in updated_data:
             _needed(updated_data, "description", f"Entity '{entity_name}'")
         kb, _ = await self._opened()
@@ -200,7 +200,7 @@ class GraphMethods(ABC):
         Raises:
             ValueError: There is no such relation, or a field is none of a relation's.
         """
-        _checked_fields("relation", updated_data, _RELATION_FIELDS)
+        _check_fields("relation", updated_data, _RELATION_FIELDS)
         if "description" in updated_data:
             _needed(updated_data, "description", f"Relation '{source_entity}' -> '{target_entity}'")
         source, target = _name(source_entity), _name(target_entity)
@@ -242,7 +242,7 @@ class GraphMethods(ABC):
         if merge_strategy:
             warn_once("merge_strategy has no effect: descriptions, sources and keywords of merged entities are united")
         data = dict(target_entity_data or {})
-        _checked_fields("entity", data, _ENTITY_FIELDS)
+        _check_fields("entity", data, _ENTITY_FIELDS)
         kb, _ = await self._opened()
         target = _name(target_entity)
         async with _refusals():
@@ -367,7 +367,7 @@ def _needed(data: Mapping[str, Any], field: str, label: str) -> str:
     return value
 
 
-def _checked_fields(kind: str, data: Mapping[str, Any], known: frozenset[str]) -> None:
+def _check_fields(kind: str, data: Mapping[str, Any], known: frozenset[str]) -> None:
     if unknown := sorted(set(data) - known):
         raise ValueError(
             f"{', '.join(map(repr, unknown))} cannot be edited of a {kind}; give {', '.join(sorted(known))}"

@@ -503,8 +503,8 @@ class LightRAG(Fields, GraphMethods):
             "system_prompt": system_prompt,
             "stream": False,
         }
-        # Whether one of these holds is all that LightRAG asks of it; a program may have None there.
-        given |= {item.name: bool(given[item.name]) for item in fields(QueryParam) if item.default is False}
+        # Whether one of these holds is all that LightRAG asks of it; a program may have None or 1 there.
+        given |= {item.name: bool(given[item.name]) for item in fields(QueryParam) if isinstance(item.default, bool)}
         # Programs may hand over an object of their own with the fields of 1.5.7.
         if ids := getattr(param, "ids", None):
             given["filter"] = DocumentIds(tuple(_listed(ids)))

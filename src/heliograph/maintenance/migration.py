@@ -281,13 +281,13 @@ class WorkspaceCopy:
             for _ in range(_MOST_MORE):
                 if changed:
                     kinds, changed = await self._pass("comparing ")
+            if await self._source.get_data_version() != version:
+                raise ConflictError("somebody wrote to the source meanwhile; run the migration again, it goes on")
             if changed:
                 raise StoreError(
                     f"the {changed[0]} did not arrive as they were; run 'heliograph check' on the source, then the "
                     "migration again"
                 )
-            if await self._source.get_data_version() != version:
-                raise ConflictError("somebody wrote to the source meanwhile; run the migration again, it goes on")
             if faults := await self._target.inspection.find_faults():
                 raise StoreError(f"the target is not sound: {faults[0]}; run 'heliograph check --repair' on it")
             remade = 0

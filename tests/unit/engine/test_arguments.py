@@ -96,6 +96,7 @@ async def test_counts_that_cannot_be_are_refused_by_name(tmp_path: Path, count: 
             ("limit", lambda: kb.batches(limit=count)),
             ("depth", lambda: kb.neighbours("Ann", depth=count)),
             ("max_hops", lambda: kb.paths("Ann", "Bob", max_hops=count)),
+            ("max_length", lambda: kb.paths("Ann", "Bob", max_length=count)),
             ("limit", lambda: kb.documents(DocumentQuery(limit=count))),
             ("offset", lambda: kb.curations(CurationQuery(offset=count))),
         ):

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from heliograph import AsyncHeliograph, QueryParam
@@ -211,6 +213,16 @@ async def test_given_graph_is_a_document_like_any_other(kb: AsyncHeliograph) -> 
     assert await kb.entity("Eve") is None
     await kb.delete(result.id)
     assert await names(kb) == {"Ann", "Annie", "Bob", "Cy"}
+
+
+@pytest.mark.parametrize("kind", [int, np.int64, np.float32, np.float16, Fraction])
+async def test_weight_of_a_given_relation_is_any_number(kb: AsyncHeliograph, kind: Callable[[int], float]) -> None:
+    for text in ("Eve built Dot.", "Eve built Dot again."):
+        await kb.insert_graph([GivenChunk(text)], [], [GivenRelation("Eve", "Dot", weight=kind(2))])
+    relation = await kb.relation("Eve", "Dot")
+    assert relation is not None
+    assert relation.weight == 4.0
+    assert (await kb.check()).problems == ()
 
 
 @pytest.mark.parametrize("name", ["id", "source"])

@@ -15,6 +15,7 @@ import pytest
 from heliograph import AsyncHeliograph, DocumentQuery
 from heliograph.errors import CancelledIngestError, ConflictError, IngestError
 from heliograph.ids import document_id
+from heliograph.ingest.given import GivenChunk, GivenGraph, insert_graph
 from heliograph.ingest.models import DocumentResult, NewDocument, Outcome
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.models import Document, DocumentStatus
@@ -164,6 +165,27 @@ async def test_two_processes_hand_over_one_new_document(store: MemoryStore) -> N
     assert only(await make_pipeline(store).insert([NewDocument(SECOND, "a")])).outcome is Outcome.PROCESSED
     assert await snapshot(store) == await fresh(NewDocument(SECOND, "a"))
     assert (await document(store)).metadata == {"n": 1, "language": "en"}
+
+
+async def test_graph_that_comes_while_a_document_of_its_name_is_stored_takes_its_place(store: MemoryStore) -> None:
+    pipeline, apply = make_pipeline(store), store.apply
+    reached, opened = asyncio.Event(), asyncio.Event()
+
+    async def applied(changeset: Changeset) -> int:
+        reached.set()
+        await opened.wait()
+        return await apply(changeset)
+
+    store.apply = applied
+    first = asyncio.create_task(pipeline.enqueue([NewDocument(FIRST, "a")]))
+    await reached.wait()
+    graph = GivenGraph((GivenChunk(SECOND),), source="a")
+    whole = asyncio.create_task(insert_graph(pipeline, graph))
+    for _ in range(50):
+        await asyncio.sleep(0)
+    opened.set()
+    assert (only(await first).outcome, (await whole).outcome) == (Outcome.PENDING, Outcome.PROCESSED)
+    assert await store.records.get_document_text(document_id("a")) == SECOND
 
 
 async def test_one_that_waits_just_as_it_is_handed_over_stays(store: MemoryStore, extractor: SpelledExtractor) -> None:

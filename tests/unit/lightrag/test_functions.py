@@ -409,8 +409,8 @@ async def test_question_of_an_older_version_names_its_documents_and_its_function
 async def test_a_question_may_come_with_an_object_of_the_programs_own(tmp_path: Path) -> None:
     rag = _rag(tmp_path, llm_model_func=_talking("all", []))
     await rag.ainsert("Ada met Babbage.", ids="one", file_paths="1.md")
-    # A program's own object, with None where LightRAG only asks whether a field holds.
-    own: Any = SimpleNamespace(**asdict(QueryParam()) | {"only_need_context": None, "include_references": None})
+    # A program's own object, with other values where LightRAG only asks whether a field holds.
+    own: Any = SimpleNamespace(**asdict(QueryParam()) | {"only_need_context": None, "enable_rerank": 1})
     assert await rag.aquery("Who met Babbage?", own) == "all"
     await rag.finalize_storages()
 

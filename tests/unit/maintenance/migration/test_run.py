@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,27 @@ async def test_what_does_not_arrive_as_it_was_is_told(
     monkeypatch.setattr(kind, "apply", apply)
     with pytest.raises(StoreError, match="the chunks did not arrive"):
         await migrate_workspace(source_settings, target_settings)
+
+
+async def test_source_that_is_written_to_meanwhile_is_no_damage(
+    source_settings: StoreSettings, target_settings: StoreSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(source_settings, 10)
+    source, target = World(await opened(source_settings)), await opened(target_settings)
+    kind, real = type(target), type(target).apply
+    await target.close()
+    names = (f"Zed {number}" for number in count())
+
+    async def apply(store: Store, changeset: Changeset) -> int:
+        version = await real(store, changeset)
+        if store is not source.store and changeset.entities:
+            await source.curator.create_entity(next(names), type="person", description="by hand", author="me")
+        return version
+
+    monkeypatch.setattr(kind, "apply", apply)
+    with pytest.raises(ConflictError, match="wrote to the source meanwhile"):
+        await migrate_workspace(source_settings, target_settings)
+    await source.store.close()
 
 
 async def test_what_changed_between_two_runs_is_taken_over(
