@@ -471,7 +471,7 @@ class FusedSearch:
         first = [*found.near, *(hit.id for hit in worded[:_NEAR])]
         ids = await self._store.records.get_document_ids(first)
         documents = await self._store.records.get_documents(list(dict.fromkeys(ids.values())))
-        others = {str(item.metadata.get("language")) for item in documents} - {language}
+        others = {str(item.metadata.get("language"))[:2] for item in documents} - {language}
         read = partial(Renderings, found.question, language, others)
         return await in_thread_if_long(read, is_long=len(found.question) > _LONG_QUESTION)
 
