@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from math import inf
 from pathlib import PurePath
-from sys import float_info
 from typing import Any, cast
 
 from heliograph.arguments import checked_fields
@@ -196,7 +196,11 @@ def _extractions(graph: GivenGraph, document: Document, chunks: Sequence[Chunk])
         label = f"the relation between {source!r} and {target!r}"
         if entity_key(item.source) == entity_key(item.target):
             raise InvalidRequestError(f"{label} relates an entity with itself; give two")
-        if not 0 < item.weight <= float_info.max:
+        try:
+            weight = float(item.weight)
+        except OverflowError:
+            weight = inf
+        if not 0 < weight < inf:
             raise InvalidRequestError(f"the weight of {label} must be a positive number, got {item.weight!r}")
         chunk = chunk_of(item.chunk, label)
         keywords = (item.keywords,) if isinstance(item.keywords, str) else tuple(item.keywords)

@@ -256,6 +256,7 @@ async def test_chunk_of_a_given_graph_is_about_what_it_opens_with(kb: AsyncHelio
         ([GivenChunk("x")], [GivenEntity(" ")], [], "empty"),
         ([GivenChunk("x")], [], [GivenRelation("A", "a")], "itself"),
         ([GivenChunk("x")], [], [GivenRelation("A", "B", weight=-1.0)], "-1.0"),
+        ([GivenChunk("x")], [], [GivenRelation("A", "B", weight=10**400)], "a positive number"),
     ],
 )
 async def test_given_graph_is_checked_before_it_is_written(
