@@ -469,9 +469,8 @@ class FusedSearch:
         if language not in GLOSSARY_LANGUAGES:
             return None
         first = [*found.near, *(hit.id for hit in worded[:_NEAR])]
-        ids = await self._store.records.get_document_ids(first)
-        documents = await self._store.records.get_documents(list(dict.fromkeys(ids.values())))
-        others = {str(item.metadata.get("language"))[:2] for item in documents} - {language}
+        stated = await self._store.records.get_languages(list(dict.fromkeys(first)))
+        others = {code[:2] for code in stated.values()} - {language}
         read = partial(Renderings, found.question, language, others)
         return await in_thread_if_long(read, is_long=len(found.question) > _LONG_QUESTION)
 

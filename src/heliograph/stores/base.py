@@ -258,6 +258,13 @@ class RecordsStore(ABC):
         """Return, per chunk id, the id of its document; a back end need not read the chunks."""
         return {chunk.id: chunk.document_id for chunk in await self.get_chunks(chunk_ids)}
 
+    async def get_languages(self, chunk_ids: Sequence[str]) -> dict[str, str]:
+        """Return, per chunk id, the language that the metadata of its document states; those without one left out."""
+        chunks = await self.get_chunks(chunk_ids)
+        owners = await self.get_owners(chunks)
+        stated = {id_: owner.metadata.get("language") for id_, owner in owners.items()}
+        return {chunk.id: str(code) for chunk in chunks if (code := stated.get(chunk.document_id)) is not None}
+
     async def get_sources(self, chunk_ids: Sequence[str]) -> dict[str, str]:
         """Return, per chunk id, the source of its document."""
         chunks = await self.get_chunks(chunk_ids)

@@ -454,6 +454,10 @@ class _Records:
         assert await store.records.get_sources(ids) == {ids[0]: "b.md", ids[2]: "a.md"}
         owners = {id_: item.documents[0].id for id_, item in ((ids[0], two), (ids[2], one))}
         assert await store.records.get_document_ids(ids) == owners
+        assert await store.records.get_languages(ids) == {}
+        stated = replace(two.documents[0], metadata={"language": "de"})
+        await store.apply(replace(two, documents=(stated,)))
+        assert await store.records.get_languages(ids) == {ids[0]: "de"}
 
     async def test_extraction_is_replaced_as_a_whole(self, store: Store) -> None:
         changeset = example_changeset("a.md", ["X", "Y"], [("X", "Y", 2.0)])

@@ -214,6 +214,10 @@ _CHUNKS_BY_DOCUMENT = f"""SELECT {CHUNK} FROM lightrag_chunks AS chunk WHERE wor
   ORDER BY chunk_order_index"""
 _DOCUMENT_IDS = f"""SELECT wanted.id, chunk.full_doc_id FROM {WANTED}
   JOIN lightrag_chunks AS chunk ON chunk.workspace = %s AND chunk.id = wanted.id"""
+_LANGUAGES = f"""SELECT wanted.id, document.metadata ->> 'language' FROM {WANTED}
+  JOIN lightrag_chunks AS chunk ON chunk.workspace = %s AND chunk.id = wanted.id
+  JOIN heliograph_document AS document ON document.workspace = chunk.workspace AND document.id = chunk.full_doc_id
+  WHERE document.metadata ->> 'language' IS NOT NULL"""
 _SOURCES = f"""SELECT wanted.id, document.source FROM {WANTED}
   JOIN lightrag_chunks AS chunk ON chunk.workspace = %s AND chunk.id = wanted.id
   JOIN heliograph_document AS document ON document.workspace = chunk.workspace AND document.id = chunk.full_doc_id
@@ -299,6 +303,9 @@ class PostgresRecordsStore(RecordsStore):
 
     async def get_document_ids(self, chunk_ids: Sequence[str]) -> dict[str, str]:
         return dict(await self._fetch(_DOCUMENT_IDS, chunk_ids))
+
+    async def get_languages(self, chunk_ids: Sequence[str]) -> dict[str, str]:
+        return dict(await self._fetch(_LANGUAGES, chunk_ids))
 
     async def get_sources(self, chunk_ids: Sequence[str]) -> dict[str, str]:
         return dict(await self._fetch(_SOURCES, chunk_ids))

@@ -376,6 +376,10 @@ _CHUNKS_BY_DOCUMENT = f"""SELECT {_CHUNK} FROM chunk CROSS JOIN identity USING (
 _DOCUMENT_BY_CHUNK = """SELECT identity.id, owner.id FROM carray(?) AS wanted
                           CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN chunk USING (key)
                           CROSS JOIN identity AS owner ON owner.key = chunk.document_key"""
+_LANGUAGE_BY_CHUNK = """SELECT identity.id, CAST(document.metadata ->> 'language' AS TEXT) FROM carray(?) AS wanted
+                          CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN chunk USING (key)
+                          CROSS JOIN document ON document.key = chunk.document_key
+                          WHERE document.metadata ->> 'language' IS NOT NULL"""
 _TWINS_BY_CHUNK = """SELECT identity.id, twin_identity.id, twin.source FROM carray(?) AS wanted
                            CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN chunk USING (key)
                            CROSS JOIN document AS twin ON twin.twin_key = chunk.document_key
@@ -495,6 +499,9 @@ class SqliteRecordsStore(RecordsStore):
 
     async def get_document_ids(self, chunk_ids: Sequence[str]) -> dict[str, str]:
         return dict(await self._database.fetch(_DOCUMENT_BY_CHUNK, (array(chunk_ids),))) if chunk_ids else {}
+
+    async def get_languages(self, chunk_ids: Sequence[str]) -> dict[str, str]:
+        return dict(await self._database.fetch(_LANGUAGE_BY_CHUNK, (array(chunk_ids),))) if chunk_ids else {}
 
     async def get_sources(self, chunk_ids: Sequence[str]) -> dict[str, str]:
 
