@@ -8,7 +8,7 @@ of `GLOSSARY_LANGUAGES`. It renders words, not sentences: whatever a word may me
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 from heliograph.text.analysis import terms, terms_in
@@ -102,14 +102,13 @@ def _known(question: str, language: str) -> list[tuple[frozenset[str], Sequence[
     known, is_chinese = _places(language), language == "zh"
     parts: Sequence[str] = question if is_chinese else tuple(terms_in(question, language))
     longest = _LONGEST_HAN if is_chinese else _LONGEST_TERMS
-    alone = _alone(question) if is_chinese else frozenset[int]()
     found: list[tuple[frozenset[str], Sequence[int]]] = []
     start = 0
     while start < len(parts):
         runs = (parts[start:end] for end in range(min(len(parts), start + longest), start, -1))
         run = next((run for run in runs if run in known), parts[start : start + 1])
         said = frozenset(terms(run) if isinstance(run, str) else run)
-        if run in known and (not is_chinese or len(run) > 1 or start in alone):
+        if run in known and (not is_chinese or len(run) > 1 or start in _alone(question)):
             found.append((said, known[run]))
         elif language == "de":
             found += [(said, places) for places in _parts_of_compound(parts[start], known)]
@@ -117,6 +116,8 @@ def _known(question: str, language: str) -> list[tuple[frozenset[str], Sequence[
     return found
 
 
+# Search and answer ask of the same question; most Chinese ones need not be asked of, as the model of words is slow.
+@lru_cache(maxsize=16)
 def _alone(question: str) -> frozenset[int]:
     """Return where Chinese characters stand that are no part of another word ("行" of "第三行", not of "进行")."""
     [words] = tag_words([question[:_LONGEST_CUT]])

@@ -78,7 +78,7 @@ class _Near(_Meanings):
         ("How many quays and cranes has the harbour?", 0.33, False),
         # Less is enough where every word stands in what was found.
         ("Has the place of the island a harbour?", 0.47, True),
-        # In another language than the documents' meaning alone decides.
+        # In another language than the documents' meaning decides, and the words that the glossary knows.
         ("Wie tief ist der Hafen der Insel?", 0.40, True),
         ("Wie tief ist der Hafen der Insel?", 0.35, False),
         ("海港有多深？", 0.40, True),
