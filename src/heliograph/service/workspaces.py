@@ -179,9 +179,11 @@ class Workspaces:
         """
         if name == self.default:
             raise ConflictError(f"{name!r} is the default workspace; clear it instead")
+        exists = await self.exists(name)
+        # Asked last: another removal may have begun meanwhile, and whichever ended first would let the name be taken.
         if name in self._removing:
             raise ConflictError(f"the workspace {name!r} is being removed already")
-        if not await self.exists(name):
+        if not exists:
             raise NotFoundError(f"there is no workspace {name!r}")
         self._removing.add(name)
         try:

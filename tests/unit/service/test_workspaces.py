@@ -213,6 +213,15 @@ async def test_idle_workspaces_beyond_the_limit_are_closed(tmp_path: Path) -> No
             pass
 
 
+async def test_removals_that_begin_together_are_one(workspaces: Workspaces) -> None:
+    """All look for the workspace before any begins; the folder must not vanish under who made it again."""
+    await workspaces.create("gone")
+    outcomes = await asyncio.gather(*(workspaces.remove("gone") for _ in range(4)), return_exceptions=True)
+    refused = [outcome for outcome in outcomes if outcome is not None]
+    assert len(refused) == 3
+    assert all(isinstance(outcome, (ConflictError, NotFoundError)) for outcome in refused)
+
+
 async def test_many_open_and_remove_at_once(workspaces: Workspaces) -> None:
     outcomes: list[str] = []
 
