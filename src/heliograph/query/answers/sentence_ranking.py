@@ -289,12 +289,13 @@ _SAME = 0.8
 _RELEVANT = 0.74
 # Where no embedding compares: below this share of the question's terms no sentence says anything of it.
 _LEAST_COVERED = 0.22
-# A question is answered if cosine of the nearest sentence + cosine of the nearest chunk + 0.4 * covered >= 0.87, where
-# `covered` is the largest share of its terms that one sentence holds. A sentence counts as 0.3 farther where its chunk
+# A question is answered if cosine of the nearest sentence + cosine of the nearest chunk + 0.4 * covered >= 0.94, where
+# `covered` is the largest share of its terms that one sentence holds; 0.87 where the best chunk is in another language. A sentence counts as 0.3 farther where its chunk
 # has none of the names in the question. Across languages only terms that the glossary knows and names can be shared, so
 # the share is one of these, or as much less as they are fewer than 4, and 0.25 at least.
 # Where one of these names is in no chunk at all, every sentence counts as 0.5 farther. `answer_margin` has all cases.
-LEAST_ANSWERED = 0.87
+_LEAST_ANSWERED = 0.94
+_LEAST_ANSWERED_ACROSS = 0.87
 _COVERED = 0.4
 _COVERED_ACROSS = 0.25
 _KNOWN_ACROSS = 4
@@ -507,7 +508,8 @@ def answer_margin(listed: Shortlist, cosines: Sequence[float]) -> float:
     nearest = max(near, default=0.0)
     found = (sentence.item.scores.get(Channel.VECTOR) for _, sentence in listed.items)
     chunks = [cosine for cosine in found if cosine is not None]
-    return nearest + max(chunks, default=nearest) + _COVERED * listed.covered - LEAST_ANSWERED
+    least = _LEAST_ANSWERED if listed.is_comparable else _LEAST_ANSWERED_ACROSS
+    return nearest + max(chunks, default=nearest) + _COVERED * listed.covered - least
 
 
 def choose(listed: Shortlist, limit: int, cosines: Sequence[float] | None = None) -> list[Quotable]:
