@@ -265,8 +265,7 @@ _PLACE_ALONE = 0.6  # that place, where it is all that is known
 _TYPE = 0.45  # a name of the kind asked for
 _SURE_TYPE = 1.0  # a number, a date or code that is asked for: it is seldom there by chance
 _LENGTH = -0.1  # its length, by the logarithm
-_MEANING = 2.5  # its cosine with the question
-_MEANING_ACROSS = 4.0  # that, where the best chunk is in another language, so that words tell little
+_MEANING = 4.0  # its cosine with the question
 _ROW = 0.2  # being a row of a table
 _CODE = -0.3  # being a line of code
 _ASKS = -0.4  # being a question itself
@@ -619,7 +618,6 @@ def _with_names(listed: Shortlist, cosines: Sequence[float] | None) -> list[Cand
     readings = read_texts([sentence.shown for sentence in sentences])
     best = max((sentence.item.channel_total for sentence in sentences), default=0.0)
     near = cosines if cosines is not None else [0.0] * len(sentences)
-    meaning = _MEANING if listed.is_comparable else _MEANING_ACROSS
     is_sure = asked.forms or asked.expected in (AnswerType.NUMBER, AnswerType.DATE, AnswerType.CODE)
     kind = _SURE_TYPE if is_sure else _TYPE
     candidates: list[Candidate] = []
@@ -631,11 +629,11 @@ def _with_names(listed: Shortlist, cosines: Sequence[float] | None) -> list[Cand
         candidates.append(
             Candidate(
                 sentence,
-                score + fits + meaning * cosine,
+                score + fits + _MEANING * cosine,
                 asked.shared_by(sentence.told, own, sentence.nearby)
                 + _EXPLAINS * asked.explains(sentence)
                 + fits
-                + meaning * cosine,
+                + _MEANING * cosine,
                 cosine,
                 _standing(sentence, best),
                 max(0.0, sentence.item.scores.get(Channel.BRIDGE, 0.0)) / best if best > 0.0 else 0.0,

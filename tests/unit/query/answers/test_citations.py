@@ -133,7 +133,7 @@ SECTIONS = """Built in 1871.
 
 ## Harbour
 
-Boats land here. The harbour is deep.
+Boats land here, as the harbour is deep.
 
 ### Cranes
 
