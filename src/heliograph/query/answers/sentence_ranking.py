@@ -289,10 +289,11 @@ _RELEVANT = 0.74
 # Where no embedding compares: below this share of the question's terms no sentence says anything of it.
 _LEAST_COVERED = 0.22
 # A question is answered if cosine of the nearest sentence + cosine of the nearest chunk + 0.4 * covered >= 0.94, where
-# `covered` is the largest share of its terms that one sentence holds; 0.87 where the best chunk is in another language. A sentence counts as 0.3 farther where its chunk
-# has none of the names in the question. Across languages only terms that the glossary knows and names can be shared, so
-# the share is one of these, or as much less as they are fewer than 4, and 0.25 at least.
-# Where one of these names is in no chunk at all, every sentence counts as 0.5 farther. `answer_margin` has all cases.
+# `covered` is the largest share of its terms that one sentence holds; 0.87 where the best chunk is in another language.
+# A sentence counts as 0.3 farther where its chunk has none of the names in the question. Across languages only terms
+# that the glossary knows and names can be shared, so the share is one of these, or as much less as they are fewer than
+# 4, and 0.25 at least. Where one of these names is in no chunk at all, every sentence counts as 0.5 farther.
+# `answer_margin` has all cases.
 _LEAST_ANSWERED = 0.94
 _LEAST_ANSWERED_ACROSS = 0.87
 _COVERED = 0.4
