@@ -637,6 +637,8 @@ export interface Schemas {
     id: string;
     kind: "files" | "url" | "scan" | "process" | "retry" | "delete" | "clear";
     state: "waiting" | "running" | "done" | "failed" | "cancelled";
+    /** Whether it waits or runs. */
+    is_unfinished: boolean;
     track_id: string;
     /** Who asked for it. */
     author: string;
