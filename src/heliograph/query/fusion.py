@@ -85,9 +85,10 @@ class FusedHit:
 
     Attributes:
         score: What it is ranked by, higher is better; comparable within one search only.
-        scores: Per channel what it adds: `vector` (cosine), `keyword`, `entity` (about an entity that the question
-            names), `bridge`, `graph`. Zeros are left out. Their sum is `score`, unless the document has a better hit
-            (then `score` is lower, by `FusionParameters.again`) or hits were fused by rank.
+        scores: Per channel what it adds: `vector` (the cosine, whichever channel found the chunk, which is not kept),
+            `keyword`, `entity` (about an entity that the question names), `bridge`, `graph`. Zeros are left out. Their
+            sum is `score`, unless the document has a better hit (then `score` is lower, by `FusionParameters.again`)
+            or hits were fused by rank.
         path: Chunks from which bridges led to it, the first hit first; empty if none did.
     """
 
