@@ -66,6 +66,25 @@ class Keywords:
 
 
 @dataclass(frozen=True, slots=True)
+class FusedHit:
+    """What a fused search knows of a chunk: why it stands where it stands.
+
+    Attributes:
+        score: What it is ranked by, higher is better; comparable within one search only.
+        scores: Per channel what it adds: `vector` (the cosine, whichever channel found the chunk, which is not kept),
+            `keyword`, `entity` (about an entity that the question names), `bridge`, `graph`. Zeros are left out. Their
+            sum is `score`, unless the document has a better hit (then `score` is lower, by `FusionParameters.again`)
+            or hits were fused by rank.
+        path: Chunks from which bridges led to it, the first hit first; empty if none did.
+    """
+
+    chunk_id: str
+    score: float
+    scores: Mapping[str, float] = field(default_factory=dict[str, float])
+    path: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SourceMark:
     """How a chunk was found; written `E5/2`.
 

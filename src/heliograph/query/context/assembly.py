@@ -21,7 +21,6 @@ from heliograph.calls.tasks import run_together
 from heliograph.errors import ModelError
 from heliograph.models import MOST_SOURCES, Chunk, ChunkOutcome, Entity, GraphPath, Relation, sources_of
 from heliograph.observing import StageClock, TellStage
-from heliograph.query.channels import ChunkPicks, Findings, MergedChunks, Vector, round_robin
 from heliograph.query.context.format import (
     Budget,
     ContextFormat,
@@ -44,6 +43,7 @@ from heliograph.query.models import (
     TracedChunk,
     TracedItem,
 )
+from heliograph.query.plain_search import ChunkPicks, Findings, MergedChunks, Vector, round_robin
 from heliograph.query.plan import Plan
 from heliograph.rerank.base import Reranker
 from heliograph.settings import RerankSettings
@@ -538,7 +538,7 @@ def build_context(
     for (chunk, score), marks in zip(kept.chunks, merged.marks([chunk.id for chunk, _ in kept.chunks]), strict=True):
         source = kept.sources.get(chunk.id, "")
         reference_id = str(numbers[source]) if source else ""
-        scores, total = merged.scores.get(chunk.id, {}), merged.totals[chunk.id]
+        scores, total = merged.hit(chunk.id).scores, merged.totals[chunk.id]
         found.append(
             RetrievedChunk(chunk, source, reference_id, marks, score, scores, total if score is None else score)
         )
@@ -683,9 +683,9 @@ def _chunks(
             tokens=count_tokens(form.chunk_body(known[id_])),
             place=places.get(id_, 0),
             marks=tuple(str(mark) for mark in marks[id_]),
-            scores=merged.scores.get(id_, {}),
+            scores=merged.hit(id_).scores,
             rerank_score=scores.get(id_),
-            path=merged.paths.get(id_, ()),
+            path=merged.hit(id_).path,
             outcome="kept" if id_ in final else "budget" if id_ in scores else unranked[id_],
         )
         for id_ in order
