@@ -85,7 +85,7 @@ _QUERY = (
     ("The question gets a vector", "embedding/wrappers embedding/e5/model embedding/base text/tokens models"),
     (
         "Fused search, at one moment of the store: channels by vectors and words",
-        "query/fusion query/channels text/analysis text/glossary stores/sqlite/store stores/sqlite/database stores/sql "
+        "query/fusion query/plain_search text/analysis text/glossary stores/sqlite/store stores/sqlite/database stores/sql "
         "calls/tasks stores/sqlite/search stores/bm25",
     ),
     (

@@ -68,8 +68,9 @@ class ChunkPlan:
         removed: Ids of chunks that go.
         replaced: What was read in chunks that go, move, or are read again.
         moved: What was read in chunks that only move, at their new place.
-        passages: Text to embed per id of a chunk that is new or under other headings.
-        terms: The full text of these.
+        passages: What gets a vector: the text per id of a chunk that is new or under other headings. Vectors of
+            entities and relations that are made with its vector are made anew, too.
+        terms: The full text of such chunks.
     """
 
     chunk_count: int = 0

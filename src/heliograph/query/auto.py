@@ -22,10 +22,10 @@ from itertools import zip_longest
 
 from heliograph.calls.tasks import run_together
 from heliograph.embedding.base import EmbeddingModel
-from heliograph.query.channels import Vector, by_place, ordered, round_robin
 from heliograph.query.context.assembly import with_leaders
-from heliograph.query.fusion import FusedHit, FusedHits, FusedSearch, SearchLimits
-from heliograph.query.models import FoundPart, Keywords
+from heliograph.query.fusion import FusedHits, FusedSearch, SearchLimits
+from heliograph.query.models import FoundPart, FusedHit, Keywords
+from heliograph.query.plain_search import Vector, by_place, ordered, round_robin
 from heliograph.query.plan import Channel, Plan
 from heliograph.query.understanding import QuestionKind, Understanding, find_aspects, side_question
 from heliograph.settings import MAX_TOP_K

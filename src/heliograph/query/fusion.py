@@ -31,7 +31,6 @@ from heliograph.query.bridges import (
     walk,
     widen,
 )
-from heliograph.query.channels import Vector, best, by_rank, by_score, ordered, search_words
 from heliograph.query.linking import (
     LinkedEntity,
     Named,
@@ -44,7 +43,8 @@ from heliograph.query.linking import (
     question_spans,
     respell,
 )
-from heliograph.query.models import FoundPart
+from heliograph.query.models import FoundPart, FusedHit
+from heliograph.query.plain_search import Vector, best, by_rank, by_score, ordered, search_words
 from heliograph.query.plan import FUSED_CHANNELS, Channel, FusionParameters
 from heliograph.stores.base import EntityPlaces, Hit, StoreView
 from heliograph.stores.changeset import Collection
@@ -77,24 +77,6 @@ class SearchLimits:
     min_cosine: float = -1.0
     is_read: bool = False
     is_account: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class FusedHit:
-    """A chunk and why it stands where it stands.
-
-    Attributes:
-        score: What it is ranked by, higher is better; comparable within one search only.
-        scores: Per channel what it adds: `vector` (cosine), `keyword`, `entity` (about an entity that the question
-            names), `bridge`, `graph`. Zeros are left out. Their sum is `score`, unless the document has a better hit
-            (then `score` is lower, by `FusionParameters.again`) or hits were fused by rank.
-        path: Chunks from which bridges led to it, the first hit first; empty if none did.
-    """
-
-    chunk_id: str
-    score: float
-    scores: Mapping[str, float] = field(default_factory=dict[str, float])
-    path: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
