@@ -71,7 +71,7 @@ _INSERT = (
         "text/phrases text/name_spans text/labels text/sentences text/patterns",
     ),
     ("What is found gets the one form of all extractions", "extraction/canonical"),
-    ("Passages, names of entities and relations get vectors", "embedding/wrappers embedding/e5/model embedding/base"),
+    ("Passages, names of entities and relations get vectors", "embedding/base embedding/e5/model"),
     (
         "Drafted: names lead to entities, mentions are counted and folded; then applied as above",
         "ingest/resolution ingest/merging stores/graph",
@@ -82,7 +82,7 @@ _QUERY = (
         "The parameters are checked and completed to a plan",
         "arguments engine query/pipeline query/plan text/patterns observing",
     ),
-    ("The question gets a vector", "embedding/wrappers embedding/e5/model embedding/base text/tokens models"),
+    ("The question gets a vector", "embedding/base embedding/e5/model text/tokens models"),
     (
         "Fused search, at one moment of the store: channels by vectors and words",
         "query/fusion query/channels text/analysis text/glossary stores/sqlite/store stores/sqlite/database stores/sql "

@@ -12,8 +12,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import Any
 
-from heliograph.chat.base import ChatModel
-from heliograph.chat.wrappers import ChatMeter, wrap_chat_model
+from heliograph.chat.base import ChatMeter, ChatModel, wrap_chat_model
 from heliograph.distributed.cluster import ClusterParts, open_cluster
 from heliograph.distributed.messages import GivenModels, Launcher, Worker, WorkerLostError, WorkerSetup
 from heliograph.distributed.worker import ReadingWorker
