@@ -1,8 +1,9 @@
 """Embedding models: the contract (texts in, unit vectors out), what is wrapped around each, and that of the settings.
 
 Vectors that a model returns are ready to compare by cosine: of length 1. What the cosines mean differs from model to
-model; `EmbeddingModel.scale` says it, so that weights and thresholds mean about the same for every one. Wrappers cut calls into
-requests, keep them within bounds, count what they cost and cache the vectors of questions.
+model; `EmbeddingModel.scale` says it, so that weights and thresholds mean about the same for every one.
+
+Wrappers cut calls into requests, keep them within bounds, count what they cost and cache the vectors of questions.
 """
 
 from __future__ import annotations
