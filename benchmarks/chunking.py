@@ -38,7 +38,7 @@ from heliograph.embedding.base import (
     WrapperEmbeddingModel,
     build_embedding_model,
 )
-from heliograph.extraction.choosing import NoExtractor
+from heliograph.extraction.base import NoExtractor
 from heliograph.ids import document_id
 from heliograph.ingest.models import NewDocument
 from heliograph.ingest.pipeline import IngestPipeline

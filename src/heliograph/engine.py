@@ -28,8 +28,7 @@ from heliograph.documents.base import LoadedDocument
 from heliograph.documents.sources import FileFilter, SourceReader, find_sources, is_url
 from heliograph.embedding.base import EmbeddingModel, build_embedding_model
 from heliograph.errors import HeliographError, InvalidRequestError, SettingsError, StoreUnavailable
-from heliograph.extraction.base import Extractor
-from heliograph.extraction.choosing import choose_extractor
+from heliograph.extraction.base import Extractor, choose_extractor
 from heliograph.filters import Filter, parse_filter
 from heliograph.functions import (
     ChatFunction,

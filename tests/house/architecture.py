@@ -70,7 +70,7 @@ _INSERT = (
         "Names are found in each sentence",
         "text/phrases text/name_spans text/labels text/sentences text/patterns",
     ),
-    ("What is found gets the one form of all extractions", "extraction/canonical"),
+    ("What is found gets the one form of all extractions", "extraction/base"),
     ("Passages, names of entities and relations get vectors", "embedding/base embedding/e5/model"),
     (
         "Drafted: names lead to entities, mentions are counted and folded; then applied as above",

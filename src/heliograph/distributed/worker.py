@@ -19,7 +19,7 @@ from heliograph.documents.base import RawDocument
 from heliograph.documents.isolation import DocumentReader, limits_of
 from heliograph.embedding.base import EmbeddingKind, EmbeddingModel, Embeddings, build_embedding_model
 from heliograph.errors import CancelledIngestError, ClusterUnavailable, HeliographError, IngestError, StoreError
-from heliograph.extraction.choosing import choose_extractor
+from heliograph.extraction.base import choose_extractor
 from heliograph.ingest.chunking import make_chunker
 from heliograph.ingest.reading import DocumentReading, InProcessReader, Reader, ReadingTask, StoredChunks
 from heliograph.observing import CallCount

@@ -29,7 +29,7 @@ from math import ceil
 
 import numpy as np
 
-from heliograph.calls.tasks import in_thread, in_thread_if_long, run_together
+from heliograph.calls.tasks import in_thread, run_together
 from heliograph.embedding.base import CosineScale, EmbeddingModel, cosines
 from heliograph.ids import is_subject_rank, mention_entity_id
 from heliograph.models import EntityMention
@@ -491,7 +491,7 @@ class FusedSearch:
         stated = await self._store.records.get_languages(list(dict.fromkeys(first)))
         others = {code[:2] for code in stated.values()} - {language}
         read = partial(Renderings, found.question, language, others)
-        return await in_thread_if_long(read, is_long=len(found.question) > _LONG_QUESTION)
+        return await in_thread(read) if len(found.question) > _LONG_QUESTION else read()
 
     async def _search_vectors(self, found: Found, limits: SearchLimits) -> Sequence[Hit]:
         if Channel.VECTOR not in limits.channels:
