@@ -63,8 +63,7 @@ _INSERT = (
     ("Read: cut into chunks within budgets of tokens", "ingest/reading ingest/chunking text/tokens observing"),
     (
         "Each chunk is read for entities and relations, in the light of the whole document",
-        "extraction/local extraction/local_context extraction/local_subjects extraction/local_reading"
-        " extraction/name_types",
+        "extraction/local extraction/local_subjects extraction/local_reading extraction/local_names",
     ),
     (
         "Names are found in each sentence",
