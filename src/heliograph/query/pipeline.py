@@ -28,7 +28,6 @@ from heliograph.observing import OBSERVER, QuestionTimer, StageClock, TellStage,
 from heliograph.prompts import load_prompt
 from heliograph.query.answers.answer import AnswerStream, answer_offline, answer_with, answering_model
 from heliograph.query.answers.models import Answer
-from heliograph.query.auto import AutoSearch, adapt_plan
 from heliograph.query.context.assembly import (
     ChunkKeeper,
     Selection,
@@ -38,7 +37,7 @@ from heliograph.query.context.assembly import (
     trace_retrieval,
 )
 from heliograph.query.context.format import builtin_prompt, context_format, fit_budgets, fit_paths, room_for_rows
-from heliograph.query.fusion import FusedHits, FusedSearch, SearchLimits
+from heliograph.query.fusion import AutoSearch, FusedHits, FusedSearch, SearchLimits, adapt_plan
 from heliograph.query.linking import find_paths
 from heliograph.query.models import Failure, Keywords, ProcessingInfo, QueryParam, Retrieval
 from heliograph.query.payloads import QueryData, query_data

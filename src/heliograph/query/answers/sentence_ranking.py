@@ -365,7 +365,16 @@ def shortlist(
     if language in _COMPOUNDING:
         sentences = [_with_parts_of_compounds(sentence, words) for sentence in sentences]
     if known := Renderings(question, language, GLOSSARY_LANGUAGES, language):
-        sentences = [_with_renderings(sentence, known) for sentence in sentences]
+        # With the words of the question that a sentence says otherwise or in another language.
+        sentences = [
+            replace(
+                item,
+                words=known.completed(item.words),
+                nearby=known.completed(item.nearby),
+                beside=known.completed(item.beside),
+            )
+            for item in sentences
+        ]
     asked = _read_question(question, language, words, sentences, understanding)
     first_chunk = " ".join(sentence.shown for sentence in sentences if sentence.place == sentences[0].place)
     is_comparable = language == detect_language(first_chunk)
@@ -454,12 +463,6 @@ def _with_parts_of_compounds(sentence: Quotable, words: frozenset[str]) -> Quota
     parts = [word for word in words - sentence.words if len(word) >= _LEAST_PART_OF_COMPOUND]
     found = {part for part in parts for word in sentence.words if word.startswith(part) or word.endswith(part)}
     return replace(sentence, words=sentence.words | found) if found else sentence
-
-
-def _with_renderings(sentence: Quotable, known: Renderings) -> Quotable:
-    """Return a sentence with the words of the question that it says otherwise or in another language."""
-    words, nearby, beside = map(known.completed, (sentence.words, sentence.nearby, sentence.beside))
-    return replace(sentence, words=words, nearby=nearby, beside=beside)
 
 
 def _in_other_languages(

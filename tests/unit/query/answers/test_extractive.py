@@ -8,9 +8,9 @@ import pytest
 
 from heliograph.embedding.base import USUAL_SCALE, EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
 from heliograph.models import Chunk, Mode, Usage
-from heliograph.query.answers import extractive as extractive
+from heliograph.query.answers import answer as extractive
 from heliograph.query.answers import sentence_ranking as comparison
-from heliograph.query.answers.extractive import ExtractiveAnswer, nothing_found, quote_answer
+from heliograph.query.answers.answer import ExtractiveAnswer, nothing_found, quote_answer
 from heliograph.query.answers.models import AnswerKind
 from heliograph.query.models import Context, Failure, QueryParam, Reference, Retrieval, RetrievedChunk
 from tests.memory_store import MemoryStore
