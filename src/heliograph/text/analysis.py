@@ -134,6 +134,7 @@ _ENGLISH_OPENING = late_pattern(
 )
 
 
+@lru_cache(maxsize=64)
 def question_language(question: str) -> str:
     """Return the language of a question as `detect_language` does, in Latin letters also by how it asks."""
     language = detect_language(question)
