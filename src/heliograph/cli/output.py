@@ -26,7 +26,6 @@ from rich.style import StyleType
 from rich.text import Text
 
 from heliograph.errors import InvalidRequestError
-from heliograph.text.patterns import late_pattern
 
 # Text that wraps well in English and in Chinese, and cannot steer the terminal it is printed to.
 #
@@ -40,7 +39,7 @@ _WIDE = "\u2e80-\u303f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900
 _OPENING = "（《〈「『【〔“‘［｛"
 _CLOSING = "，。、；：？！）》〉」』】〕”’…—～％·］｝"
 # One unit that is never broken: a wide character, or a run of others, with the punctuation that belongs to it.
-_UNIT = late_pattern(rf"[{_OPENING}]*(?:[{_WIDE}]|[^\s{_WIDE}{_OPENING}]+)[{_CLOSING}]*\s*|\s+|[{_OPENING}]+")
+_UNIT = re.compile(rf"[{_OPENING}]*(?:[{_WIDE}]|[^\s{_WIDE}{_OPENING}]+)[{_CLOSING}]*\s*|\s+|[{_OPENING}]+")
 # Terminals act on these; line ends and tabs are layout.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _LINE_END = re.compile("\r\n?|[\u2028\u2029\x85\x0b\x0c]")
