@@ -15,7 +15,7 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line of this process and end it; a Ctrl-C while it is still being read in ends it silently."""
-    # Matrices are small here, and NumPy's threads wait for the next one by spinning: some 30 ms of CPU time at the start.
+    # Matrices are small here, and NumPy's threads wait for work by spinning: some 30 ms of CPU time at the start.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Until a command is imported, see `session.uncollected`.
     gc.disable()
