@@ -412,9 +412,9 @@ def _is_initial(tokens: list[NameToken], index: int) -> bool:
 
 
 def _may_be_name(tokens: list[NameToken], index: int, evidence: CaseEvidence) -> bool:
-    token = tokens[index]
-    word, lower = token.text, token.lower
-    if not (word[0].isalpha() or word[0] == "_" or word[0].isdigit()):
+    word = tokens[index].text
+    is_plain = word.islower() and word.isascii() and word.isalpha()
+    if is_plain or not (word[0].isalpha() or word[0] == "_" or word[0].isdigit()):
         return False
     if ("." in word and _SMALL_ABBREVIATION.fullmatch(word)) or ("+" in word and _KEYS.match(word)):
         return False
@@ -425,13 +425,13 @@ def _may_be_name(tokens: list[NameToken], index: int, evidence: CaseEvidence) ->
     if len(word) == 1:
         return _is_initial_letter(tokens, index)
     if word.isupper() and len(word) <= _LONGEST_ACRONYM:
-        return lower not in SHOUTED_WORDS and not _is_in_id(tokens, index)
+        return word.lower() not in SHOUTED_WORDS and not _is_in_id(tokens, index)
     if evidence.language == "de" and _GERMAN_POLITE.fullmatch(word):
         return False
     # "Don't", and in French "C'est".
-    elided, _, rest = lower.replace("’", "'").partition("'")
+    elided, _, rest = word.lower().replace("’", "'").partition("'")
     if elided in evidence.function_words or (len(elided) == 1 and rest in evidence.function_words):
-        return index > 0 and tokens[index - 1].is_name and lower in _SURNAMES_TOO
+        return index > 0 and tokens[index - 1].is_name and word.lower() in _SURNAMES_TOO
     may_open = _is_initial(tokens, index) or _opens_entry(tokens, index)
     return not may_open or _is_name_at_start(tokens, index, evidence)
 
