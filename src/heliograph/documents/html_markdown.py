@@ -141,10 +141,13 @@ _TOOLS = frozenset(
 )
 _PROSE = frozenset({"p", "li", "td", "dd", "b", "i", "em", "strong"})
 _LISTS = frozenset({"ul", "ol", "menu", "dir"})
+_NOTES = frozenset({"note", "warning", "tip", "hint", "important", "caution", "danger", "attention", "admonition"})
 # What stands between the items of a list and is none: what is stressed, or goes on with words, and whole paragraphs.
 _STRESS = frozenset({"b", "strong", "i", "em", "u", "font", "big", "small", "br"})
 _LOOSE = _STRESS | {"a", "span", "code", "tt", "kbd", "samp", "sub", "sup", "abbr", "cite", "q", "var", "img"}
 _BETWEEN = frozenset({"p", "blockquote", "center", "pre", "table"})
+# How far up from a picture its caption stands, and how much more that may say than the picture.
+_CAPTION_WITHIN, _LONGEST_CAPTION = 4, 200
 _FILE_NAME = re.compile(r"\S+\.(?:png|gif|jpe?g|svg|webp|bmp)", re.IGNORECASE)
 _NAME_LIKE = re.compile(r"\w+(?:[-_.]\w+)+")
 _NO_LETTER = re.compile(r"[\W_]")
@@ -242,9 +245,21 @@ def _block(node: Node, depth: int) -> Iterator[str]:
     elif tag in _HEADINGS:
         # In a heading a button is what opens the answer below it, and its words are the heading.
         if words := _words(node, depth, is_heading=True):
-            yield f"{'#' * _HEADINGS[tag]} {words}"
+            yield words if _is_of_note(node) else f"{'#' * _HEADINGS[tag]} {words}"
     else:
         yield from _READERS.get(tag, _blocks)(node, depth)
+
+
+def _is_of_note(heading: Node) -> bool:
+    """Whether it says what a box is ("Note"), and nothing of what stands below the box."""
+    box = heading.parent
+    classes = ((box.attributes.get("class") or "") if box is not None else "").casefold()
+    return bool(
+        heading.tag != "h1"
+        and box is not None
+        and not _NOTES.isdisjoint(re.findall("[a-z]+", classes))
+        and len(box.css("h1, h2, h3, h4, h5, h6")) == 1
+    )
 
 
 def _list(node: Node, depth: int) -> Iterator[str]:
@@ -326,15 +341,28 @@ def _collect(node: Node, inline: _Inline, depth: int) -> None:
         inline.pieces.append(node.text(separator=" "))
     elif tag in ("code", "kbd", "samp", "tt"):
         code = _SPACE.sub(" ", node.text()).strip()
-        inline.pieces.append(f"`{code}`" if code and "`" not in code else code)
+        if code and "`" not in code and inline.pieces and re.fullmatch("`[^`]+`", inline.pieces[-1]):
+            # Without a blank between, both are one.
+            inline.pieces[-1] = f"{inline.pieces[-1][:-1]}{code}`"
+        else:
+            inline.pieces.append(f"`{code}`" if code and "`" not in code else code)
     elif not _is_anchor(node):
         for child in _children(node):
             _collect(child, inline, depth + 1)
 
 
 def _description(image: Node) -> str:
-    """Return what an image says in words; nothing where that is the name of its file."""
+    """Return what an image says in words; nothing where that is the name of its file, or what its caption says."""
     words = image.attributes.get("alt") or ""
+    around = image.parent
+    for _ in range(_CAPTION_WITHIN if words.strip() else 0):
+        said = around.text() if around is not None else ""
+        # Within a sentence it is a word.
+        if around is None or len(said) > len(words) + _LONGEST_CAPTION or (around.tag in _PROSE and said.strip()):
+            break
+        if " ".join(words.split()) in " ".join(said.split()):
+            return ""
+        around = around.parent
     name = (image.attributes.get("src") or "").rpartition("/")[2]
     is_name = _NAME_LIKE.fullmatch(words.strip()) and _NO_LETTER.sub("", words) in _NO_LETTER.sub("", name)
     return "" if is_name or _FILE_NAME.fullmatch(words.strip()) else words
