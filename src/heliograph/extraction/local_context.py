@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heliograph.extraction.local_subjects import subjects_of
+from heliograph.extraction.name_types import smallness
 from heliograph.models import Chunk
 from heliograph.text.analysis import HAN, LATIN_LANGUAGES, detect_language, word_list
 from heliograph.text.german import GermanWords, german_words
@@ -85,7 +86,7 @@ def chunk_contexts(chunks: Sequence[Chunk], language: str = "", title: str = "")
     language = language if language in LATIN_LANGUAGES and language != "en" else detect_language(text)
     is_german = language == "de"
     german = german_words(text) if is_german else None
-    labels = labels_of(text, language)
+    labels = labels_of(text, language) if is_german else labels_of(text, language, smallness)
     named = () if language == "en" else subjects_of(title, language=language, below=text[:_BELOW_TITLE])
     lower = text.lower() if named else ""
     is_unsaid = bool(named) and not any(_is_title_case(name) or _speaks_of(lower, name.lower()) for name, _ in named)
@@ -113,7 +114,8 @@ def chunk_contexts(chunks: Sequence[Chunk], language: str = "", title: str = "")
             told.append(_GERMAN + "|".join(" ".join(sorted(words)) for words in said))
         elif language in LATIN_LANGUAGES and language != "en":
             told.append(_IN + language)
-        if labels and (own_labels := labels.intersection(_CAPITALISED_WORD.findall(chunk.text))):
+        shown = "\n".join((*chunk.headings, chunk.text)) if labels else ""
+        if own_labels := labels.intersection(_CAPITALISED_WORD.findall(shown)):
             told.append(_LABELS + " ".join(sorted(own_labels)))
         if is_unsaid:
             told.append(_UNSAID)

@@ -6,6 +6,7 @@ where places do, in any language. `benchmarks/name_types.py` fits it to the type
 
 from __future__ import annotations
 
+import math
 import re
 from functools import cache, lru_cache
 from pathlib import Path
@@ -18,7 +19,7 @@ from heliograph.errors import ModelUnavailable
 from heliograph.settings import user_cache_dir
 from heliograph.text.analysis import is_chinese
 from heliograph.text.name_spans import LOCATION_WORDS
-from heliograph.text.tokens import is_usually_lower
+from heliograph.text.tokens import encode, is_hardly_capitalised, is_usually_lower
 
 CLASSES = ("person", "location", "organization", "other")
 """What names are told apart as, in the order of the weights' columns."""
@@ -41,7 +42,10 @@ def type_by_name(name: str) -> str:
     one that is mostly written small or in part ("U-boats"), is no name of one.
     """
     words = _words() if _may_be_name(name) else None
-    return decide(name, features(words, name).astype(np.float64) @ _weights()) if words else "unknown"
+    if words is None:
+        return "unknown"
+    kind = decide(name, features(words, name).astype(np.float64) @ _weights())
+    return kind if kind != "location" or _is_place_written(name) else "unknown"
 
 
 def decide(name: str, scores: NDArray[np.float64]) -> str:
@@ -58,6 +62,35 @@ def _may_be_name(name: str) -> bool:
     ):
         return False
     return len(name) <= _LONGEST and not is_chinese(name)
+
+
+# By so much of it a word is a place's name for sure no more; and capitals stand for emphasis or for any such thing
+# ("ZAKOŃCZENIA") and are no acronym.
+_UNSURE, _SHOUTED = 2.0, 10.0
+
+
+@lru_cache(maxsize=65_536)
+def smallness(word: str) -> float:
+    """Return how much more the texts of the world write a word small than with its capital, as the log of the ratio.
+
+    Told by the pieces of the offline embedding, of which any language has more than `text.tokens` knows of it: much for
+    "помощник", less than nothing for "Olsztyn". Nothing for what those tokens know with its capital ("Git"), and for
+    what stands in capitals as an acronym does.
+    """
+    if is_hardly_capitalised(word):
+        return math.inf
+    words = _words() if word.isalpha() else None
+    if words is None:
+        return 0.0
+    small, capitalised, written = (words.log_likelihood(form) for form in (word.lower(), word.capitalize(), word))
+    if word.isupper():
+        return small - written if small - written >= _SHOUTED and capitalised - small < _UNSURE else 0.0
+    return small - capitalised if len(encode(f" {word}")) > 1 else 0.0
+
+
+def _is_place_written(name: str) -> bool:
+    """Return whether a name may be a place's, and is not a word that is written small."""
+    return " " in name or smallness(name) < _UNSURE
 
 
 def features(words: E5Words, name: str) -> NDArray[np.float32]:

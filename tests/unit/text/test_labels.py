@@ -11,10 +11,11 @@ from heliograph.text.phrases import find_names
     [
         ("Pulse en Configuración para abrirla.", "es", {"Configuración"}),
         ("Abra Kerberos. Use Kerberos. Con Kerberos y sin Kerberos y tras Kerberos.", "es", set()),
-        ("Choisissez Affichage dans la liste ; un affichage suffit.", "fr", {"Affichage"}),
+        ("Choisissez Affichage dans la liste ; un affichage suffit.", "fr", {"Affichage", "Choisissez"}),
         ("Use Python, or run Python again.", "en", set()),
         ("Open Sections and close the sections.", "en", {"Sections"}),
         ("Sie fahren nach Paris und lieben Paris.", "de", set()),
+        ("Use --format=FORMAT with HTML, or -o[=FILE].", "en", {"FORMAT", "FILE"}),
     ],
 )
 def test_labels_are_words_that_are_also_written_small(text: str, language: str, labels: set[str]) -> None:
