@@ -162,6 +162,11 @@ _LEAST_NUMBERED = 5
 _LONGEST_NUMBER = 12
 _LEAST_RISES = 2
 _MARGIN_NUMBER = re.compile(r"(\d{1,5})(?:\.[a-z]{1,3}(?:\.\d{1,2})?)?(?:/\d)?")
+# A page that is but one block of text set with a fixed width: how long that is at the least, which of its lines are
+# written (so many words, most of them made of letters), and how many of these it has; code has a third at the most.
+_LEAST_PAGE, _LEAST_WORDS, _MOSTLY, _LEAST_WRITTEN = 1500, 5, 0.75, 0.4
+_BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
+_WRITTEN = re.compile(r"[\"'(“‘]?[^\W\d_]+(?:['’-][^\W\d_]+)*[\"')”’]?[.,;:!?]*")
 # Deeper nesting is only made to break readers; what lies below becomes plain text.
 _MAX_DEPTH = 150
 
@@ -433,6 +438,8 @@ def _code(node: Node, _depth: int) -> Iterator[str]:
     code = node.text().replace("\u00a0", " ")
     if is_manual_page(code) and (page := terminal_markdown(code)):
         yield page.rstrip()
+    elif _is_page_of_text(node, code):
+        yield from (_paragraph(block) for block in _BLANK_LINES.split(code.strip("\n")) if block.strip())
     elif code.strip():
         inner = node.css_first("code")
         language = ""
@@ -442,6 +449,23 @@ def _code(node: Node, _depth: int) -> Iterator[str]:
                 match = _CODE_LANGUAGE.search(classes)
                 language = match[1].lower() if match and match[1].lower() not in _NO_LANGUAGE else ""
         yield fence(code, language)
+
+
+def _is_page_of_text(node: Node, code: str) -> bool:
+    """Whether a page is but this block, and that is written text: RFCs, letters in archives, manuals of Vim."""
+    if len(code) < _LEAST_PAGE or node.css_first("span[class]") is not None:
+        return False
+    lines = [words for line in code.split("\n") if (words := line.split())]
+    written = sum(
+        len(words) >= _LEAST_WORDS and sum(map(bool, map(_WRITTEN.fullmatch, words))) >= _MOSTLY * len(words)
+        for words in lines
+    )
+    if written < _LEAST_WRITTEN * len(lines):
+        return False
+    page = node
+    while page.parent is not None and page.tag != "body":
+        page = page.parent
+    return len(code) >= _MOSTLY * len(page.text())
 
 
 def _definitions(node: Node, depth: int) -> Iterator[str]:

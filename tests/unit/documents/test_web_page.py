@@ -353,3 +353,16 @@ def test_ratings_are_no_margin_numbers() -> None:
 def test_captions_are_no_headings() -> None:
     page = "".join(f'<p class="title">Figure {n}. Wick</p><p>{SENTENCE}</p>' for n in (1, 2))
     assert "# Figure" not in _text(f"<h1>Wicks</h1>{page}")
+
+
+def test_page_that_is_one_block_of_written_text_is_no_code() -> None:
+    written = "The fold level is computed from the indent of the line,\nand a sequence of lines forms a fold.\n\n"
+    page = "<html><body><pre>INDENT\n\n{}</pre></body></html>"
+    text = load("fold.html", page.format(written * 20 + "# Not a heading, but a comment in the text.")).text
+    assert text.startswith("INDENT\n\nThe fold level is")
+    assert "```" not in text
+    assert "\n\n\\# Not a heading" in text
+    code = "for line in lines:\n    print(line)  # one\n" * 60
+    for inside in (code, written * 20 + '<span class="k">for</span>'):
+        assert load("fold.html", page.format(inside)).text.startswith("```")
+    assert "```" in load("fold.html", page.format(written * 20).replace("<pre>", f"<p>{written * 20}</p><pre>")).text
