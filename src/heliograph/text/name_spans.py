@@ -758,7 +758,7 @@ def _across_particle(tokens: list[NameToken], first: int, last: int) -> int:
     if not _continues(tokens, following):
         return 0
     if particle in INNER_PARTICLES:
-        return following
+        return 0 if particle == "y" and _continues(tokens, following + 1) else following
     if is_identifier(tokens[last].text):
         return 0
     if particle == "and" and last == first and _is_one_body(tokens, first, following):

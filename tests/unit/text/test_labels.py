@@ -36,3 +36,15 @@ def test_labels_are_words_that_are_also_written_small(text: str, language: str, 
 )
 def test_keys_and_ways_through_menus_are_no_names(text: str, names: list[str]) -> None:
     assert [name.text for name in find_names(text)] == names
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Escrito por David MacKenzie y Jim Meyering.", ["David MacKenzie", "Jim Meyering"]),
+        ("Santiago Ramón y Cajal nació en Petilla.", ["Santiago Ramón y Cajal", "Petilla"]),
+        ("bunun için Örnek 10.13 ve Debian var", ["Debian"]),
+    ],
+)
+def test_spanish_and_joins_surnames_only_and_numbered_parts_are_no_names(text: str, names: list[str]) -> None:
+    assert [name.text for name in find_names(text)] == names
