@@ -531,6 +531,8 @@ def pod_markdown(text: str) -> str | None:
             joint = "" if item.endswith("- ") else ": "
             blocks.append(f"{item}{joint}{words}" if item else "  " * depth + words)
             item = ""
+    if blocks[:1] == ["# NAME"] and len(blocks) > 1 and " - " in blocks[1]:
+        blocks[:2] = [f"# {blocks[1]}"]
     return "\n\n".join((*blocks, *([item] if item else []))) + "\n" if blocks else None
 
 

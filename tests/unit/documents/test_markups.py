@@ -389,8 +389,7 @@ my $code = 1;
 def test_pod_becomes_markdown() -> None:
     document = load("pump.pod", _POD)
     assert document.text.split("\n\n") == [
-        "# NAME",
-        "pump - keeps water moving",
+        "# pump - keeps water moving",
         "## Options",
         '- `--oil FILE`: Oils it, see perlfaq7 > "What for" and the maker.',
         "  It takes `<FILE>` too.",
