@@ -31,9 +31,14 @@ from benchmarks.registry import Options
 from benchmarks.report import Figure, Findings
 from benchmarks.retrieval import recall
 from heliograph.documents.markdown import clean_text
-from heliograph.embedding.base import EmbeddingKind, EmbeddingModel, Embeddings
-from heliograph.embedding.wrappers import WrapperEmbeddingModel, build_embedding_model
-from heliograph.extraction.choosing import NoExtractor
+from heliograph.embedding.base import (
+    EmbeddingKind,
+    EmbeddingModel,
+    Embeddings,
+    WrapperEmbeddingModel,
+    build_embedding_model,
+)
+from heliograph.extraction.base import NoExtractor
 from heliograph.ids import document_id
 from heliograph.ingest.models import NewDocument
 from heliograph.ingest.pipeline import IngestPipeline

@@ -15,9 +15,8 @@ from pathlib import Path
 from benchmarks.ranked_set import RankedSet, open_ranked_set, wanted_sets
 from benchmarks.registry import Options
 from benchmarks.report import Figure, Findings
-from heliograph.embedding.base import USUAL_SCALE, CosineScale
+from heliograph.embedding.base import USUAL_SCALE, CosineScale, WrapperEmbeddingModel
 from heliograph.embedding.e5.model import E5EmbeddingModel
-from heliograph.embedding.wrappers import WrapperEmbeddingModel
 from heliograph.settings import user_cache_dir
 
 __all__ = ["TITLE", "run"]

@@ -27,7 +27,7 @@ from benchmarks.registry import Options
 from benchmarks.report import Figure, Findings
 from benchmarks.retrieval import find_folders
 from heliograph import AsyncHeliograph, NewDocument, QueryParam
-from heliograph.query.answers import extractive
+from heliograph.query.answers import answer
 from heliograph.query.answers.sentence_ranking import Shortlist, answer_margin, is_answered
 from heliograph.text.analysis import is_chinese
 
@@ -136,11 +136,11 @@ def _recorded() -> Generator[list[float]]:
         values.append(answer_margin(listed, cosines))
         return is_answered(listed, cosines)
 
-    extractive.is_answered = noted
+    answer.is_answered = noted
     try:
         yield values
     finally:
-        extractive.is_answered = is_answered
+        answer.is_answered = is_answered
 
 
 def _figures(name: str, told: Sequence[_Told]) -> Iterator[Figure]:

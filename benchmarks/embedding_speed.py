@@ -49,7 +49,7 @@ _PHRASES = (
 )
 _FIRST_VECTOR = """
 import asyncio, sys
-from heliograph.embedding.wrappers import build_embedding_model
+from heliograph.embedding.base import build_embedding_model
 from heliograph.settings import EmbeddingSettings
 
 async def main():

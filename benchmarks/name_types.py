@@ -1,4 +1,4 @@
-"""Fits and measures what tells a person or a place by the name alone (`heliograph/extraction/name_types.py`).
+"""Fits and measures what tells a person or a place by the name alone (`heliograph/extraction/local_names.py`).
 
 Taught is what texts tell themselves: names of which the local extractor's rules say the type where they read them
 ("the physicist Max Tegmark"), of passages of `../shared/bench`, and of manuals, whose names without a type are, all but
@@ -31,7 +31,7 @@ from benchmarks.report import Figure, Findings
 from heliograph.documents.base import Limits, RawDocument
 from heliograph.documents.registry import load_document
 from heliograph.embedding.e5.model import E5Words
-from heliograph.extraction import name_types
+from heliograph.extraction import local_names
 from heliograph.extraction.local_reading import read_chunks
 from heliograph.models import Chunk
 from heliograph.settings import user_cache_dir
@@ -73,7 +73,7 @@ def run(options: Options) -> Findings:
     held_out, taught = names[: len(names) // 6], names[len(names) // 6 :]
     words = E5Words(user_cache_dir())
     if "write" in given:
-        np.save(name_types.WEIGHTS_PATH, _fit(words, names, kinds).astype(np.float16))
+        np.save(local_names.WEIGHTS_PATH, _fit(words, names, kinds).astype(np.float16))
     weights = _fit(words, taught, kinds)
     figures = list(_figures("held out", words, weights, {name: kinds[name] for name in held_out}))
     if (SETS / _ASKED).exists():
@@ -96,21 +96,21 @@ def _count(texts: Iterable[tuple[str, str]], votes: Votes, *, otherwise: str) ->
         for read in read_chunks(title, [chunk], [""]):
             for found in read.occurrences:
                 kind = "concept" if found.is_phrase else read.type_of(found.key)
-                kind = kind if kind in name_types.CLASSES else "other" if kind != "unknown" else otherwise
+                kind = kind if kind in local_names.CLASSES else "other" if kind != "unknown" else otherwise
                 if kind and not is_chinese(found.name):
                     votes[found.name][kind] += 1
 
 
 def _fit(words: E5Words, names: Sequence[str], kinds: Mapping[str, str]) -> NDArray[np.float64]:
     """Return weights `(features, classes)` by ridge regression, in which a class weighs as the root of its size."""
-    rows = np.array([name_types.features(words, name) for name in names], np.float32)
-    columns = np.array([name_types.CLASSES.index(kinds[name]) for name in names])
-    weight = np.bincount(columns, minlength=len(name_types.CLASSES))[columns] ** -0.25
+    rows = np.array([local_names.features(words, name) for name in names], np.float32)
+    columns = np.array([local_names.CLASSES.index(kinds[name]) for name in names])
+    weight = np.bincount(columns, minlength=len(local_names.CLASSES))[columns] ** -0.25
     weight = (weight / np.sqrt(np.mean(weight**2)))[:, None]
     weighted = (rows * weight).astype(np.float32)
     moments = weighted.T @ weighted
     moments[np.diag_indices_from(moments)] += _RIDGE
-    return np.linalg.solve(moments, weighted.T @ (np.eye(len(name_types.CLASSES))[columns] * weight))
+    return np.linalg.solve(moments, weighted.T @ (np.eye(len(local_names.CLASSES))[columns] * weight))
 
 
 def _annotated(most: int) -> dict[str, str]:
@@ -127,7 +127,7 @@ def _annotated(most: int) -> dict[str, str]:
 
 
 def _figures(title: str, words: E5Words, weights: NDArray[np.float64], kinds: Mapping[str, str]) -> Iterator[Figure]:
-    told = {name: name_types.decide(name, name_types.features(words, name) @ weights) for name in kinds}
+    told = {name: local_names.decide(name, local_names.features(words, name) @ weights) for name in kinds}
     for kind in ("person", "location"):
         right = sum(told[name] == kind for name in kinds if kinds[name] == kind)
         said, there = Counter(told.values())[kind], Counter(kinds.values())[kind]

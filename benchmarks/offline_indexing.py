@@ -20,8 +20,7 @@ from benchmarks.registry import Options
 from benchmarks.report import Figure, Findings
 from benchmarks.stages import StageSampler
 from heliograph import AsyncHeliograph, NewDocument
-from heliograph.embedding.base import EmbeddingModel
-from heliograph.embedding.wrappers import EmbeddingMeter, build_embedding_model
+from heliograph.embedding.base import EmbeddingMeter, EmbeddingModel, build_embedding_model
 from heliograph.extraction.local import LocalExtractor
 from heliograph.ingest.files import find_samples
 from heliograph.settings import Settings

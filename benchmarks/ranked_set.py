@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from benchmarks.registry import Options
 from benchmarks.retrieval import find_folders, recall
 from heliograph import AsyncHeliograph, NewDocument
-from heliograph.embedding.base import EmbeddingModel
-from heliograph.embedding.wrappers import QueryCachedEmbeddingModel, build_embedding_model
+from heliograph.embedding.base import EmbeddingModel, QueryCachedEmbeddingModel, build_embedding_model
 from heliograph.query.fusion import FusedSearch, SearchLimits
 from heliograph.query.plan import FusionParameters
 from heliograph.settings import Settings

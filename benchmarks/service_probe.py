@@ -32,7 +32,7 @@ import uvicorn  # noqa: E402
 from benchmarks.corpus import CorpusExtractor, HashEmbedding  # noqa: E402
 from benchmarks.large_store import DIMENSION  # noqa: E402
 from benchmarks.measure import peak_memory_mib  # noqa: E402
-from heliograph.embedding.wrappers import build_embedding_model  # noqa: E402
+from heliograph.embedding.base import build_embedding_model  # noqa: E402
 from heliograph.engine import Given  # noqa: E402
 from heliograph.settings import Settings  # noqa: E402
 

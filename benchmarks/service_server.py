@@ -17,8 +17,7 @@ import uvicorn
 
 from benchmarks.corpus import CorpusExtractor, HashEmbedding
 from benchmarks.large_store import DIMENSION
-from heliograph.embedding.base import EmbeddingKind, EmbeddingModel, Embeddings
-from heliograph.embedding.wrappers import build_embedding_model
+from heliograph.embedding.base import EmbeddingKind, EmbeddingModel, Embeddings, build_embedding_model
 from heliograph.engine import Given
 from heliograph.server.app import create_app
 from heliograph.settings import EmbeddingSettings, Settings

@@ -20,18 +20,15 @@ from typing import Any, Self, get_args
 from pydantic import ValidationError
 
 from heliograph.arguments import LARGEST_COUNT, checks_arguments
-from heliograph.chat.base import ChatModel
-from heliograph.chat.wrappers import ChatMeter, ChatUsage, build_chat_model, wrap_chat_model
+from heliograph.chat.base import ChatMeter, ChatModel, ChatUsage, build_chat_model, wrap_chat_model
 from heliograph.curation.curator import Curator
 from heliograph.curation.duplicates import DuplicateFinder
 from heliograph.curation.graph_curation import CurationParts, GraphCuration
 from heliograph.documents.base import LoadedDocument
 from heliograph.documents.sources import FileFilter, SourceReader, find_sources, is_url
-from heliograph.embedding.base import EmbeddingModel
-from heliograph.embedding.wrappers import build_embedding_model
+from heliograph.embedding.base import EmbeddingModel, build_embedding_model
 from heliograph.errors import HeliographError, InvalidRequestError, SettingsError, StoreUnavailable
-from heliograph.extraction.base import Extractor
-from heliograph.extraction.choosing import choose_extractor
+from heliograph.extraction.base import Extractor, choose_extractor
 from heliograph.filters import Filter, parse_filter
 from heliograph.functions import (
     ChatFunction,
@@ -59,8 +56,7 @@ from heliograph.query.models import QueryParam, Retrieval
 from heliograph.query.payloads import QueryData
 from heliograph.query.pipeline import QueryPipeline
 from heliograph.query.plan import readable_tokens
-from heliograph.rerank.base import Reranker
-from heliograph.rerank.wrappers import ChatReranker, build_reranker
+from heliograph.rerank.base import ChatReranker, Reranker, build_reranker
 from heliograph.settings import IngestSettings, Settings, StoreSettings, problem_of
 from heliograph.stores.base import DocumentPage, DocumentQuery, Store, StoreView
 from heliograph.stores.registry import open_store

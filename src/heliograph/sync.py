@@ -12,7 +12,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from heliograph.chat.wrappers import ChatUsage
+from heliograph.chat.base import ChatUsage
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import InvalidRequestError, StoreUnavailable
 from heliograph.ingest.files import FolderChange

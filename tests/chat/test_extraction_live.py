@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from heliograph.chat.wrappers import build_chat_model
+from heliograph.chat.base import build_chat_model
 from heliograph.errors import ModelUnavailable
 from heliograph.extraction.chat import ChatExtractor
 from heliograph.ids import chunk_id, clean_name, entity_key

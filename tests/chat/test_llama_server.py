@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from heliograph.chat.base import ChatMessage, ChatModel, ChatReply, ChatRequest, Purpose
-from heliograph.chat.wrappers import ChatMeter, build_chat_model
+from heliograph.chat.base import ChatMessage, ChatMeter, ChatModel, ChatReply, ChatRequest, Purpose, build_chat_model
 from heliograph.errors import ContextTooLong, ModelTimeout, ModelUnavailable
 from heliograph.settings import ChatSettings
 

@@ -45,3 +45,16 @@ def test_files_that_are_named_are_there() -> None:
     for page in (*DOCUMENTS, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"):
         for name in re.findall(r"`([\w/]+\.py)(?:::\w+)?`", page.read_text("utf-8")):
             assert any(f"/{path}".endswith(f"/{name}") for path in there), f"{page.name}: {name}"
+
+
+def test_names_in_the_recipes_are_in_the_code() -> None:
+    paths = (*ROOT.glob("src/**/*.py"), *ROOT.glob("web/src/*.ts*"), *ROOT.glob("tests/*.py"))
+    words = {f"{path}": {path.stem, *re.findall(r"\w+", path.read_text("utf-8"))} for path in paths}
+    recipes = " ".join((ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("## Adding something")[2].split())
+    name = r"`[A-Za-z_]\w*(?:\.(?!(?:py|tsx?|toml)`)\w+)*`"
+    named = [(item, "") for item in re.findall(name, recipes)]
+    for items, file in re.findall(rf"({name}(?:(?:, and|,| and| or) {name})*) (?:in |\()`([\w/]+\.\w+)`", recipes):
+        named += [(item, f"/{file}") for item in re.findall(name, items)]
+    for item, file in named:
+        held = [found for path, found in words.items() if path.endswith(file)]
+        assert all(any(part in found for found in held) for part in item.strip("`").split(".")), f"{item} {file}"

@@ -63,15 +63,14 @@ _INSERT = (
     ("Read: cut into chunks within budgets of tokens", "ingest/reading ingest/chunking text/tokens observing"),
     (
         "Each chunk is read for entities and relations, in the light of the whole document",
-        "extraction/local extraction/local_context extraction/local_subjects extraction/local_reading"
-        " extraction/name_types",
+        "extraction/local extraction/local_subjects extraction/local_reading extraction/local_names",
     ),
     (
         "Names are found in each sentence",
         "text/phrases text/name_spans text/labels text/sentences text/patterns",
     ),
-    ("What is found gets the one form of all extractions", "extraction/canonical"),
-    ("Passages, names of entities and relations get vectors", "embedding/wrappers embedding/e5/model embedding/base"),
+    ("What is found gets the one form of all extractions", "extraction/base"),
+    ("Passages, names of entities and relations get vectors", "embedding/base embedding/e5/model"),
     (
         "Drafted: names lead to entities, mentions are counted and folded; then applied as above",
         "ingest/resolution ingest/merging stores/graph",
@@ -82,11 +81,11 @@ _QUERY = (
         "The parameters are checked and completed to a plan",
         "arguments engine query/pipeline query/plan text/patterns observing",
     ),
-    ("The question gets a vector", "embedding/wrappers embedding/e5/model embedding/base text/tokens models"),
+    ("The question gets a vector", "embedding/base embedding/e5/model text/tokens models"),
     (
         "Fused search, at one moment of the store: channels by vectors and words",
-        "query/fusion query/channels text/analysis text/glossary stores/sqlite/store stores/sqlite/database stores/sql "
-        "calls/tasks stores/sqlite/search stores/bm25",
+        "query/fusion query/plain_search text/analysis text/glossary stores/sqlite/store stores/sqlite/database "
+        "stores/sql calls/tasks stores/sqlite/search stores/bm25",
     ),
     (
         "Entities that the question names, and bridges over entities from chunk to chunk",
@@ -102,7 +101,7 @@ _QUERY = (
     ),
     (
         "Sentences that answer it are chosen, joined and cited",
-        "query/answers/answer query/answers/extractive query/answers/quotables query/answers/sentence_ranking "
+        "query/answers/answer query/answers/answer query/answers/quotables query/answers/sentence_ranking "
         "query/answers/candidates query/answers/citations",
     ),
 )

@@ -415,7 +415,7 @@ export interface Schemas {
     place: number;
     /** How it was found: `E5/2` is listed by 5 entities, second there. */
     marks: (string)[];
-    /** What each fused channel adds to its score. */
+    /** What each fused channel adds; `vector` whichever found it. */
     scores: Record<string, number>;
     rerank_score: number | null;
     /** Chunks from which bridges led to it. */
@@ -506,10 +506,10 @@ export interface Schemas {
     start: number;
     /** Place after its last character. */
     end: number;
-    /** What each fused channel adds to its score. */
+    /** What each fused channel adds; `vector` whichever found it. */
     scores: Record<string, number>;
     rerank_score: number | null;
-    /** `C1/1`: by its own vector, `E2/3`: through entities, `R1/2`: through relations. */
+    /** `C1/1`: by a search for chunks, `E2/3`: through entities, `R1/2`: through relations. */
     found_by: (string)[];
   };
   "FoundEntity": {
@@ -637,6 +637,8 @@ export interface Schemas {
     id: string;
     kind: "files" | "url" | "scan" | "process" | "retry" | "delete" | "clear";
     state: "waiting" | "running" | "done" | "failed" | "cancelled";
+    /** Whether it waits or runs. */
+    is_unfinished: boolean;
     track_id: string;
     /** Who asked for it. */
     author: string;

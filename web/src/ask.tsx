@@ -356,7 +356,7 @@ export function AskView({ main }: { main: RefObject<HTMLElement | null> }) {
       const [stats, { jobs }] = await Promise.all([
         get<Schemas["WorkspaceStats"]>(`workspaces/${encodeURIComponent(workspace.value)}`), get<Schemas["JobListResponse"]>("documents/jobs", { limit: 1 }),
       ]);
-      setEmpty(Object.keys(stats.documents).length === 0 && !jobs.some((job) => job.state === "running" || job.state === "waiting"));
+      setEmpty(Object.keys(stats.documents).length === 0 && !jobs.some((job) => job.is_unfinished));
     });
   }, []);
   useEffect(() => {

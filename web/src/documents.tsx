@@ -337,9 +337,8 @@ function DocumentList({ main }: { main: RefObject<HTMLElement | null> }) {
       if (isGone) return;
       setPage(list);
       setCounts(stats.documents);
-      const isOpen = (job: Job) => job.state === "running" || job.state === "waiting";
-      latest.current ??= work.jobs.find((job) => !isOpen(job))?.id ?? "";
-      setJobs(work.jobs.filter(isOpen));
+      latest.current ??= work.jobs.find((job) => !job.is_unfinished)?.id ?? "";
+      setJobs(work.jobs.filter((job) => job.is_unfinished));
     };
     void attempt(read);
     return () => { isGone = true; };

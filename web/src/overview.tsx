@@ -45,7 +45,7 @@ export function OverviewView({ main }: { main: RefObject<HTMLElement | null> }) 
   const { stats, health, figures, jobs } = seen;
   const { configuration, queues } = health;
   const documents = Object.values(stats.documents).reduce((sum, count) => sum + count, 0);
-  const open = jobs.jobs.filter((job) => job.state === "running" || job.state === "waiting");
+  const open = jobs.jobs.filter((job) => job.is_unfinished);
   const tile = (count: string, label: string) => <div class="card tile" key={label}><b>{count}</b><span>{label}</span></div>;
   const oldest = health.alerts?.find((alert) => alert.name === "index_freshness")?.seconds;
   /** How the calls to a kind of model went; nothing where none is counted. */

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, ParamSpec, TypeVar, overload
 
 T = TypeVar("T")
@@ -97,57 +96,3 @@ def run_at_once(work: Coroutine[Any, Any, T]) -> T:
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run what takes long outside the event loop; where none runs, here."""
     return await asyncio.to_thread(function, *args, **kwargs) if has_event_loop() else function(*args, **kwargs)
-
-
-async def in_thread_if_long(work: Callable[[], T], *, is_long: bool) -> T:
-    """Do what takes long outside the event loop, as `in_thread` does, and here what a thread would cost more than."""
-    return await in_thread(work) if is_long else work()
-
-
-# A section that several calls are in together and others are kept out of.
-
-
-class SharedEntry:
-    """Shares one exclusive context among the runs of a process: the first in opens it, the last one out closes it."""
-
-    def __init__(self, exclusive: Callable[[], AbstractAsyncContextManager[None]]) -> None:
-        self._exclusive = exclusive
-        self._opening = asyncio.Lock()
-        self._stack: AsyncExitStack | None = None
-        self._inside = 0
-
-    @asynccontextmanager
-    async def enter(self) -> AsyncGenerator[None]:
-        """Be inside; whatever opening the context raises is raised here."""
-        async with self._opening:
-            if self._stack is None:
-                stack = AsyncExitStack()
-                await stack.enter_async_context(self._exclusive())
-                self._stack = stack
-            self._inside += 1
-        try:
-            yield
-        finally:
-            self._inside -= 1
-            # Whoever is cancelled here still closes: a section left open would keep all other processes out.
-            await _ended(asyncio.create_task(self._leave()))
-
-    async def _leave(self) -> None:
-        """Close the section after the last run; a run that starts meanwhile waits and reopens it."""
-        async with self._opening:
-            if not self._inside and (stack := self._stack):
-                self._stack = None
-                await stack.aclose()
-
-
-async def _ended(task: asyncio.Task[None]) -> None:
-    """Wait for the end of a task, also when cancelled, and be cancelled only then."""
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        raise cancelled from (None if task.cancelled() else task.exception())
-    task.result()

@@ -16,8 +16,16 @@ from heliograph.calls.openai import (
     translate_openai_error,
     translate_openai_errors,
 )
-from heliograph.chat.base import ChatModel, ChatReply, ChatRequest, estimate_usage
-from heliograph.chat.wrappers import ReasoningFilter, ReplyBounds, strip_reasoning, without_repeats
+from heliograph.chat.base import (
+    ChatModel,
+    ChatReply,
+    ChatRequest,
+    ReasoningFilter,
+    ReplyBounds,
+    estimate_usage,
+    strip_reasoning,
+    without_repeats,
+)
 from heliograph.documents.markdown import replace_surrogates
 from heliograph.errors import BadModelReply, ModelError, ModelUnavailable
 from heliograph.models import Usage

@@ -48,7 +48,7 @@ def _described(rows: list[tuple[str, RenderableType]], description: str) -> Rend
 
 
 def render_entities(entities: Sequence[Entity], title: str | None = None) -> RenderableType:
-    """Return a table of entities."""
+    """Return a table of entities, for `query` and `demo` as well."""
     named = {"min_width": 12, "max_width": 24}
     table = make_table({"entity": named, "type": FAINT, "relations": FIGURE, "description": WIDE}, title)
     for item in entities:

@@ -28,17 +28,15 @@ from rich.console import Group, RenderableType
 
 from heliograph._version import __version__
 from heliograph.arguments import bounds_of
-from heliograph.chat.base import ChatMessage, ChatModel, ChatRequest, Purpose
-from heliograph.chat.wrappers import build_chat_model
+from heliograph.chat.base import ChatMessage, ChatModel, ChatRequest, Purpose, build_chat_model
 from heliograph.cli.output import FlowText, has_bounds
 from heliograph.cli.rendering import WIDE, WORD, byte_size, fields_table, make_table, seconds, status_text, to_plain
 from heliograph.cli.session import EXIT_FAILED, Session, workspace_is_missing
-from heliograph.embedding.base import EmbeddingInfo
-from heliograph.embedding.wrappers import build_embedding_model
+from heliograph.embedding.base import EmbeddingInfo, build_embedding_model
 from heliograph.errors import BadModelReply, HeliographError, StoreError
 from heliograph.maintenance.check import find_leftovers
 from heliograph.models import RETRIED_STATUSES, WAITING_STATUSES, Stats
-from heliograph.rerank.wrappers import ChatReranker, build_reranker
+from heliograph.rerank.base import ChatReranker, build_reranker
 from heliograph.settings import ChatSettings, EmbeddingSettings, RerankSettings, Settings, StoreSettings, hide_password
 from heliograph.stores.registry import open_store
 from heliograph.text.chinese import tag_words

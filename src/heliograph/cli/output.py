@@ -105,10 +105,9 @@ class FlowText:
 class BriefText:
     """The beginning of a text on one line; all of it where nothing is cut."""
 
-    def __init__(self, text: str, max_cells: int, style: StyleType = "") -> None:
+    def __init__(self, text: str, max_cells: int) -> None:
         self._text = text
         self._max_cells = max_cells
-        self._style = style
 
     def __str__(self) -> str:
         return one_line(self._text, None)
@@ -120,8 +119,7 @@ class BriefText:
         return self._shown(console).__rich_measure__(console, options)
 
     def _shown(self, console: Console) -> FlowText:
-        text = one_line(self._text, self._max_cells if has_bounds(console) else None)
-        return FlowText(text, self._style)
+        return FlowText(one_line(self._text, self._max_cells if has_bounds(console) else None))
 
 
 def _units(line: str) -> Iterator[str]:

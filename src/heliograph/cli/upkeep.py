@@ -19,7 +19,7 @@ from heliograph.cli.options import MAX_OFFSET
 from heliograph.cli.output import BriefText, FlowText
 from heliograph.cli.rendering import FOLDED, fields_table, local_time, make_table, to_plain
 from heliograph.cli.session import EXIT_FAILED, Session
-from heliograph.embedding.wrappers import build_embedding_model
+from heliograph.embedding.base import build_embedding_model
 from heliograph.engine import with_store
 from heliograph.errors import StoreDamaged
 from heliograph.maintenance.archive import ExportFormat, ImportKind, ImportReport

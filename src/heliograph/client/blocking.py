@@ -14,6 +14,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 import httpx
 
 import heliograph.client.records as records
+from heliograph.calls.tasks import run_at_once
 from heliograph.client.client import (
     AsyncCurations,
     AsyncDocuments,
@@ -35,16 +36,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Return the result of a coroutine that never waits."""
-    try:
-        coroutine.send(None)
-    except StopIteration as done:
-        return done.value
-    coroutine.close()
-    raise RuntimeError("a blocking transport waited for an event loop")
-
-
 class _Blocking(Generic[A]):
     """The blocking face of an object whose methods are coroutines that never wait."""
 
@@ -58,7 +49,7 @@ class _Blocking(Generic[A]):
         @wraps(method)
         def call(self: _Blocking[Any], *args: P.args, **kwargs: P.kwargs) -> T:
             # By name, so that what the object overrides is what runs.
-            return _run(getattr(self._waiting, method.__name__)(*args, **kwargs))
+            return run_at_once(getattr(self._waiting, method.__name__)(*args, **kwargs))
 
         return call
 
@@ -196,11 +187,11 @@ class HeliographClient(_Blocking[AsyncHeliographClient]):
                 print(piece, end="")
         """
         block = self._waiting.stream(question, mode, options, progress=progress)
-        stream = _run(block.__aenter__())
+        stream = run_at_once(block.__aenter__())
         try:
             yield SyncAnswerStream(stream)
         finally:
-            _run(block.__aexit__(None, None, None))
+            run_at_once(block.__aexit__(None, None, None))
 
 
 class _View(HeliographClient):
@@ -227,5 +218,5 @@ class SyncAnswerStream(_Blocking[AsyncAnswerStream]):
         async def read() -> str | None:
             return await anext(pieces, None)
 
-        while (piece := _run(read())) is not None:
+        while (piece := run_at_once(read())) is not None:
             yield piece

@@ -13,7 +13,7 @@ from math import isfinite
 
 from heliograph.documents.markdown import clean_text
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
-from heliograph.extraction.canonical import UNKNOWN_TYPE
+from heliograph.extraction.base import UNKNOWN_TYPE
 from heliograph.ids import (
     clean_name,
     entity_key,

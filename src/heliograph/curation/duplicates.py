@@ -14,7 +14,7 @@ from rapidfuzz import fuzz
 
 from heliograph.curation.curator import Curator
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
-from heliograph.extraction.canonical import UNKNOWN_TYPE
+from heliograph.extraction.base import UNKNOWN_TYPE
 from heliograph.ids import entity_key, mention_entity_id
 from heliograph.models import Curation, Entity
 from heliograph.settings import ResolutionSettings

@@ -15,14 +15,20 @@ from dataclasses import dataclass
 from itertools import count
 
 from heliograph._version import __version__
-from heliograph.chat.wrappers import ChatMeter
+from heliograph.chat.base import ChatMeter
 from heliograph.distributed.messages import GivenModels, Launcher, WorkerSetup
 from heliograph.distributed.pool import Coordinator, TaskKind, WorkerPool
 from heliograph.distributed.ray_cluster import RayLauncher, check_ray
 from heliograph.documents.base import LoadedDocument, RawDocument
 from heliograph.documents.sources import SourceReader
-from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
-from heliograph.embedding.wrappers import BatchingEmbeddingModel, DeduplicatingEmbeddingModel
+from heliograph.embedding.base import (
+    BatchingEmbeddingModel,
+    DeduplicatingEmbeddingModel,
+    EmbeddingInfo,
+    EmbeddingKind,
+    EmbeddingModel,
+    Embeddings,
+)
 from heliograph.ingest.reading import ChunkProgress, DocumentReading, FindStored, Reader, ReadingTask
 from heliograph.observing import stage
 from heliograph.settings import DocumentSettings, IngestSettings, Settings

@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import Any
 
 import heliograph.distributed.messages as messages
-from heliograph.chat.wrappers import ChatMeter
+from heliograph.chat.base import ChatMeter
 from heliograph.errors import ClusterUnavailable, HeliographError, IngestError
 from heliograph.ingest.intake import OUTAGES
 from heliograph.ingest.reading import ChunkProgress

@@ -14,14 +14,12 @@ from itertools import count
 
 import heliograph.distributed.messages as messages
 from heliograph._version import __version__
-from heliograph.chat.base import ChatModel, Purpose
-from heliograph.chat.wrappers import ChatMeter, build_chat_model, wrap_chat_model
+from heliograph.chat.base import ChatMeter, ChatModel, Purpose, build_chat_model, wrap_chat_model
 from heliograph.documents.base import RawDocument
 from heliograph.documents.isolation import DocumentReader, limits_of
-from heliograph.embedding.base import EmbeddingKind, EmbeddingModel, Embeddings
-from heliograph.embedding.wrappers import build_embedding_model
+from heliograph.embedding.base import EmbeddingKind, EmbeddingModel, Embeddings, build_embedding_model
 from heliograph.errors import CancelledIngestError, ClusterUnavailable, HeliographError, IngestError, StoreError
-from heliograph.extraction.choosing import choose_extractor
+from heliograph.extraction.base import choose_extractor
 from heliograph.ingest.chunking import make_chunker
 from heliograph.ingest.reading import DocumentReading, InProcessReader, Reader, ReadingTask, StoredChunks
 from heliograph.observing import CallCount

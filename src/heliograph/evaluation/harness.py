@@ -29,9 +29,10 @@ import heliograph.prompts
 import heliograph.text
 from heliograph._version import __version__
 from heliograph.documents.markdown import replace_surrogates
-from heliograph.embedding.base import EmbeddingInfo, EmbeddingModel
-from heliograph.embedding.wrappers import (
+from heliograph.embedding.base import (
+    EmbeddingInfo,
     EmbeddingMeter,
+    EmbeddingModel,
     QueryCachedEmbeddingModel,
     WrapperEmbeddingModel,
     build_embedding_model,

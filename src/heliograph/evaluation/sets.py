@@ -20,8 +20,7 @@ from typing import Any, cast
 
 from heliograph.documents.markdown import clean_text, replace_surrogates
 from heliograph.errors import InvalidRequestError, NotFoundError
-from heliograph.extraction.base import Extractor, ignore_progress
-from heliograph.extraction.canonical import UNKNOWN_TYPE
+from heliograph.extraction.base import UNKNOWN_TYPE, Extractor, ignore_progress
 from heliograph.extraction.replies import ParsedEntity, ParsedExtraction, ParsedRelation, ReadRecords, to_mentions
 from heliograph.ids import clean_name, entity_key
 from heliograph.ingest.models import NewDocument

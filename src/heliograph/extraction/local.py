@@ -18,14 +18,23 @@ from itertools import pairwise
 
 from heliograph.errors import SettingsError
 from heliograph.extraction.base import Extractor, ignore_progress
-from heliograph.extraction.local_context import chunk_contexts
-from heliograph.extraction.local_reading import Occurrence, ReadChunk, read_chunks
-from heliograph.extraction.local_subjects import plain, spoken_title
-from heliograph.extraction.name_types import type_by_name
+from heliograph.extraction.local_names import smallness, type_by_name
+from heliograph.extraction.local_reading import ChunkContext, Occurrence, ReadChunk, read_chunks
+from heliograph.extraction.local_subjects import plain, spoken_title, subjects_of
 from heliograph.ids import mention_rank
 from heliograph.models import Chunk, Document, EntityMention, Extraction, RelationMention
-from heliograph.text.analysis import HAN, function_words, is_chinese, stop_words, word_list
-from heliograph.text.name_spans import DEMONYMS
+from heliograph.text.analysis import (
+    HAN,
+    LATIN_LANGUAGES,
+    detect_language,
+    function_words,
+    is_chinese,
+    stop_words,
+    word_list,
+)
+from heliograph.text.german import german_words
+from heliograph.text.labels import labels_of
+from heliograph.text.name_spans import COMMON_WORDS, DEMONYMS, GIVEN_NAMES
 from heliograph.text.patterns import compiled
 from heliograph.text.phrases import SentenceReading
 from heliograph.text.sentences import row_cells
@@ -412,6 +421,85 @@ def _candidates(read: ReadChunk, entities: Mapping[str, ChosenEntity]) -> Iterat
             place, start = telling[0], read.sentences[index].start
             score = 1.5 + 0.1 * min(entities[place.key].score, 10.0)
             yield _Candidate(subject, place.key, index, start, place.start, _FAR_WEIGHT, score)
+
+
+# What the whole document says of each chunk: its `ChunkContext`, as text. Linear in the document.
+
+_CAPITAL = r"[^\W\d_a-zß-öø-ÿ][^\W\d_]+(?:[-'’][^\W\d_]+)*"
+_CAPITALISED_NAME = re.compile(
+    rf"(?<!\w){_CAPITAL}(?: [^\W\d_]\.| {_CAPITAL})?(?: (?:van|von|de|del|di|da))? {_CAPITAL}(?!\w)"
+)
+_CAPITALISED_WORD = re.compile(rf"(?<!\w){_CAPITAL}")
+_SMALL = word_list("small_words")
+# Characters of a sentence beside the name that it speaks of.
+_LEAST_SAID, _LEAST_SAID_IN_HAN = 20, 6
+_BELOW_TITLE = 4000
+
+
+def chunk_contexts(chunks: Sequence[Chunk], language: str = "", title: str = "") -> list[str]:
+    """Return the context of every chunk of a document.
+
+    Args:
+        chunks: All chunks of the document, in order; of a part of them, the contexts are of that part.
+        language: The language of the document, stated or detected, as an ISO 639-1 code; empty where nobody knows it.
+        title: The title of the document; empty where nobody gave it one.
+    """
+    text = "\n".join(chunk.text for chunk in chunks)
+    language = language[:2].lower()
+    language = language if language in LATIN_LANGUAGES and language != "en" else detect_language(text)
+    is_german = language == "de"
+    german = german_words(text) if is_german else None
+    labels = labels_of(text, language) if is_german else labels_of(text, language, smallness)
+    named = () if language == "en" else subjects_of(title, language=language, below=text[:_BELOW_TITLE])
+    lower = text.lower() if named else ""
+    is_unsaid = bool(named) and not any(_is_title_case(name) or _speaks_of(lower, name.lower()) for name, _ in named)
+    # Per chunk, the persons that it names in full, by surname.
+    introduced: list[dict[str, str]] = []
+    known: dict[str, dict[str, None]] = {}
+    for chunk in chunks:
+        own: dict[str, str] = {}
+        for match in _CAPITALISED_NAME.finditer(chunk.text):
+            words = match.group().split()
+            surname = words[-1].lower()
+            if words[0].lower() in GIVEN_NAMES and surname not in COMMON_WORDS and surname not in GIVEN_NAMES:
+                own[surname] = match.group()
+        introduced.append(own)
+        for surname, name in own.items():
+            known.setdefault(surname, {})[name] = None
+    # A surname that two persons bear stands for neither of them where neither is named.
+    sure = {surname: next(iter(names)) for surname, names in known.items() if len(names) == 1}
+    contexts: list[ChunkContext] = []
+    for chunk, own in zip(chunks, introduced, strict=True):
+        words = _CAPITALISED_WORD.findall(chunk.text) if sure or german or labels else []
+        written = sure.keys() & {word.lower() for word in words}
+        context = ChunkContext(
+            opens_document=chunk.position == 0,
+            full_names={surname: sure[surname] for surname in written - own.keys()},
+            german=german.among(words) if german else None,
+            language=language if not german and language in LATIN_LANGUAGES and language != "en" else "",
+            labels=labels.intersection((*words, *_CAPITALISED_WORD.findall("\n".join(chunk.headings)))),
+            says_title=not is_unsaid,
+        )
+        contexts.append(context)
+    return [str(context) for context in contexts]
+
+
+def _is_title_case(name: str) -> bool:
+    """Return whether a title has no word in small letters but those that join names, which says that it is a name."""
+    return not any(word.islower() and word not in _SMALL for word in name.split()) or " " not in name
+
+
+def _speaks_of(text: str, name: str) -> bool:
+    """Return whether a text has a name in a line that says more than the name; both are in lower case."""
+    start = text.find(name)
+    while start >= 0:
+        first, last = text.rfind("\n", 0, start) + 1, text.find("\n", start)
+        line = text[first : last if last >= 0 else len(text)].strip()
+        said = len(line) - len(name)
+        if line[0] not in "#|" and said > (_LEAST_SAID_IN_HAN if _HAN.search(name) else _LEAST_SAID):
+            return True
+        start = text.find(name, start + len(name))
+    return False
 
 
 # The extractor. The work is done in a thread; the event loop stays free.

@@ -9,14 +9,13 @@ headings, title and context alone, so an unchanged chunk reads the same.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import repeat
 
-from heliograph.extraction.local_context import ChunkContext
+from heliograph.extraction.local_names import NameBook, cleaned_name, shorter_names
 from heliograph.extraction.local_subjects import (
     Opening,
     Part,
@@ -28,19 +27,12 @@ from heliograph.extraction.local_subjects import (
     subjects_of,
     title_line,
 )
-from heliograph.ids import clean_name, entity_key, prevailing_type
+from heliograph.ids import clean_name, entity_key
 from heliograph.models import Chunk
-from heliograph.text.analysis import HAN, languages_of, stop_words, word_list
-from heliograph.text.german import NO_GERMAN_WORDS, german_words, is_german_noun, is_known_name
+from heliograph.text.analysis import HAN, languages_of, word_list
+from heliograph.text.german import NO_GERMAN_WORDS, GermanWords, german_words, is_german_noun, is_known_name
 from heliograph.text.name_spans import (
     COMMON_WORDS,
-    DEMONYMS,
-    EVENT_WORDS,
-    GIVEN_NAMES,
-    KEPT_TITLES,
-    LOCATION_WORDS,
-    ORGANIZATION_WORDS,
-    PLACES,
     SHOUTED_WORDS,
     STRUCTURE_WORDS,
     is_identifier,
@@ -57,6 +49,66 @@ from heliograph.text.phrases import (
 )
 from heliograph.text.sentences import NameSpan, spans_within, without_overlaps
 from heliograph.text.tokens import encode, is_everyday, is_usually_lower
+
+# What the reading of a chunk depends on besides its own text: its context, which the whole document decides.
+#
+# It says whether the chunk opens the document, for which short names in it another chunk has the full name ("weber" for
+# "Anna Weber"), which of its words the document uses as labels, whether the document speaks of what its title names,
+# and of a German document, which words of the chunk it uses as names or as nouns. Nothing else of the document matters,
+# so a chunk whose context is the same reads the same, whatever else was changed.
+
+_FIRST = "first"
+_GERMAN_WORDS = "de:"
+_IN = "in:"
+_LABELS = "labels:"
+_UNSAID = "unsaid"
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkContext:
+    """The context of a chunk, which is kept as a short text.
+
+    Attributes:
+        opens_document: Whether the chunk is the first of its document.
+        full_names: Full names of persons by their surnames in lower case.
+        german: What a German document says of words in the chunk; None in other languages.
+        language: What the document is in as a whole, if headings are read otherwise in it than in English.
+        labels: Words of the chunk that the document has with a capital and without.
+        says_title: Whether the document speaks of what its title names, and has it not only as a heading.
+    """
+
+    opens_document: bool
+    full_names: Mapping[str, str]
+    german: GermanWords | None = None
+    language: str = ""
+    labels: frozenset[str] = frozenset()
+    says_title: bool = True
+
+    def __str__(self) -> str:
+        """Return it as text, which `of` reads."""
+        lines = [_FIRST] if self.opens_document else []
+        lines += (f"{surname}\t{name}" for surname, name in sorted(self.full_names.items()))
+        if self.german is not None:
+            lines.append(_GERMAN_WORDS + "|".join(" ".join(sorted(words)) for words in self.german))
+        if self.language:
+            lines.append(_IN + self.language)
+        if self.labels:
+            lines.append(_LABELS + " ".join(sorted(self.labels)))
+        return "\n".join(lines if self.says_title else [*lines, _UNSAID])
+
+    @classmethod
+    def of(cls, context: str) -> ChunkContext:
+        """Read a context as text."""
+        lines = context.split("\n")
+        german = (line.removeprefix(_GERMAN_WORDS).split("|") for line in lines if line.startswith(_GERMAN_WORDS))
+        return cls(
+            _FIRST in lines,
+            dict(line.split("\t") for line in lines if "\t" in line),
+            next((GermanWords(*(frozenset(words.split()) for words in parts)) for parts in german), None),
+            next((line.removeprefix(_IN) for line in lines if line.startswith(_IN)), ""),
+            frozenset(next((line.removeprefix(_LABELS) for line in lines if line.startswith(_LABELS)), "").split()),
+            _UNSAID not in lines,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,128 +183,7 @@ class ReadChunk:
     type_of: Callable[[str], str]
 
 
-# Short names and full names in one chunk: "Weber" is Anna Weber, "the Institute" is the Nordlicht Institute.
-#
-# All full names of the chunk are known before any short one is looked up. A short name stands for the full name that
-# was used last, or for the first one to come. What the chunk's context knows comes after what the chunk says itself.
-
 _HAN = re.compile(rf"[{HAN}]")
-_ARTICLE = re.compile(r"(?:the|an?) (?=[^\W_])(?!hague|gambia)", re.IGNORECASE)
-_FULL_NAME = re.compile(r"[^\W\d_][^\W\d_.'’-]*(?:[ .'’-]+[^\W\d_]+){1,3}")
-_NOT_FIRST_NAMES = DEMONYMS | {"new", "north", "south", "east", "west", "great", "san", "santa", "saint", "st"}
-_BODIES = ORGANIZATION_WORDS | LOCATION_WORDS | EVENT_WORDS
-_NICKNAME = re.compile(r"\s*[\"“]\s*([^\W\d_]+)\s*[\"”]\s*")
-_SUFFIXES = frozenset({"jr", "sr", "ii", "iii", "iv"})
-_MARKS = "。，；：、！？,;:*` "
-_PERSONS = frozenset({"person", "unknown"})
-
-
-def cleaned_name(text: str) -> str:
-    """Return the name to store, without its article; empty if it has no letter, or is one character long."""
-    name = clean_name(text)
-    name = (_ARTICLE.sub("", name, count=1) if _ARTICLE.match(name) else name).strip(_MARKS)
-    return name if len(name) > 1 and any(character.isalpha() for character in name) else ""
-
-
-class NameBook:
-    """The full names and the types of the names of one chunk."""
-
-    def __init__(self, subjects: Iterable[tuple[str, str]], context: Mapping[str, str]) -> None:
-        """Start with the names known before the text is read.
-
-        Args:
-            subjects: Names and types of what the chunk is about.
-            context: Full names by surname, from elsewhere in the document.
-        """
-        self._types: dict[str, Counter[str]] = {}
-        self._places: dict[str, list[tuple[int, str]]] = {}
-        self._context = context
-        for name, kind in subjects:
-            self._vote(name, kind)
-            self._remember(name, kind, -1)
-
-    def learn(self, spans: Iterable[NameSpan]) -> None:
-        """Take in the names of the chunk, in order of the text."""
-        for span in spans:
-            if name := cleaned_name(span.text):
-                self._remember(name, span.type, span.start)
-
-    def full_name(self, span: NameSpan, text: str) -> str:
-        """Return the name to store for a name in the text; empty when it names nothing. Counts its type, too."""
-        name = cleaned_name(span.text)
-        if not name:
-            return ""
-        found = self._stands_for(name, span, text)
-        if found == name or span.type == "person":
-            self._vote(found, span.type)
-        return found
-
-    def type_of(self, key: str) -> str:
-        """Return the type that most occurrences speak for."""
-        return prevailing_type(self._types.get(key, {}))
-
-    def _vote(self, name: str, kind: str) -> None:
-        self._types.setdefault(entity_key(name), Counter())[kind] += 1
-
-    def _remember(self, name: str, kind: str, place: int) -> None:
-        if " " not in name or _HAN.search(name):
-            return
-        words = name.split()
-        last = words[-1].lower()
-        if last in _BODIES and kind not in {"person", "content"}:
-            self._add(f"the {last}", name, place)
-        is_full_name = _FULL_NAME.fullmatch(name) and words[0].lower() not in _NOT_FIRST_NAMES
-        # "Diocese of Fredericton" gives Fredericton no other meaning.
-        if kind not in _PERSONS or not is_full_name or not stop_words("en").isdisjoint(words):
-            return
-        is_surname = words[-1][0].isupper() and last not in COMMON_WORDS and last not in PLACES
-        if is_surname and (kind == "person" or not is_usually_lower(last)):
-            self._add(last, name, place)
-        if kind == "person":
-            if words[0].lower() in GIVEN_NAMES:
-                self._add(words[0].lower(), name, place)
-            self._add(f"{words[0].lower()} {last}", name, place)
-
-    def _add(self, short: str, name: str, place: int) -> None:
-        self._places.setdefault(short, []).append((place, name))
-
-    def _stands_for(self, name: str, span: NameSpan, text: str) -> str:
-        if span.type not in _PERSONS and name.lower() not in _BODIES:
-            return name
-        words = name.split()
-        if len(words) > 1:
-            # With or without a middle name, a person has the name under which the chunk first knows them.
-            found = self._places.get(f"{words[0].lower()} {words[-1].lower()}") if span.type == "person" else None
-            return found[0][1] if found else name
-        lower = name.lower()
-        if lower in _BODIES:
-            is_definite = text[max(0, span.start - 4) : span.start].lower() == "the " or span.text[:4].lower() == "the "
-            return self._nearest(f"the {lower}", span.start, name) if is_definite else name
-        if not name[0].isupper() or name.isupper() or lower in PLACES or _HAN.search(name):
-            return name
-        return self._nearest(lower, span.start, self._context.get(lower, name))
-
-    def _nearest(self, short: str, place: int, otherwise: str) -> str:
-        """Return the full name used last before a place, else the first one after it, else `otherwise`."""
-        found = self._places.get(short)
-        if not found:
-            return otherwise
-        index = bisect_right(found, place, key=lambda item: item[0])
-        name = found[max(index - 1, 0)][1]
-        words = name.split()
-        first = self._places.get(f"{words[0].lower()} {words[-1].lower()}")
-        return first[0][1] if first else name
-
-
-def shorter_names(name: str) -> list[str]:
-    """Return how else a person of several given names is called: "Dick Humbert" for 'Richard Elmer "Dick" Humbert'."""
-    words = [word for word in _NICKNAME.sub(" ", name).split() if word.lower().strip(".") not in _SUFFIXES]
-    is_person = len(words) > 1 and words[0].lower() not in KEPT_TITLES and words[-1].lower() not in _BODIES
-    if not is_person or any(word.islower() for word in words):
-        return []
-    nickname = _NICKNAME.search(name)
-    first = [words[0], nickname[1]] if nickname else [words[0]]
-    return [short for given in first if (short := f"{given} {words[-1]}") != name]
 
 
 # Other names of what a passage is about, as its first sentence tells them: "better known as X", "又称X".

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from heliograph.extraction.canonical import UNKNOWN_TYPE, unlisted_ends
+from heliograph.extraction.base import UNKNOWN_TYPE, unlisted_ends
 from heliograph.extraction.local_subjects import subject_keys
 from heliograph.extraction.reply_readers import (
     KINDS,

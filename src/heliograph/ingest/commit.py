@@ -21,7 +21,7 @@ from itertools import chain, islice
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.calls.tasks import gather_or_cancel, in_thread_if_long
+from heliograph.calls.tasks import gather_or_cancel, in_thread
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import BadModelReply, ConflictError, StaleChangesetError, StoreError
 from heliograph.ids import end_ids
@@ -258,7 +258,10 @@ class Committer:
                 raise StaleChangesetError(message) from error
             raise
         await self._summarize(draft, [*read.entity_ids, *read.relation_ids])
-        await in_thread_if_long(lambda: self._fold(draft, read), is_long=read.is_long)
+        if read.is_long:
+            await in_thread(self._fold, draft, read)
+        else:
+            self._fold(draft, read)
         return changeset(draft, read.resolution, await self._make_vectors(draft))
 
     async def _read(self, draft: Draft) -> _ReadState:
@@ -306,9 +309,8 @@ class Committer:
         size = sum(len(item.entities) for item in (*resolution.replaced, *resolution.extractions))
         replaced, extractions, renewed = resolution.replaced, resolution.extractions, change.plan.passages.keys()
         draft.resolution = resolution
-        draft.delta = await in_thread_if_long(
-            lambda: mention_delta(replaced, extractions, renewed), is_long=size >= _THREAD_FROM
-        )
+        said = replaced, extractions, renewed
+        draft.delta = await in_thread(mention_delta, *said) if size >= _THREAD_FROM else mention_delta(*said)
         # Names may count for others than before, but summaries and vectors are paid for.
         for known in (draft.entities, draft.relations, draft.folded_entities, draft.folded_relations):
             known.clear()
@@ -365,7 +367,10 @@ class Committer:
                     ends=ends,
                 )
 
-        await in_thread_if_long(touch, is_long=read.is_long)
+        if read.is_long:
+            await in_thread(touch)
+        else:
+            touch()
 
     async def _summarize(self, draft: Draft, ids: Sequence[str]) -> None:
         """Ask the chat model, if there is one, for the descriptions that need it and are not known yet."""

@@ -18,7 +18,7 @@ from typing import Any, cast
 from heliograph.arguments import checked_fields
 from heliograph.documents.markdown import clean_text, with_language
 from heliograph.errors import InvalidRequestError
-from heliograph.extraction.canonical import UNKNOWN_TYPE, canonical_extraction
+from heliograph.extraction.base import UNKNOWN_TYPE, canonical_extraction
 from heliograph.ids import clean_name, content_hash, entity_key, mention_rank, written_type
 from heliograph.ingest.chunking import JOINT, joined, place_chunks
 from heliograph.ingest.intake import checked_name, clean_metadata

@@ -17,7 +17,7 @@ import json
 import logging
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from pathlib import PurePath
@@ -35,7 +35,7 @@ from heliograph.errors import (
     RateLimited,
     StoreError,
 )
-from heliograph.extraction.canonical import placed_extraction
+from heliograph.extraction.base import placed_extraction
 from heliograph.filters import Sources
 from heliograph.ids import chunk_ids, content_hash, document_id, is_storable
 from heliograph.ingest.commit import Commit, Committer
@@ -344,6 +344,52 @@ class WorkLocks:
         finally:
             for id_ in list(own):
                 release(id_)
+
+
+class SharedEntry:
+    """Shares one exclusive context among the runs of a process: the first in opens it, the last one out closes it."""
+
+    def __init__(self, exclusive: Callable[[], AbstractAsyncContextManager[None]]) -> None:
+        self._exclusive = exclusive
+        self._opening = asyncio.Lock()
+        self._stack: AsyncExitStack | None = None
+        self._inside = 0
+
+    @asynccontextmanager
+    async def enter(self) -> AsyncGenerator[None]:
+        """Be inside; whatever opening the context raises is raised here."""
+        async with self._opening:
+            if self._stack is None:
+                stack = AsyncExitStack()
+                await stack.enter_async_context(self._exclusive())
+                self._stack = stack
+            self._inside += 1
+        try:
+            yield
+        finally:
+            self._inside -= 1
+            # Whoever is cancelled here still closes: a section left open would keep all other processes out.
+            await _ended(asyncio.create_task(self._leave()))
+
+    async def _leave(self) -> None:
+        """Close the section after the last run; a run that starts meanwhile waits and reopens it."""
+        async with self._opening:
+            if not self._inside and (stack := self._stack):
+                self._stack = None
+                await stack.aclose()
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    """Wait for the end of a task, also when cancelled, and be cancelled only then."""
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled from (None if task.cancelled() else task.exception())
+    task.result()
 
 
 _BATCH_DOCUMENTS = 500

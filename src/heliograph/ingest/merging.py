@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import StoreError
-from heliograph.extraction.canonical import entity_mention_order, relation_mention_order
+from heliograph.extraction.base import entity_mention_order, relation_mention_order
 from heliograph.ids import (
     end_ids,
     entity_key,

@@ -20,7 +20,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from dataclasses import replace
 from typing import Any
 
-from heliograph.calls.tasks import SharedEntry
 from heliograph.chat.base import ChatModel
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import CancelledIngestError, ConflictError, HeliographError, IngestError, StaleChangesetError
@@ -33,6 +32,7 @@ from heliograph.ingest.intake import (
     OUTAGES,
     Candidate,
     Intake,
+    SharedEntry,
     WorkLocks,
     as_failure,
     as_twin,

@@ -11,16 +11,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.calls.tasks import in_thread_if_long
+from heliograph.calls.tasks import in_thread
 from heliograph.errors import IngestError
-from heliograph.extraction.base import Extractor
-from heliograph.extraction.canonical import canonical_extraction, moved_extraction, with_introduced_aliases
+from heliograph.extraction.base import Extractor, canonical_extraction, moved_extraction, with_introduced_aliases
 from heliograph.ingest.chunking import Chunker
 from heliograph.models import Chunk, Curation, Document, Extraction
 from heliograph.observing import stage
@@ -68,8 +67,9 @@ class ChunkPlan:
         removed: Ids of chunks that go.
         replaced: What was read in chunks that go, move, or are read again.
         moved: What was read in chunks that only move, at their new place.
-        passages: Text to embed per id of a chunk that is new or under other headings.
-        terms: The full text of these.
+        passages: What gets a vector: the text per id of a chunk that is new or under other headings. Vectors of
+            entities and relations that are made with its vector are made anew, too.
+        terms: The full text of such chunks.
     """
 
     chunk_count: int = 0
@@ -272,15 +272,13 @@ class InProcessReader(Reader):
                 plan = plan_chunks(document.title, list(stored.chunks.values()), stored, keeps_readings=True)
             else:
                 is_long = len(text) >= _THREAD_FROM_CHARACTERS
-                chunks = await in_thread_if_long(lambda: self._cut(document, text), is_long=is_long)
+                chunks = await in_thread(self._cut, document, text) if is_long else self._cut(document, text)
                 if not chunks:
                     raise IngestError(f"the document {document.source!r} holds nothing but separators; give it a text")
                 stored = await find_stored(chunks)
                 keeps = task.scope is not ReadingScope.WHOLE
-                plan = await in_thread_if_long(
-                    lambda: plan_chunks(document.title, chunks, stored, keeps_readings=keeps),
-                    is_long=is_long and not stored.chunks,
-                )
+                compare = partial(plan_chunks, document.title, chunks, stored, keeps_readings=keeps)
+                plan = await in_thread(compare) if is_long and not stored.chunks else compare()
         progress.begin_chunks(len(plan.unread))
         with stage("ingest.extract", chunks=len(plan.unread)):
             extractions = await self._extract(task.document, plan.unread, progress.finish_chunk)
@@ -312,4 +310,4 @@ class InProcessReader(Reader):
             found = [canonical_extraction(item) for item in extractions]
             return [with_introduced_aliases(item, chunk) for item, chunk in zip(found, chunks, strict=True)]
 
-        return await in_thread_if_long(finish, is_long=characters >= 10 * _THREAD_FROM_CHARACTERS)
+        return await in_thread(finish) if characters >= 10 * _THREAD_FROM_CHARACTERS else finish()

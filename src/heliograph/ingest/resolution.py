@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.errors import ConflictError
-from heliograph.extraction.canonical import UNKNOWN_TYPE
+from heliograph.extraction.base import UNKNOWN_TYPE
 from heliograph.ids import end_ids, name_to_entity_id, relation_id, succeeding_entity_id
 from heliograph.ingest.merging import NO_ENTITY_OVERRIDES, NO_RELATION_OVERRIDES, EntityOverrides, RelationOverrides
 from heliograph.ingest.reading import NO_CHUNKS, ChunkPlan, DocumentChange

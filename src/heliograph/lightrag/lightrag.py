@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Never, cast
 
 import heliograph.lightrag.storages as storages
-from heliograph.embedding.wrappers import wrap_embedding_model
+from heliograph.embedding.base import wrap_embedding_model
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import HeliographError, IngestError
 from heliograph.filters import DocumentIds, Sources

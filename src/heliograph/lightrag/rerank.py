@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import SecretStr
 
 from heliograph.lightrag.utils import get_env_value, warn_once
-from heliograph.rerank.wrappers import build_reranker
+from heliograph.rerank.base import build_reranker
 from heliograph.settings import RerankSettings
 
 

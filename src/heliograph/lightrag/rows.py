@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from heliograph.extraction.canonical import UNKNOWN_TYPE
+from heliograph.extraction.base import UNKNOWN_TYPE
 from heliograph.ids import relation_id
 from heliograph.lightrag.base import DocProcessingStatus, DocStatus
 from heliograph.lightrag.utils import TokenizerInterface, compute_mdhash_id

@@ -24,7 +24,7 @@ from heliograph.calls.tasks import gather_or_cancel
 from heliograph.curation.curator import Curator
 from heliograph.documents.markdown import clean_text
 from heliograph.errors import ConflictError, InvalidRequestError
-from heliograph.extraction.canonical import canonical_extraction, placed_extraction
+from heliograph.extraction.base import canonical_extraction, placed_extraction
 from heliograph.ids import chunk_ids, content_hash
 from heliograph.ingest.intake import find_original, is_committed
 from heliograph.ingest.pipeline import IngestPipeline

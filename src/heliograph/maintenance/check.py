@@ -427,7 +427,7 @@ async def rebuild_role(store: Store, role: str) -> CheckReport:
 
 
 async def find_leftovers(store: Store) -> Mapping[str, int]:
-    """Return, per engine that the outbox still waits for though no setting names it, how far behind it is."""
+    """Return, per follower that the outbox still waits for though no setting names it, how far behind it is."""
     if store.outbox is None:
         return {}
     named = {item.name for item in store.followers}

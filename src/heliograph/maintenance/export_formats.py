@@ -25,7 +25,7 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.extraction.canonical import UNKNOWN_TYPE
+from heliograph.extraction.base import UNKNOWN_TYPE
 from heliograph.ids import mention_entity_id, mention_relation_id
 from heliograph.maintenance.archive import Contents, WholeDocument
 from heliograph.models import (

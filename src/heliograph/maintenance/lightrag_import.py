@@ -21,7 +21,7 @@ from typing import Any, cast
 import numpy as np
 
 from heliograph.documents.markdown import clean_text, find_title
-from heliograph.extraction.canonical import UNKNOWN_TYPE, canonical_extraction
+from heliograph.extraction.base import UNKNOWN_TYPE, canonical_extraction
 from heliograph.ids import (
     clean_name,
     content_hash,

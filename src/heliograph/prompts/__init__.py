@@ -1,4 +1,4 @@
-"""The texts given to chat models, one file per task, and their loader.
+"""The texts given to chat models, one file per task, and their loader; each is read where its task is done.
 
 `load_prompt("answer")` is the text of `answer.txt` beside this file, read once. Templates mark what is filled in
 with `$name`, for `string.Template`; its `substitute` raises when something is left out.

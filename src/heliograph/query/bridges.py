@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from heliograph.ids import mention_entity_id
 from heliograph.models import EntityMention
-from heliograph.query.channels import best
 from heliograph.query.linking import LinkedEntity
+from heliograph.query.plain_search import best
 from heliograph.query.plan import FusionParameters
 from heliograph.stores.base import EntityPlaces
 from heliograph.text.analysis import terms

@@ -66,6 +66,25 @@ class Keywords:
 
 
 @dataclass(frozen=True, slots=True)
+class FusedHit:
+    """What a fused search knows of a chunk: why it stands where it stands.
+
+    Attributes:
+        score: What it is ranked by, higher is better; comparable within one search only.
+        scores: Per channel what it adds: `vector` (the cosine, whichever channel found the chunk, which is not kept),
+            `keyword`, `entity` (about an entity that the question names), `bridge`, `graph`. Zeros are left out. Their
+            sum is `score`, unless the document has a better hit (then `score` is lower, by `FusionParameters.again`)
+            or hits were fused by rank.
+        path: Chunks from which bridges led to it, the first hit first; empty if none did.
+    """
+
+    chunk_id: str
+    score: float
+    scores: Mapping[str, float] = field(default_factory=dict[str, float])
+    path: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SourceMark:
     """How a chunk was found; written `E5/2`.
 
@@ -73,7 +92,8 @@ class SourceMark:
     an explanation are lists of it.
 
     Attributes:
-        origin: `C` by its own vector, `E` through entities, `R` through relations.
+        origin: `C` by a search for chunks: by its own vector or, where channels are fused, by any of them; `E` through
+            entities, `R` through relations.
         frequency: Selected entities or relations that list the chunk; 1 for `C`.
         order: Place in the list of that origin, from 1.
     """
@@ -128,8 +148,7 @@ class RetrievedChunk:
         reference_id: Number of that source in the list of references.
         marks: How it was found: `C`, `E`, `R`, those that apply.
         rerank_score: What the reranker gave it; None without one.
-        scores: What each channel adds to its score, where channels are fused: `vector`, `keyword`, `entity`, `bridge`,
-            `graph`, those that apply; empty in the modes that merge round robin.
+        scores: What each channel adds to its score, as in `FusedHit`; empty in the modes that merge round robin.
         score: What it is ordered by, higher is better, comparable within one retrieval only: `rerank_score`, or, of a
             chunk that no reranker scored, what `MergedChunks.totals` says. So a factor or a bound of the ranking has to
             count there, and not in `scores`. A budget may put chunks first that it must not cut.

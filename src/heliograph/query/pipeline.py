@@ -28,8 +28,20 @@ from heliograph.observing import OBSERVER, QuestionTimer, StageClock, TellStage,
 from heliograph.prompts import load_prompt
 from heliograph.query.answers.answer import AnswerStream, answer_offline, answer_with, answering_model
 from heliograph.query.answers.models import Answer
-from heliograph.query.auto import AutoSearch, adapt_plan
-from heliograph.query.channels import (
+from heliograph.query.context.assembly import (
+    ChunkKeeper,
+    Selection,
+    build_context,
+    find_related_chunks,
+    select,
+    trace_retrieval,
+)
+from heliograph.query.context.format import builtin_prompt, context_format, fit_budgets, fit_paths, room_for_rows
+from heliograph.query.fusion import AutoSearch, FusedHits, FusedSearch, SearchLimits, adapt_plan
+from heliograph.query.linking import find_paths
+from heliograph.query.models import Failure, Keywords, ProcessingInfo, QueryParam, Retrieval
+from heliograph.query.payloads import QueryData, query_data
+from heliograph.query.plain_search import (
     ChunkPicks,
     Findings,
     MergedChunks,
@@ -42,19 +54,6 @@ from heliograph.query.channels import (
     search_entities,
     search_relations,
 )
-from heliograph.query.context.assembly import (
-    ChunkKeeper,
-    Selection,
-    build_context,
-    find_related_chunks,
-    select,
-    trace_retrieval,
-)
-from heliograph.query.context.format import builtin_prompt, context_format, fit_budgets, fit_paths, room_for_rows
-from heliograph.query.fusion import FusedHits, FusedSearch, SearchLimits
-from heliograph.query.linking import find_paths
-from heliograph.query.models import Failure, Keywords, ProcessingInfo, QueryParam, Retrieval
-from heliograph.query.payloads import QueryData, query_data
 from heliograph.query.plan import FUSED_CHANNELS, Channel, Plan, find_keywords, make_plan
 from heliograph.query.understanding import Understanding, find_understanding
 from heliograph.rerank.base import Reranker
@@ -510,11 +509,10 @@ class Retriever:
         question: Vector | None,
         fused: FusedHits,
     ) -> MergedChunks:
-        scores = {hit.chunk_id: hit.scores for hit in fused.hits}
+        hits = {hit.chunk_id: hit for hit in fused.hits}
         if plan.is_all_fused:
-            totals = {hit.chunk_id: hit.score for hit in fused.hits}
-            paths = {hit.chunk_id: hit.path for hit in fused.hits if hit.path}
-            return MergedChunks(totals, [ChunkPicks("C", fused.chunk_ids)], scores, fused.leaders, paths)
+            totals = {id_: hit.score for id_, hit in hits.items()}
+            return MergedChunks(totals, [ChunkPicks("C", fused.chunk_ids)], hits, fused.leaders)
         cosines = {id_: cosine for found in findings for id_, cosine in found.chunks.items()}
         picks = [ChunkPicks("C", list(cosines))]
         if selection.entities or selection.relations:
@@ -527,6 +525,4 @@ class Retriever:
         own = [chunk_id for pick in merged.picks if pick.origin == "C" for chunk_id in pick.ids]
         joined = ChunkPicks("C", list(dict.fromkeys([*own, *fused.chunk_ids])))
         others = (pick for pick in merged.picks if pick.origin != "C")
-        return replace(
-            merged, totals={id_: totals[id_] for id_ in ordered(totals)}, picks=[joined, *others], scores=scores
-        )
+        return MergedChunks({id_: totals[id_] for id_ in ordered(totals)}, [joined, *others], hits)

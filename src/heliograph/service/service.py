@@ -76,7 +76,7 @@ class States:
             return None
         return longest
 
-    async def engines(self, name: str) -> list[tuple[str, int, str]] | None:
+    async def followers(self, name: str) -> list[tuple[str, int, str]] | None:
         """Return how external stores follow the store of a workspace; None if it is not open, or cannot be read.
 
         Each by its name, how many commits it lags, and why it cannot be reached, if so.
@@ -87,9 +87,9 @@ class States:
             async with self._workspaces.use(name) as kb:
                 lags, troubles = await kb.lags(), await kb.troubles()
         except HeliographError as error:
-            _LOG.warning("how engines follow a workspace cannot be read: %s", error)
+            _LOG.warning("how external stores follow a workspace cannot be read: %s", error)
             return None
-        return [(engine, lag, troubles.get(engine, "")) for engine, lag in lags.items()]
+        return [(follower, lag, troubles.get(follower, "")) for follower, lag in lags.items()]
 
     async def _read(self, name: str, kb: AsyncHeliograph) -> WorkspaceState:
         pipeline = await self._jobs.state(name, 0)

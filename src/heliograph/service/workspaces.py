@@ -19,12 +19,11 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from weakref import WeakValueDictionary
 
-from heliograph.chat.wrappers import connect_chat_model
-from heliograph.embedding.base import EmbeddingModel
-from heliograph.embedding.wrappers import build_embedding_model
+from heliograph.chat.base import connect_chat_model
+from heliograph.embedding.base import EmbeddingModel, build_embedding_model
 from heliograph.engine import AsyncHeliograph, Given, with_store
 from heliograph.errors import ConflictError, HeliographError, InvalidRequestError, NotFoundError, StoreUnavailable
-from heliograph.rerank.wrappers import build_reranker
+from heliograph.rerank.base import build_reranker
 from heliograph.settings import Settings, StoreSettings
 from heliograph.stores.registry import drop_workspace, find_workspaces, identifier, workspace_upkeep
 

@@ -237,11 +237,6 @@ def encode_plain(value: Mapping[str, int] | Sequence[str]) -> str:
     return to_json(value).decode()
 
 
-def decode_plain(text: str) -> Any:
-    """Return what `encode_plain` wrote; raises `ValueError` if it is no JSON."""
-    return from_json(text)
-
-
 def join_lines(values: Sequence[str]) -> str:
     """Return values as one text."""
     return "\n".join(values)
@@ -318,7 +313,7 @@ class Columns(Generic[R]):
                     write, read = (join_lines, split_lines) if are_lines else (encode_plain, _from_json)
                     self._codecs.append((place, write, read))
                 case "Mapping" if kind.endswith("int]"):
-                    self._codecs.append((place, encode_plain, decode_plain))
+                    self._codecs.append((place, encode_plain, from_json))
                 case "Mapping":
                     self._codecs.append((place, encode, json.loads))
                 case "bool":
@@ -379,7 +374,7 @@ class Columns(Generic[R]):
 
 
 def _from_json(text: str) -> tuple[Any, ...]:
-    return tuple(decode_plain(text)) if text != "[]" else ()
+    return tuple(from_json(text)) if text != "[]" else ()
 
 
 DOCUMENTS: Final = Columns(Document)

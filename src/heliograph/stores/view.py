@@ -326,7 +326,7 @@ class ScopeMemory(Generic[S]):
 class ScopedMentions(Generic[M]):
     """What a scope says of one thing, in canonical order, and when the first of the documents was first seen."""
 
-    moment: int
+    created_at: int
     mentions: Sequence[M]
 
 
@@ -411,7 +411,7 @@ class ScopedReading(ABC):
             for key, degree in zip(missing, degrees, strict=True):
                 counted = self.fold.count_entity(ids[key], said[key].mentions, self.fold.leading)
                 entity = self.fold.fold_entity(counted)
-                found[key] = replace(entity, degree=degree, created_at=said[key].moment)
+                found[key] = replace(entity, degree=degree, created_at=said[key].created_at)
                 scope.remember(key, found[key])
         return {key: found[key] for key in keys}
 
@@ -424,7 +424,7 @@ class ScopedReading(ABC):
             said = await self.read_relation_mentions(missing)
             for key in missing:
                 counted = self.fold.count_relation(ids[key], ends[key], said[key].mentions, self.fold.leading)
-                found[key] = replace(self.fold.fold_relation(counted), created_at=said[key].moment)
+                found[key] = replace(self.fold.fold_relation(counted), created_at=said[key].created_at)
                 scope.remember(key, found[key])
         return {key: found[key] for key in keys}
 

@@ -165,9 +165,7 @@ def is_german_noun(
     if _is_made_as_noun(word) or word.lower() in lower_words or word in german.nouns:
         return True
     # "durch Klicken": a verb in the place of a noun.
-    return (before == "durch" and word.endswith("en")) or (_is_frequent(word) and word not in german.bare)
-
-
-def _is_frequent(word: str) -> bool:
-    """Return whether a word is frequent enough to be one token; names that frequent are among the known ones."""
-    return len(encode(" " + word)) == 1
+    if before == "durch" and word.endswith("en"):
+        return True
+    # So frequent that it is one token; names that frequent are among the known ones.
+    return len(encode(" " + word)) == 1 and word not in german.bare

@@ -190,14 +190,12 @@ def _by_head(words: Sequence[str], written: Sequence[str]) -> str:
     # "Grace Hall" and "Thomas G. Lane", but not "Christina County"; "Hall of Fame", "House of Representatives".
     is_other = is_two or head != words[-1] or (len(words) == 3 and len(words[1]) == 1)
     is_unsure = head in _UNSURE_PLACES or head.removesuffix("s") in _UNSURE_PLACES
-    if (is_other and head in _PERSONS_TOO) or (is_unsure and _names_no_place(written[: words.index(head)])):
+    if is_other and head in _PERSONS_TOO:
         return ""
-    return kind
-
-
-def _names_no_place(before: Sequence[str]) -> bool:
-    """Return whether the words before an unsure head are common ones, acronyms, or possessives: "Handler's State"."""
-    return all(is_usually_lower(word) or word.isupper() or _ends_possessive(word) for word in before)
+    # "Handler's State" and "OSPF Area": nothing but common words, acronyms and possessives.
+    before = written[: words.index(head)] if is_unsure else ()
+    is_none = is_unsure and all(is_usually_lower(word) or word.isupper() or _ends_possessive(word) for word in before)
+    return "" if is_none else kind
 
 
 def _by_inner_word(words: Sequence[str]) -> str:
@@ -537,7 +535,9 @@ def _is_title_case(tokens: list[NameToken], index: int) -> bool:
 def _is_initial_letter(tokens: list[NameToken], index: int) -> bool:
     """Return whether a single capital is an initial as in "J. Smith", or a label as in "Plan B"."""
     if tokens[index].text in {"I", "A"}:
-        if index > 0 and tokens[index - 1].is_name and not _is_lower(tokens, index + 1):
+        following = tokens[index + 1] if index + 1 < len(tokens) else None
+        goes_on = following is not None and following.text.islower() and following.lower not in stop_words("en")
+        if index > 0 and tokens[index - 1].is_name and not goes_on:
             return True
         return _is_dot(tokens, index + 1) and index + 2 < len(tokens) and tokens[index + 2].text[0].isupper()
     if index > 0 and index + 1 < len(tokens) and tokens[index + 1].text.istitle():
@@ -556,10 +556,6 @@ def _is_initial_letter(tokens: list[NameToken], index: int) -> bool:
 
 def _is_dot(tokens: list[NameToken], index: int) -> bool:
     return index < len(tokens) and tokens[index].text == "."
-
-
-def _is_lower(tokens: list[NameToken], index: int) -> bool:
-    return index < len(tokens) and tokens[index].text.islower() and tokens[index].lower not in stop_words("en")
 
 
 def _is_date_part(tokens: list[NameToken], index: int) -> bool:

@@ -373,7 +373,8 @@ def _latin_phrases(
             name = next(inside, None)
         is_named = name is not None and name.start < match.end()
         word = match.group()
-        is_content = not is_named and _is_content_word(word, evidence)
+        lower = word.casefold()
+        is_content = not is_named and len(word) > 2 and lower not in evidence.function_words and lower not in CALENDAR
         if not is_content or len(run) == _LONGEST_PHRASE:
             if len(run) > 1 and before in _DETERMINERS and word in _DETERMINERS and _VERB.search(text, *run[-1]):
                 run.pop()
@@ -386,11 +387,6 @@ def _latin_phrases(
         last = word.lower()
     if run:
         yield run[0][0], run[-1][1]
-
-
-def _is_content_word(word: str, evidence: CaseEvidence) -> bool:
-    lower = word.casefold()
-    return len(word) > 2 and lower not in evidence.function_words and lower not in CALENDAR
 
 
 # Abbreviations that a text introduces: "Message Queuing Telemetry Transport (MQTT)", "MQTT（消息队列遥测传输）".

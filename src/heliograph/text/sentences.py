@@ -254,7 +254,10 @@ def _is_abbreviation(text: str, start: int, dot: int, following: str) -> bool:
     elided = word.replace("’", "'").rpartition("'")[2]
     word = elided if len(elided) > 2 else word
     if word.isdigit() and len(word) <= _LONGEST_ORDINAL:
-        return _is_ordinal(text[max(start, dot - _LOOK_BACK) : dot - len(word)], following)
+        # It counts, as in German: "am 3. Mai", "die 2. Sitzung".
+        words = text[max(start, dot - _LOOK_BACK) : dot - len(word)].split()
+        is_counted = bool(words) and words[-1].lower() in _BEFORE_ORDINAL and following.lower() not in stop_words("de")
+        return is_counted or following.lower() in _MONTHS
     if word in _NEVER_AT_END:
         return True
     if word in _BEFORE_NUMBER and following[:1].isdigit():
@@ -263,14 +266,6 @@ def _is_abbreviation(text: str, start: int, dot: int, following: str) -> bool:
         # "Acme Inc. The", "the U.S. It": a function word in capitals begins a sentence; "J. Smith" does not.
         return following.lower() not in stop_words("en")
     return False
-
-
-def _is_ordinal(before: str, following: str) -> bool:
-    """Return whether a number with a dot counts, as in German: "am 3. Mai", "die 2. Sitzung"."""
-    if following.lower() in _MONTHS:
-        return True
-    words = before.split()
-    return bool(words) and words[-1].lower() in _BEFORE_ORDINAL and following.lower() not in stop_words("de")
 
 
 _NEXT_WORD = late_pattern(r"\s*[\"'“‘«(\[*_`#]*([\w’']{1,40})?")

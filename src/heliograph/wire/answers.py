@@ -84,7 +84,7 @@ class ExplainedChunk(Shape):
     tokens: int = Field(description="What its text costs.")
     place: int = Field(description="Rank after the channels were joined, from 1; 0 if it had none.")
     marks: tuple[str, ...] = Field(description="How it was found: `E5/2` is listed by 5 entities, second there.")
-    scores: dict[str, float] = Field(description="What each fused channel adds to its score.")
+    scores: dict[str, float] = Field(description="What each fused channel adds; `vector` whichever found it.")
     rerank_score: float | None
     path: tuple[str, ...] = Field(description="Chunks from which bridges led to it.")
     outcome: ChunkOutcome = Field(
@@ -189,10 +189,10 @@ class FoundChunk(ChunkDetails):
     content: str = Field(description="Its text, `document_text[start:end]`.")
     start: int = Field(description="Place of its first character in the document's text.")
     end: int = Field(description="Place after its last character.")
-    scores: dict[str, float] = Field({}, description="What each fused channel adds to its score.")
+    scores: dict[str, float] = Field({}, description="What each fused channel adds; `vector` whichever found it.")
     rerank_score: float | None = None
     found_by: tuple[str, ...] = Field(
-        (), description="`C1/1`: by its own vector, `E2/3`: through entities, `R1/2`: through relations."
+        (), description="`C1/1`: by a search for chunks, `E2/3`: through entities, `R1/2`: through relations."
     )
 
 

@@ -28,6 +28,7 @@ class JobResponse(Shape):
     id: str
     kind: Literal["files", "url", "scan", "process", "retry", "delete", "clear"]
     state: Literal["waiting", "running", "done", "failed", "cancelled"]
+    is_unfinished: bool = Field(description="Whether it waits or runs.")
     track_id: str = Field(validation_alias=_of("request", "track_id"))
     author: str = Field(validation_alias=_of("request", "author"), description="Who asked for it.")
     sources: tuple[str, ...] = Field(
@@ -152,9 +153,7 @@ class ScanStatusResponse(BaseModel):
     message: str = ""
 
 
-_SCAN_STATES: dict[JobState, Literal["running", "completed", "failed", "cancelled"]] = {
-    JobState.WAITING: "running",
-    JobState.RUNNING: "running",
+_SCAN_ENDS: dict[JobState, Literal["completed", "failed", "cancelled"]] = {
     JobState.DONE: "completed",
     JobState.FAILED: "failed",
     JobState.CANCELLED: "cancelled",
@@ -167,7 +166,7 @@ def scan_status_response(job: Job) -> ScanStatusResponse:
     errors = _Samples(items=problems, dropped=max(0, failed - len(problems)))
     return ScanStatusResponse(
         track_id=job.request.track_id,
-        status=_SCAN_STATES[job.state],
+        status="running" if job.is_unfinished else _SCAN_ENDS[job.state],
         counts=dict(job.progress.counts),
         samples={"processed": _Samples(), "warning": _Samples(), "error": errors},
         created_at=job.created_at.timestamp(),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.chat.wrappers import ReplyBounds, without_repeats
+from heliograph.chat.base import ReplyBounds, without_repeats
 
 PAGES = sorted((Path(__file__).parents[3] / "docs").glob("*.md"))
 

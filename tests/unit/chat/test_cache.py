@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from heliograph.chat.base import ChatMessage, ChatRequest, Purpose
-from heliograph.chat.wrappers import CachedChatModel
+from heliograph.chat.base import CachedChatModel, ChatMessage, ChatRequest, Purpose
 from heliograph.errors import ModelTimeout, StoreUnavailable
 from heliograph.testing.fakes import FakeChatModel
 

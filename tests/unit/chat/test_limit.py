@@ -8,8 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from heliograph.calls.limit import CallGuard
-from heliograph.chat.base import ChatRequest, Purpose
-from heliograph.chat.wrappers import GuardedChatModel
+from heliograph.chat.base import ChatRequest, GuardedChatModel, Purpose
 from heliograph.errors import ModelUnavailable
 from heliograph.testing.fakes import FakeChatModel
 

@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from heliograph.chat.base import ChatReply, ChatRequest, Purpose
-from heliograph.chat.wrappers import ChatMeter, GuardedChatModel
+from heliograph.chat.base import ChatMeter, ChatReply, ChatRequest, GuardedChatModel, Purpose
 from heliograph.errors import ModelTimeout, ModelUnavailable
 from heliograph.models import Usage
 from heliograph.observing import CallCount

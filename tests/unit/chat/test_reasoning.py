@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.chat.wrappers import ReasoningFilter, strip_reasoning
+from heliograph.chat.base import ReasoningFilter, strip_reasoning
 
 
 @pytest.mark.parametrize(

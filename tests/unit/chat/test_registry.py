@@ -8,15 +8,17 @@ from typing import Any
 
 import pytest
 
-from heliograph.chat.base import ChatModel, ChatRequest, Purpose
-from heliograph.chat.openai import OpenAIChatModel
-from heliograph.chat.wrappers import (
+from heliograph.chat.base import (
     CachedChatModel,
     ChatMeter,
+    ChatModel,
+    ChatRequest,
+    Purpose,
     WrapperChatModel,
     build_chat_model,
     wrap_chat_model,
 )
+from heliograph.chat.openai import OpenAIChatModel
 from heliograph.errors import ModelTimeout, RateLimited, SettingsError
 from heliograph.observing import CallCount
 from heliograph.settings import ChatSettings

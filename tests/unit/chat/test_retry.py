@@ -7,8 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from heliograph.calls.limit import CallGuard, RetryPolicy
-from heliograph.chat.base import ChatRequest
-from heliograph.chat.wrappers import GuardedChatModel
+from heliograph.chat.base import ChatRequest, GuardedChatModel
 from heliograph.errors import BadModelReply, ModelTimeout, ModelUnavailable, RateLimited
 from heliograph.testing.fakes import FakeChatModel
 

@@ -8,8 +8,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from heliograph.calls.limit import CallGuard
-from heliograph.chat.base import ChatReply, ChatRequest
-from heliograph.chat.wrappers import GuardedChatModel
+from heliograph.chat.base import ChatReply, ChatRequest, GuardedChatModel
 from heliograph.errors import ModelTimeout
 from heliograph.testing.fakes import FakeChatModel
 

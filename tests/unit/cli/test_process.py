@@ -58,7 +58,7 @@ def test_question_loads_what_answers_it_and_no_more(mode: str, tmp_path: Path) -
     (tmp_path / "a.md").write_text("The Lantern gateway forwards readings over MQTT.", "utf-8")
     subprocess.run((*COMMAND, "index", "a.md"), cwd=tmp_path, capture_output=True, check=True)
     loaded = _loaded_by(("query", "--mode", mode, "What does the Lantern gateway forward?"), tmp_path)
-    assert "heliograph.query.answers.extractive" in loaded
+    assert "heliograph.query.answers.answer" in loaded
     assert not loaded & {"fastapi", "httpx", "mcp", "numpy.ma", "onnx", "openai", "uvicorn"}
     assert not loaded & {f"heliograph.extraction.{name}" for name in ("chat", "local", "local_subjects", "replies")}
     assert not _parts(loaded) & {

@@ -36,6 +36,7 @@ JOB = {
     "id": "",
     "kind": "files",
     "state": "done",
+    "is_unfinished": False,
     "track_id": "",
     "author": "",
     "sources": [],

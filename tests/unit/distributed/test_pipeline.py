@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from heliograph.chat.base import ChatRequest
-from heliograph.chat.wrappers import ChatMeter
+from heliograph.chat.base import ChatMeter, ChatRequest
 from heliograph.distributed import pool
 from heliograph.distributed.messages import WorkerLostError
 from heliograph.distributed.pool import WatchedDocument

@@ -12,14 +12,12 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import Any
 
-from heliograph.chat.base import ChatModel
-from heliograph.chat.wrappers import ChatMeter, wrap_chat_model
+from heliograph.chat.base import ChatMeter, ChatModel, wrap_chat_model
 from heliograph.distributed.cluster import ClusterParts, open_cluster
 from heliograph.distributed.messages import GivenModels, Launcher, Worker, WorkerLostError, WorkerSetup
 from heliograph.distributed.worker import ReadingWorker
 from heliograph.errors import HeliographError
-from heliograph.extraction.base import Extractor
-from heliograph.extraction.choosing import choose_extractor
+from heliograph.extraction.base import Extractor, choose_extractor
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.settings import Settings
 from heliograph.stores.base import Store

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.embedding.wrappers import BatchingEmbeddingModel, DeduplicatingEmbeddingModel, plan_batches
+from heliograph.embedding.base import BatchingEmbeddingModel, DeduplicatingEmbeddingModel, plan_batches
 from heliograph.errors import ModelTimeout
 from heliograph.models import Usage
 from heliograph.testing.fakes import FakeEmbeddingModel

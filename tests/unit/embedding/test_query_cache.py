@@ -5,7 +5,7 @@ import asyncio
 import numpy as np
 import pytest
 
-from heliograph.embedding.wrappers import QueryCachedEmbeddingModel
+from heliograph.embedding.base import QueryCachedEmbeddingModel
 from heliograph.errors import ModelTimeout
 from heliograph.models import Usage
 from heliograph.testing.fakes import FakeEmbeddingModel

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from tests.unit.embedding.conftest import EmbeddingServer
 
+from heliograph.embedding.base import build_embedding_model, wrap_embedding_model
 from heliograph.embedding.e5.model import E5EmbeddingModel
-from heliograph.embedding.wrappers import build_embedding_model, wrap_embedding_model
 from heliograph.errors import RateLimited, SettingsError
 from heliograph.settings import EmbeddingSettings
 from heliograph.testing.fakes import FakeEmbeddingModel

@@ -18,9 +18,9 @@ from heliograph.embedding.base import (
     EmbeddingKind,
     EmbeddingModel,
     Embeddings,
+    WrapperEmbeddingModel,
     scale_between,
 )
-from heliograph.embedding.wrappers import WrapperEmbeddingModel
 from heliograph.errors import ModelUnavailable
 from heliograph.models import Usage
 from heliograph.testing.fakes import FakeEmbeddingModel

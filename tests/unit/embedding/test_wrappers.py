@@ -8,11 +8,13 @@ from collections.abc import Sequence
 import pytest
 
 from heliograph.calls.limit import CallGuard, RetryPolicy
-from heliograph.embedding.base import EmbeddingKind, Embeddings, for_question
-from heliograph.embedding.wrappers import (
+from heliograph.embedding.base import (
+    EmbeddingKind,
     EmbeddingMeter,
+    Embeddings,
     GuardedEmbeddingModel,
     WrapperEmbeddingModel,
+    for_question,
 )
 from heliograph.errors import BadModelReply, ModelTimeout, RateLimited
 from heliograph.models import Usage

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.embedding.wrappers import QueryCachedEmbeddingModel
+from heliograph.embedding.base import QueryCachedEmbeddingModel
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import InvalidRequestError
 from heliograph.evaluation.harness import EvaluationPlan, Watcher, evaluate, plan_index

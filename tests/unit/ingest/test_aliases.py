@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from heliograph.extraction.canonical import with_introduced_aliases
+from heliograph.extraction.base import with_introduced_aliases
 from heliograph.models import Chunk, EntityMention, Extraction
 
 

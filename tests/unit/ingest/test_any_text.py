@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from heliograph.documents.encoding import decode_text
 from heliograph.documents.markdown import find_title
 from heliograph.errors import IngestError
-from heliograph.extraction.canonical import canonical_extraction, with_introduced_aliases
+from heliograph.extraction.base import canonical_extraction, with_introduced_aliases
 from heliograph.extraction.local import LocalExtractor
 from heliograph.ids import content_hash
 from heliograph.ingest.chunking import make_chunker

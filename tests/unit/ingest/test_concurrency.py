@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from heliograph.calls.tasks import SharedEntry, gather_or_cancel
-from heliograph.ingest.intake import WorkLocks
+from heliograph.calls.tasks import gather_or_cancel
+from heliograph.ingest.intake import SharedEntry, WorkLocks
 
 
 async def test_claim_waits_for_all_its_ids_and_takes_them_together() -> None:

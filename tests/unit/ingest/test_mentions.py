@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heliograph.extraction.canonical import canonical_extraction, moved_extraction
+from heliograph.extraction.base import canonical_extraction, moved_extraction
 from heliograph.ids import mention_rank, name_to_entity_id, names_to_relation_id
 from heliograph.ingest.merging import mention_delta
 from heliograph.models import EntityMention, Extraction, RelationMention

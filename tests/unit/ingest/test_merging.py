@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heliograph.errors import StoreError
-from heliograph.extraction.canonical import entity_mention_order, relation_mention_order
+from heliograph.extraction.base import entity_mention_order, relation_mention_order
 from heliograph.ids import end_ids, entity_key, name_to_entity_id, names_to_relation_id
 from heliograph.ingest.merging import (
     EvidenceFold,

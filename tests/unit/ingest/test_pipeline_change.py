@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heliograph.chat.wrappers import CachedChatModel
+from heliograph.chat.base import CachedChatModel
 from heliograph.ids import document_id, name_to_entity_id, names_to_relation_id
 from heliograph.ingest.models import NewDocument, Outcome
 from heliograph.models import DocumentStatus

@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from heliograph.embedding.wrappers import EmbeddingMeter, QueryCachedEmbeddingModel
+from heliograph.embedding.base import EmbeddingMeter, QueryCachedEmbeddingModel
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import MissingDependencyError, ModelUnavailable
 from heliograph.models import DocumentStatus, Mode, Stats, Usage

@@ -11,9 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from heliograph.embedding.base import EmbeddingKind, Embeddings
-from heliograph.query.auto import AutoSearch, adapt_plan
-from heliograph.query.fusion import FusedHit, FusedHits, SearchLimits
-from heliograph.query.models import Keywords, QueryParam
+from heliograph.query.fusion import AutoSearch, FusedHits, SearchLimits, adapt_plan
+from heliograph.query.models import FusedHit, Keywords, QueryParam
 from heliograph.query.understanding import QuestionKind, Understanding
 from heliograph.testing.fakes import FakeChatModel, FakeReranker
 

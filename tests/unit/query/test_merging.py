@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.query.channels import ChunkPicks, merge_chunks, round_robin
+from heliograph.query.plain_search import ChunkPicks, merge_chunks, round_robin
 
 LISTS = st.lists(st.lists(st.integers(0, 30), unique=True, max_size=12), max_size=4)
 

@@ -10,8 +10,7 @@ import pytest
 from heliograph import AsyncHeliograph, QueryParam, Settings
 from heliograph.chat.base import Purpose
 from heliograph.errors import BadModelReply, SettingsError
-from heliograph.rerank.base import RerankHit
-from heliograph.rerank.wrappers import ChatReranker
+from heliograph.rerank.base import ChatReranker, RerankHit
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel
 
 TEXTS = ["The Lantern forwards readings over MQTT.", "The Beacon sleeps at night.", "The Harbour is wet."]

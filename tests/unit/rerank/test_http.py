@@ -17,9 +17,8 @@ from heliograph.errors import (
     RateLimited,
     SettingsError,
 )
-from heliograph.rerank.base import RerankHit
+from heliograph.rerank.base import GuardedReranker, RerankHit
 from heliograph.rerank.http import HttpReranker
-from heliograph.rerank.wrappers import GuardedReranker
 from heliograph.settings import RerankSettings
 
 TEXTS = ("x", "none", "xxx", "xx")

@@ -13,8 +13,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from heliograph.errors import BadModelReply, MissingDependencyError, ModelUnavailable, SettingsError
+from heliograph.rerank.base import build_reranker
 from heliograph.rerank.onnx import OnnxReranker, find_files
-from heliograph.rerank.wrappers import build_reranker
 from heliograph.settings import RerankSettings
 
 tokenizers = pytest.importorskip("tokenizers")

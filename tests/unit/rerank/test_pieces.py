@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heliograph.errors import RateLimited
-from heliograph.rerank.base import RerankHit
-from heliograph.rerank.wrappers import BatchingReranker, SplittingReranker, split_text
+from heliograph.rerank.base import BatchingReranker, RerankHit, SplittingReranker, split_text
 from heliograph.testing.fakes import FakeReranker
 from heliograph.text.tokens import count_tokens
 

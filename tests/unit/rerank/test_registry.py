@@ -9,7 +9,7 @@ import pytest
 
 from heliograph.calls.limit import CallGuard, RetryPolicy
 from heliograph.errors import ModelUnavailable, RateLimited, SettingsError
-from heliograph.rerank.wrappers import GuardedReranker, build_reranker
+from heliograph.rerank.base import GuardedReranker, build_reranker
 from heliograph.settings import RerankSettings
 from heliograph.testing.fakes import FakeReranker
 

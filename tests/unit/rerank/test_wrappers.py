@@ -9,8 +9,7 @@ import pytest
 
 from heliograph.calls.limit import CallGuard, RetryPolicy
 from heliograph.errors import ModelTimeout, RateLimited
-from heliograph.rerank.base import RerankHit
-from heliograph.rerank.wrappers import GuardedReranker
+from heliograph.rerank.base import GuardedReranker, RerankHit
 from heliograph.testing.fakes import FakeReranker
 
 TEXTS = ("the red fox", "a blue whale", "the fox is quick and red")

@@ -32,7 +32,7 @@ WRITES: tuple[Callable[[JobStore, str], object], ...] = (
     lambda store, _: store.add(JobRequest(JobKind.URL, "t2", sources=("http://example.org",))),
     lambda store, id_: store.begin(id_),
     lambda store, id_: store.report(id_, JobProgress(1, 2)),
-    lambda store, id_: store.park(id_, "later"),
+    lambda store, id_: store.postpone(id_, "later"),
     lambda store, id_: store.cancel(id_, "me"),
     lambda store, id_: store.end(id_, JobState.FAILED, "why"),
     lambda store, _: store.tell("so it is"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.embedding.wrappers import EmbeddingMeter
+from heliograph.embedding.base import EmbeddingMeter
 from heliograph.engine import AsyncHeliograph, Given
 from heliograph.errors import ConflictError, InvalidRequestError, ModelUnavailable, NotFoundError, StoreUnavailable
 from heliograph.service.workspaces import Workspaces

@@ -265,8 +265,7 @@ _PLACE_ALONE = 0.6  # that place, where it is all that is known
 _TYPE = 0.45  # a name of the kind asked for
 _SURE_TYPE = 1.0  # a number, a date or code that is asked for: it is seldom there by chance
 _LENGTH = -0.1  # its length, by the logarithm
-_MEANING = 2.5  # its cosine with the question
-_MEANING_ACROSS = 4.0  # that, where the best chunk is in another language, so that words tell little
+_MEANING = 4.0  # its cosine with the question
 _ROW = 0.2  # being a row of a table
 _CODE = -0.3  # being a line of code
 _ASKS = -0.4  # being a question itself
@@ -289,12 +288,14 @@ _SAME = 0.8
 _RELEVANT = 0.74
 # Where no embedding compares: below this share of the question's terms no sentence says anything of it.
 _LEAST_COVERED = 0.22
-# A question is answered if cosine of the nearest sentence + cosine of the nearest chunk + 0.4 * covered >= 0.87, where
-# `covered` is the largest share of its terms that one sentence holds. A sentence counts as 0.3 farther where its chunk
-# has none of the names in the question. Across languages only terms that the glossary knows and names can be shared, so
-# the share is one of these, or as much less as they are fewer than 4, and 0.25 at least.
-# Where one of these names is in no chunk at all, every sentence counts as 0.5 farther. `answer_margin` has all cases.
-LEAST_ANSWERED = 0.87
+# A question is answered if cosine of the nearest sentence + cosine of the nearest chunk + 0.4 * covered >= 0.94, where
+# `covered` is the largest share of its terms that one sentence holds; 0.87 where the best chunk is in another language.
+# A sentence counts as 0.3 farther where its chunk has none of the names in the question. Across languages only terms
+# that the glossary knows and names can be shared, so the share is one of these, or as much less as they are fewer than
+# 4, and 0.25 at least. Where one of these names is in no chunk at all, every sentence counts as 0.5 farther.
+# `answer_margin` has all cases.
+_LEAST_ANSWERED = 0.94
+_LEAST_ANSWERED_ACROSS = 0.87
 _COVERED = 0.4
 _COVERED_ACROSS = 0.25
 _KNOWN_ACROSS = 4
@@ -364,7 +365,16 @@ def shortlist(
     if language in _COMPOUNDING:
         sentences = [_with_parts_of_compounds(sentence, words) for sentence in sentences]
     if known := Renderings(question, language, GLOSSARY_LANGUAGES, language):
-        sentences = [_with_renderings(sentence, known) for sentence in sentences]
+        # With the words of the question that a sentence says otherwise or in another language.
+        sentences = [
+            replace(
+                item,
+                words=known.completed(item.words),
+                nearby=known.completed(item.nearby),
+                beside=known.completed(item.beside),
+            )
+            for item in sentences
+        ]
     asked = _read_question(question, language, words, sentences, understanding)
     first_chunk = " ".join(sentence.shown for sentence in sentences if sentence.place == sentences[0].place)
     is_comparable = language == detect_language(first_chunk)
@@ -455,12 +465,6 @@ def _with_parts_of_compounds(sentence: Quotable, words: frozenset[str]) -> Quota
     return replace(sentence, words=sentence.words | found) if found else sentence
 
 
-def _with_renderings(sentence: Quotable, known: Renderings) -> Quotable:
-    """Return a sentence with the words of the question that it says otherwise or in another language."""
-    words, nearby, beside = map(known.completed, (sentence.words, sentence.nearby, sentence.beside))
-    return replace(sentence, words=words, nearby=nearby, beside=beside)
-
-
 def _in_other_languages(
     asked: AskedQuestion, scored: Sequence[tuple[float, int, Quotable]]
 ) -> Sequence[tuple[float, int, Quotable]]:
@@ -507,7 +511,8 @@ def answer_margin(listed: Shortlist, cosines: Sequence[float]) -> float:
     nearest = max(near, default=0.0)
     found = (sentence.item.scores.get(Channel.VECTOR) for _, sentence in listed.items)
     chunks = [cosine for cosine in found if cosine is not None]
-    return nearest + max(chunks, default=nearest) + _COVERED * listed.covered - LEAST_ANSWERED
+    least = _LEAST_ANSWERED if listed.is_comparable else _LEAST_ANSWERED_ACROSS
+    return nearest + max(chunks, default=nearest) + _COVERED * listed.covered - least
 
 
 def choose(listed: Shortlist, limit: int, cosines: Sequence[float] | None = None) -> list[Quotable]:
@@ -617,7 +622,6 @@ def _with_names(listed: Shortlist, cosines: Sequence[float] | None) -> list[Cand
     readings = read_texts([sentence.shown for sentence in sentences])
     best = max((sentence.item.channel_total for sentence in sentences), default=0.0)
     near = cosines if cosines is not None else [0.0] * len(sentences)
-    meaning = _MEANING if listed.is_comparable else _MEANING_ACROSS
     is_sure = asked.forms or asked.expected in (AnswerType.NUMBER, AnswerType.DATE, AnswerType.CODE)
     kind = _SURE_TYPE if is_sure else _TYPE
     candidates: list[Candidate] = []
@@ -629,11 +633,11 @@ def _with_names(listed: Shortlist, cosines: Sequence[float] | None) -> list[Cand
         candidates.append(
             Candidate(
                 sentence,
-                score + fits + meaning * cosine,
+                score + fits + _MEANING * cosine,
                 asked.shared_by(sentence.told, own, sentence.nearby)
                 + _EXPLAINS * asked.explains(sentence)
                 + fits
-                + meaning * cosine,
+                + _MEANING * cosine,
                 cosine,
                 _standing(sentence, best),
                 max(0.0, sentence.item.scores.get(Channel.BRIDGE, 0.0)) / best if best > 0.0 else 0.0,

@@ -21,7 +21,6 @@ from heliograph.calls.tasks import run_together
 from heliograph.errors import ModelError
 from heliograph.models import MOST_SOURCES, Chunk, ChunkOutcome, Entity, GraphPath, Relation, sources_of
 from heliograph.observing import StageClock, TellStage
-from heliograph.query.channels import ChunkPicks, Findings, MergedChunks, Vector, round_robin
 from heliograph.query.context.format import (
     Budget,
     ContextFormat,
@@ -44,6 +43,7 @@ from heliograph.query.models import (
     TracedChunk,
     TracedItem,
 )
+from heliograph.query.plain_search import ChunkPicks, Findings, MergedChunks, Vector, round_robin
 from heliograph.query.plan import Plan
 from heliograph.rerank.base import Reranker
 from heliograph.settings import RerankSettings
@@ -359,19 +359,19 @@ class KeptChunks:
 
     Attributes:
         chunks: Each with the reranker's score, None without one.
-        bodies: Per chunk what `ContextFormat.chunk_body` gave.
+        bodies: By id, of these and of chunks that did not fit, what `ContextFormat.chunk_body` gave.
         sources: Source per chunk id, also for the chunks of entities and relations.
         other_sources: Per source those of documents with the same text.
-        ranked: Ids with the reranker's scores, None without one, before the cut to tokens.
+        ranked: By id, the reranker's scores, None without one, before the cut to tokens; in order.
         below_threshold: How many it scored below the threshold, so that they are left out.
     """
 
     chunks: Sequence[tuple[Chunk, float | None]]
-    bodies: Sequence[str]
+    bodies: Mapping[str, str]
     sources: Mapping[str, str]
     warnings: tuple[str, ...] = ()
     other_sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    ranked: Sequence[tuple[str, float | None]] = ()
+    ranked: Mapping[str, float | None] = field(default_factory=dict[str, float | None])
     is_reranked: bool = False
     below_threshold: int = 0
 
@@ -435,18 +435,8 @@ class ChunkKeeper:
             warnings += _tell_what_did_not_fit(plan, selection, ranked)
         twins = await self._records.get_twin_sources([chunk.id for chunk, _ in kept])
         others = {sources[id_]: found for id_, found in twins.items() if id_ in sources}
-        kept_bodies = [bodies[chunk.id] for chunk, _ in kept]
-        order = [(chunk.id, score) for chunk, score in ranked]
-        return KeptChunks(
-            kept,
-            kept_bodies,
-            sources,
-            tuple(warnings),
-            others,
-            order,
-            is_reranked=reranker is not None,
-            below_threshold=below_threshold,
-        )
+        order = {chunk.id: score for chunk, score in ranked}
+        return KeptChunks(kept, bodies, sources, tuple(warnings), others, order, reranker is not None, below_threshold)
 
 
 def _tell_what_did_not_fit(plan: Plan, selection: Selection, ranked: _Ranked) -> list[str]:
@@ -538,7 +528,7 @@ def build_context(
     for (chunk, score), marks in zip(kept.chunks, merged.marks([chunk.id for chunk, _ in kept.chunks]), strict=True):
         source = kept.sources.get(chunk.id, "")
         reference_id = str(numbers[source]) if source else ""
-        scores, total = merged.scores.get(chunk.id, {}), merged.totals[chunk.id]
+        scores, total = merged.hit(chunk.id).scores, merged.totals[chunk.id]
         found.append(
             RetrievedChunk(chunk, source, reference_id, marks, score, scores, total if score is None else score)
         )
@@ -561,7 +551,7 @@ def build_context(
                 for place, item in enumerate(selection.relations, start=1)
             ],
             chunks=[
-                form.chunk_row(place, found[index].reference_id, kept.bodies[index])
+                form.chunk_row(place, found[index].reference_id, kept.bodies[found[index].chunk.id])
                 for place, index in enumerate(order, start=1)
             ],
             references=references,
@@ -662,7 +652,6 @@ def _chunks(
     ids: Sequence[str],
 ) -> tuple[TracedChunk, ...]:
     places = {id_: place for place, id_ in enumerate(merged.ids, start=1)}
-    scores = dict(kept.ranked)
     final = {chunk.id for chunk, _ in kept.chunks}
     marks = dict(zip(ids, merged.marks(ids), strict=True))
     order = sorted((id_ for id_ in ids if id_ in known), key=lambda id_: places.get(id_, len(places)))
@@ -683,10 +672,10 @@ def _chunks(
             tokens=count_tokens(form.chunk_body(known[id_])),
             place=places.get(id_, 0),
             marks=tuple(str(mark) for mark in marks[id_]),
-            scores=merged.scores.get(id_, {}),
-            rerank_score=scores.get(id_),
-            path=merged.paths.get(id_, ()),
-            outcome="kept" if id_ in final else "budget" if id_ in scores else unranked[id_],
+            scores=merged.hit(id_).scores,
+            rerank_score=kept.ranked.get(id_),
+            path=merged.hit(id_).path,
+            outcome="kept" if id_ in final else "budget" if id_ in kept.ranked else unranked[id_],
         )
         for id_ in order
     )

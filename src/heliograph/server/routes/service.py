@@ -75,11 +75,11 @@ async def health(request: Request, service: CurrentService, workspace: Workspace
         return known
     # The alerts of the process, with the freshness of what may be entered.
     states = service.states
-    freshness, engines = await asyncio.gather(
-        _soon(states.freshness_seconds(principal.may_enter)), _soon(states.engines(workspace))
+    freshness, followers = await asyncio.gather(
+        _soon(states.freshness_seconds(principal.may_enter)), _soon(states.followers(workspace))
     )
     alerts = [wire.AlertState(**asdict(alert)) for alert in service.monitoring.alerts(freshness)]
-    is_degraded = any(alert.state == "firing" for alert in alerts) or any(trouble for *_, trouble in engines or ())
+    is_degraded = any(alert.state == "firing" for alert in alerts) or any(trouble for *_, trouble in followers or ())
     details = {
         "configuration": _configuration(service.settings, workspace),
         "queues": wire.Queues(
@@ -91,8 +91,8 @@ async def health(request: Request, service: CurrentService, workspace: Workspace
         "workers": service.settings.server.workers,
         "condition": "degraded" if is_degraded else "ok",
         "alerts": alerts,
-        "engines": engines
-        and [wire.FollowerState(name=name, lag=lag, trouble=trouble) for name, lag, trouble in engines],
+        "engines": followers
+        and [wire.FollowerState(name=name, lag=lag, trouble=trouble) for name, lag, trouble in followers],
     }
     if principal.is_operator:
         inputs = service.settings.server.input_dir

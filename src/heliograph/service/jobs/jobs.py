@@ -221,8 +221,8 @@ def _told(report: IngestReport) -> JobProgress:
 # A runner exists in every process that has accepted a job of the workspace or found one at start. One of them holds
 # the lock and works; the others look now and then whether it died. When nothing is left to do, the lock is let go.
 #
-# A model or store that is out of reach parks a job, to be tried again with growing delays; nothing is lost by that. A
-# job that is cancelled ends at once, and so does a job when the service closes; the latter waits for the next start.
+# A job is postponed where a model or store is out of reach, to be tried again with growing delays, and when the service
+# closes, to be begun again at the next start; nothing is lost by that. One that people cancel ends at once.
 
 _LOG = logging.getLogger(__name__)
 _LOCK = "jobs.lock"
@@ -404,14 +404,14 @@ class WorkspaceRunner:
             if now.cancelled_by:
                 await self._end_cancelled(kb, now)
             else:
-                await asyncio.to_thread(self._store.park, job.id)
+                await asyncio.to_thread(self._store.postpone, job.id)
         except OUTAGES as error:
             has_moved = self._progress.get(job.id, job.progress).done > 0
             attempts = 1 if has_moved else job.attempts + 1
             delay = _delay_seconds(attempts)
             if isinstance(error, errors.RateLimited) and error.retry_after_seconds:
                 delay = min(max(delay, error.retry_after_seconds), _LONGEST_DELAY_SECONDS)
-            await asyncio.to_thread(self._store.park, job.id, str(error), attempts, delay)
+            await asyncio.to_thread(self._store.postpone, job.id, str(error), attempts, delay)
             await self._tell(waits(job, error, delay))
         except errors.HeliographError as error:
             await self._end(job, JobState.FAILED, str(error))
@@ -465,7 +465,12 @@ _RETRY_AFTER_SECONDS = 10.0
 
 
 class Jobs:
-    """Background work of all workspaces; used from the event loop's thread only."""
+    """Background work of all workspaces; used from the event loop's thread only.
+
+    A job is cancelled, and ends by that, or postponed, and waits again. Of documents the engine says `resume` (process
+    those that wait), `retry` (those that failed) and `abandon` (those that wait have failed); its `pause` and `unpause`
+    hold it up as a whole, and no job uses them.
+    """
 
     def __init__(self, settings: Settings, workspaces: Workspaces) -> None:
         self._settings = settings
@@ -479,7 +484,7 @@ class Jobs:
     async def open(self) -> None:
         """Begin to look, in the background, for what earlier processes left to do."""
         self._workspaces.call_before_removal(self.drop)
-        self._looking = asyncio.create_task(self._resume_all())
+        self._looking = asyncio.create_task(self._look_through_all())
 
     async def close(self) -> None:
         """Take no more work, break off what runs, and leave it to the next start; closing twice does nothing."""
@@ -657,7 +662,7 @@ class Jobs:
             self._runners[workspace] = runner
         return runner
 
-    async def _resume_all(self) -> None:
+    async def _look_through_all(self) -> None:
         try:
             names = await self._workspaces.names()
         except errors.HeliographError as error:
@@ -665,14 +670,14 @@ class Jobs:
             return
         for workspace in names:
             try:
-                await self._resume(workspace)
+                await self._look_through(workspace)
             except errors.HeliographError as error:
                 _LOG.warning("the workspace %r cannot be looked through for documents that wait: %s", workspace, error)
             except Exception:  # noqa: BLE001 (nobody awaits this; a defect in one must not leave the others as they are)
                 _LOG.exception("the workspace %r cannot be looked through for documents that wait", workspace)
 
-    async def _resume(self, workspace: str) -> None:
-        """Resume unfinished jobs, and process waiting documents that no job covers."""
+    async def _look_through(self, workspace: str) -> None:
+        """Begin unfinished jobs again, and submit one that processes waiting documents if none covers them."""
         if await self.count_unfinished(workspace):
             self._runner(workspace, self._store(workspace)).wake()
             return

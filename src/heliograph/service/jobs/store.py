@@ -127,6 +127,7 @@ _MOST_MESSAGE_LENGTH = 1_000
 _RETRY_AFTER_SECONDS = 10.0
 # Two of these at once would do the same.
 _ONE_AT_A_TIME = (JobKind.PROCESS, JobKind.RETRY, JobKind.SCAN, JobKind.CLEAR)
+_UNFINISHED = f"state IN ({', '.join(repr(state.value) for state in UNFINISHED)})"
 
 
 class JobStore(SmallFile):
@@ -182,9 +183,8 @@ class JobStore(SmallFile):
                        VALUES (?, ?, ?, ?, 'waiting', ?, ?)"""
             encoded = json.dumps(asdict(request))
             connection.execute(query, (id_, request.kind.value, request.track_id, encoded, now, now))
-            states = ", ".join(f"'{state.value}'" for state in UNFINISHED)
-            old = f"""DELETE FROM job WHERE state NOT IN ({states}) AND sequence <= (
-                SELECT sequence FROM job WHERE state NOT IN ({states}) ORDER BY sequence DESC LIMIT 1 OFFSET ?)"""  # noqa: S608
+            old = f"""DELETE FROM job WHERE NOT {_UNFINISHED} AND sequence <= (
+                SELECT sequence FROM job WHERE NOT {_UNFINISHED} ORDER BY sequence DESC LIMIT 1 OFFSET ?)"""
             connection.execute(old, (_MOST_FINISHED,))
             return _get(connection, id_)
 
@@ -212,8 +212,7 @@ class JobStore(SmallFile):
 
     def unread_files(self) -> set[str]:
         """Return the names of uploads that jobs are to read, or read just now."""
-        query = """SELECT value FROM job, json_each(job.request, '$.sources')
-                   WHERE state IN ('waiting', 'running') AND kind = ?"""
+        query = f"SELECT value FROM job, json_each(job.request, '$.sources') WHERE {_UNFINISHED} AND kind = ?"
         with self.reading() as connection:
             return {str(name) for (name,) in connection.execute(query, (JobKind.FILES.value,))}
 
@@ -257,7 +256,7 @@ class JobStore(SmallFile):
                          request, '$.metadata', NULL, '$.content_hashes', json('{}')) WHERE id = ?"""
             connection.execute(query, (state.value, without_folders(error), time.time(), id_))
 
-    def park(self, id_: str, error: str = "", attempts: int = 0, delay_seconds: float = 0.0) -> None:
+    def postpone(self, id_: str, error: str = "", attempts: int = 0, delay_seconds: float = 0.0) -> None:
         """Let a job wait, to be tried (again) after a delay."""
         with self.transaction(durable=False) as connection:
             query = "UPDATE job SET state = 'waiting', error = ?, attempts = ?, due_at = ? WHERE id = ?"
@@ -278,7 +277,7 @@ class JobStore(SmallFile):
     def cancel_all(self, kinds: Sequence[JobKind], author: str) -> int:
         """Ask for all unfinished jobs of some kinds to be cancelled; return how many those are."""
         with self.transaction() as connection:
-            query = "UPDATE job SET cancelled_by = ? WHERE state IN ('waiting', 'running') AND kind = ?"
+            query = f"UPDATE job SET cancelled_by = ? WHERE {_UNFINISHED} AND kind = ?"
             before = connection.total_changes()
             connection.executemany(query, [(author or "somebody", kind.value) for kind in kinds])
             return connection.total_changes() - before
@@ -351,7 +350,7 @@ class JobStore(SmallFile):
 
 
 def _select(connection: apsw.Connection, where: str, order: str = "ORDER BY sequence", values: Any = ()) -> list[Job]:
-    query = f"SELECT {', '.join(_FIELDS)} FROM job {where} {order}"  # noqa: S608 (all are constants of this file)
+    query = f"SELECT {', '.join(_FIELDS)} FROM job {where} {order}"
     jobs: list[Job] = []
     for row in connection.execute(query, values):
         found: dict[str, Any] = dict(zip(_FIELDS, row, strict=True))
@@ -372,7 +371,7 @@ def _upcoming(connection: apsw.Connection) -> list[Job]:
 
 
 def _count_unfinished(connection: apsw.Connection) -> dict[JobKind, int]:
-    query = "SELECT kind, count(*) FROM job WHERE state IN ('waiting', 'running') GROUP BY kind"
+    query = f"SELECT kind, count(*) FROM job WHERE {_UNFINISHED} GROUP BY kind"
     rows: list[Any] = connection.execute(query).fetchall()
     return {JobKind(kind): count for kind, count in rows}
 

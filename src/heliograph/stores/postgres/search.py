@@ -22,6 +22,7 @@ from heliograph.stores.base import Hit, TextStore, VectorStore
 from heliograph.stores.bm25 import K1, B, inverse_frequency
 from heliograph.stores.changeset import Changeset, Collection, TextEntry
 from heliograph.stores.postgres.database import (
+    HNSW_OPTIONS,
     WANTED,
     Database,
     Row,
@@ -124,16 +125,13 @@ def put_vectors(
 # A few thousand vectors are compared one by one about as fast as by an index, exactly, and adding to an index costs a
 # millisecond or more each. So an index is built when a collection has grown, outside any transaction and while others
 # read and write; from then on the server keeps it up to date. Up to 2,000 dimensions it holds the vectors as they
-# are, up to 4,000 as halves of that precision; longer ones are compared one by one always.
+# are, up to 4,000 as halves of that precision; longer ones are compared one by one always. What they are built with,
+# and how they are searched, stands in `database`.
 
 # The names of a workspace's indexes.
 INDEXES = "SELECT indexname FROM pg_indexes WHERE schemaname = current_schema() AND indexname LIKE ANY (%s::text[])"
 _LOGGER = logging.getLogger(__name__)
 _MOST_FULL, _MOST_HALF = 2_000, 4_000
-# Neighbours a vector is linked to, and how many are looked at to find them. Of 20,000 random vectors of length 384, the
-# hardest there are, a search then finds 98.8% of the nearest 20; with pgvector's 16 and 64 it finds 93%, and 60% with
-# an `ef_search` of 200. Building takes as long.
-_OPTIONS = {"m": 24, "ef_construction": 128}
 # From here on comparing one by one takes longer than some 20 ms.
 _WORTH_AN_INDEX = 10_000
 # How many a process puts before it looks again. While an ingest runs, an index waits for its end, up to so many: adding
@@ -195,7 +193,7 @@ class VectorIndexer:
         # One that was built with other options is built again.
         query = """SELECT indisvalid AND reloptions @> ARRAY(SELECT json_array_elements_text(%s)) FROM pg_index
                    JOIN pg_class ON pg_class.oid = indexrelid WHERE indexrelid = to_regclass(%s)"""
-        wanted = to_json(f"{option}={value}" for option, value in _OPTIONS.items())
+        wanted = to_json(f"{option}={value}" for option, value in HNSW_OPTIONS.items())
         name = index_name(workspace, collection, self._dimension)
         rows = await self._database.fetch(query, (wanted, name))
         if rows and rows[0][0]:
@@ -206,7 +204,7 @@ class VectorIndexer:
         if rows[0][0] < _WORTH_AN_INDEX:
             return
         kind = indexed_type(self._dimension)
-        options = ", ".join(f"{option} = {value}" for option, value in _OPTIONS.items())
+        options = ", ".join(f"{option} = {value}" for option, value in HNSW_OPTIONS.items())
         definition = f"""CREATE INDEX CONCURRENTLY {name} ON {table}
           USING hnsw ((embedding::{kind}) {kind.partition("(")[0]}_ip_ops) WITH ({options})
           WHERE workspace = {sql.Literal(workspace).as_string()} AND vector_dims(embedding) = {self._dimension}"""

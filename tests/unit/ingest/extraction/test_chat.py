@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from heliograph.chat.base import ChatModel, ChatReply, ChatRequest, Purpose
-from heliograph.chat.wrappers import CachedChatModel
+from heliograph.chat.base import CachedChatModel, ChatModel, ChatReply, ChatRequest, Purpose
 from heliograph.errors import BadModelReply, ContextTooLong, ModelTimeout, ModelUnavailable, RateLimited
 from heliograph.extraction.chat import ChatExtractor
 from heliograph.ids import chunk_id, mention_rank

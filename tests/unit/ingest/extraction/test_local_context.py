@@ -8,8 +8,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heliograph.extraction.local import LocalExtractor
-from heliograph.extraction.local_context import chunk_contexts
+from heliograph.extraction.local import LocalExtractor, chunk_contexts
 from heliograph.models import Chunk, Document, Extraction
 from heliograph.text.tokens import count_tokens
 

@@ -8,9 +8,9 @@ import pytest
 
 from heliograph.embedding.e5 import model as e5
 from heliograph.errors import ModelUnavailable
-from heliograph.extraction import name_types
+from heliograph.extraction import local_names
 from heliograph.extraction.local import LocalExtractor
-from heliograph.extraction.name_types import smallness, type_by_name
+from heliograph.extraction.local_names import smallness, type_by_name
 from heliograph.models import Chunk, Document
 
 
@@ -65,10 +65,10 @@ def test_without_the_offline_model_types_stay_open(monkeypatch: pytest.MonkeyPat
         raise ModelUnavailable("the package is not there")
 
     monkeypatch.setattr(e5, "find_weights", missing)
-    name_types._words.cache_clear()
+    local_names._words.cache_clear()
     type_by_name.cache_clear()
     try:
         assert type_by_name("Max Tegmark") == "unknown"
     finally:
-        name_types._words.cache_clear()
+        local_names._words.cache_clear()
         type_by_name.cache_clear()

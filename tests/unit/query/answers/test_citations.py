@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from heliograph.ids import document_id
 from heliograph.models import Chunk, Document
+from heliograph.query.answers.answer import quote_answer
 from heliograph.query.answers.citations import ground_answer, page_of
-from heliograph.query.answers.extractive import quote_answer
 from heliograph.query.answers.models import AnswerKind
 from heliograph.query.models import Context, QueryParam, Reference, RetrievedChunk
 from heliograph.stores.changeset import Changeset
@@ -133,7 +133,7 @@ SECTIONS = """Built in 1871.
 
 ## Harbour
 
-Boats land here. The harbour is deep.
+Boats land here, as the harbour is deep.
 
 ### Cranes
 

@@ -457,7 +457,7 @@ def test_what_an_option_does_is_told_by_its_own_entry_though_others_sound_more_l
     chunk = Chunk("chunk-1", "doc-1", 0, text, 9, 0, len(text), (), None)
     quotables = quotable_sentences([RetrievedChunk(chunk, "a.md", "1", ())])
     listed = shortlist("What does -E mean for trim-lamp?", quotables, {})
-    near = [0.3 if sentence.lead == "-E" else 0.6 for _, sentence in listed.items]
+    near = [0.4 if sentence.lead == "-E" else 0.6 for _, sentence in listed.items]
     assert choose(listed, 1, near)[0].told == "-E Take no saved wick, but cut a new one."
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.query.channels import RANK_CONSTANT, best, by_rank, by_score, fuse_lists, ordered
+from heliograph.query.plain_search import RANK_CONSTANT, best, by_rank, by_score, fuse_lists, ordered
 
 IDS = st.sampled_from("abcdefgh")
 SCORES = st.dictionaries(IDS, st.floats(-10, 10))

@@ -48,6 +48,15 @@ async def test_second_hop_is_found_over_a_bridge(kb: AsyncHeliograph) -> None:
     assert scores["bridge"] > 0
 
 
+@pytest.mark.parametrize("param", [QueryParam(mode="fusion"), QueryParam(mode="naive", channels=["keyword", "bridge"])])
+async def test_way_over_bridges_is_explained(kb: AsyncHeliograph, param: QueryParam) -> None:
+    trace = (await kb.retrieve(QUESTION, replace(param, explain=True))).trace
+    assert trace is not None
+    sources = {chunk.chunk_id: chunk.source for chunk in trace.chunks}
+    paths = {chunk.source: [sources[id_] for id_ in chunk.path] for chunk in trace.chunks}
+    assert paths["singer"] == ["song"]
+
+
 async def test_scores_by_channel_add_up_to_the_order(kb: AsyncHeliograph) -> None:
     chunks = await _chunks(kb)
     totals = [sum(chunk["scores"].values()) for chunk in chunks]  # pyright: ignore[reportAttributeAccessIssue]

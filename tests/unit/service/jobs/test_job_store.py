@@ -73,7 +73,7 @@ def test_job_goes_through_its_states(store: JobStore) -> None:
     store.report(job.id, progress)
     running = store.get(job.id)
     assert (running.state, running.progress, running.started_at is not None) == (JobState.RUNNING, progress, True)
-    store.park(job.id, "the model is down", 3, 60)
+    store.postpone(job.id, "the model is down", 3, 60)
     parked = store.get(job.id)
     assert (parked.state, parked.error, parked.attempts) == (JobState.WAITING, "the model is down", 3)
     assert parked.due_at > job.due_at
@@ -147,7 +147,7 @@ def test_of_many_jobs_what_comes_next_is_read(store: JobStore) -> None:
     jobs = [store.add(FILES) for _ in range(30)]
     url = store.add(JobRequest(JobKind.URL, "t", sources=("http://example.org",)))
     store.begin(jobs[0].id)
-    store.park(jobs[1].id, "later", 1, 60)
+    store.postpone(jobs[1].id, "later", 1, 60)
     assert [job.id for job in store.upcoming()] == [jobs[0].id, jobs[1].id, jobs[2].id, url.id]
     assert store.count_unfinished() == {JobKind.FILES: 30, JobKind.URL: 1}
     assert store.cancel_all([JobKind.FILES], "me") == 30

@@ -124,7 +124,7 @@ async def test_service_that_asks_to_wait_is_given_its_time(tmp_path: Path) -> No
         assert "too many calls" in job.error
 
 
-@pytest.mark.parametrize("methods", [("take_over",), ("begin", "park"), ("tell", "park"), ("end", "park")])
+@pytest.mark.parametrize("methods", [("take_over",), ("begin", "postpone"), ("tell", "postpone"), ("end", "postpone")])
 async def test_what_cannot_be_written_is_tried_again_after_growing_rests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, methods: tuple[str, ...]
 ) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from heliograph.calls.tasks import run_together
 from heliograph.models import Entity, Relation
-from heliograph.query.models import SourceMark
+from heliograph.query.models import FusedHit, SourceMark
 from heliograph.stores.base import GraphStore, Hit, IncidentRelation, StoreView
 from heliograph.stores.changeset import Collection
 
@@ -138,21 +138,28 @@ class MergedChunks:
             their reciprocal ranks; for an `auto` question searched part by part, where the parts took turns, 1 / place.
             In mode `naive` it is the cosine, in the other modes of LightRAG, which merge round robin, 1 / place, and
             with channels added to one of these the reciprocal ranks in both lists.
-        scores: Of fused ones, per chunk what each channel adds.
+        hits: By id, what a fused search found.
         leaders: Ids that must outlive every cut.
-        paths: Per chunk that was reached over others, over which.
     """
 
     totals: Mapping[str, float]
     picks: Sequence[ChunkPicks]
-    scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
+    hits: Mapping[str, FusedHit] = field(default_factory=dict[str, FusedHit])
     leaders: Sequence[str] = ()
-    paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
     @property
     def ids(self) -> list[str]:
         """The chunks, best first."""
         return list(self.totals)
+
+    @property
+    def paths(self) -> dict[str, tuple[str, ...]]:
+        """Per chunk that was reached over bridges, over which chunks."""
+        return {id_: hit.path for id_, hit in self.hits.items() if hit.path}
+
+    def hit(self, chunk_id: str) -> FusedHit:
+        """Return what a fused search knows of a chunk: nothing of one that it did not find."""
+        return self.hits.get(chunk_id, FusedHit(chunk_id, 0.0))
 
     def marks(self, chunk_ids: Sequence[str]) -> list[tuple[SourceMark, ...]]:
         """Return how each of these chunks was found: `C`, `E`, `R`, those that apply."""
