@@ -487,8 +487,9 @@ def _is_name_at_start(tokens: list[NameToken], index: int, evidence: CaseEvidenc
         return is_followed or not (lower in evidence.lower or lower in COMMON_WORDS or is_usually_lower(base))
     if _is_chinese_name(tokens, index):
         return True
-    if lower.endswith("ally") and is_usually_lower(base):
-        # "Finally Click": an adverb begins no name.
+    is_label = word in evidence.labels and base not in evidence.capitalised
+    if is_label or (lower.endswith("ally") and is_usually_lower(base)):
+        # "Finally Click", "Naciśnij Wspomaganie": an adverb or a verb begins no name.
         return False
     if lower in COMMON_WORDS or lower in STRUCTURE_WORDS:
         following = tokens[index + 1].text if index + 1 < len(tokens) else ""
@@ -753,7 +754,7 @@ def _across_particle(tokens: list[NameToken], first: int, last: int) -> int:
     if not _continues(tokens, following):
         return 0
     if particle in INNER_PARTICLES:
-        return following
+        return 0 if particle == "y" and _continues(tokens, following + 1) else following
     if is_identifier(tokens[last].text):
         return 0
     if particle == "and" and last == first and _is_one_body(tokens, first, following):
@@ -871,8 +872,9 @@ def _is_acceptable(name: str, evidence: CaseEvidence) -> bool:
         return False
     if words[-1] in _CUT_STRUCTURE_WORDS or (words[0] in _ADDED and words[-1] in STRUCTURE_WORDS):
         return False
-    # "BACK TO BASICS" is a line in capitals.
-    if len(words) > 1 and name.isupper() and not evidence.function_words.isdisjoint(words):
+    # "BACK TO BASICS" and "KOD ZAKOŃCZENIA" are lines in capitals.
+    shouted = {*words, *name.split()} if len(words) > 1 and name.isupper() else set[str]()
+    if shouted & (evidence.function_words | evidence.labels):
         return False
     if len(words) > 1 and all(len(word.strip(".")) == 1 for word in words):
         return False  # Initials of a name that stands elsewhere: "K. M".
@@ -880,12 +882,10 @@ def _is_acceptable(name: str, evidence: CaseEvidence) -> bool:
         return False
     if len(words) > 1:
         return True
-    if is_era_or_degree(name):
+    if is_era_or_degree(name) or name in evidence.labels:
         return False
     if words[0] in _NEVER_ALONE or words[0] in evidence.function_words:
         return name in _ACRONYMS
-    if name in evidence.labels:
-        return False
     if name.isupper() or is_identifier(name):
         return True
     if words[0] in COMMON_WORDS:
