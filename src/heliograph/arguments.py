@@ -74,6 +74,8 @@ def checked_fields(item: Item, prefix: str = "") -> Item:
     types, numbers = _field_types(type(item)), dict[str, int]()
     for field in fields(item):
         value = getattr(item, field.name)
+        if value is field.default:
+            continue
         _check(prefix + field.name, value, types[field.name])
         if isinstance(value, Integral) and not isinstance(value, int):
             numbers[field.name] = operator.index(value)
@@ -122,13 +124,14 @@ def _read(
     bound = form.bind(*args, **keywords)
     for name, value in bound.arguments.items():
         if name in types:
-            takes_iterator = any(get_origin(option) is Iterable for option in _options(types[name]))
-            given = list(value) if isinstance(value, Iterator) and takes_iterator else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+            options, given = _options(types[name]), value
+            if isinstance(value, Iterator) and any(get_origin(option) is Iterable for option in options):
+                given = list(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
             _check(name, given, types[name])
-            if int in _options(types[name]):
+            if int in options:
                 if given is not None:
                     given = check_count(name, given) if name in _PLACES else check_limit(name, given)
-            elif Path in _options(types[name]):
+            elif Path in options:
                 for path in given if _is_list(given) else (given,):
                     _check_path(name, path)
             bound.arguments[name] = given

@@ -474,8 +474,10 @@ class AsyncHeliograph(GraphCuration):
             StoreError: As in `insert`.
         """
         parts = await self._parts()
-        sources = await asyncio.to_thread(find_sources, list(paths), FileFilter(tuple(include), tuple(exclude)))
-        return await insert_files(parts.ingest, parts.store.records, sources, parts.sources.read, progress, metadata)
+        files, passed_over = FileFilter(tuple(include), tuple(exclude)), dict[str, int]()
+        sources = await asyncio.to_thread(find_sources, list(paths), files, passed_over)
+        report = await insert_files(parts.ingest, parts.store.records, sources, parts.sources.read, progress, metadata)
+        return replace(report, passed_over=passed_over)
 
     async def insert_url(
         self, url: str, *, metadata: Mapping[str, Any] | None = None, progress: Callable[[Progress], None] | None = None

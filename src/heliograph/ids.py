@@ -149,6 +149,7 @@ _CACHED = 65_536
 _LONGEST_CACHED = MAX_NAME_LENGTH
 
 _QUOTES = "\"'`“”‘’«»„‚‹›「」『』《》〈〉【】"
+_WITHOUT_QUOTES = dict.fromkeys(map(ord, _QUOTES))
 _DASHES = re.compile(r"[\u2010-\u2015\u2212\uFE58\uFE63\uFF0D]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060\ufeff\ud800-\udfff]")
 _SPACE = re.compile(r"\s+")
@@ -175,8 +176,12 @@ def clean_name(name: str) -> str:
 
     Case is kept. An empty result means that there is no name. Longer names are cut at 256 characters.
     """
-    text = unicodedata.normalize("NFKC", _CONTROL.sub(" ", name))
-    text = _CJK_SPACE.sub("", _SPACE.sub(" ", text)).strip()
+    if name.isascii() and name.isprintable():
+        # What the steps below come to.
+        text = " ".join(name.split())
+    else:
+        text = unicodedata.normalize("NFKC", _CONTROL.sub(" ", name))
+        text = _CJK_SPACE.sub("", _SPACE.sub(" ", text)).strip()
     stripped = text.strip(_QUOTES + " ")
     return stripped[:MAX_NAME_LENGTH].rstrip()
 
@@ -184,8 +189,7 @@ def clean_name(name: str) -> str:
 @_remembered
 def entity_key(name: str) -> str:
     """Return the key of an entity: equal for spellings that differ in case, width, spacing, quotes or dash."""
-    text = _DASHES.sub("-", clean_name(name)).casefold()
-    return "".join(character for character in text if character not in _QUOTES)
+    return _DASHES.sub("-", clean_name(name)).casefold().translate(_WITHOUT_QUOTES)
 
 
 @_remembered

@@ -5,6 +5,7 @@ opens what a command needs and turns errors into one line and an exit code. No c
 """
 
 import gc
+import os
 import signal
 import threading
 from importlib import import_module
@@ -14,6 +15,8 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line of this process and end it; a Ctrl-C while it is still being read in ends it silently."""
+    # Matrices are small here, and NumPy's threads wait for work by spinning: some 30 ms of CPU time at the start.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Until a command is imported, see `session.uncollected`.
     gc.disable()
     is_main = threading.current_thread() is threading.main_thread()

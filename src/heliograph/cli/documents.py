@@ -7,7 +7,7 @@ tables or as JSON; the exit code says whether every document went in.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from sys import maxsize
 from typing import Annotated, Any, cast
@@ -57,6 +57,7 @@ _WIDE = 120
 _BAD = (Outcome.FAILED, Outcome.PARTIAL)
 _SHOWN_FAILURES = 100
 _SHOWN_RESULTS = 20
+_SHOWN_ENDINGS = 5
 _CHUNK_CELLS = 160
 
 
@@ -150,6 +151,15 @@ def summarize_results(results: Sequence[DocumentResult], progress: Progress | No
         line += f"; {growth(progress)}; {seconds(progress.elapsed_seconds)}"
         line += f"; chat model {tokens(progress.usage)}" if progress.usage != Usage() else ""
     return line
+
+
+def _unread(passed_over: Mapping[str, int]) -> str:
+    """Return what of folders was passed over, the commonest endings first."""
+    common = sorted(passed_over.items(), key=lambda item: -item[1])[:_SHOWN_ENDINGS]
+    endings = ", ".join(f"{ending or 'without an ending'} {count:,}" for ending, count in common)
+    endings += ", ..." if len(passed_over) > len(common) else ""
+    files = amount(sum(passed_over.values()), "file")
+    return f"passed over: {files} of no known kind ({endings}); name them, or give --include, to have them read"
 
 
 def _counts(results: Sequence[DocumentResult]) -> str:
@@ -360,19 +370,23 @@ def _ingest(session: Session, engine: Heliograph, *runs: Ingest) -> None:
     """Run ingests one after the other, show what came of them, and fail if a document failed."""
     results: list[DocumentResult] = []
     batches: list[str] = []
+    passed_over: dict[str, int] = {}
     for work in runs:
         if session.interrupts.is_stopping:
             raise KeyboardInterrupt
         report, progress = run_ingest(session, engine, work)
         results += report.results
+        passed_over |= report.passed_over
         batches.append(report.track_id)
         if session.output.is_json:
             continue
         if report.results:
             session.output.show(render_results(report.results))
         session.output.note(summarize_results(report.results, progress))
+        if report.passed_over:
+            session.output.note(_unread(report.passed_over))
     if session.output.is_json:
-        session.output.json({"track_ids": batches, "results": to_plain(results)})
+        session.output.json({"track_ids": batches, "results": to_plain(results), "passed_over": passed_over})
     if any(item.error is not None for item in results):
         session.output.note("what failed says why; mend it and run 'heliograph index' or 'heliograph retry' again")
         raise typer.Exit(EXIT_FAILED)

@@ -141,10 +141,13 @@ _TOOLS = frozenset(
 )
 _PROSE = frozenset({"p", "li", "td", "dd", "b", "i", "em", "strong"})
 _LISTS = frozenset({"ul", "ol", "menu", "dir"})
+_NOTES = frozenset({"note", "warning", "tip", "hint", "important", "caution", "danger", "attention", "admonition"})
 # What stands between the items of a list and is none: what is stressed, or goes on with words, and whole paragraphs.
 _STRESS = frozenset({"b", "strong", "i", "em", "u", "font", "big", "small", "br"})
 _LOOSE = _STRESS | {"a", "span", "code", "tt", "kbd", "samp", "sub", "sup", "abbr", "cite", "q", "var", "img"}
 _BETWEEN = frozenset({"p", "blockquote", "center", "pre", "table"})
+# How far up from a picture its caption stands, and how much more that may say than the picture.
+_CAPTION_WITHIN, _LONGEST_CAPTION = 4, 200
 _FILE_NAME = re.compile(r"\S+\.(?:png|gif|jpe?g|svg|webp|bmp)", re.IGNORECASE)
 _NAME_LIKE = re.compile(r"\w+(?:[-_.]\w+)+")
 _NO_LETTER = re.compile(r"[\W_]")
@@ -159,6 +162,11 @@ _LEAST_NUMBERED = 5
 _LONGEST_NUMBER = 12
 _LEAST_RISES = 2
 _MARGIN_NUMBER = re.compile(r"(\d{1,5})(?:\.[a-z]{1,3}(?:\.\d{1,2})?)?(?:/\d)?")
+# A page that is but one block of text set with a fixed width: how long that is at the least, which of its lines are
+# written (so many words, most of them made of letters), and how many of these it has; code has a third at the most.
+_LEAST_PAGE, _LEAST_WORDS, _MOSTLY, _LEAST_WRITTEN = 1500, 5, 0.75, 0.4
+_BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
+_WRITTEN = re.compile(r"[\"'(“‘]?[^\W\d_]+(?:['’-][^\W\d_]+)*[\"')”’]?[.,;:!?]*")
 # Deeper nesting is only made to break readers; what lies below becomes plain text.
 _MAX_DEPTH = 150
 
@@ -242,9 +250,21 @@ def _block(node: Node, depth: int) -> Iterator[str]:
     elif tag in _HEADINGS:
         # In a heading a button is what opens the answer below it, and its words are the heading.
         if words := _words(node, depth, is_heading=True):
-            yield f"{'#' * _HEADINGS[tag]} {words}"
+            yield words if _is_of_note(node) else f"{'#' * _HEADINGS[tag]} {words}"
     else:
         yield from _READERS.get(tag, _blocks)(node, depth)
+
+
+def _is_of_note(heading: Node) -> bool:
+    """Whether it says what a box is ("Note"), and nothing of what stands below the box."""
+    box = heading.parent
+    classes = ((box.attributes.get("class") or "") if box is not None else "").casefold()
+    return bool(
+        heading.tag != "h1"
+        and box is not None
+        and not _NOTES.isdisjoint(re.findall("[a-z]+", classes))
+        and len(box.css("h1, h2, h3, h4, h5, h6")) == 1
+    )
 
 
 def _list(node: Node, depth: int) -> Iterator[str]:
@@ -326,15 +346,28 @@ def _collect(node: Node, inline: _Inline, depth: int) -> None:
         inline.pieces.append(node.text(separator=" "))
     elif tag in ("code", "kbd", "samp", "tt"):
         code = _SPACE.sub(" ", node.text()).strip()
-        inline.pieces.append(f"`{code}`" if code and "`" not in code else code)
+        if code and "`" not in code and inline.pieces and re.fullmatch("`[^`]+`", inline.pieces[-1]):
+            # Without a blank between, both are one.
+            inline.pieces[-1] = f"{inline.pieces[-1][:-1]}{code}`"
+        else:
+            inline.pieces.append(f"`{code}`" if code and "`" not in code else code)
     elif not _is_anchor(node):
         for child in _children(node):
             _collect(child, inline, depth + 1)
 
 
 def _description(image: Node) -> str:
-    """Return what an image says in words; nothing where that is the name of its file."""
+    """Return what an image says in words; nothing where that is the name of its file, or what its caption says."""
     words = image.attributes.get("alt") or ""
+    around = image.parent
+    for _ in range(_CAPTION_WITHIN if words.strip() else 0):
+        said = around.text() if around is not None else ""
+        # Within a sentence it is a word.
+        if around is None or len(said) > len(words) + _LONGEST_CAPTION or (around.tag in _PROSE and said.strip()):
+            break
+        if " ".join(words.split()) in " ".join(said.split()):
+            return ""
+        around = around.parent
     name = (image.attributes.get("src") or "").rpartition("/")[2]
     is_name = _NAME_LIKE.fullmatch(words.strip()) and _NO_LETTER.sub("", words) in _NO_LETTER.sub("", name)
     return "" if is_name or _FILE_NAME.fullmatch(words.strip()) else words
@@ -405,6 +438,8 @@ def _code(node: Node, _depth: int) -> Iterator[str]:
     code = node.text().replace("\u00a0", " ")
     if is_manual_page(code) and (page := terminal_markdown(code)):
         yield page.rstrip()
+    elif _is_page_of_text(node, code):
+        yield from (_paragraph(block) for block in _BLANK_LINES.split(code.strip("\n")) if block.strip())
     elif code.strip():
         inner = node.css_first("code")
         language = ""
@@ -414,6 +449,23 @@ def _code(node: Node, _depth: int) -> Iterator[str]:
                 match = _CODE_LANGUAGE.search(classes)
                 language = match[1].lower() if match and match[1].lower() not in _NO_LANGUAGE else ""
         yield fence(code, language)
+
+
+def _is_page_of_text(node: Node, code: str) -> bool:
+    """Whether a page is but this block, and that is written text: RFCs, letters in archives, manuals of Vim."""
+    if len(code) < _LEAST_PAGE or node.css_first("span[class]") is not None:
+        return False
+    lines = [words for line in code.split("\n") if (words := line.split())]
+    written = sum(
+        len(words) >= _LEAST_WORDS and sum(map(bool, map(_WRITTEN.fullmatch, words))) >= _MOSTLY * len(words)
+        for words in lines
+    )
+    if written < _LEAST_WRITTEN * len(lines):
+        return False
+    page = node
+    while page.parent is not None and page.tag != "body":
+        page = page.parent
+    return len(code) >= _MOSTLY * len(page.text())
 
 
 def _definitions(node: Node, depth: int) -> Iterator[str]:

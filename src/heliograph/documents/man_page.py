@@ -62,6 +62,8 @@ _PARAGRAPHS = frozenset({"PP", "LP", "P", "HP", "sp", "Pp", "bp", "ti"})
 _CODE_STARTS, _CODE_ENDS = frozenset({"nf", "EX", "Vb", "CS"}), frozenset({"fi", "EE", "Ve", "CE"})
 _DEFINITIONS = frozenset({"de", "de1", "am", "am1", "ig"})
 _BULLETS = frozenset({"•", "*", "-", "o", "–", "—", "·", "+"})
+_BULLET_AT_START = re.compile("^[•·] +")
+_LONGEST_TERM, _NO_TERM_ENDS = 120, frozenset(".,:;!?。，：；！？")
 _NUMBERED = re.compile(r"[(\[]?(?:\d{1,3}|[a-zA-Z])[.):\]]\)?")
 # Macros of mdoc that enclose what follows them on their line, and those that open or close a part over lines.
 _AROUND = {"Op": "[]", "Dq": "“”", "Qq": '""', "Sq": "‘’", "Ql": "‘’", "Pq": "()", "Aq": "<>", "Bq": "[]", "Brq": "{}"}
@@ -92,6 +94,7 @@ _PARTS = (
     "x",
 )
 _PUNCTUATION = frozenset({".", ",", ";", ":", "?", "!", ")", "]", "(", "["})
+_MACROS = _PLAIN | _AROUND.keys() | _OPEN_OR_CLOSE.keys() | {"Ns", "Fl", "Xr", "Nm", "Dl", "D1"}
 
 
 class ManPageLoader(Loader):
@@ -140,6 +143,8 @@ class _Page:
         self._code: list[str] | None = None
         # What the current list item begins with; None outside of one.
         self._term: list[str] | None = None
+        # Whether it stands above its explanation, as DocBook and Asciidoctor write lists of terms.
+        self._hangs = False
         # Per open indent or list: its kind, and whether it stands in an item of another.
         self._lists: list[tuple[str, bool]] = []
         self._wants = ""
@@ -209,9 +214,7 @@ class _Page:
         elif name in {"TP", "TQ", "IP", "It", "AP"}:
             self._item(name, self._arguments(rest))
         elif name in {"RS", "Bl"}:
-            is_inner = self._term is not None if name == "RS" else bool(self._lists)
-            self._end_block()
-            self._lists.append((rest, is_inner))
+            self._indent(name, rest)
         elif name in {"RE", "El"}:
             self._end_block()
             del self._lists[-1:]
@@ -243,7 +246,11 @@ class _Page:
         elif name == "Nm" and self._in_synopsis:
             self._end_block()
             self._say(self._inline([name, *words]))
-        elif name in {"Nm", "Fl", "Xr", "Dl", "D1"} or name in _AROUND or name in _OPEN_OR_CLOSE or name in _PLAIN:
+        elif name in _OPEN_OR_CLOSE:
+            # Nothing stands between brackets and the words within.
+            mark = self._inline([name])
+            self._say(f"{mark}\u2060{self._inline(words)}" if name[1] == "o" else f"\u2060{mark}{self._inline(words)}")
+        elif name in {"Nm", "Fl", "Xr", "Dl", "D1"} or name in _AROUND or name in _PLAIN:
             self._say(self._inline([name, *words]))
         elif len(name) == 2 and name[0] == "%":
             self._say(f"{' '.join(words)},")
@@ -295,16 +302,31 @@ class _Page:
         if link or behind:
             self._say(f"<{link}>{behind}" if link else behind)
 
+    def _indent(self, name: str, rest: str) -> None:
+        words = " ".join(self._words)
+        is_term = 0 < len(words) <= _LONGEST_TERM and words[-1] not in _NO_TERM_ENDS
+        if name == "RS" and rest.strip() == "4" and self._term is None and is_term:
+            # What stands above names what is told below, indented.
+            self._term, self._words, self._hangs = self._words, [], True
+            self._lists.append((rest, True))
+        else:
+            is_inner = self._term is not None if name == "RS" else bool(self._lists)
+            self._end_block()
+            self._lists.append((rest, is_inner))
+
     def _end_block(self) -> None:
         if self._link:
             self._words.append(f"<{self._link}>")
             self._link = ""
         lines = [_CJK_GAP.sub("", " ".join(line.split())) for line in " ".join(self._words).split("\n")]
         indent = "  " * sum(is_inner for _, is_inner in self._lists)
-        text = f"\n{indent}".join(filter(None, lines))
+        if self._hangs:
+            indent, self._hangs = indent[2:], False
+        text = f"\n{indent}".join(filter(None, lines)).replace("\u2060 ", "").replace(" \u2060", "")
+        text = text.replace("\u2060", "")
         self._words = []
         if self._term is None:
-            self.blocks.append(indent + text if text else "")
+            self.blocks.append(indent + _BULLET_AT_START.sub("- ", text) if text else "")
             return
         term = " ".join(" ".join(self._term).replace(" ,", ",").split())
         mark = ""
@@ -401,12 +423,14 @@ class _Page:
 
     def _inline(self, words: Sequence[str]) -> str:
         """Return the text of a line of mdoc's macros."""
-        said, closing, joins = "", "", False
+        said, closing, joins, is_flag = "", "", False, False
         index = 0
         while index < len(words):
             word = words[index]
             index += 1
             piece = word
+            is_macro = word in _MACROS
+            is_flag = is_flag and not is_macro
             if word == "Ns":
                 joins = True
                 continue
@@ -416,10 +440,13 @@ class _Page:
                 piece = _OPEN_OR_CLOSE[word]
                 joins_next = piece in "[(<{“‘"
             elif word == "Fl":
-                follows = (
-                    index < len(words) and words[index] not in _PUNCTUATION | {"Ns"} and words[index] not in _PLAIN
-                )
-                piece, joins_next = "-", follows
+                # Of each word up to the next macro: "Fl c , -check" is "-c, --check".
+                is_flag = index < len(words) and words[index] not in _MACROS | _PUNCTUATION
+                if is_flag:
+                    continue
+                piece, joins_next = "-", False
+            elif is_flag and word not in _PUNCTUATION:
+                piece, joins_next = f"-{word}", False
             elif word == "Xr" and index < len(words):
                 section = words[index + 1] if index + 1 < len(words) else ""
                 is_section = section[:1].isdigit()
@@ -437,5 +464,6 @@ class _Page:
             said += piece if no_space else f" {piece}"
             joins = joins_next
         # A line's last mark stands behind what encloses its words.
-        mark = words[-1] if closing and words[-1] in _PUNCTUATION else ""
+        is_behind = bool(closing) and words[-1] in _PUNCTUATION and words[-2:-1] != [] and words[-2] not in _AROUND
+        mark = words[-1] if is_behind else ""
         return " ".join((said.removesuffix(mark) + closing + mark).split())

@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 from heliograph.documents.base import Limits, LoadedDocument
 from heliograph.errors import IngestError
-from heliograph.text.analysis import detect_language
+from heliograph.text.analysis import LATIN_LANGUAGES, detect_language
 
 _LINE_ENDS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
 _REMOVED = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff]")
@@ -264,7 +264,11 @@ def finish(loaded: LoadedDocument, limits: Limits) -> LoadedDocument:
     title = " ".join(clean_text(loaded.title).split()) or find_title(text) or name_title(loaded.source)
     metadata = {key: value for key, value in loaded.metadata.items() if value not in ("", None, [], ())}
     page_starts = tuple(starts) if loaded.page_starts else ()
-    return replace(loaded, title=title, text=text, metadata=with_language(metadata, text), page_starts=page_starts)
+    metadata = with_language(metadata, text)
+    # Templates state English over texts in any script.
+    if metadata["language"] in LATIN_LANGUAGES and (detected := detect_language(text)) not in LATIN_LANGUAGES:
+        metadata["language"] = detected
+    return replace(loaded, title=title, text=text, metadata=metadata, page_starts=page_starts)
 
 
 def name_title(source: str) -> str:

@@ -1,4 +1,4 @@
-"""Reads reStructuredText, AsciiDoc, Org and LaTeX as Markdown: headings, code, tables, notes; directives are not text.
+"""Reads reStructuredText, AsciiDoc, Org, LaTeX and Perl's POD as Markdown: headings, code, tables; no directives.
 
 Only what carries meaning for search is read: what a line of markup says to the program that prints it is left out.
 """
@@ -10,6 +10,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from heliograph.documents.info_pages import info_markdown
 from heliograph.documents.markdown import fence, markdown_table
 from heliograph.documents.transcripts import transcript_markdown
 from heliograph.documents.wiki_text import wiki_markdown
@@ -483,12 +484,86 @@ def _tex_table(inside: str) -> str:
     return markdown_table([[" ".join(_tex_words(cell).split()) for cell in row] for row in rows])
 
 
+# Letters by their names; those that would be taken for markup stand for themselves at the end.
+_POD_LETTERS = {"lt": "\ue000", "gt": "\ue001", "verbar": "|", "sol": "/", "amp": "&", "quot": '"'}
+_POD_LETTER = re.compile(r"E<(\w{1,10})>")
+_POD_WORDS = re.compile(
+    r"(?P<kind>[BCFILSXZ])(?:(?P<open><{2,})\s+(?P<inner>.{0,2000}?)\s+>{2,}|<(?P<one>[^<>]*)>)", re.DOTALL
+)
+
+
+def pod_markdown(text: str) -> str | None:
+    """Return POD, the markup of Perl's manuals, as Markdown; None where a text has no command of it.
+
+    In a file of program text only the POD is read.
+    """
+    blocks: list[str] = []
+    # How deep lists are nested, what the item says that was opened last, and what block is left out.
+    depth, item, left_out, is_pod = 0, "", "", False
+    for paragraph in re.split(r"\n(?:[ \t]*\n)+", text.strip("\n")):
+        command, _, said = paragraph.removeprefix("=").partition(" ") if paragraph[:1] == "=" else ("", "", paragraph)
+        command, said = command.split("\n")[0], said.strip() if command else said
+        if left_out or command in {"begin", "for", "encoding", "end"}:
+            left_out = "" if command == "end" else said.split()[0] if command == "begin" and said else left_out
+        elif command == "cut":
+            is_pod = False
+        elif match := re.fullmatch(r"head([1-6])", command):
+            is_pod, depth, item = True, 0, ""
+            blocks.append(f"{'#' * int(match[1])} {_pod_words(said)}")
+        elif command in {"over", "back"}:
+            depth, is_pod = max(0, depth + (1 if command == "over" else -1)), True
+        elif command == "item":
+            is_pod = True
+            blocks += [item] if item else []
+            words = _pod_words(said)
+            is_mark = re.fullmatch(r"[*o-]?|\d+[.)]?", words) is not None
+            item = "  " * (depth - 1) + ("- " if is_mark else f"- `{words.replace('`', '')}`")
+        elif command:
+            is_pod = True
+        elif is_pod and paragraph[:1] in {" ", "\t"}:
+            blocks += [item] if item else []
+            is_joined = not item and bool(blocks) and blocks[-1].endswith("\n```")
+            code = textwrap.dedent(paragraph)
+            blocks[-1:] = [f"{blocks[-1][:-4]}\n\n{code}\n```"] if is_joined else [*blocks[-1:], fence(code)]
+            item = ""
+        elif is_pod and paragraph.strip():
+            words = _pod_words(paragraph)
+            joint = "" if item.endswith("- ") else ": "
+            blocks.append(f"{item}{joint}{words}" if item else "  " * depth + words)
+            item = ""
+    if blocks[:1] == ["# NAME"] and len(blocks) > 1 and " - " in blocks[1]:
+        blocks[:2] = [f"# {blocks[1]}"]
+    return "\n\n".join((*blocks, *([item] if item else []))) + "\n" if blocks else None
+
+
+def _pod_words(text: str) -> str:
+    """Return a paragraph on one line, its formatting codes read from the inside out."""
+
+    def shown(match: re.Match[str]) -> str:
+        kind, said = match["kind"], " ".join((match["inner"] if match["open"] else match["one"]).split())
+        if kind == "C" and said and "`" not in said:
+            # What is code holds no code of this markup any more.
+            return f"`{said}`".replace("<", "\ue000").replace(">", "\ue001")
+        if kind == "L":
+            return said.partition("|")[0].strip('/"') if "|" in said else said.replace("/", " > ").strip("> ")
+        return "" if kind in "XZ" else said
+
+    text = _POD_LETTER.sub(lambda match: _POD_LETTERS.get(match[1], match[1]), text)
+    for _ in range(_MOST_DEPTH):
+        text, count = _POD_WORDS.subn(shown, text)
+        if not count:
+            break
+    return " ".join(text.replace("\ue000", "<").replace("\ue001", ">").split())
+
+
 MARKUPS: Mapping[str, Callable[[str], str | None]] = {
     ".rst": rst_markdown,
     ".adoc": adoc_markdown,
     ".org": org_markdown,
     ".tex": tex_markdown,
     ".mediawiki": wiki_markdown,
+    ".pod": pod_markdown,
+    **dict.fromkeys((".info", *(f".info-{number}" for number in range(1, 10))), info_markdown),
     ".srt": transcript_markdown,
     ".vtt": transcript_markdown,
 }

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -82,11 +82,16 @@ class FileFilter:
         return not matches_any(path, self.exclude) and not matches_any(f"{path}/", self.exclude)
 
 
-def find_files(paths: Iterable[str | os.PathLike[str]], files: FileFilter | None = None) -> list[Path]:
+def find_files(
+    paths: Iterable[str | os.PathLike[str]],
+    files: FileFilter | None = None,
+    passed_over: MutableMapping[str, int] | None = None,
+) -> list[Path]:
     """Return the files that these paths lead to; a file reached twice is returned once, by its own path if by that too.
 
     Hidden files and folders, and files without a byte, are passed over unless they are given; links are followed, each
     folder once. A folder within that may not be read is skipped with a warning, as is a link that leads nowhere.
+    Where no patterns say what to take, `passed_over` is told per ending how many files are of no known kind.
 
     Raises:
         IngestError: A given path does not exist, or cannot be one.
@@ -99,7 +104,7 @@ def find_files(paths: Iterable[str | os.PathLike[str]], files: FileFilter | None
         path = Path(given)
         if error := find_path_error(path):
             raise error
-        for file in _walk(path, files or FileFilter()) if path.is_dir() else (path,):
+        for file in _walk(path, files or FileFilter(), passed_over) if path.is_dir() else (path,):
             real = os.path.realpath(file)
             if real not in found or os.path.abspath(file) == real:  # noqa: PTH100 (the links in it stay)
                 found[real] = file
@@ -118,14 +123,18 @@ def find_path_error(path: str | os.PathLike[str]) -> IngestError | None:
     return None
 
 
-def _walk(folder: Path, files: FileFilter) -> Iterator[Path]:
+def _walk(folder: Path, files: FileFilter, passed_over: MutableMapping[str, int] | None) -> Iterator[Path]:
     seen: set[str] = set()
     pending = [(folder, "")]
     while pending:
         path, below = pending.pop()
         if not path.is_dir():
-            if files.takes(below) and _holds_something(path):
-                yield path
+            if files.takes(below):
+                if _holds_something(path):
+                    yield path
+            elif passed_over is not None and not files.include and files.enters(below) and _holds_something(path):
+                suffix = path.suffix.lower()
+                passed_over[suffix] = passed_over.get(suffix, 0) + 1
             continue
         real = os.path.realpath(path)
         if real in seen or (below and not files.enters(below)):
@@ -189,8 +198,12 @@ class SourceReader:
         self._reader.close()
 
 
-def find_sources(sources: Iterable[str | os.PathLike[str]], files: FileFilter | None = None) -> list[str]:
-    """Return the files and URLs that these lead to, in order and without repeats; folders are walked.
+def find_sources(
+    sources: Iterable[str | os.PathLike[str]],
+    files: FileFilter | None = None,
+    passed_over: MutableMapping[str, int] | None = None,
+) -> list[str]:
+    """Return the files and URLs that these lead to, in order and without repeats; folders are walked (`find_files`).
 
     One of several that does not exist is returned as it is: its reader says so, and the others go on.
 
@@ -207,10 +220,10 @@ def find_sources(sources: Iterable[str | os.PathLike[str]], files: FileFilter | 
     paths: list[str | os.PathLike[str]] = []
     for source in given:
         if is_url(os.fspath(source)) or source in missing:
-            found.update(dict.fromkeys(map(str, find_files(paths, files))))
+            found.update(dict.fromkeys(map(str, find_files(paths, files, passed_over))))
             found[os.fspath(source)] = None
             paths = []
         else:
             paths.append(source)
-    found.update(dict.fromkeys(map(str, find_files(paths, files))))
+    found.update(dict.fromkeys(map(str, find_files(paths, files, passed_over))))
     return list(found)

@@ -33,7 +33,7 @@ _LEAST_BASE = 5
 _REPEATS = 4
 _PARTED = re.compile(r"[^\W\d_][-\u2010]$")
 _CODE = re.compile(r"[{}=;$<>|\\]|^\s*[-#/%]|\S {3,}\S|\w\(\)", re.MULTILINE)
-_MARK = re.compile(r"([-*+•—–]|o(?= {2})|\(?\d{1,3}[.)]) +(?=\S)")
+_MARK = re.compile(r"([-*+•—–−]|o(?= {2})|\(?\d{1,3}[.)]) +(?=\S)")
 _LIST_MARKS = ("- ", "* ", "• ")
 _LONGEST_TERM = 120
 _WIDE_GAP = 4
@@ -135,10 +135,16 @@ def terminal_markdown(text: str) -> str | None:
     return "\n\n".join(_Page(lines).blocks()) + "\n"
 
 
+def set_out_markdown(text: str) -> Iterator[str]:
+    """Yield the blocks of a text without headings, whose paragraphs are at the left edge or indented below terms."""
+    shifted = [(len(line) - len(line.lstrip()) + _LEAST_BASE, line.strip()) for line in text.expandtabs(8).split("\n")]
+    yield from _Page(shifted, base=_LEAST_BASE).blocks()
+
+
 class _Page:
     """One text: its lines, its name if it is a manual page, and how far its body is indented."""
 
-    def __init__(self, lines: Sequence[Line]) -> None:
+    def __init__(self, lines: Sequence[Line], base: int = 0) -> None:
         head = next((match for _, words in lines if words and (match := _RUNNING.match(words))), None)
         edge = Counter(words for indent, words in lines if words and not indent)
         # How far the items are indented that later lines may belong to, and the one that was opened last.
@@ -155,7 +161,7 @@ class _Page:
         indents = Counter(indent for indent, words in self._lines if words and indent)
         self._indents = indents.keys()
         most = max(indents.values(), default=0)
-        self._base = min((indent for indent, count in indents.items() if count >= most / 4), default=0)
+        self._base = base or min((indent for indent, count in indents.items() if count >= most / 4), default=0)
 
     def blocks(self) -> Iterator[str]:
         """Yield the blocks of Markdown."""

@@ -101,7 +101,9 @@ class MarkupLoader(Loader):
         suffix = PurePath(raw.name).suffix.lower()
         read = MARKUPS.get(suffix if suffix in MARKUPS else _MARKUP_TYPES.get(raw.mime_type, ""))
         text = (read(loaded.text) if read else None) or loaded.text
-        return replace(loaded, text=text, title=loaded.title or find_title(text))
+        stated = next((kind for kind, ending in _MARKUP_TYPES.items() if ending == suffix), "text/plain")
+        metadata = {"mime_type": raw.mime_type if raw.mime_type in _MARKUP_TYPES else stated, **loaded.metadata}
+        return replace(loaded, text=text, title=loaded.title or find_title(text), metadata=metadata)
 
 
 def _load_text(raw: RawDocument) -> LoadedDocument:

@@ -207,10 +207,12 @@ def _html(element: ET.Element, depth: int, parent: str = "") -> Iterator[str]:
     if tag in _LINKS and address.startswith(("http:", "https:")):
         yield f'<a href="{escape(address)}">{escape("".join(element.itertext()) or address)}</a>'
         return
-    # What a list is called stands before it.
-    titles = [child for child in element if html in {"ul", "ol", "dl"} and local_name(child) in _TITLES]
+    # What a list is called stands before it, the term before what explains it, a title before what its page is about.
+    is_named = is_section or html in {"ul", "ol", "dl"} or (tag == "item" and html == "dd")
+    titles = [child for child in element if is_named and local_name(child) in _TITLES]
     for child in titles:
-        yield from ("<p>", *_html(child, depth, tag), "</p>")
+        name = "".join(_html(child, depth + is_section, tag))
+        yield f"<p>{name}</p>" if html in {"ul", "ol", "dl"} else name
     yield f"<{html}>" if html else ""
     yield escape(element.text or "")
     # What only groups elements counts, to those within it, as what it stands in.

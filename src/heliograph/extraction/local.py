@@ -18,7 +18,7 @@ from itertools import pairwise
 
 from heliograph.errors import SettingsError
 from heliograph.extraction.base import Extractor, ignore_progress
-from heliograph.extraction.local_names import type_by_name
+from heliograph.extraction.local_names import smallness, type_by_name
 from heliograph.extraction.local_reading import ChunkContext, Occurrence, ReadChunk, read_chunks
 from heliograph.extraction.local_subjects import plain, spoken_title, subjects_of
 from heliograph.ids import mention_rank
@@ -449,7 +449,7 @@ def chunk_contexts(chunks: Sequence[Chunk], language: str = "", title: str = "")
     language = language if language in LATIN_LANGUAGES and language != "en" else detect_language(text)
     is_german = language == "de"
     german = german_words(text) if is_german else None
-    labels = labels_of(text, language)
+    labels = labels_of(text, language) if is_german else labels_of(text, language, smallness)
     named = () if language == "en" else subjects_of(title, language=language, below=text[:_BELOW_TITLE])
     lower = text.lower() if named else ""
     is_unsaid = bool(named) and not any(_is_title_case(name) or _speaks_of(lower, name.lower()) for name, _ in named)
@@ -477,7 +477,7 @@ def chunk_contexts(chunks: Sequence[Chunk], language: str = "", title: str = "")
             full_names={surname: sure[surname] for surname in written - own.keys()},
             german=german.among(words) if german else None,
             language=language if not german and language in LATIN_LANGUAGES and language != "en" else "",
-            labels=labels.intersection(words),
+            labels=labels.intersection((*words, *_CAPITALISED_WORD.findall("\n".join(chunk.headings)))),
             says_title=not is_unsaid,
         )
         contexts.append(context)

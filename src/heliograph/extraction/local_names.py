@@ -5,6 +5,7 @@ A type is what the text says; where it says nothing, the name alone may tell a p
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_right
 from collections import Counter
@@ -31,7 +32,7 @@ from heliograph.text.name_spans import (
     PLACES,
 )
 from heliograph.text.sentences import NameSpan
-from heliograph.text.tokens import is_usually_lower
+from heliograph.text.tokens import encode, is_hardly_capitalised, is_usually_lower
 
 # Short names and full names in one chunk: "Weber" is Anna Weber, "the Institute" is the Nordlicht Institute.
 #
@@ -183,7 +184,10 @@ def type_by_name(name: str) -> str:
     one that is mostly written small or in part ("U-boats"), is no name of one.
     """
     words = _words() if _may_be_name(name) else None
-    return decide(name, features(words, name).astype(np.float64) @ _weights()) if words else "unknown"
+    if words is None:
+        return "unknown"
+    kind = decide(name, features(words, name).astype(np.float64) @ _weights())
+    return kind if kind != "location" or _is_place_written(name) else "unknown"
 
 
 def decide(name: str, scores: NDArray[np.float64]) -> str:
@@ -200,6 +204,35 @@ def _may_be_name(name: str) -> bool:
     ):
         return False
     return len(name) <= _LONGEST and not is_chinese(name)
+
+
+# By so much of it a word is a place's name for sure no more; and capitals stand for emphasis or for any such thing
+# ("ZAKOŃCZENIA") and are no acronym.
+_UNSURE, _SHOUTED = 2.0, 10.0
+
+
+@lru_cache(maxsize=65_536)
+def smallness(word: str) -> float:
+    """Return how much more the texts of the world write a word small than with its capital, as the log of the ratio.
+
+    Told by the pieces of the offline embedding, of which any language has more than `text.tokens` knows of it: much for
+    "помощник", less than nothing for "Olsztyn". Nothing for what those tokens know with its capital ("Git"), and for
+    what stands in capitals as an acronym does.
+    """
+    if is_hardly_capitalised(word):
+        return math.inf
+    words = _words() if word.isalpha() else None
+    if words is None:
+        return 0.0
+    small, capitalised, written = (words.log_likelihood(form) for form in (word.lower(), word.capitalize(), word))
+    if word.isupper():
+        return small - written if small - written >= _SHOUTED and capitalised - small < _UNSURE else 0.0
+    return small - capitalised if len(encode(f" {word}")) > 1 else 0.0
+
+
+def _is_place_written(name: str) -> bool:
+    """Return whether a name may be a place's, and is not a word that is written small."""
+    return " " in name or smallness(name) < _UNSURE
 
 
 def features(words: E5Words, name: str) -> NDArray[np.float32]:

@@ -596,7 +596,7 @@ class _Said:
             kind: Its type.
             is_given: Whether other parts of the document speak of it.
         """
-        if name in self._labels:
+        if name in self._labels or (name.isupper() and not self._labels.isdisjoint(name.split())):
             return None
         if self._language != "en" and (article := _BEFORE_SMALL.match(name)) and not self._is_inside(name):
             # "L'archivio Debian", but not "La dolce vita" where the text says so.

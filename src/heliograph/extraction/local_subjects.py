@@ -729,7 +729,7 @@ def _blank_spans(text: str) -> Iterator[tuple[int, int]]:
                 is_label = written.endswith((":", "：")) or (written.startswith("[") and written.endswith("]"))
                 if is_label or (is_header and not has_colon and not is_identifier(written.strip("`"))):
                     yield start + first, start + last
-        elif any(character.isdigit() for character in line):
+        elif any(map(str.isdigit, line)):
             marks = sum(1 for _ in _CITATION_MARK.finditer(line))
             if marks >= _LEAST_MARKS and marks * _LETTERS_PER_MARK >= len(_TARGET.sub("", line)):
                 yield start, end

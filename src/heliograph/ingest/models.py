@@ -85,10 +85,12 @@ class IngestReport:
     Attributes:
         track_id: The batch; `DocumentQuery.track_id` finds its documents.
         results: One per document.
+        passed_over: How many files of folders were left out as nothing reads their kind, by ending (`.png`).
     """
 
     track_id: str
     results: tuple[DocumentResult, ...]
+    passed_over: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
     def failures(self) -> tuple[DocumentResult, ...]:

@@ -161,17 +161,23 @@ def _name_runs(text: str, extracted: _NamedParts) -> list[tuple[int, int]]:
     # Where numbers start and end within longer ones, such as 192.168.0.1: these parts are no names.
     inner = {place for match in _NUMBERS_JOINED.finditer(text) for place in (match.start() + 1, match.end())}
     # Where sentences surely end, and where the text does; after an initial or "Bros." a name may go on.
-    begins = {end: start for start, end in units}
     ends: list[int] = []
     for match in _STOP.finditer(text):
         stop = match.start()
-        begin = begins.get(stop)
-        is_small = begin is not None and text[begin].islower() and text[stop + 1 : stop + 2].isspace()
-        if is_small or text[stop] not in _UNSURE_STOPS:
+        is_sure = text[stop] not in _UNSURE_STOPS
+        if not is_sure and text[stop + 1 : stop + 2].isspace() and (before := bisect_left(units, (stop, 0))):
+            begin, end = units[before - 1]
+            is_sure = end == stop and text[begin].islower()
+        if is_sure:
             ends.append(stop)
     ends.append(len(text))
     runs: list[tuple[int, int]] = []
-    bounds = [place for place, (start, _) in enumerate(units) if text[start] <= "Z" or _begins_name(text[start])]
+    # Of signs of words in ASCII, capitals and digits come before all others.
+    bounds = [
+        place
+        for place, (start, _) in enumerate(units)
+        if (sign := text[start]) <= "Z" or (sign > "~" and _begins_name(sign))
+    ]
     for order, first in enumerate(bounds):
         start = units[first][0]
         if start in inner:
@@ -306,8 +312,8 @@ async def respell(store: StoreView, question: str, named: Named, near: Sequence[
     phrases = [terms(word.group()) for word in words]
     if not near or not any(phrases):
         return Respelt(question)
-    holders = await store.text.find_phrases(Collection.CHUNKS, phrases, 1)
-    unknown = [word for word, phrase, found in zip(words, phrases, holders, strict=True) if phrase and not found]
+    are_held = await store.text.hold_phrases(Collection.CHUNKS, phrases)
+    unknown = [word for word, phrase, is_held in zip(words, phrases, are_held, strict=True) if phrase and not is_held]
     if not unknown:
         return Respelt(question)
     chunks = await store.records.get_chunks(near[:_CHUNKS_READ])

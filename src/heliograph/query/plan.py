@@ -366,7 +366,7 @@ def _in_force(
     if readable is not None and total + sum(len(message.content.encode()) for message in history) > readable:
         left = readable - sum(count_tokens(message.content) for message in history)
         found["max_total_tokens"] = max(1, min(total, left))
-    return settings.model_copy(update=found)
+    return settings.model_copy(update=found) if found else settings
 
 
 def _without_surrogates(text: str | None) -> str:

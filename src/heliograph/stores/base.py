@@ -391,6 +391,10 @@ class TextStore(ABC):
         whether there are more. An empty phrase is held by nothing.
         """
 
+    async def hold_phrases(self, collection: Collection, phrases: Sequence[Sequence[str]]) -> list[bool]:
+        """Return, per phrase, whether anything holds its terms one after the other."""
+        return [bool(ids) for ids in await self.find_phrases(collection, phrases, 1)]
+
 
 @dataclass(frozen=True, slots=True)
 class CurationQuery:

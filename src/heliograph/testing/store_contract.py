@@ -674,6 +674,7 @@ class _Search:
         assert [sorted(found_ids) for found_ids in found] == [
             sorted((ids[0], ids[2])), sorted(ids[:2]), [], [], [],
         ]  # fmt: skip
+        assert await store.text.hold_phrases(Collection.CHUNKS, phrases) == [True, True, False, False, False]
         (few,) = await store.text.find_phrases(Collection.CHUNKS, [("grey",)], 2)
         assert len(few) == 2
         assert await store.text.find_phrases(Collection.CHUNKS, [("grey",)], 2) == [few]

@@ -183,6 +183,7 @@ class ViewContract:
         )
         assert found == [[entity("Grey Owl")], []]
         assert await _view(store).text.find_phrases(Collection.ENTITIES, [["grey", "owl"]], 5) == [[]]
+        assert await _view(store).text.hold_phrases(Collection.ENTITIES, [["grey", "owl"]]) == [False]
 
     async def test_view_looks_past_the_many_that_have_a_phrase_elsewhere(self, store: Store) -> None:
         changeset = example_changeset("one.md", [*(f"Bird {number}" for number in range(20)), "Grey Owl"])

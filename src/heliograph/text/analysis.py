@@ -19,7 +19,7 @@ from threading import local
 from Stemmer import Stemmer
 
 from heliograph.models import Chunk, Entity, heading_path
-from heliograph.text.asking import opening_weight
+from heliograph.text.asking import MOST_OPENING_WEIGHT, opening_weight
 from heliograph.text.patterns import late_pattern, words_in_both_scripts
 
 # The file imports nothing heavy, as the child process that parses documents loads it.
@@ -134,6 +134,7 @@ _ENGLISH_OPENING = late_pattern(
 )
 
 
+@lru_cache(maxsize=64)
 def question_language(question: str) -> str:
     """Return the language of a question as `detect_language` does, in Latin letters also by how it asks."""
     language = detect_language(question)
@@ -147,8 +148,13 @@ def question_language(question: str) -> str:
     # Names keep their letters in every language: "Łódź population".
     common = " ".join(word for word in question.split() if not word[0].isupper())
     for code in LATIN_LANGUAGES[1:]:
-        counts[code] += opening_weight(opening, code)
         counts[code] += len(_OWN_LETTERS[code].findall(common)) if code in _OWN_LETTERS else 0
+    is_asked_in_english = language == "en" and english is not None and english["own"] is not None
+    if is_asked_in_english and counts["en"] >= MOST_OPENING_WEIGHT + max(counts[code] for code in LATIN_LANGUAGES[1:]):
+        # However it may begin in any other: their patterns need not be compiled.
+        return language
+    for code in LATIN_LANGUAGES[1:]:
+        counts[code] += opening_weight(opening, code)
     # What is as near as the language of its function words is no reason to take another.
     best = max(LATIN_LANGUAGES, key=lambda code: (counts[code], code == language))
     if best == "en" and english and english["own"]:

@@ -469,6 +469,9 @@ def _begins(language: str) -> re.Pattern[str]:
     return re.compile(rf"\W*(?:\w{{1,6}}\s+)??(?P<word>{words})(?!\w)", re.IGNORECASE)
 
 
+MOST_OPENING_WEIGHT = 2
+
+
 def opening_weight(question: str, language: str) -> int:
     """Return how much the first word tells that a question is in a language with spaces: 2 for one that asks.
 

@@ -66,6 +66,7 @@ class GermanWords(NamedTuple):
 
 
 NO_GERMAN_WORDS = GermanWords()
+_BEHIND_CODE = frozenset("`)]")
 
 
 @lru_cache(maxsize=8)
@@ -137,6 +138,9 @@ def is_german_noun(
     if lower in KNOWN_NAMES or not word[1:].islower():
         # "SICHERHEIT" is a heading in capitals.
         return word.isupper() and word.isalpha() and len(word) > _LONGEST_ACRONYM
+    if first > 1 and words[first - 1] == "-" and words[first - 2] in _BEHIND_CODE:
+        # The end of a compound noun: "`QUOTA`-Variablen der Datei".
+        return True
     if last > first:
         # "Liste von Optionen" against "Otto von Bismarck"; "Verarbeitung der Daten" against "Deutsche Bahn".
         inner = {inner.lower() for inner in words[first:last]}

@@ -412,9 +412,9 @@ def _is_initial(tokens: list[NameToken], index: int) -> bool:
 
 
 def _may_be_name(tokens: list[NameToken], index: int, evidence: CaseEvidence) -> bool:
-    token = tokens[index]
-    word, lower = token.text, token.lower
-    if not (word[0].isalpha() or word[0] == "_" or word[0].isdigit()):
+    word = tokens[index].text
+    is_plain = word.islower() and word.isascii() and word.isalpha()
+    if is_plain or not (word[0].isalpha() or word[0] == "_" or word[0].isdigit()):
         return False
     if ("." in word and _SMALL_ABBREVIATION.fullmatch(word)) or ("+" in word and _KEYS.match(word)):
         return False
@@ -425,13 +425,13 @@ def _may_be_name(tokens: list[NameToken], index: int, evidence: CaseEvidence) ->
     if len(word) == 1:
         return _is_initial_letter(tokens, index)
     if word.isupper() and len(word) <= _LONGEST_ACRONYM:
-        return lower not in SHOUTED_WORDS and not _is_in_id(tokens, index)
+        return word.lower() not in SHOUTED_WORDS and not _is_in_id(tokens, index)
     if evidence.language == "de" and _GERMAN_POLITE.fullmatch(word):
         return False
     # "Don't", and in French "C'est".
-    elided, _, rest = lower.replace("’", "'").partition("'")
+    elided, _, rest = word.lower().replace("’", "'").partition("'")
     if elided in evidence.function_words or (len(elided) == 1 and rest in evidence.function_words):
-        return index > 0 and tokens[index - 1].is_name and lower in _SURNAMES_TOO
+        return index > 0 and tokens[index - 1].is_name and word.lower() in _SURNAMES_TOO
     may_open = _is_initial(tokens, index) or _opens_entry(tokens, index)
     return not may_open or _is_name_at_start(tokens, index, evidence)
 
@@ -487,8 +487,9 @@ def _is_name_at_start(tokens: list[NameToken], index: int, evidence: CaseEvidenc
         return is_followed or not (lower in evidence.lower or lower in COMMON_WORDS or is_usually_lower(base))
     if _is_chinese_name(tokens, index):
         return True
-    if lower.endswith("ally") and is_usually_lower(base):
-        # "Finally Click": an adverb begins no name.
+    is_label = word in evidence.labels and base not in evidence.capitalised
+    if is_label or (lower.endswith("ally") and is_usually_lower(base)):
+        # "Finally Click", "Naciśnij Wspomaganie": an adverb or a verb begins no name.
         return False
     if lower in COMMON_WORDS or lower in STRUCTURE_WORDS:
         following = tokens[index + 1].text if index + 1 < len(tokens) else ""
@@ -753,7 +754,7 @@ def _across_particle(tokens: list[NameToken], first: int, last: int) -> int:
     if not _continues(tokens, following):
         return 0
     if particle in INNER_PARTICLES:
-        return following
+        return 0 if particle == "y" and _continues(tokens, following + 1) else following
     if is_identifier(tokens[last].text):
         return 0
     if particle == "and" and last == first and _is_one_body(tokens, first, following):
@@ -871,8 +872,9 @@ def _is_acceptable(name: str, evidence: CaseEvidence) -> bool:
         return False
     if words[-1] in _CUT_STRUCTURE_WORDS or (words[0] in _ADDED and words[-1] in STRUCTURE_WORDS):
         return False
-    # "BACK TO BASICS" is a line in capitals.
-    if len(words) > 1 and name.isupper() and not evidence.function_words.isdisjoint(words):
+    # "BACK TO BASICS" and "KOD ZAKOŃCZENIA" are lines in capitals.
+    shouted = {*words, *name.split()} if len(words) > 1 and name.isupper() else set[str]()
+    if shouted & (evidence.function_words | evidence.labels):
         return False
     if len(words) > 1 and all(len(word.strip(".")) == 1 for word in words):
         return False  # Initials of a name that stands elsewhere: "K. M".
@@ -880,12 +882,10 @@ def _is_acceptable(name: str, evidence: CaseEvidence) -> bool:
         return False
     if len(words) > 1:
         return True
-    if is_era_or_degree(name):
+    if is_era_or_degree(name) or name in evidence.labels:
         return False
     if words[0] in _NEVER_ALONE or words[0] in evidence.function_words:
         return name in _ACRONYMS
-    if name in evidence.labels:
-        return False
     if name.isupper() or is_identifier(name):
         return True
     if words[0] in COMMON_WORDS:

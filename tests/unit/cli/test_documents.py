@@ -40,6 +40,15 @@ def test_index_says_how_much_of_pages_it_left_out(world: World) -> None:
     assert "; 16 characters of menus and the like left out; +" in result.stderr
 
 
+def test_index_says_what_of_a_folder_nothing_reads(world: World) -> None:
+    for name in ("story.md", "a.png", "b.png", "NOTES"):
+        world.write(f"docs/{name}", STORY)
+    result = world.run("index", "docs")
+    assert result.exit_code == 0
+    assert "passed over: 3 files of no known kind (.png 2, without an ending 1); name them" in result.stderr
+    assert json.loads(world.run("index", "docs", "--json").stdout)["passed_over"] == {".png": 2, "": 1}
+
+
 def test_index_again_changes_nothing(story: World) -> None:
     result = story.run("index", "docs")
     assert result.exit_code == 0

@@ -176,6 +176,35 @@ def test_page_is_told_by_how_it_begins(name: str) -> None:
     assert is_read("time_t.3type.gz")
 
 
+def test_term_above_its_indented_explanation_is_one_item_with_what_else_is_said_of_it() -> None:
+    page = (
+        ".TH A 1\n.SH OPTIONS\n.sp\n\\fB\\-d\\fP, \\fB\\-\\-udp\\fP\n.RS 4\nUses datagrams.\n.sp\nSee B.\n.RE\n"
+        ".PP\n\\-i\n.RS 4\n.sp\n.RS 4\n"
+        ".ie n \\{\\\n\\h'-04'\\(bu\\h'+03'\\c\n.\\}\n.el \\{\\\n.IP \\(bu 2\n.\\}\nOne\n.RE\n.RE\n"
+        ".PP\nIt reads as in\nthis example:\n.RS 4\nfoo\n.RE\n"
+    )
+    assert load("a.1", page).split("\n\n")[1:] == [
+        "## OPTIONS",
+        "- `-d, --udp`: Uses datagrams.",
+        "  See B.",
+        "- `-i`",
+        "  - One",
+        "It reads as in this example:",
+        "foo\n",
+    ]
+
+
+def test_every_name_of_an_option_is_written_with_its_dashes() -> None:
+    page = (
+        ".Dd May 1, 2024\n.Dt A 8\n.Os\n.Sh OPTIONS\n.Bl -tag\n.It Fl c , -check\nChecks a list with\n.Pq Ql :\\&\n"
+        "in it.\n.It Fl f Ar file , Fl -file Ns = Ns Ar file\nReads (\n.Po\n.Em 15\nlines by\n.Fl n\n.Pc .\n.El\n"
+    )
+    assert load("a.8", page).split("\n\n")[2:] == [
+        "- `-c, --check`: Checks a list with (‘:’) in it.",
+        "- `-f file, --file=file`: Reads ( (15 lines by -n).\n",
+    ]
+
+
 def test_chinese_lines_are_joined_without_a_blank() -> None:
     text = load("tar.1", ".TH TAR 1\n.SH 描述\n它储存在磁盘中，\n也可以存为\ntar 文件。\n")
     assert text.endswith("它储存在磁盘中，也可以存为 tar 文件。\n")

@@ -343,3 +343,121 @@ _WITHOUT_END = [
 @pytest.mark.parametrize(("ending", "piece"), _WITHOUT_END)
 def test_marks_without_end_take_no_more_time_than_their_length(ending: str, piece: str) -> None:
     assert "the pump" in load(f"a{ending}", f"It is the pump. {piece * 30_000}").text
+
+
+_POD = """#!/usr/bin/perl
+
+=head1 NAME
+
+pump - keeps B<water> moving
+
+=begin html
+
+<img src="pump.png">
+
+=end html
+
+=head2 Options X<options>
+
+
+=over 4
+
+=item --oil I<FILE>
+
+Oils it, see L<perlfaq7/"What for"> and L<the maker|https://p.example>.
+
+It takes C<< E<lt>FILEE<gt> >> too.
+
+=item *
+
+Last.
+
+=back
+
+So it is done:
+
+    pump --oil
+
+    pump --stop
+
+=cut
+
+my $code = 1;
+"""
+
+
+def test_pod_becomes_markdown() -> None:
+    document = load("pump.pod", _POD)
+    assert document.text.split("\n\n") == [
+        "# pump - keeps water moving",
+        "## Options",
+        '- `--oil FILE`: Oils it, see perlfaq7 > "What for" and the maker.',
+        "  It takes `<FILE>` too.",
+        "- Last.",
+        "So it is done:",
+        "```\npump --oil",
+        "pump --stop\n```\n",
+    ]
+    assert document.metadata["mime_type"] == "text/plain"
+    assert load("notes.pod", "No markup.").text == "No markup."
+
+
+_INFO = """This is pump.info, produced by makeinfo version 6.8 from pump.texi.
+
+START-INFO-DIR-ENTRY
+* pump: (pump).                 Water.
+END-INFO-DIR-ENTRY
+
+\x1f
+File: pump.info,  Node: Top,  Next: Options,  Up: (dir)
+
+The Pump
+********
+
+This manual is for \u2018pump\u2019.
+
+* Menu:
+
+* Options::    What it takes.
+
+\x1f
+File: pump.info,  Node: Options,  Prev: Top,  Up: Top
+
+1 Options
+=========
+
+Those are said below.  *Note Top:: for
+more (*note the rest: Options.).
+
+   They are few:
+
+\u2018-o FILE\u2019
+\u2018--oil=FILE\u2019
+     Oils the pump,
+     once.
+
+   \u2022 Never twice.
+
+ -- Function: stop (NOW)
+     Stops it.
+
+\x1f
+Tag Table:
+Node: Top\x7f123
+"""
+
+
+def test_info_becomes_markdown() -> None:
+    document = load("pump.info", _INFO)
+    assert document.title == "The Pump"
+    assert document.text.split("\n\n") == [
+        "# The Pump",
+        "This manual is for `pump`.",
+        "## 1 Options",
+        "Those are said below. See Top for more (see the rest).",
+        "They are few:",
+        "- `-o FILE`, `--oil=FILE`: Oils the pump, once.",
+        "- Never twice.",
+        "- `Function: stop (NOW)`: Stops it.\n",
+    ]
+    assert load("theme.info", "name = Theme\n").text.strip() == "name = Theme"

@@ -45,6 +45,13 @@ def test_language_is_told_from_the_text() -> None:
     assert load("a.txt", "望江钟由沈万年铸造，挂在云渡镇的渡口。").metadata["language"] == "zh"
 
 
+def test_language_that_is_not_written_in_the_script_of_the_text_is_not_believed() -> None:
+    page = "<html lang='{}'><body><h1>Gerber</h1><p>{}</p></body></html>"
+    assert load("a.html", page.format("en", "Gerber 浏览器最多可以一次性显示 32 个文件。")).metadata["language"] == "zh"
+    assert load("a.html", page.format("zh", "It shows 32 files.")).metadata["language"] == "zh"
+    assert load("a.html", page.format("uk", "Программа показывает файлы.")).metadata["language"] == "uk"
+
+
 @pytest.mark.parametrize(
     ("stated", "language"),
     [("en-US", "en"), ("ZH_Hans_CN", "zh"), ("deu", "de"), (" nn ", "nn"), ("German", "fr"), ("und", "fr"), ("", "fr")],

@@ -215,6 +215,11 @@ def test_declared_charset_is_followed() -> None:
         ("<p>a<img src=x alt='a lamp'>b</p>", "aa lampb"),
         ("<p>see<img src=pic/flat-design.png alt=flat-design> <img src=b.png alt=pic/b.png></p>", "see"),
         ("<h2><img src=i.png alt=Info> Why</h2>", "## Why"),
+        ("<div><p>Figure 1. The menu</p><div><img src=a.png alt='The  menu'></div></div>", "Figure 1. The menu"),
+        ("<p>Save by <img src=a.png alt=Save></p>", "Save by Save"),
+        ("<h2>One</h2><div class='note'><h3>Note</h3><p>As root.</p></div><p>Go on.</p>",
+         "## One\n\nNote\n\nAs root.\n\nGo on."),
+        ("<p>[<code>:</code><code>level</code>] <code>a</code> <code>b</code></p>", "[`:level`] `a` `b`"),
         ("<p>2<sup>8</sup>-1, (a+b)<sup>n+1</sup>, m<sup>2</sup>, 1<sup>st</sup>, 1<sup>o</sup>, X<sup>TM</sup></p>",
          "2^8-1, (a+b)^(n+1), m^2, 1st, 1o, XTM"),
         ("<p>so.<sup>2</sup> Right<sup><a href=#n>3</a></sup>; theorem<sup>4</sup>; cited<sup>[5]</sup></p>",
@@ -348,3 +353,16 @@ def test_ratings_are_no_margin_numbers() -> None:
 def test_captions_are_no_headings() -> None:
     page = "".join(f'<p class="title">Figure {n}. Wick</p><p>{SENTENCE}</p>' for n in (1, 2))
     assert "# Figure" not in _text(f"<h1>Wicks</h1>{page}")
+
+
+def test_page_that_is_one_block_of_written_text_is_no_code() -> None:
+    written = "The fold level is computed from the indent of the line,\nand a sequence of lines forms a fold.\n\n"
+    page = "<html><body><pre>INDENT\n\n{}</pre></body></html>"
+    text = load("fold.html", page.format(written * 20 + "# Not a heading, but a comment in the text.")).text
+    assert text.startswith("INDENT\n\nThe fold level is")
+    assert "```" not in text
+    assert "\n\n\\# Not a heading" in text
+    code = "for line in lines:\n    print(line)  # one\n" * 60
+    for inside in (code, written * 20 + '<span class="k">for</span>'):
+        assert load("fold.html", page.format(inside)).text.startswith("```")
+    assert "```" in load("fold.html", page.format(written * 20).replace("<pre>", f"<p>{written * 20}</p><pre>")).text

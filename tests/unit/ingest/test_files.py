@@ -65,6 +65,17 @@ async def test_patterns_choose_files(kb: AsyncHeliograph, tmp_path: Path) -> Non
     assert [Path(result.source).name for result in report.results] == ["a.md"]
 
 
+async def test_what_nothing_reads_is_counted_by_its_ending(kb: AsyncHeliograph, tmp_path: Path) -> None:
+    folder = tmp_path / "docs"
+    for name in ("a.md", "b.PNG", "c.png", "drafts/d.zzz", "NOTES", "empty.zzz", ".hidden.zzz"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("" if name.startswith("empty") else f"# {name}\n\nText.")
+    report = await kb.insert_files([folder], exclude=["drafts/"])
+    assert [Path(result.source).name for result in report.results] == ["a.md"]
+    assert report.passed_over == {".png": 2, "": 1}
+    assert (await kb.insert_files([folder], include=["*.md"])).passed_over == {}
+
+
 async def test_metadata_given_once_is_kept_when_the_file_is_read_again(kb: AsyncHeliograph, tmp_path: Path) -> None:
     path = tmp_path / "a.md"
     path.write_text("# A\n\nText.")

@@ -33,6 +33,7 @@ from heliograph.text.phrases import find_names
             "Wer auch Anna Weber kennt, weiß nicht, was in Anna Webers „Buch“ steht.",
             ["Anna Weber", "Anna Weber"],
         ),
+        ("Man kann es auch mit der `QUOTAUSER`-Variablen der Datei tun, die nicht leer ist.", ["QUOTAUSER"]),
         ("Durch Klicken auf den Knopf wird die Datei auch dann geladen, wenn sie nicht neu ist.", []),
         ("Das steht in Kapitel 4 und auch im Abschnitt 12, wie es zum Beispiel Papier und auch der Stift tun.", []),
     ],

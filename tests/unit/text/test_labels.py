@@ -11,10 +11,11 @@ from heliograph.text.phrases import find_names
     [
         ("Pulse en Configuración para abrirla.", "es", {"Configuración"}),
         ("Abra Kerberos. Use Kerberos. Con Kerberos y sin Kerberos y tras Kerberos.", "es", set()),
-        ("Choisissez Affichage dans la liste ; un affichage suffit.", "fr", {"Affichage"}),
+        ("Choisissez Affichage dans la liste ; un affichage suffit.", "fr", {"Affichage", "Choisissez"}),
         ("Use Python, or run Python again.", "en", set()),
         ("Open Sections and close the sections.", "en", {"Sections"}),
         ("Sie fahren nach Paris und lieben Paris.", "de", set()),
+        ("Use --format=FORMAT with HTML, or -o[=FILE].", "en", {"FORMAT", "FILE"}),
     ],
 )
 def test_labels_are_words_that_are_also_written_small(text: str, language: str, labels: set[str]) -> None:
@@ -34,4 +35,16 @@ def test_labels_are_words_that_are_also_written_small(text: str, language: str, 
     ],
 )
 def test_keys_and_ways_through_menus_are_no_names(text: str, names: list[str]) -> None:
+    assert [name.text for name in find_names(text)] == names
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Escrito por David MacKenzie y Jim Meyering.", ["David MacKenzie", "Jim Meyering"]),
+        ("Santiago Ramón y Cajal nació en Petilla.", ["Santiago Ramón y Cajal", "Petilla"]),
+        ("bunun için Örnek 10.13 ve Debian var", ["Debian"]),
+    ],
+)
+def test_spanish_and_joins_surnames_only_and_numbered_parts_are_no_names(text: str, names: list[str]) -> None:
     assert [name.text for name in find_names(text)] == names

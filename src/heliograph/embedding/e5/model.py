@@ -334,6 +334,10 @@ class E5Words:
         ids = self._pieces.ids(_clean(text)) or [self._weights.unknown_id]
         return self._weights.word_vectors(np.array(ids))
 
+    def log_likelihood(self, word: str) -> float:
+        """Return how likely the pieces are that a word is cut into: the sum of the logs of their shares."""
+        return float(sum(self._weights.piece_scores[number] for number in self._pieces.ids(_clean(word))))
+
 
 def _make_piece_table(weights: E5Weights) -> bytes:
     """Return a hash table of the pieces' ids by CRC-32 with linear probing, as int32; -1 is an empty slot."""

@@ -601,6 +601,14 @@ class SqliteTextStore(TextStore):
 
         return await self._database.read(find)
 
+    async def hold_phrases(self, collection: Collection, phrases: Sequence[Sequence[str]]) -> list[bool]:
+        """Of each phrase one row is read."""
+
+        def find(connection: apsw.Connection) -> list[bool]:
+            return [any(True for _ in phrase_keys(connection, collection, phrase)) for phrase in phrases]
+
+        return await self._database.read(find)
+
 
 def phrase_keys(connection: apsw.Connection, collection: Collection, phrase: Sequence[str]) -> Iterator[int]:
     """Yield the keys whose terms hold this phrase, ascending, each read when it is asked for."""

@@ -115,3 +115,15 @@ def test_title_that_its_document_never_speaks_of_is_no_subject_in_other_language
     assert chunk_contexts(chunks, "es", document.title)[0].split("\n")[-1] == "unsaid"
     (extraction,) = asyncio.run(LocalExtractor().extract(document, chunks))
     assert document.title not in {mention.name for mention in extraction.entities}
+
+
+def test_labels_of_other_languages_are_no_names() -> None:
+    text = (
+        "# Zapis\n\nWybierz Wydruk z menu. Obraz jest w katalogu Obrazy. Otwórz program Inkscape.\n\n"
+        "## KOD ZAKOŃCZENIA\n\n"
+        "W systemie Linux i w mieście Olsztyn --file=POLECENIE nie działa, kod zakończenia to zero."
+    )
+    chunks = chunks_of([text])
+    found = {mention.name for mention in read(chunks, chunk_contexts(chunks, "pl"))[0].entities}
+    assert {"Linux", "Olsztyn"} <= found
+    assert found.isdisjoint({"Wybierz Wydruk", "Obrazy", "Zapis", "POLECENIE", "KOD ZAKOŃCZENIA"})

@@ -10,7 +10,7 @@ from heliograph.embedding.e5 import model as e5
 from heliograph.errors import ModelUnavailable
 from heliograph.extraction import local_names
 from heliograph.extraction.local import LocalExtractor
-from heliograph.extraction.local_names import type_by_name
+from heliograph.extraction.local_names import smallness, type_by_name
 from heliograph.models import Chunk, Document
 
 
@@ -34,6 +34,17 @@ def test_places_are_told(name: str) -> None:
 )
 def test_what_leaves_doubt_stays_open(name: str) -> None:
     assert type_by_name(name) == "unknown"
+
+
+def test_words_that_the_world_writes_small_are_no_places() -> None:
+    assert [type_by_name(word) for word in ("Użytkownicy", "Wybór", "Poprzednia", "Pomáhat")] == ["unknown"] * 4
+
+
+def test_what_buttons_and_sections_are_called_is_written_small_in_any_language() -> None:
+    labels = ("Dostępne", "Obrázky", "Prohlížeč", "Помощник", "Attività", "ZAKOŃCZENIA", "ОТВЕТСТВЕННОСТИ", "FICHIER")
+    assert [word for word in labels if smallness(word) < 4] == []
+    names = ("Olsztyn", "Gdańsk", "Москва", "Иванов", "Git", "Firefox", "UNESCO", "POSIX", "x", "", "a-b", "\ud800")
+    assert [word for word in names if smallness(word) >= 2] == []
 
 
 def _types(text: str) -> dict[str, str]:
