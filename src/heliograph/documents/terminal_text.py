@@ -247,11 +247,11 @@ class _Page:
         text = ""
         for words in (" ".join(words.split()) for _, words in lines):
             following = re.match(r"\w+", words)
-            if not _PARTED.search(text) or not following or not words[0].islower():
+            if not _PARTED.search(text[-2:]) or not following or not words[0].islower():
                 is_han = bool(text) and text[-1] >= "\u2e80" and words[0] >= "\u2e80"
                 text += words if is_han or not text else f" {words}"
                 continue
-            whole = re.split(r"[^\w\u2010-]+", text)[-1] + following[0]
+            whole = re.split(r"[^\w\u2010-]+", text.rpartition(" ")[2])[-1] + following[0]
             text = (text if whole in self._hyphenated else text[:-1]) + words
         return text
 
