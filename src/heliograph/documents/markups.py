@@ -505,27 +505,32 @@ def pod_markdown(text: str) -> str | None:
         command, said = command.split("\n")[0], said.strip() if command else said
         if left_out or command in {"begin", "for", "encoding", "end"}:
             left_out = "" if command == "end" else said.split()[0] if command == "begin" and said else left_out
-        elif command == "cut":
+            continue
+        if command or paragraph[:1] in {" ", "\t"}:
+            # An item that nothing explains.
+            blocks += [item] if item else []
+            item = ""
+        if command == "cut":
             is_pod = False
         elif match := re.fullmatch(r"head([1-6])", command):
-            is_pod, depth, item = True, 0, ""
+            is_pod, depth = True, 0
             blocks.append(f"{'#' * int(match[1])} {_pod_words(said)}")
         elif command in {"over", "back"}:
             depth, is_pod = max(0, depth + (1 if command == "over" else -1)), True
         elif command == "item":
             is_pod = True
-            blocks += [item] if item else []
             words = _pod_words(said)
             is_mark = re.fullmatch(r"[*o-]?|\d+[.)]?", words) is not None
-            item = "  " * (depth - 1) + ("- " if is_mark else f"- `{words.replace('`', '')}`")
+            if not is_mark and (mark := re.match(r"(?:[*-]|\d+[.)]) ", words)):
+                blocks.append(f"{'  ' * (depth - 1)}- {words[mark.end() :]}")
+            else:
+                item = "  " * (depth - 1) + ("- " if is_mark else f"- `{words.replace('`', '')}`")
         elif command:
             is_pod = True
         elif is_pod and paragraph[:1] in {" ", "\t"}:
-            blocks += [item] if item else []
-            is_joined = not item and bool(blocks) and blocks[-1].endswith("\n```")
+            is_joined = bool(blocks) and blocks[-1].endswith("\n```")
             code = textwrap.dedent(paragraph)
             blocks[-1:] = [f"{blocks[-1][:-4]}\n\n{code}\n```"] if is_joined else [*blocks[-1:], fence(code)]
-            item = ""
         elif is_pod and paragraph.strip():
             words = _pod_words(paragraph)
             joint = "" if item.endswith("- ") else ": "

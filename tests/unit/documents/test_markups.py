@@ -402,6 +402,14 @@ def test_pod_becomes_markdown() -> None:
     assert load("notes.pod", "No markup.").text == "No markup."
 
 
+def test_items_of_pod_that_nothing_explains_are_kept_and_end_with_their_list() -> None:
+    listed = "=over\n\n=item Carp\n\n=item Socket\n\n=back\n\n"
+    marked = "=over\n\n=item * Fill it.\n\n=item 2. Start it.\n\n=back\n\n"
+    text = f"=head1 Needs\n\n{listed}=head1 Use\n\n{marked}It runs.\n\n=over\n\n=item --last\n\n=cut\n\nmy $code;\n"
+    blocks = ["# Needs", "- `Carp`", "- `Socket`", "# Use", "- Fill it.", "- Start it.", "It runs.", "- `--last`\n"]
+    assert load("pump.pod", text).text.split("\n\n") == blocks
+
+
 _INFO = """This is pump.info, produced by makeinfo version 6.8 from pump.texi.
 
 START-INFO-DIR-ENTRY
