@@ -101,7 +101,7 @@ _QUERY = (
     ),
     (
         "Sentences that answer it are chosen, joined and cited",
-        "query/answers/answer query/answers/answer query/answers/quotables query/answers/sentence_ranking "
+        "query/answers/answer query/answers/quotables query/answers/sentence_ranking "
         "query/answers/candidates query/answers/citations",
     ),
 )

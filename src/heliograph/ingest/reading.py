@@ -1,7 +1,7 @@
 """Reads a document: which chunks change, what each says, and their vectors where those are made on the way.
 
 A `ReadingTask` goes in. `plan_chunks` says which chunks stay, move, go, come or are read again; the extractor reads
-those, and what it says is given its one form (`extraction/canonical`). Nothing is written, so reading may happen on
+those, and what it says is given its one form (`extraction/base`). Nothing is written, so reading may happen on
 another host. Out comes a `DocumentReading`, of which a `DocumentChange` is made.
 """
 

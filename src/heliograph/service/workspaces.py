@@ -192,6 +192,8 @@ class Workspaces:
                 entry = self._open.pop(name, None)
             if entry is not None:
                 await _close(name, entry)
+            elif (closing := self._closing.get(name)) is not None:
+                await asyncio.wait([closing])
             await drop_workspace(with_store(self.settings, None, name).store)
         finally:
             self._removing.discard(name)

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, AliasChoices, AliasPath, BaseModel, BeforeV
 from heliograph.errors import InvalidRequestError, without_folders
 from heliograph.ingest.models import NewDocument
 from heliograph.models import COMMITTED_STATUSES, Document, DocumentStatus, document_details
-from heliograph.service.jobs.models import NAMES, Job, JobKind, JobState, Lane, PipelineState
+from heliograph.service.jobs.models import NAMES, UNFINISHED, Job, JobKind, JobState, Lane, PipelineState
 from heliograph.wire.base import ChunkDetails, Moment, Shape
 
 # Background work on the wire: LightRAG's pipeline status and scan status, and jobs as they are.
@@ -28,7 +28,11 @@ class JobResponse(Shape):
     id: str
     kind: Literal["files", "url", "scan", "process", "retry", "delete", "clear"]
     state: Literal["waiting", "running", "done", "failed", "cancelled"]
-    is_unfinished: bool = Field(description="Whether it waits or runs.")
+    is_unfinished: bool = Field(
+        # An older service does not say it.
+        default_factory=lambda read: read.get("state") in UNFINISHED,
+        description="Whether it waits or runs.",
+    )
     track_id: str = Field(validation_alias=_of("request", "track_id"))
     author: str = Field(validation_alias=_of("request", "author"), description="Who asked for it.")
     sources: tuple[str, ...] = Field(

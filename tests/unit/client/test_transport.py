@@ -230,6 +230,12 @@ def test_reading_leaves_out_what_is_new_and_names_what_is_missing() -> None:
     assert read_as(JobResponse, JOB).created_at == datetime(2026, 11, 2, 10, 15, tzinfo=UTC)
 
 
+def test_job_of_an_older_service_is_unfinished_by_its_state() -> None:
+    older = {name: value for name, value in JOB.items() if name != "is_unfinished"}
+    read = [read_as(JobResponse, older | {"state": state}) for state in ("waiting", "running", "done", "failed")]
+    assert [job.is_unfinished for job in read] == [True, True, False, False]
+
+
 SHAPES = "from heliograph.client.records import ClientAnswer, ListResponse, NeighbourResponse, WorkspaceList"
 
 

@@ -10,7 +10,8 @@ from heliograph.embedding.base import EmbeddingMeter
 from heliograph.engine import AsyncHeliograph, Given
 from heliograph.errors import ConflictError, InvalidRequestError, ModelUnavailable, NotFoundError, StoreUnavailable
 from heliograph.service.workspaces import Workspaces
-from heliograph.settings import EmbeddingSettings, Settings
+from heliograph.settings import EmbeddingSettings, Settings, StoreSettings
+from heliograph.stores.registry import drop_workspace
 from heliograph.testing.fakes import FakeEmbeddingModel
 
 
@@ -220,6 +221,36 @@ async def test_removals_that_begin_together_are_one(workspaces: Workspaces) -> N
     refused = [outcome for outcome in outcomes if outcome is not None]
     assert len(refused) == 3
     assert all(isinstance(outcome, (ConflictError, NotFoundError)) for outcome in refused)
+
+
+async def test_removal_waits_for_an_engine_that_is_being_closed_as_idle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_close = asyncio.Event()
+    close, drop, steps = AsyncHeliograph.close, drop_workspace, list[str]()
+
+    async def close_late(engine: AsyncHeliograph) -> None:
+        await may_close.wait()
+        await close(engine)
+        steps.append(f"closed {engine.settings.store.workspace}")
+
+    async def drop_noted(store: StoreSettings) -> None:
+        steps.append(f"dropped {store.workspace}")
+        await drop(store)
+
+    async def let_close(_: str) -> None:
+        may_close.set()
+
+    monkeypatch.setattr(AsyncHeliograph, "close", close_late)
+    monkeypatch.setattr("heliograph.service.workspaces.drop_workspace", drop_noted)
+    workspaces = make(tmp_path, max_open_workspaces=1)
+    await workspaces.open()
+    workspaces.call_before_removal(let_close)
+    for name in ("a", "b"):
+        await workspaces.create(name)
+    await workspaces.remove("a")
+    await workspaces.close()
+    assert steps.index("closed a") < steps.index("dropped a")
 
 
 async def test_many_open_and_remove_at_once(workspaces: Workspaces) -> None:
