@@ -352,6 +352,9 @@ def _goes_on(sentence: Quotable, other: Quotable, longest: int) -> bool:
     first, last = sorted((sentence, other), key=lambda item: item.start)
     if first.item.chunk.id != last.item.chunk.id or first.lead != last.lead:
         return False
+    # The next option of a list says nothing of the one before.
+    if last.form is Form.ITEM and _TERM_BEFORE_COLON.match(last.shown):
+        return False
     are_text = {first.form, last.form} <= {Form.PROSE, Form.ITEM}
     between = first.item.chunk.text[first.end : last.start]
     return are_text and not between.strip() and max(first.end, last.end) - first.start <= longest

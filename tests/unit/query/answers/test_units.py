@@ -139,6 +139,13 @@ def test_a_quote_that_says_little_of_the_question_goes_on_with_whatever_comes() 
     assert choose(listed, 1, cosines)[0].shown == "Some oil is kept by the door. Nine cans must be enough."
 
 
+def test_a_quoted_option_does_not_run_on_into_the_next_ones() -> None:
+    text = "## OPTIONS\n\n- `-o, --oil`: Take this oil.\n- `-w, --wick`: Take this wick.\n"
+    listed = shortlist("What fuel does trim-lamp burn in long winter nights?", _quotables(text), {})
+    cosines = np.where(["this oil" in sentence.shown for _, sentence in listed.items], 0.9, 0.1).tolist()
+    assert choose(listed, 1, cosines)[0].shown == "`-o, --oil`: Take this oil."
+
+
 @pytest.mark.parametrize(
     ("question", "is_held"),
     [
