@@ -11,7 +11,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 from heliograph.documents.markdown import fence, markdown_table
@@ -146,8 +146,8 @@ _NOTES = frozenset({"note", "warning", "tip", "hint", "important", "caution", "d
 _STRESS = frozenset({"b", "strong", "i", "em", "u", "font", "big", "small", "br"})
 _LOOSE = _STRESS | {"a", "span", "code", "tt", "kbd", "samp", "sub", "sup", "abbr", "cite", "q", "var", "img"}
 _BETWEEN = frozenset({"p", "blockquote", "center", "pre", "table"})
-# How far up from a picture its caption stands, and how much more that may say than the picture.
-_CAPTION_WITHIN, _LONGEST_CAPTION = 4, 200
+# How far up from a picture its caption stands, among how many nodes, and how much more that may say than the picture.
+_CAPTION_WITHIN, _CAPTION_NODES, _LONGEST_CAPTION = 4, 100, 200
 _FILE_NAME = re.compile(r"\S+\.(?:png|gif|jpe?g|svg|webp|bmp)", re.IGNORECASE)
 _NAME_LIKE = re.compile(r"\w+(?:[-_.]\w+)+")
 _NO_LETTER = re.compile(r"[\W_]")
@@ -257,11 +257,14 @@ def _block(node: Node, depth: int) -> Iterator[str]:
 
 def _is_of_note(heading: Node) -> bool:
     """Whether it says what a box is ("Note"), and nothing of what stands below the box."""
-    box = heading.parent
+    box, following = heading.parent, heading.next
+    while following is not None and following.tag not in _HEADINGS:
+        following = following.next
     classes = ((box.attributes.get("class") or "") if box is not None else "").casefold()
     return bool(
         heading.tag != "h1"
         and box is not None
+        and following is None
         and not _NOTES.isdisjoint(re.findall("[a-z]+", classes))
         and len(box.css("h1, h2, h3, h4, h5, h6")) == 1
     )
@@ -361,9 +364,15 @@ def _description(image: Node) -> str:
     words = image.attributes.get("alt") or ""
     around = image.parent
     for _ in range(_CAPTION_WITHIN if words.strip() else 0):
-        said = around.text() if around is not None else ""
+        within = list(islice(around.traverse(include_text=True), _CAPTION_NODES)) if around is not None else []
+        said = "".join(node.text(deep=False) for node in within if node.tag == "-text")
         # Within a sentence it is a word.
-        if around is None or len(said) > len(words) + _LONGEST_CAPTION or (around.tag in _PROSE and said.strip()):
+        if (
+            around is None
+            or len(within) == _CAPTION_NODES
+            or len(said) > len(words) + _LONGEST_CAPTION
+            or (around.tag in _PROSE and said.strip())
+        ):
             break
         if " ".join(words.split()) in " ".join(said.split()):
             return ""
