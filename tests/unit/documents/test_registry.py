@@ -59,7 +59,7 @@ def test_older_and_encrypted_office_files_are_refused_with_advice(stream: str, a
     ],
 )
 def test_postscript_is_refused_with_advice(name: str, data: bytes) -> None:
-    with pytest.raises(IngestError, match="PostScript.* to PDF"):
+    with pytest.raises(IngestError, match=r"PostScript.* to PDF"):
         load(name, data)
 
 
