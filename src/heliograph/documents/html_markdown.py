@@ -165,6 +165,12 @@ _MARGIN_NUMBER = re.compile(r"(\d{1,5})(?:\.[a-z]{1,3}(?:\.\d{1,2})?)?(?:/\d)?")
 # A page that is but one block of text set with a fixed width: how long that is at the least, which of its lines are
 # written (so many words, most of them made of letters), and how many of these it has; code has a third at the most.
 _LEAST_PAGE, _LEAST_WORDS, _MOSTLY, _LEAST_WRITTEN = 1500, 5, 0.75, 0.4
+# Source that is mostly comments is code: how its lines begin or end, of which a text has few.
+_CODE_LINE = re.compile(
+    r"^[ \t]*(?:#|//|/\*|--[ \t]|@\w|=(?:cut|head\d|over|item)\b|\w+[ \t]*=[ \t]).*|.*(?:[;{}\\]|\*/|\):)[ \t]*$",
+    re.MULTILINE,
+)
+_MOST_CODE = 0.1
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
 _WRITTEN = re.compile(r"[\"'(“‘]?[^\W\d_]+(?:['’-][^\W\d_]+)*[\"')”’]?[.,;:!?]*")
 # Deeper nesting is only made to break readers; what lies below becomes plain text.
@@ -462,9 +468,11 @@ def _code(node: Node, _depth: int) -> Iterator[str]:
 
 def _is_page_of_text(node: Node, code: str) -> bool:
     """Whether a page is but this block, and that is written text: RFCs, letters in archives, manuals of Vim."""
-    if len(code) < _LEAST_PAGE or node.css_first("span[class]") is not None:
+    if len(code) < _LEAST_PAGE or node.css_first("span[class], code") is not None:
         return False
     lines = [words for line in code.split("\n") if (words := line.split())]
+    if len(_CODE_LINE.findall(code)) > _MOST_CODE * len(lines):
+        return False
     written = sum(
         len(words) >= _LEAST_WORDS and sum(map(bool, map(_WRITTEN.fullmatch, words))) >= _MOSTLY * len(words)
         for words in lines

@@ -373,3 +373,15 @@ def test_many_headings_in_a_box_and_many_pictures_are_read() -> None:
     assert boxes.count("## a") == 5_000
     pictures = html_to_markdown("<div>" + "<img alt='grey owl'> " * 5_000 + "</div>")
     assert pictures.count("grey owl") == 5_000
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "/* What the lamp keeper writes into the book. */\nint write_book(void);\n",
+        "# Whether the lamp is lit when it is dark\nlamp_is_lit = yes\n",
+        "-- The lamp is lit when it is dark.\nalter extension keeper add function light;\n",
+    ],
+)
+def test_source_that_is_mostly_comments_stays_code(source: str) -> None:
+    assert html_to_markdown(f"<body><pre>{source * 30}</pre></body>").startswith("```")
