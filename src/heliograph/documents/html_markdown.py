@@ -167,7 +167,7 @@ _MARGIN_NUMBER = re.compile(r"(\d{1,5})(?:\.[a-z]{1,3}(?:\.\d{1,2})?)?(?:/\d)?")
 _LEAST_PAGE, _LEAST_WORDS, _MOSTLY, _LEAST_WRITTEN = 1500, 5, 0.75, 0.4
 # Source that is mostly comments is code: how its lines begin or end, of which a text has few.
 _CODE_LINE = re.compile(
-    r"^[ \t]*(?:#|//|/\*|--[ \t]|@\w|=(?:cut|head\d|over|item)\b|\w+[ \t]*=[ \t]).*|.*(?:[;{}\\]|\*/|\):)[ \t]*$",
+    r"^(?:[ \t]*(?:#|//|/\*|--[ \t]|@\w|=(?:cut|head\d|over|item)\b|\w+[ \t]*=[ \t]).*|.*(?:[;{}\\]|\*/|\):)[ \t]*$)",
     re.MULTILINE,
 )
 _MOST_CODE = 0.1

@@ -558,7 +558,7 @@ def _pod_words(text: str) -> str:
         found = _POD_LETTERS.get(name) or unescape(f"&{'#' + name.lstrip('0') if name[0].isdigit() else name};")
         return name if len(found) > len(name) else found
 
-    text = _POD_LETTER.sub(letter, text)
+    text = _POD_LETTER.sub(letter, " ".join(text.split()))
     for _ in range(_MOST_DEPTH):
         text, count = _POD_WORDS.subn(shown, text)
         if not count:

@@ -468,6 +468,7 @@ def test_lists_of_pod_that_nest_without_end_are_not_indented_without_end() -> No
     assert text.count("- `x`") == 10_000
     assert text.endswith("# B\n\nend\n")
     assert len(text) < 1_000_000
+    assert load("a.pod", f"=head1 A\n\nC<< {' ' * 300_000}\n").text == "# A\n\nC<<\n"
 
 
 def test_items_of_pod_that_say_nothing_more_keep_to_themselves() -> None:

@@ -373,6 +373,7 @@ def test_many_headings_in_a_box_and_many_pictures_are_read() -> None:
     assert boxes.count("## a") == 5_000
     pictures = html_to_markdown("<div>" + "<img alt='grey owl'> " * 5_000 + "</div>")
     assert pictures.count("grey owl") == 5_000
+    assert "word-word" in html_to_markdown(f"<body><pre>{'word-' * 100_000}</pre></body>")
 
 
 @pytest.mark.parametrize(
