@@ -13,8 +13,8 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
-from functools import lru_cache, partial, wraps
+from dataclasses import MISSING, fields, replace
+from functools import lru_cache, wraps
 from inspect import Signature, iscoroutinefunction, isfunction, signature
 from numbers import Integral, Real
 from pathlib import Path
@@ -62,7 +62,14 @@ def checks_arguments(cls: type[C]) -> type[C]:
     return cls
 
 
-_field_types = lru_cache(maxsize=64)(partial(get_type_hints, include_extras=True))
+@lru_cache(maxsize=64)
+def _stated_fields(kind: type) -> list[tuple[str, Any, Any]]:
+    """Return the name and type of each field, and its default if that is of the type and need not be checked again."""
+    types, stated = get_type_hints(kind, include_extras=True), list[tuple[str, Any, Any]]()
+    for field in fields(kind):
+        is_sure = isinstance(field.default, str | int | None) and _is_of(field.default, types[field.name])
+        stated.append((field.name, types[field.name], field.default if is_sure else MISSING))
+    return stated
 
 
 def checked_fields(item: Item, prefix: str = "") -> Item:
@@ -71,14 +78,14 @@ def checked_fields(item: Item, prefix: str = "") -> Item:
     Raises:
         InvalidRequestError: One is of another type or out of bounds; its name, with `prefix` before it, says which.
     """
-    types, numbers = _field_types(type(item)), dict[str, int]()
-    for field in fields(item):
-        value = getattr(item, field.name)
-        if value is field.default:
+    numbers: dict[str, int] = {}
+    for name, kind, default in _stated_fields(type(item)):
+        value = getattr(item, name)
+        if value is default:
             continue
-        _check(prefix + field.name, value, types[field.name])
+        _check(prefix + name, value, kind)
         if isinstance(value, Integral) and not isinstance(value, int):
-            numbers[field.name] = operator.index(value)
+            numbers[name] = operator.index(value)
     return replace(item, **numbers) if numbers else item
 
 

@@ -35,6 +35,7 @@ const SENTENCES: [RegExp, string][] = [
   [/^(.*) is no PDF that can be read (\(.*\)); .*$/s, "$1 不是可读取的 PDF $2；请重新获取或另存"],
   [/^(.*) is no (?:Word document|spreadsheet|PowerPoint presentation|EPUB book|Rich Text|notebook)\b.*$/s, "$1 无法按其类型读取；请打开后另存"],
   [/^(.*) is a file of an older Office kind .*$/s, "$1 是旧版 Office 格式；请另存为新格式"],
+  [/^(.*) is PostScript, .*$/s, "$1 是 PostScript 文件；请转换为 PDF"],
   [/^(.*) is an? (?:Word|PowerPoint) file of the older kind (\(.*\)); save it as (\S+)$/s, "$1 是旧版 Office 格式 $2；请另存为 $3"],
   [/^(.*) is an Outlook message (\(.*\)); .*$/s, "$1 是 Outlook 邮件 $2；请另存为 .eml"],
   [/^(.*) is a ZIP archive, not a document; .*$/s, "$1 是 ZIP 压缩包；请解压后上传其中的文件"],

@@ -11,7 +11,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 from heliograph.documents.markdown import fence, markdown_table
@@ -146,8 +146,8 @@ _NOTES = frozenset({"note", "warning", "tip", "hint", "important", "caution", "d
 _STRESS = frozenset({"b", "strong", "i", "em", "u", "font", "big", "small", "br"})
 _LOOSE = _STRESS | {"a", "span", "code", "tt", "kbd", "samp", "sub", "sup", "abbr", "cite", "q", "var", "img"}
 _BETWEEN = frozenset({"p", "blockquote", "center", "pre", "table"})
-# How far up from a picture its caption stands, and how much more that may say than the picture.
-_CAPTION_WITHIN, _LONGEST_CAPTION = 4, 200
+# How far up from a picture its caption stands, among how many nodes, and how much more that may say than the picture.
+_CAPTION_WITHIN, _CAPTION_NODES, _LONGEST_CAPTION = 4, 100, 200
 _FILE_NAME = re.compile(r"\S+\.(?:png|gif|jpe?g|svg|webp|bmp)", re.IGNORECASE)
 _NAME_LIKE = re.compile(r"\w+(?:[-_.]\w+)+")
 _NO_LETTER = re.compile(r"[\W_]")
@@ -165,6 +165,12 @@ _MARGIN_NUMBER = re.compile(r"(\d{1,5})(?:\.[a-z]{1,3}(?:\.\d{1,2})?)?(?:/\d)?")
 # A page that is but one block of text set with a fixed width: how long that is at the least, which of its lines are
 # written (so many words, most of them made of letters), and how many of these it has; code has a third at the most.
 _LEAST_PAGE, _LEAST_WORDS, _MOSTLY, _LEAST_WRITTEN = 1500, 5, 0.75, 0.4
+# Source that is mostly comments is code: how its lines begin or end, of which a text has few.
+_CODE_LINE = re.compile(
+    r"^(?:[ \t]*(?:#|//|/\*|--[ \t]|@\w|=(?:cut|head\d|over|item)\b|\w+[ \t]*=[ \t]).*|.*(?:[;{}\\]|\*/|\):)[ \t]*$)",
+    re.MULTILINE,
+)
+_MOST_CODE = 0.1
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
 _WRITTEN = re.compile(r"[\"'(“‘]?[^\W\d_]+(?:['’-][^\W\d_]+)*[\"')”’]?[.,;:!?]*")
 # Deeper nesting is only made to break readers; what lies below becomes plain text.
@@ -257,11 +263,14 @@ def _block(node: Node, depth: int) -> Iterator[str]:
 
 def _is_of_note(heading: Node) -> bool:
     """Whether it says what a box is ("Note"), and nothing of what stands below the box."""
-    box = heading.parent
+    box, following = heading.parent, heading.next
+    while following is not None and following.tag not in _HEADINGS:
+        following = following.next
     classes = ((box.attributes.get("class") or "") if box is not None else "").casefold()
     return bool(
         heading.tag != "h1"
         and box is not None
+        and following is None
         and not _NOTES.isdisjoint(re.findall("[a-z]+", classes))
         and len(box.css("h1, h2, h3, h4, h5, h6")) == 1
     )
@@ -361,9 +370,15 @@ def _description(image: Node) -> str:
     words = image.attributes.get("alt") or ""
     around = image.parent
     for _ in range(_CAPTION_WITHIN if words.strip() else 0):
-        said = around.text() if around is not None else ""
+        within = list(islice(around.traverse(include_text=True), _CAPTION_NODES)) if around is not None else []
+        said = "".join(node.text(deep=False) for node in within if node.tag == "-text")
         # Within a sentence it is a word.
-        if around is None or len(said) > len(words) + _LONGEST_CAPTION or (around.tag in _PROSE and said.strip()):
+        if (
+            around is None
+            or len(within) == _CAPTION_NODES
+            or len(said) > len(words) + _LONGEST_CAPTION
+            or (around.tag in _PROSE and said.strip())
+        ):
             break
         if " ".join(words.split()) in " ".join(said.split()):
             return ""
@@ -453,9 +468,11 @@ def _code(node: Node, _depth: int) -> Iterator[str]:
 
 def _is_page_of_text(node: Node, code: str) -> bool:
     """Whether a page is but this block, and that is written text: RFCs, letters in archives, manuals of Vim."""
-    if len(code) < _LEAST_PAGE or node.css_first("span[class]") is not None:
+    if len(code) < _LEAST_PAGE or node.css_first("span[class], code") is not None:
         return False
     lines = [words for line in code.split("\n") if (words := line.split())]
+    if len(_CODE_LINE.findall(code)) > _MOST_CODE * len(lines):
+        return False
     written = sum(
         len(words) >= _LEAST_WORDS and sum(map(bool, map(_WRITTEN.fullmatch, words))) >= _MOSTLY * len(words)
         for words in lines

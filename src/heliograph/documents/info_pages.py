@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from heliograph.documents.terminal_text import set_out_markdown
 
 _NODE = re.compile(r"^(?:\x1f\n?)?File: [^\n]*?Node: [^\n]*\n", re.MULTILINE)
-_END = re.compile(r"^(?:\x1f\n?)?(?:Tag Table|Indirect|Local Variables):$", re.MULTILINE)
+_END = re.compile(r"^(?:\x1f\n?)?(?:Tag Table:|Indirect:|Local Variables:(?=\n *coding:))$", re.MULTILINE)
 _MENU = re.compile(r"^\* Menu:\n.*", re.MULTILINE | re.DOTALL)
 _REFERENCE = re.compile(
     r"(?P<see>\b[Ss]ee\s+)?\*(?P<note>[Nn])ote\s+(?P<words>[^:*]{1,200}?)(?:::|:\s+[^.,;:)]{1,200}(?:\.(?=\)))?)"
@@ -29,8 +29,8 @@ _LEVELS = {"*": 1, "=": 2, "-": 3, ".": 4}
 
 def info_markdown(text: str) -> str | None:
     """Return an Info file as Markdown; None where a text has no node."""
-    nodes = _NODE.split(_END.split(text)[0])[1:]
-    blocks = [block for node in nodes for block in _node(_MENU.sub("", node).split("\n"))]
+    nodes = _NODE.split(text)[1:]
+    blocks = [block for node in nodes for block in _node(_MENU.sub("", _END.split(node)[0]).split("\n"))]
     return "\n\n".join(blocks) + "\n" if nodes else None
 
 
@@ -40,7 +40,7 @@ def _node(lines: Sequence[str]) -> Iterator[str]:
     for place, line in enumerate(lines):
         mark = line[:1]
         above = lines[place - 1].strip() if place else ""
-        if mark in _LEVELS and above and set(line) == {mark} and abs(len(line) - len(above)) <= len(above):
+        if mark in _LEVELS and above and body and set(line) == {mark} and abs(len(line) - len(above)) <= len(above):
             body.pop()
             yield from _body(body)
             body = []

@@ -40,9 +40,9 @@ _STRINGS: dict[str, str] = {
 _ESCAPE = re.compile(
     r"""\\(?:
         "(?P<comment>.*)
-      | \((?P<two>..) | \[(?P<long>[^\]\n]*)\]
-      | \*(?:\((?P<string2>..)|\[(?P<string>[^\]\n]*)\]|(?P<string1>.))
-      | [fFgkMmnVY](?:\(..|\[[^\]\n]*\]|[-+]?.) | s(?:[-+]?\d{1,2}|[-+]?\(..|[-+]?\[[^\]]*\]|'[^']*')
+      | \((?P<two>..) | \[(?P<long>[^\]\n]{0,80})\]
+      | \*(?:\((?P<string2>..)|\[(?P<string>[^\]\n]{0,80})\]|(?P<string1>.))
+      | [fFgkMmnVY](?:\(..|\[[^\]\n]{0,80}\]|[-+]?.) | s(?:[-+]?\d{1,2}|[-+]?\(..|[-+]?\[[^\]]{0,80}\]|'[^']*')
       | [bDhHlLNoRSvwxXZAB]'[^'\n]*'
       | (?P<one>.)
     )""",
@@ -64,6 +64,8 @@ _DEFINITIONS = frozenset({"de", "de1", "am", "am1", "ig"})
 _BULLETS = frozenset({"•", "*", "-", "o", "–", "—", "·", "+"})
 _BULLET_AT_START = re.compile("^[•·] +")
 _LONGEST_TERM, _NO_TERM_ENDS = 120, frozenset(".,:;!?。，：；！？")
+# Deeper nesting is only made to break readers.
+_MOST_DEPTH = 20
 _NUMBERED = re.compile(r"[(\[]?(?:\d{1,3}|[a-zA-Z])[.):\]]\)?")
 # Macros of mdoc that enclose what follows them on their line, and those that open or close a part over lines.
 _AROUND = {"Op": "[]", "Dq": "“”", "Qq": '""', "Sq": "‘’", "Ql": "‘’", "Pq": "()", "Aq": "<>", "Bq": "[]", "Brq": "{}"}
@@ -313,6 +315,7 @@ class _Page:
             is_inner = self._term is not None if name == "RS" else bool(self._lists)
             self._end_block()
             self._lists.append((rest, is_inner))
+        del self._lists[:-_MOST_DEPTH]
 
     def _end_block(self) -> None:
         if self._link:
@@ -371,6 +374,8 @@ class _Page:
             else:
                 rows.append([self._plain(part) for part in line.split(separator)])
                 in_cell = rows[-1][-1] == "T{"
+        if in_cell:
+            rows[-1][-1] = " ".join(cell)
         if table := markdown_table(rows):
             self.blocks.append(table)
 
@@ -445,7 +450,7 @@ class _Page:
                 if is_flag:
                     continue
                 piece, joins_next = "-", False
-            elif is_flag and word not in _PUNCTUATION:
+            elif is_flag and word not in _PUNCTUATION and word != "|":
                 piece, joins_next = f"-{word}", False
             elif word == "Xr" and index < len(words):
                 section = words[index + 1] if index + 1 < len(words) else ""

@@ -9,6 +9,7 @@ import csv
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from html import unescape
 
 from heliograph.documents.info_pages import info_markdown
 from heliograph.documents.markdown import fence, markdown_table
@@ -486,6 +487,7 @@ def _tex_table(inside: str) -> str:
 
 # Letters by their names; those that would be taken for markup stand for themselves at the end.
 _POD_LETTERS = {"lt": "\ue000", "gt": "\ue001", "verbar": "|", "sol": "/", "amp": "&", "quot": '"'}
+_POD_COMMAND = re.compile(r"=([a-zA-Z]\w*)(?!\S)")
 _POD_LETTER = re.compile(r"E<(\w{1,10})>")
 _POD_WORDS = re.compile(
     r"(?P<kind>[BCFILSXZ])(?:(?P<open><{2,})\s+(?P<inner>.{0,2000}?)\s+>{2,}|<(?P<one>[^<>]*)>)", re.DOTALL
@@ -501,8 +503,11 @@ def pod_markdown(text: str) -> str | None:
     # How deep lists are nested, what the item says that was opened last, and what block is left out.
     depth, item, left_out, is_pod = 0, "", "", False
     for paragraph in re.split(r"\n(?:[ \t]*\n)+", text.strip("\n")):
-        command, _, said = paragraph.removeprefix("=").partition(" ") if paragraph[:1] == "=" else ("", "", paragraph)
-        command, said = command.split("\n")[0], said.strip() if command else said
+        begins = _POD_COMMAND.match(paragraph)
+        command, said = (begins[1], paragraph[begins.end() :].strip()) if begins else ("", paragraph)
+        if item and (command in {"over", "back", "cut"} or command.startswith("head")):
+            # What the item says is all of it.
+            blocks, item = [*blocks, item], ""
         if left_out or command in {"begin", "for", "encoding", "end"}:
             left_out = "" if command == "end" else said.split()[0] if command == "begin" and said else left_out
             continue
@@ -516,7 +521,7 @@ def pod_markdown(text: str) -> str | None:
             is_pod, depth = True, 0
             blocks.append(f"{'#' * int(match[1])} {_pod_words(said)}")
         elif command in {"over", "back"}:
-            depth, is_pod = max(0, depth + (1 if command == "over" else -1)), True
+            depth, is_pod = min(_MOST_DEPTH, max(0, depth + (1 if command == "over" else -1))), True
         elif command == "item":
             is_pod = True
             words = _pod_words(said)
@@ -553,7 +558,12 @@ def _pod_words(text: str) -> str:
             return said.partition("|")[0].strip('/"') if "|" in said else said.replace("/", " > ").strip("> ")
         return "" if kind in "XZ" else said
 
-    text = _POD_LETTER.sub(lambda match: _POD_LETTERS.get(match[1], match[1]), text)
+    def letter(match: re.Match[str]) -> str:
+        name = match[1]
+        found = _POD_LETTERS.get(name) or unescape(f"&{'#' + name.lstrip('0') if name[0].isdigit() else name};")
+        return name if len(found) > len(name) else found
+
+    text = _POD_LETTER.sub(letter, " ".join(text.split()))
     for _ in range(_MOST_DEPTH):
         text, count = _POD_WORDS.subn(shown, text)
         if not count:

@@ -49,7 +49,9 @@ COMPRESSED = {
     b"BZh": ("application/x-bzip2", ".bz2"),
     b"\xfd7zXZ\x00": ("application/x-xz", ".xz"),
 }
-_PICTURES = {
+_SIGNATURES = {
+    **{mark: mime_type for mark, (mime_type, _) in COMPRESSED.items()},
+    b"{\\rtf": "application/rtf",
     b"\x89PNG\r\n\x1a\n": "image/png",
     b"\xff\xd8\xff": "image/jpeg",
     b"II*\x00": "image/tiff",
@@ -68,6 +70,9 @@ _OLE_REFUSED = (
 )
 _OLE_SEARCHED_BYTES = 4_000_000
 _OLE_ROOT = 5
+# What prints pages, after what switches a printer to it, or before a picture of them.
+_POSTSCRIPT = re.compile(rb"(?:\x04|\x1b%-12345X(?:@PJL[^\n]*\n){0,20})?%!PS|\xc5\xd0\xd3\xc6")
+_POSTSCRIPT_ENDINGS = frozenset({".ps", ".eps"})
 _HTML = re.compile(rb"<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
 _HTML_WITHIN = 2048
 # How the source of a manual page begins, where it is not its first macro: with a comment.
@@ -80,7 +85,8 @@ def detect_mime_type(raw: RawDocument) -> str:
     """Return the content type that the bytes themselves show, or an empty string if they show none.
 
     Raises:
-        IngestError: They are an older Office file, an encrypted one, or an archive that is broken or of no known kind.
+        IngestError: They are PostScript, an older Office file, an encrypted one, or an archive that is broken or of no
+            known kind.
     """
     data = raw.data
     if data.startswith((_ZIP, _EMPTY_ZIP)):
@@ -94,16 +100,11 @@ def detect_mime_type(raw: RawDocument) -> str:
             if stream in streams:
                 return mime_type
         raise IngestError(f"{raw.name!r} is a file of an older Office kind that is not read; save it in today's format")
-    for mark, (mime_type, _) in COMPRESSED.items():
-        if data.startswith(mark):
-            return mime_type
-    for mark, mime_type in _PICTURES.items():
+    for mark, mime_type in _SIGNATURES.items():
         if data.startswith(mark):
             return mime_type
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
-    if data.startswith(b"{\\rtf"):
-        return "application/rtf"
     # Readers accept a PDF whose header is not at its very start; text that speaks of PDF has no such line.
     if data.startswith(b"%PDF-") or b"\n%PDF-1." in data[:_PDF_WITHIN]:
         return "application/pdf"
@@ -111,7 +112,10 @@ def detect_mime_type(raw: RawDocument) -> str:
     head = data[:_HTML_WITHIN].removeprefix(codecs.BOM_UTF8).lstrip()
     while (end := _PREAMBLES.get(head[:4])) is not None:
         head = head.partition(end)[2].lstrip()
-    return "text/html" if _HTML.match(head) else "text/troff" if _ROFF.match(head) else ""
+    found = "text/html" if _HTML.match(head) else "text/troff" if _ROFF.match(head) else ""
+    if not found and (_POSTSCRIPT.match(data) or _suffix(raw.name) in _POSTSCRIPT_ENDINGS):
+        raise IngestError(f"{raw.name!r} is PostScript, a program that prints pages; convert it to PDF")
+    return found
 
 
 def _ole_streams(data: bytes) -> set[str]:

@@ -37,6 +37,8 @@ _MARK = re.compile(r"([-*+•—–−]|o(?= {2})|\(?\d{1,3}[.)]) +(?=\S)")
 _LIST_MARKS = ("- ", "* ", "• ")
 _LONGEST_TERM = 120
 _WIDE_GAP = 4
+# Longer paragraphs and deeper nesting are only made to break readers.
+_MOST_LINES, _MOST_DEPTH = 2000, 20
 _TAGGED_LINE = re.compile(r"(-{1,2}\w\S{0,12}) +(?=\S)|(\S{1,12}) {2,}(?=\S)")
 
 Line = tuple[int, str]
@@ -170,7 +172,7 @@ class _Page:
         paragraph: list[Line] = []
         for indent, words in (*self._lines, (0, "")):
             is_heading = bool(words) and (not indent or (not paragraph and indent < self._base >= _LEAST_BASE))
-            if is_heading or not words:
+            if is_heading or not words or len(paragraph) >= _MOST_LINES:
                 # Indented below the items that are still open where it begins.
                 while paragraph and self._items and self._items[-1] >= paragraph[0][0]:
                     self._items.pop()
@@ -185,18 +187,18 @@ class _Page:
             elif words:
                 paragraph.append((indent, words))
 
-    def _said(self, lines: Sequence[Line]) -> Iterator[str]:
+    def _said(self, lines: Sequence[Line], depth: int = 0) -> Iterator[str]:
         """Yield what lines without a blank one between them say: terms explained, code as it stands, paragraphs."""
         while lines:
             first, rest = lines[0], lines[1:]
             hanging = list(takewhile(lambda line: line[0] > first[0], rest))  # noqa: B023 (used within this round)
             column = min((indent for indent, _ in hanging), default=0)
             is_alone = column or not rest or rest[0][0] < first[0] or self._tag_of(rest[0], 0)
-            tagged = self._tag_of(first, column) if is_alone else None
+            tagged = self._tag_of(first, column) if is_alone and depth < _MOST_DEPTH else None
             if tagged is not None:
                 tag, said = tagged
                 below = [(column, said)] * bool(said) + hanging
-                yield _led_by(tag, list(self._said(below)) if column else [said])
+                yield _led_by(tag, list(self._said(below, depth + 1)) if column else [said])
                 lines, self._opened = rest[len(hanging) :], first[0]
                 continue
             # Up to where something begins that is set apart by its indentation.
@@ -244,16 +246,18 @@ class _Page:
 
     def _joined(self, lines: Sequence[Line]) -> str:
         """Return the lines as one; a hyphen at an end stays if the word has it within a line too."""
-        text = ""
+        pieces = [""]
         for words in (" ".join(words.split()) for _, words in lines):
+            before = pieces[-1]
             following = re.match(r"\w+", words)
-            if not _PARTED.search(text[-2:]) or not following or not words[0].islower():
-                is_han = bool(text) and text[-1] >= "\u2e80" and words[0] >= "\u2e80"
-                text += words if is_han or not text else f" {words}"
+            if not _PARTED.search(before[-2:]) or not following or not words[0].islower():
+                is_han = bool(before) and before[-1] >= "\u2e80" and words[0] >= "\u2e80"
+                pieces.append(words if is_han or not before else f" {words}")
                 continue
-            whole = re.split(r"[^\w\u2010-]+", text.rpartition(" ")[2])[-1] + following[0]
-            text = (text if whole in self._hyphenated else text[:-1]) + words
-        return text
+            whole = re.split(r"[^\w\u2010-]+", before)[-1] + following[0]
+            pieces[-1] = before if whole in self._hyphenated else before[:-1]
+            pieces.append(words)
+        return "".join(pieces)
 
 
 def _led_by(tag: str, blocks: Sequence[str]) -> str:

@@ -209,7 +209,7 @@ def _html(element: ET.Element, depth: int, parent: str = "") -> Iterator[str]:
         return
     # What a list is called stands before it, the term before what explains it, a title before what its page is about.
     is_named = is_section or html in {"ul", "ol", "dl"} or (tag == "item" and html == "dd")
-    titles = [child for child in element if is_named and local_name(child) in _TITLES]
+    titles = dict.fromkeys(child for child in element if is_named and local_name(child) in _TITLES)
     for child in titles:
         name = "".join(_html(child, depth + is_section, tag))
         yield f"<p>{name}</p>" if html in {"ul", "ol", "dl"} else name

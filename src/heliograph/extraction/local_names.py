@@ -221,7 +221,7 @@ def smallness(word: str) -> float:
     """
     if is_hardly_capitalised(word):
         return math.inf
-    words = _words() if word.isalpha() else None
+    words = _words() if word.isalpha() and len(word) <= _LONGEST else None
     if words is None:
         return 0.0
     small, capitalised, written = (words.log_likelihood(form) for form in (word.lower(), word.capitalize(), word))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from heliograph.text.analysis import HAN, LATIN_LANGUAGES
 from heliograph.text.german import KNOWN_NAMES
-from heliograph.text.tokens import is_hardly_capitalised, is_usually_capitalised, is_usually_lower
+from heliograph.text.tokens import is_acronym, is_hardly_capitalised, is_usually_capitalised, is_usually_lower
 
 # A word behind another one, where nothing forces a capital.
 INSIDE_SENTENCE = re.compile(rf"(?<=[^\W\d_,;] )([^\W_{HAN}\u0e00-\u0eff\u3041-\u30ff\uac00-\ud7af]+)")
@@ -37,7 +37,7 @@ def labels_of(text: str, language: str, smallness: Callable[[str], float] = _sma
     with one. Only what follows another word counts, where nothing forces a capital and no code stands; in these
     languages also what opens a sentence, if the world writes it small, and what a usage line has in capitals in place
     of arguments ("[PLIK]..."). In all of them what an option has in capitals as its value is such a word, too
-    ("--format=FORMAT").
+    ("--format=FORMAT"), unless the world writes it so ("--format=JSON").
 
     Args:
         text: The text.
@@ -45,7 +45,7 @@ def labels_of(text: str, language: str, smallness: Callable[[str], float] = _sma
         smallness: Tells how much more the world writes a word small than with a capital, as the log of the ratio.
     """
     inside = Counter(INSIDE_SENTENCE.findall(text))
-    values = frozenset(word for word in _VALUE.findall(text) if word.isupper())
+    values = frozenset(word for word in _VALUE.findall(text) if word.isupper() and not is_acronym(word))
     if language == "en":
         return values.union(word for word in inside if _is_label_word(word, inside[word], inside[word.lower()]))
     labels = {*values, *(word for word in _ARGUMENT.findall(text) if word.isupper())}

@@ -149,6 +149,14 @@ def is_usually_capitalised(word: str) -> bool:
 
 
 @lru_cache(maxsize=65_536)
+def is_acronym(word: str) -> bool:
+    """Return whether running text has a word in capitals not much more seldom than in small letters; as JSON or TLS."""
+    lower, capitals = encode(" " + word.lower()), encode(" " + word.upper())
+    # Tokens are numbered by how often they come.
+    return len(capitals) == 1 and (len(lower) > 1 or capitals[0] < 4 * lower[0])
+
+
+@lru_cache(maxsize=65_536)
 def is_hardly_capitalised(word: str) -> bool:
     """Return whether a word is one token in lower case and none with a capital: "configuración", not "python"."""
     return len(encode(" " + word.lower())) == 1 < len(encode(" " + word.capitalize()))

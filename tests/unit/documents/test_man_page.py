@@ -232,6 +232,15 @@ def test_compressed_file_is_read_as_what_it_holds(pack: Callable[[bytes], bytes]
     assert "The pump runs" in load("page.xz", pack(page))
 
 
+def test_hostile_page_is_read_to_its_end() -> None:
+    deep = load("x.1", ".TH X 1\n.SH A\n" + "term\n.RS 4\n" * 20_000 + "told\n.SH B\nend\n")
+    assert len(deep) < 2_000_000
+    assert "told\n\n## B\n\nend" in deep
+    assert load("x.1", ".TH X 1\n" + "\\[a" * 50_000 + "\n.SH B\nend\n").endswith("## B\n\nend\n")
+    assert "left open" in load("x.1", ".TH X 1\n.TS\nl l.\none\tT{\nleft open\n")
+    assert "[-v | --long=x]" in load("x.1", ".Dd x\n.Dt X 1\n.Sh A\n.Op Fl v | Fl -long Ns = Ns Ar x\n")
+
+
 def test_page_that_nests_without_end_is_refused() -> None:
     with pytest.raises(IngestError, match="nests too deeply"):
         load("x.1", ".TH X 1\n" + ".if n " * 20_000 + "x\n")

@@ -469,3 +469,26 @@ def test_info_becomes_markdown() -> None:
         "- `Function: stop (NOW)`: Stops it.\n",
     ]
     assert load("theme.info", "name = Theme\n").text.strip() == "name = Theme"
+
+
+def test_lists_of_pod_that_nest_without_end_are_not_indented_without_end() -> None:
+    text = load("a.pod", "=head1 A\n\n" + "=over\n\n=item x\n\n" * 10_000 + "=head1 B\n\nend\n").text
+    assert text.count("- `x`") == 10_000
+    assert text.endswith("# B\n\nend\n")
+    assert len(text) < 1_000_000
+    assert load("a.pod", f"=head1 A\n\nC<< {' ' * 300_000}\n").text == "# A\n\nC<<\n"
+
+
+def test_items_of_pod_that_say_nothing_more_keep_to_themselves() -> None:
+    text = load(
+        "a.pod", "=head1\tA\n\n=over\n\n=item x\n\n=back\n\nApart E<eacute>E<0xE9>.\n\n=over\n\n=item y\n\n=head1\nB\n"
+    ).text
+    assert text == "# A\n\n- `x`\n\nApart éé.\n\n- `y`\n\n# B\n"
+
+
+def test_info_is_read_past_lines_of_marks_and_of_variables() -> None:
+    node = "\x1f\nFile: a.info,  Node: Top\n\n"
+    text = load(
+        "a.info", f"{node}Title\n=====\n-----\n\nWrite:\n\nLocal Variables:\n\n{node}Next\n----\n\nMore words.\n"
+    ).text
+    assert text == "## Title\n\n-----\n\nWrite:\n\nLocal Variables:\n\n### Next\n\nMore words.\n"

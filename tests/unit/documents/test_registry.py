@@ -47,6 +47,28 @@ def test_older_and_encrypted_office_files_are_refused_with_advice(stream: str, a
         load("a.doc", data)
 
 
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a", b"%!PS-Adobe-3.0\n(words) show\n"),
+        ("a.txt", b"\x04%!PS-Adobe-3.0\n"),
+        ("a.prn", b"\x1b%-12345X@PJL ENTER LANGUAGE = POSTSCRIPT\n%!PS\n"),
+        ("a.eps", b"\xc5\xd0\xd3\xc6\x1e\0\0\0"),
+        ("a.ps", b"%!\n(words) show\n"),
+        ("A.EPS", b"(words) show\n"),
+    ],
+)
+def test_postscript_is_refused_with_advice(name: str, data: bytes) -> None:
+    with pytest.raises(IngestError, match=r"PostScript.* to PDF"):
+        load(name, data)
+
+
+def test_what_is_no_postscript_is_read_whatever_it_is_called() -> None:
+    assert type(find_loader(RawDocument("a.ps", b"<html><p>gone"))).__name__ == "HtmlLoader"
+    assert type(find_loader(RawDocument("a.eps", b"%PDF-1.4"))).__name__ == "PdfLoader"
+    assert type(find_loader(RawDocument("a.txt", b"A file begins with %!PS."))).__name__ == "TextLoader"
+
+
 def test_document_within_an_older_workbook_does_not_tell_what_it_is() -> None:
     none, end = 0xFFFFFFFF, 0xFFFFFFFE
 

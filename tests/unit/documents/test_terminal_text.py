@@ -56,6 +56,20 @@ def _text(name: str, text: str) -> str:
     return load_document(RawDocument(name, text.encode()), Limits()).text
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "".join(f"{' ' * depth}term{depth}\n" for depth in range(7, 1200)),
+        "       some words with an end-\n" * 20_000,
+        "       - an item\n" * 20_000,
+    ],
+)
+def test_hostile_text_is_read_to_its_end(lines: str) -> None:
+    text = _text("a.txt", f"X(1)      Manual      X(1)\n\nNAME\n{lines}\nEND\n       the last words\n")
+    assert text.endswith("## END\n\nthe last words\n")
+    assert len(text) < 3 * len(lines)
+
+
 def test_a_manual_page_gets_headings_paragraphs_and_terms() -> None:
     text = terminal_markdown(_PAGE) or ""
     assert text.startswith("# keeper(8)\n\n## NAME\n\nkeeper - keeps the light\n")

@@ -366,3 +366,23 @@ def test_page_that_is_one_block_of_written_text_is_no_code() -> None:
     for inside in (code, written * 20 + '<span class="k">for</span>'):
         assert load("fold.html", page.format(inside)).text.startswith("```")
     assert "```" in load("fold.html", page.format(written * 20).replace("<pre>", f"<p>{written * 20}</p><pre>")).text
+
+
+def test_many_headings_in_a_box_and_many_pictures_are_read() -> None:
+    boxes = html_to_markdown("<div class=note>" + "<h2>a</h2><p>b</p>" * 5_000 + "</div>")
+    assert boxes.count("## a") == 5_000
+    pictures = html_to_markdown("<div>" + "<img alt='grey owl'> " * 5_000 + "</div>")
+    assert pictures.count("grey owl") == 5_000
+    assert "word-word" in html_to_markdown(f"<body><pre>{'word-' * 100_000}</pre></body>")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "/* What the lamp keeper writes into the book. */\nint write_book(void);\n",
+        "# Whether the lamp is lit when it is dark\nlamp_is_lit = yes\n",
+        "-- The lamp is lit when it is dark.\nalter extension keeper add function light;\n",
+    ],
+)
+def test_source_that_is_mostly_comments_stays_code(source: str) -> None:
+    assert html_to_markdown(f"<body><pre>{source * 30}</pre></body>").startswith("```")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,15 @@ def test_value_out_of_range_is_refused_by_name(field: str, value: Any, allowed: 
     with pytest.raises(InvalidRequestError, match=field) as refusal:
         plan(**{field: value})
     assert allowed in str(refusal.value)
+
+
+def test_default_of_a_derived_param_is_held_against_its_type() -> None:
+    @dataclass(frozen=True)
+    class Wide(QueryParam):
+        top_k: int | None = "many"  # type: ignore[assignment]
+
+    with pytest.raises(InvalidRequestError, match="top_k must be a whole number or None, got str"):
+        make_plan("What is Git?", Wide(), QuerySettings())
 
 
 def test_param_of_another_type_is_refused() -> None:

@@ -16,6 +16,7 @@ from heliograph.text.phrases import find_names
         ("Open Sections and close the sections.", "en", {"Sections"}),
         ("Sie fahren nach Paris und lieben Paris.", "de", set()),
         ("Use --format=FORMAT with HTML, or -o[=FILE].", "en", {"FORMAT", "FILE"}),
+        ("Use --format=JSON, --tz=UTC or --gpu=CUDA.", "en", set()),
     ],
 )
 def test_labels_are_words_that_are_also_written_small(text: str, language: str, labels: set[str]) -> None:
