@@ -740,6 +740,18 @@ def telling(browser: Browser, work: dict[str, Any]) -> Generator[None]:
         browser.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
 
 
+RUNNING = {
+    "id": "job-1",
+    "kind": "process",
+    "state": "running",
+    "is_unfinished": True,
+    "sources": [],
+    "error": "",
+    "done": 1,
+    "total": 3,
+}
+
+
 @pytest.mark.parametrize(
     ("done", "begun", "told"),
     [
@@ -752,17 +764,7 @@ def test_work_is_told_by_stage(browser: Browser, serve: Serve, done: int, begun:
     found = (
         {"entities": 5, "relations": 4, "failed": 1, "seconds_left": 7} if begun else {"entities": 0, "relations": 0}
     )
-    job = {
-        "id": "job-1",
-        "kind": "process",
-        "state": "running",
-        "is_unfinished": True,
-        "sources": [],
-        "error": "",
-        "done": 1,
-        "total": 3,
-    }
-    job["counts"] = {"chunks": done, "chunks_begun": begun, **found}
+    job = RUNNING | {"counts": {"chunks": done, "chunks_begun": begun, **found}}
     with telling(browser, {"documents": {"pending": 3}, "jobs": [job], "latest": job}):
         browser.open(f"{serve()}/page/#/documents")
         assert browser.find("#work .stage").text == told
@@ -771,21 +773,11 @@ def test_work_is_told_by_stage(browser: Browser, serve: Serve, done: int, begun:
 
 
 def test_documents_that_are_ready_can_be_asked_while_others_are_read(browser: Browser, serve: Serve) -> None:
-    job = {
-        "id": "job-1",
-        "kind": "process",
-        "state": "running",
-        "is_unfinished": True,
-        "sources": [],
-        "error": "",
-        "done": 1,
-        "total": 3,
-    }
-    with telling(browser, {"documents": {"pending": 3}, "jobs": [job | {"counts": {}}], "latest": None}):
+    with telling(browser, {"documents": {"pending": 3}, "jobs": [RUNNING | {"counts": {}}], "latest": None}):
         browser.open(f"{serve()}/page/#/ask")
         assert "as soon as the first are in" in browser.find("#reading").text
     with telling(
-        browser, {"documents": {"processed": 2, "pending": 3}, "jobs": [job | {"counts": {}}], "latest": None}
+        browser, {"documents": {"processed": 2, "pending": 3}, "jobs": [RUNNING | {"counts": {}}], "latest": None}
     ):
         browser.open("about:blank")
         browser.open(f"{serve()}/page/#/ask")
