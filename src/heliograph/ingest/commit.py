@@ -545,7 +545,7 @@ def changeset(draft: Draft, resolution: Resolution, vectors: Mapping[Collection,
     return replace(
         graph,
         documents=(*((replace(document, usage=document.usage + draft.usage),) if document else ()), *change.others),
-        document_texts={} if change.text is None else {change.basis.id: change.text},
+        document_texts=change.texts,
         removed_documents=change.gone if document else (change.basis.id, *change.gone),
         chunks=change.plan.written,
         removed_chunks=change.plan.removed,
@@ -568,7 +568,7 @@ _MOST_CHUNKS = 160
 
 def is_plain(change: DocumentChange) -> bool:
     """Whether a change only adds the extractions of a document that had no chunks, with no alias among them."""
-    if change.document is None or change.is_new or change.text is not None:
+    if change.document is None or change.is_new or change.texts:
         return False
     others = (change.plan.removed, change.plan.replaced, change.dropped_texts, change.others, change.gone)
     return not any(others) and not change.relied_on and not any(item.aliases for item in change.extractions)

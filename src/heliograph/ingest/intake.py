@@ -217,8 +217,9 @@ async def changed_document(
 # Documents with the same text: its chunks are stored once, under one of them, and all sources are cited.
 #
 # The document whose id sorts first is the canonical one; its duplicates are rows with source and metadata that name it.
-# When the canonical document goes, or one with a smaller id comes, the chunks move to another in the same commit, with
-# what was read in them; when it changes, in one just before.
+# When the canonical document goes, one with a smaller id comes, or it is handed over with another text, the chunks move
+# to another in the same commit, with what was read in them. Only before a whole document takes the place of a canonical
+# one they move in a commit of their own.
 
 _HOLDING = (*COMMITTED_STATUSES, *WAITING_STATUSES)
 
@@ -258,6 +259,7 @@ async def promote_twin(
     twins: Sequence[Document],
     left: Document | None,
     *,
+    new_text: str | None = None,
     known: StoredChunks | None = None,
 ) -> Commit:
     """Promote a twin: move the chunks of a committed document to another one with the same text.
@@ -268,6 +270,7 @@ async def promote_twin(
         original: Holds the chunks; as it is stored.
         twins: The promoted one, which shall hold them, and then further twins, as they are stored.
         left: What the original is from now on; None if it goes.
+        new_text: What the original says from now on; None if it has no text of its own.
         known: Chunks that the promoted twin has itself, which go; None if it has none.
 
     Raises:
@@ -291,8 +294,11 @@ async def promote_twin(
             for chunk, new in zip(chunks, moved, strict=True)
             if chunk.id in read
         ),
-        text=await records.get_document_text(original.id) or "",
-        dropped_texts=(original.id,) if left is not None else (),
+        texts={
+            promoted.id: await records.get_document_text(original.id) or "",
+            **({original.id: new_text} if new_text is not None else {}),
+        },
+        dropped_texts=(original.id,) if left is not None and new_text is None else (),
         others=(*((left,) if left is not None else ()), *(revised(twin, twin_of=promoted.id) for twin in twins[1:])),
         gone=() if left is not None else (original.id,),
         relied_on=(original, *twins[1:]),
@@ -577,27 +583,38 @@ class Intake:
         return await self._store.read_written(find)
 
     async def _enqueue(self, batch: Sequence[Candidate], already: StoredAlready) -> list[ReadingTask | DocumentResult]:
-        """Decide and store; a document lets go of a text that it holds for twins once what comes before is stored.
+        """Decide and store; one that lets go of a text that it holds for twins is stored once what comes before is.
 
         No twin that waits from then on may be promoted.
         """
         entries: list[ReadingTask | DocumentResult] = []
         while batch:
             ready: list[Decision] = []
-            holder: Document | None = None
+            holder: Decision | None = None
             for candidate, decision in zip(batch, decide(batch, already, self._duplicates), strict=True):
+                ready.append(await self._with_new_language(candidate, decision))
                 stored = decision.stored if isinstance(decision.entry, ReadingTask) else None
                 if stored is not None and await find_twins(self._records, stored):
-                    holder = stored
+                    holder = ready.pop()
                     break
-                ready.append(await self._with_new_language(candidate, decision))
             await self._write(ready)
-            entries += (decision.entry for decision in ready)
             if holder is not None:
-                await self.let_go(holder)
+                ready.append(await self._write_letting_go(holder))
+            entries += (decision.entry for decision in ready)
             if batch := batch[len(ready) :]:
                 already = await self._find_stored(batch)
         return entries
+
+    async def _write_letting_go(self, decision: Decision) -> Decision:
+        """Write what was decided on a document that holds chunks for twins, and have one of them hold these."""
+        row, entry, stored = decision.row, decision.entry, decision.stored
+        twins = await find_twins(self._records, stored) if stored is not None else []
+        if stored is None or row is None or not isinstance(entry, ReadingTask) or not twins:
+            await self._write([decision])
+            return decision
+        row = replace(row, chunk_count=0)
+        await promote_twin(self._records, self._committer, stored, twins, row, new_text=entry.text or "")
+        return replace(decision, row=row, entry=replace(entry, document=row))
 
     async def _write(self, decisions: Sequence[Decision]) -> None:
         """Write what was decided, in one transaction."""

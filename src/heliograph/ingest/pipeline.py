@@ -288,7 +288,7 @@ class IngestPipeline:
                 document=document,
                 plan=plan_chunks(document.title, chunks, stored, keeps_readings=False),
                 extractions=tuple(extractions),
-                text=text,
+                texts={document.id: text} if text is not None else {},
                 dropped_texts=() if text is not None else (document.id,),
                 is_new=known is None,
                 may_call_chat=may_call_chat,

@@ -138,7 +138,7 @@ class DocumentChange:
         plan: What becomes of its chunks.
         extractions: What takes the place of those that the plan replaces, canonical.
         vectors: Vector per passage that was embedded before.
-        text: The document's text, if it is to be stored with the rest; None leaves it as it is.
+        texts: Texts of documents by id, to be stored with the rest; those of others stay as they are.
         dropped_texts: Ids of documents that keep no text of their own from now on.
         others: Further documents to write as they are here.
         gone: Ids of further documents that go; their chunks are among those that do.
@@ -154,7 +154,7 @@ class DocumentChange:
     plan: ChunkPlan = NO_CHUNKS
     extractions: tuple[Extraction, ...] = ()
     vectors: Mapping[str, NDArray[np.float32]] = field(default_factory=dict[str, NDArray[np.float32]])
-    text: str | None = None
+    texts: Mapping[str, str] = field(default_factory=dict[str, str])
     dropped_texts: tuple[str, ...] = ()
     others: tuple[Document, ...] = ()
     gone: tuple[str, ...] = ()

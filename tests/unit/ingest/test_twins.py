@@ -196,7 +196,7 @@ async def test_chunks_move_in_the_commit_that_moves_them(store: MemoryStore, cha
         done = [item for item in page.documents if item.status is DocumentStatus.PROCESSED]
         same = [item for item in done if item.content_hash == page.documents[-1].content_hash]
         holders = [item.id for item in same if not item.twin_of]
-        seen.append(len(holders) == 1 and {item.twin_of for item in same} <= {"", *holders})
+        seen.append(holders == [min(item.id for item in same)] and {item.twin_of for item in same} <= {"", *holders})
         return version
 
     store.apply = watched
