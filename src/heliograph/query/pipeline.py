@@ -186,7 +186,9 @@ class QueryPipeline:
         if param.stream:
             return await (await self._stream(plan, progress)).collect()
         with for_question(), stage("query", mode=plan.mode.value), QuestionTimer(plan.mode) as asked:
-            return await self._answer(plan, progress or _silent, asked)
+            answer = await self._answer(plan, progress or _silent, asked)
+            asked.note_answer(from_cache=answer.from_cache, is_unanswered=answer.is_unanswered)
+            return answer
 
     async def stream(
         self, question: str, param: QueryParam = _DEFAULTS, progress: TellStage | None = None
@@ -254,8 +256,7 @@ class QueryPipeline:
     async def _answer(self, plan: Plan, progress: TellStage, asked: QuestionTimer) -> Answer:
         chat = self._chat_of(plan)
         key = ""
-        is_answered = not (plan.param.only_need_context or plan.param.only_need_prompt)
-        if chat is not None and self._settings.cache_answers and is_answered:
+        if chat is not None and self._settings.cache_answers and plan.wants_answer:
             models = {
                 "chat": chat.name,
                 "embedding": self._embedding.info.name,
@@ -264,7 +265,6 @@ class QueryPipeline:
             }
             key = answer_key(plan, models, await self._store.get_data_version())
         if key and (known := await self._cache.get(key)):
-            asked.note_cached()
             return known
         retrieval = await self._retrieve(plan, progress, asked)
         model = answering_model(plan, retrieval, chat)

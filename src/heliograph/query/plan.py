@@ -255,6 +255,11 @@ class Plan:
         return self.uses_graph and (not self.is_all_fused or self.keywords is not None)
 
     @property
+    def wants_answer(self) -> bool:
+        """Whether an answer is asked for, and not what one would be made from."""
+        return not (self.param.only_need_context or self.param.only_need_prompt)
+
+    @property
     def is_fused(self) -> bool:
         """Whether chunks are ranked by one fused search."""
         return is_fused(self.channels)
