@@ -693,7 +693,7 @@ def _chunks(
     final = {chunk.id for chunk, _ in kept.chunks}
     marks = dict(zip(ids, merged.marks(ids), strict=True))
     order = sorted((id_ for id_ in ids if id_ in known), key=lambda id_: places.get(id_, len(places)))
-    # Of what was not ranked: a reranker has seen all chunks; without one only the first few went on.
+    # Of what was not ranked: a reranker is given all chunks (`keep`); without one only the first few go on.
     most = plan.settings.chunk_top_k
     unranked: dict[str, ChunkOutcome] = {
         id_: "rerank" if kept.is_reranked and places.get(id_, 0) <= most else "count" for id_ in order
