@@ -16,7 +16,7 @@ import heliograph.distributed.messages as messages
 from heliograph._version import __version__
 from heliograph.chat.base import ChatMeter, ChatModel, Purpose, build_chat_model, wrap_chat_model
 from heliograph.documents.base import RawDocument
-from heliograph.documents.isolation import DocumentReader, limits_of
+from heliograph.documents.sources import SourceReader
 from heliograph.embedding.base import EmbeddingKind, EmbeddingModel, Embeddings, build_embedding_model
 from heliograph.errors import CancelledIngestError, ClusterUnavailable, HeliographError, IngestError, StoreError
 from heliograph.extraction.base import choose_extractor
@@ -121,7 +121,7 @@ async def _is_set(event: asyncio.Event, seconds: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Models:
-    documents: DocumentReader
+    documents: SourceReader
     embedding: EmbeddingModel
     chat: ChatModel | None
     reader: Reader
@@ -159,7 +159,7 @@ class ReadingWorker:
         return await self._end("opening a worker", self._open)
 
     async def load(self, raw: RawDocument) -> messages.WorkEnd:
-        """Return what the bytes of a source say, a `LoadedDocument`; errors are those of `DocumentReader.load`."""
+        """Return what the bytes of a source say, a `LoadedDocument`; errors are those of `SourceReader.load`."""
         return await self._end(repr(raw.name), lambda: asyncio.to_thread(self._opened.documents.load, raw))
 
     async def read(self, number: int, task: ReadingTask, stored: StoredChunks) -> messages.WorkEnd:
@@ -225,8 +225,7 @@ class ReadingWorker:
         extractor = setup.given.extractor or choose_extractor(setup.ingest, chat)
         extracts_by_chat = chat is not None and setup.ingest.extractor in ("auto", "chat")
         chunker = make_chunker(setup.ingest, embedding.info, extracts_by_chat=extracts_by_chat)
-        limits = limits_of(setup.documents, setup.ingest.max_document_characters)
-        documents = DocumentReader(limits, isolate=setup.documents.isolate)
+        documents = SourceReader(setup.documents, setup.ingest.max_document_characters)
         self._models = _Models(documents, embedding, chat, InProcessReader(chunker, extractor))
 
     @property

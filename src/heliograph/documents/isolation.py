@@ -24,7 +24,7 @@ from typing import IO, Any
 from heliograph.documents.base import Limits, LoadedDocument, RawDocument
 from heliograph.documents.registry import find_loader, load_document
 from heliograph.errors import HeliographError, IngestError, MissingDependencyError
-from heliograph.settings import DocumentSettings, isolated_environment
+from heliograph.settings import isolated_environment
 
 _PACKAGE = Path(__file__).parent.parent
 # Makes the package known without running its __init__, which would load the whole engine into the process. What the
@@ -40,20 +40,6 @@ _LENGTH_BYTES = 8
 _PIECE_BYTES = 1 << 20
 _START_SECONDS = 120.0
 _LAST_WORDS_SECONDS = 0.05
-
-
-def limits_of(settings: DocumentSettings, max_characters: int) -> Limits:
-    """Return the limits that settings ask for; the longest text is that of `ingest.max_document_characters`."""
-    return Limits(
-        max_bytes=settings.max_file_bytes,
-        max_characters=max_characters,
-        max_pages=settings.max_pages,
-        max_unpacked_bytes=settings.max_unpacked_bytes,
-        max_archive_entries=settings.max_archive_entries,
-        max_compression_ratio=settings.max_compression_ratio,
-        max_memory_bytes=settings.max_memory_bytes,
-        timeout_seconds=settings.timeout_seconds,
-    )
 
 
 class DocumentReader:

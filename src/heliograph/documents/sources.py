@@ -13,8 +13,8 @@ from functools import lru_cache
 from importlib import import_module
 from pathlib import Path, PurePath
 
-from heliograph.documents.base import LoadedDocument, RawDocument
-from heliograph.documents.isolation import DocumentReader, limits_of
+from heliograph.documents.base import Limits, LoadedDocument, RawDocument
+from heliograph.documents.isolation import DocumentReader
 from heliograph.documents.registry import is_read
 from heliograph.errors import IngestError
 from heliograph.settings import DocumentSettings
@@ -200,7 +200,17 @@ class SourceReader:
     def __init__(self, settings: DocumentSettings, max_characters: int) -> None:
         """Start nothing yet."""
         self._settings = settings
-        self._reader = DocumentReader(limits_of(settings, max_characters), isolate=settings.isolate)
+        limits = Limits(
+            max_bytes=settings.max_file_bytes,
+            max_characters=max_characters,
+            max_pages=settings.max_pages,
+            max_unpacked_bytes=settings.max_unpacked_bytes,
+            max_archive_entries=settings.max_archive_entries,
+            max_compression_ratio=settings.max_compression_ratio,
+            max_memory_bytes=settings.max_memory_bytes,
+            timeout_seconds=settings.timeout_seconds,
+        )
+        self._reader = DocumentReader(limits, isolate=settings.isolate)
 
     def read(self, source: str, name: str = "") -> LoadedDocument:
         """Return what a file or URL says; it is called `name` if that ends as the path does, else by the path.

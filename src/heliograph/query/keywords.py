@@ -133,23 +133,21 @@ def _find(candidates: list[Mapping[str, Any]], key: re.Pattern[str]) -> Any:
     return next((value for value in values if value is not None), None)
 
 
-def _words(value: Any) -> tuple[str, ...]:
+def _words(value: Any, most: int = _MAX_KEYWORDS, *, split: bool = True) -> tuple[str, ...]:
+    """Return the texts of a list or an object, of an object in a list its first; a lone text is split into words."""
     if isinstance(value, str):
-        return _unique(_SEPARATORS.split(value))
+        return _unique(_SEPARATORS.split(value) if split else [value])[:most]
     if isinstance(value, Mapping):
-        return _unique(str(word) for word in value.values() if isinstance(word, str))
-    if not isinstance(value, list):
-        return ()
+        return _unique(str(word) for word in value.values() if isinstance(word, str))[:most]
     words: list[str] = []
-    for item in cast("list[object]", value):
+    for item in cast("list[object]", value) if isinstance(value, list) else ():
         if isinstance(item, str):
             words.append(item)
         elif isinstance(item, int | float) and not isinstance(item, bool):
             words.append(str(item))
         elif isinstance(item, Mapping):
-            # Of an object its first string.
             words += [word for word in item.values() if isinstance(word, str)][:1]
-    return _unique(words)
+    return _unique(words)[:most]
 
 
 def _unique(words: Iterable[str]) -> tuple[str, ...]:
@@ -171,7 +169,6 @@ _KINDS = (
 )
 _MAX_REPLY_WORDS = 32
 _MAX_EXPANSIONS = 8
-_LONGEST_REPLY = 512
 
 
 def read_understanding(reply: str, question: str, by_rules: Understanding) -> Understanding:
@@ -186,9 +183,9 @@ def read_understanding(reply: str, question: str, by_rules: Understanding) -> Un
     kind = next((kind for kind, pattern in _KINDS if pattern.search(said)), None)
     if kind is None:
         raise BadModelReply(f"the reply names no kind of question: {reply!r:.200}; try a more capable chat model")
-    entities = _texts(_first(objects, ("entities", "entity", "实体")), _MAX_REPLY_WORDS) or by_rules.entities
-    parts = _texts(_first(objects, ("parts", "sub_questions", "subquestions")), MAX_PARTS, split=False)
-    sides = _texts(_first(objects, ("sides", "compared")), MAX_PARTS)
+    entities = _words(_first(objects, ("entities", "entity", "实体")), _MAX_REPLY_WORDS) or by_rules.entities
+    parts = _words(_first(objects, ("parts", "sub_questions", "subquestions")), MAX_PARTS, split=False)
+    sides = _words(_first(objects, ("sides", "compared")), MAX_PARTS)
     if kind is not QuestionKind.COMPARE:
         sides = ()
     elif len(sides) < 2:
@@ -197,7 +194,7 @@ def read_understanding(reply: str, question: str, by_rules: Understanding) -> Un
         by_rules,
         kind=kind,
         entities=entities,
-        expansions=_texts(_first(objects, ("expansions", "expansion", "keywords", "扩展词")), _MAX_EXPANSIONS),
+        expansions=_words(_first(objects, ("expansions", "expansion", "keywords", "扩展词")), _MAX_EXPANSIONS),
         parts=parts if len(parts) >= 2 and not sides else (),
         sides=sides,
         by_model=True,
@@ -211,15 +208,6 @@ def _first(objects: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Any:
             if known.get(name) is not None:
                 return known[name]
     return None
-
-
-def _texts(value: Any, most: int, *, split: bool = True) -> tuple[str, ...]:
-    """Return strings of a list, or of one string, each once; those that are no text are left out."""
-    if isinstance(value, str):
-        value = _SEPARATORS.split(value) if split else [value]
-    items: Iterable[object] = cast("list[object]", value) if isinstance(value, list) else ()
-    words = (item.strip()[:_LONGEST_REPLY] for item in items if isinstance(item, str))
-    return tuple(dict.fromkeys(word for word in words if word))[:most]
 
 
 async def find_understanding(question: str, chat: ChatModel | None, language: str = "") -> FoundIn[Understanding]:

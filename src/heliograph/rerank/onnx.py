@@ -9,7 +9,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import onnxruntime
@@ -19,6 +19,9 @@ from heliograph.errors import BadModelReply, ModelUnavailable, SettingsError, im
 from heliograph.rerank.base import Reranker, RerankHit
 from heliograph.settings import RerankSettings
 from heliograph.text.tokens import plan_runs
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding
 
 # The files of a cross-encoder in its folder, and the longest input that they name.
 
@@ -123,14 +126,6 @@ _ONNXRUNTIME_ERRORS: tuple[type[Exception], ...] = tuple(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TokenRow:
-    """Token ids of one pair, and per token whether it belongs to the question (0) or the passage (1)."""
-
-    ids: Sequence[int]
-    type_ids: Sequence[int]
-
-
 class CrossEncoder:
     """A loaded tokenizer and graph. Safe to use from several threads. 0 threads mean one a core.
 
@@ -182,14 +177,13 @@ class CrossEncoder:
         self._whole = package.Tokenizer.from_str(self._tokenizer.to_str())
         self._tokenizer.enable_truncation(max_tokens, strategy="only_second")
 
-    def rows(self, query: str, documents: Sequence[str]) -> list[TokenRow]:
-        """Return one row a document."""
+    def rows(self, query: str, documents: Sequence[str]) -> list[Encoding]:
+        """Return one row a document: the ids of its tokens, and of each whether it is the question's (0) or not (1)."""
         ends, most = self._whole.encode(query, add_special_tokens=False).offsets, self._max_query_tokens
         question = query if len(ends) <= most else query[: ends[most - 1][1]]
-        encodings = self._tokenizer.encode_batch([(question, document) for document in documents])
-        return [TokenRow(encoding.ids, encoding.type_ids) for encoding in encodings]
+        return self._tokenizer.encode_batch([(question, document) for document in documents])
 
-    def score(self, rows: Sequence[TokenRow]) -> list[float]:
+    def score(self, rows: Sequence[Encoding]) -> list[float]:
         """Return one score a row.
 
         Raises:
@@ -274,7 +268,7 @@ class OnnxReranker(Reranker):
         self._is_closed = True
         self._loaded = None
 
-    def _prepare(self, query: str, documents: Sequence[str]) -> tuple[CrossEncoder, list[TokenRow]]:
+    def _prepare(self, query: str, documents: Sequence[str]) -> tuple[CrossEncoder, list[Encoding]]:
         with self._lock:
             if self._is_closed:
                 raise ModelUnavailable(f"the reranker {self._name!r} is closed; open the workspace again")

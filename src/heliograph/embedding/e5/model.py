@@ -654,12 +654,6 @@ P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True)
-class _Loaded:
-    tokenizer: E5Tokenizer
-    encoder: E5Encoder
-
-
-@dataclass(frozen=True, slots=True)
 class _Plan:
     """The windows of all texts (`owners` says whose), and which of them run together."""
 
@@ -689,7 +683,7 @@ class E5EmbeddingModel(EmbeddingModel):
         self._cache = ArtefactCache(cache_folder)
         self._is_centred = is_centred
         self._loading = threading.Lock()
-        self._loaded: _Loaded | None = None
+        self._loaded: tuple[E5Tokenizer, E5Encoder] | None = None
         self._is_closed = False
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         self._queue = InferenceQueue("heliograph-embedding", threads or min(cores, _MOST_THREADS_UNASKED))
@@ -703,9 +697,9 @@ class E5EmbeddingModel(EmbeddingModel):
             return Embeddings(np.zeros((0, _INFO.dimension), np.float32), Usage())
         are_short = self._loaded is not None and sum(map(len, texts)) <= _MAX_INLINE_CHARACTERS
         call = _call_here if are_short else asyncio.to_thread
-        loaded, plan = await call(self._prepare, tuple(texts), kind)
+        encoder, plan = await call(self._prepare, tuple(texts), kind)
         batches = [[plan.windows[index] for index in run] for run in plan.runs]
-        futures = self._queue.submit([partial(loaded.encoder.encode, batch) for batch in batches], waits_as(kind))
+        futures = self._queue.submit([partial(encoder.encode, batch) for batch in batches], waits_as(kind))
         try:
             means = await asyncio.gather(*map(asyncio.wrap_future, futures))
         finally:
@@ -718,15 +712,15 @@ class E5EmbeddingModel(EmbeddingModel):
     async def close(self) -> None:
         await asyncio.to_thread(self._close)
 
-    def _prepare(self, texts: Sequence[str], kind: EmbeddingKind) -> tuple[_Loaded, _Plan]:
-        loaded = self._load()
+    def _prepare(self, texts: Sequence[str], kind: EmbeddingKind) -> tuple[E5Encoder, _Plan]:
+        tokenizer, encoder = self._load()
         windows: list[NDArray[np.int32]] = []
         owners: list[int] = []
         for number, text in enumerate(texts):
-            cut = loaded.tokenizer.windows(text, kind)
+            cut = tokenizer.windows(text, kind)
             windows += cut
             owners += [number] * len(cut)
-        return loaded, _Plan(windows, owners, plan_runs([len(window) for window in windows], _MAX_RUN_TOKENS))
+        return encoder, _Plan(windows, owners, plan_runs([len(window) for window in windows], _MAX_RUN_TOKENS))
 
     def _close(self) -> None:
         self._queue.close()
@@ -734,7 +728,7 @@ class E5EmbeddingModel(EmbeddingModel):
             self._is_closed = True
             self._loaded = None
 
-    def _load(self) -> _Loaded:
+    def _load(self) -> tuple[E5Tokenizer, E5Encoder]:
         with self._loading:
             if self._is_closed:
                 raise ModelUnavailable("the offline embedding is closed; open the workspace again")
@@ -743,7 +737,7 @@ class E5EmbeddingModel(EmbeddingModel):
                 verify_weights(path, self._cache)
                 weights = E5Weights(path)
                 tokenizer = E5Tokenizer(weights, self._cache)
-                self._loaded = _Loaded(tokenizer, _open_encoder(weights, self._cache))
+                self._loaded = tokenizer, _open_encoder(weights, self._cache)
             return self._loaded
 
     def _assemble(

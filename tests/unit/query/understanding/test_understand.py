@@ -49,6 +49,7 @@ async def test_model_says_it() -> None:
         ('Sure! {"Kind": "comparison", "sides": ["only one"]}', "compare"),
         ('{"result": {"type": "multi-hop reasoning", "parts": ["one?"], "sides": ["a", "b"]}}', "reason"),
         ('{"类型": "操作", "实体": ["Lantern", 3, null]', "how_to"),
+        ('{"type": "how_to", "entities": [{"name": "Lantern", "kind": "gateway"}, {"name": "Beacon"}]}', "how_to"),
         ('{"type": "global", "entities": [], "expansions": {"a": 1}, "parts": "x"}', "global"),
     ],
 )
