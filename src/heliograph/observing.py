@@ -70,11 +70,13 @@ class QuestionReport:
     Attributes:
         outcome: `cached` is an answer that was kept; `cancelled` means that who asked gave up.
         seconds: Of the stages it went through: `keywords`, `search`, `rerank`, `context`, `answer`, and `total`.
+        is_unanswered: Whether its answer says that the documents hold none.
     """
 
     mode: str
     outcome: Literal["ok", "cached", "error", "cancelled"]
     seconds: Mapping[str, float]
+    is_unanswered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,10 +209,12 @@ class QuestionTimer:
         self._started = time.perf_counter()
         self._seconds: dict[str, float] = {}
         self._outcome: Literal["ok", "cached"] = "ok"
+        self._is_unanswered = False
 
-    def note_cached(self) -> None:
-        """Say that the answer was kept."""
-        self._outcome = "cached"
+    def note_answer(self, *, from_cache: bool, is_unanswered: bool) -> None:
+        """Take over what is told of the answer; every answer comes here, whoever made it."""
+        self._outcome = "cached" if from_cache else "ok"
+        self._is_unanswered = is_unanswered
 
     def note_retrieval(self, timings: Mapping[str, float]) -> None:
         """Take over how long the stages of retrieval took."""
@@ -251,7 +255,7 @@ class QuestionTimer:
         seconds = {**self._seconds, "total": time.perf_counter() - self._started}
         # What is no Exception is how tasks and generators are told to stop.
         outcome = self._outcome if kind is None else "error" if issubclass(kind, Exception) else "cancelled"
-        OBSERVER.get().tell_question(QuestionReport(self._mode.value, outcome, seconds))
+        OBSERVER.get().tell_question(QuestionReport(self._mode.value, outcome, seconds, self._is_unanswered))
 
 
 def stage_seconds(timings: Mapping[str, float]) -> dict[str, float]:

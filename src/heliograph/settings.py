@@ -178,7 +178,7 @@ class RerankSettings(_Section):
     max_batch_documents: int = Field(32, ge=1, description="Texts in one request at the most.")
     max_concurrency: int = Field(4, ge=1, description="Requests under way at once.")
     max_retries: int = Field(2, ge=0, description="Further tries after a failure that may pass.")
-    min_score: float = Field(0.0, description="Chunks that score less are dropped; 0 keeps all.")
+    min_score: float = Field(0.0, description="Chunks that the reranker scores less are dropped; 0 keeps all.")
     timeout_seconds: float = Field(
         30.0, gt=0, description="Longest wait for a ranking; then chunks keep the order of the search."
     )
@@ -267,7 +267,9 @@ class IngestSettings(_Section):
         100_000_000, ge=1, description="A longer document is refused; its error says so."
     )
     summary_fragments: int = Field(8, ge=2, description="Fragments from which on a description is summarised.")
-    summary_tokens: int = Field(1200, ge=50, description="Tokens from which on a description is summarised.")
+    summary_tokens: int = Field(
+        1200, ge=50, description="Longest description: more is summarised, or cut where there is no chat model."
+    )
     summary_context_tokens: int = Field(12_000, ge=500, description="Tokens read by one summary call.")
     summary_length_tokens: int = Field(600, ge=20, description="Length asked of a summary.")
     max_fragments: int = Field(
@@ -320,7 +322,8 @@ class QuerySettings(_Section):
         None,
         ge=-1,
         le=1,
-        description="Least cosine of a hit; empty means the embedding model's own.",
+        description="Least cosine of an entity, relation or chunk that vectors find; in the modes `fusion` and `auto`, "
+        "of a chunk that no other channel found; empty means the embedding model's own.",
         validation_alias=AliasChoices("min_cosine", "min_score"),
     )
     related_chunks: int = Field(5, ge=1, description="Chunks picked per entity or relation.")

@@ -47,6 +47,13 @@ def test_files_that_are_named_are_there() -> None:
             assert any(f"/{path}".endswith(f"/{name}") for path in there), f"{page.name}: {name}"
 
 
+def test_lines_of_a_recipe_are_those_of_the_code() -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.DOTALL)
+    for line in block.splitlines():
+        code, _, place = line.partition("  # ")
+        assert f"    {code}\n" in (ROOT / "src/heliograph" / place.partition(":")[0]).read_text("utf-8"), line
+
+
 def test_names_in_the_recipes_are_in_the_code() -> None:
     paths = (*ROOT.glob("src/**/*.py"), *ROOT.glob("web/src/*.ts*"), *ROOT.glob("tests/*.py"))
     words = {f"{path}": {path.stem, *re.findall(r"\w+", path.read_text("utf-8"))} for path in paths}

@@ -91,6 +91,6 @@ def refusals(folder: Path, own: set[str]) -> Iterator[str]:
             (text,) = node.args
             parts = text.values if isinstance(text, ast.JoinedStr) else [text]
             told = "".join(str(part.value) if isinstance(part, ast.Constant) else "7" for part in parts)
-            # One that is passed on says it elsewhere, and a path that is empty is no file of a person.
-            if told.strip("7 ") and not told.startswith("a path is empty"):
+            # One that is passed on says it elsewhere, and a path that is empty or no file's is no file of a person.
+            if told.strip("7 ") and not told.startswith(("a path is empty", "7 is not a path", "7 is 7; give files")):
                 yield told

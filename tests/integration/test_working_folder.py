@@ -69,9 +69,11 @@ def test_reading_in_a_process_of_its_own_runs_none_whatever_python_was_told(fold
     read = (
         "import os, sys; from heliograph.documents.isolation import DocumentReader; "
         "from heliograph.documents.registry import known_suffixes; known_suffixes(); "
-        "from heliograph.documents.base import Limits; os.chdir(sys.argv[1]); sys.path[:0] = ['', '.', sys.argv[1]]; "
+        "from heliograph.documents.base import Limits, RawDocument; "
+        "os.chdir(sys.argv[1]); sys.path[:0] = ['', '.', sys.argv[1]]; "
         "os.environ.update(PYTHONPATH=sys.argv[2], PYTHONSTARTUP='json.py', PYTHONHOME='.', LD_PRELOAD='./x.so'); "
-        "reader = DocumentReader(Limits()); print(len(reader.read('page.html').text)); reader.close()"
+        "raw = RawDocument('page.html', open('page.html', 'rb').read()); "
+        "reader = DocumentReader(Limits()); print(len(reader.load(raw).text)); reader.close()"
     )
     command = [sys.executable, "-c", read, str(folder), path.format(folder=folder)]
     done = subprocess.run(command, cwd="/", capture_output=True, text=True, timeout=300, check=False)

@@ -1,9 +1,9 @@
-"""Reads documents outside the event loop, hostile ones in a process of their own that can be ended.
+"""Loads documents outside the event loop, hostile ones in a process of their own that can be ended.
 
 `DocumentReader` owns at most one such process, and one for scans: started for the first document that needs it, killed
 when one takes too long, replaced when it dies. Plain text, Markdown and program text are read in the caller's thread.
 The process starts isolated (`python -I`), with few environment variables and no module of the working folder; `worker`
-is its code. Only regular files are read, and only up to the limit.
+is its code.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import base64
 import json
 import os
 import selectors
-import stat
 import subprocess
 import sys
 import threading
@@ -26,37 +25,6 @@ from heliograph.documents.base import Limits, LoadedDocument, RawDocument
 from heliograph.documents.registry import find_loader, load_document
 from heliograph.errors import HeliographError, IngestError, MissingDependencyError
 from heliograph.settings import DocumentSettings, isolated_environment
-
-
-def read_file(path: str | os.PathLike[str], max_bytes: int, name: str = "") -> RawDocument:
-    """Return a file's bytes; blocks. Links are followed; a longer file is refused unread.
-
-    `name` is what the document is called, here and in messages; empty takes the path.
-
-    Raises:
-        IngestError: It is missing, unreadable, no regular file, or too long.
-    """
-    name = name or os.fspath(path)
-    try:
-        status = Path(path).stat()
-        # A pipe or a device would never end.
-        if not stat.S_ISREG(status.st_mode):
-            kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
-            raise IngestError(f"{name!r} is {kind}; give files, or folders that hold them")
-        with Path(path).open("rb") as file:
-            # One byte more, so that a file that grows meanwhile is noticed.
-            data = file.read(max_bytes + 1) if status.st_size <= max_bytes else b""
-    except OSError as error:
-        raise IngestError(f"{name!r} cannot be read ({error.strerror}); check the path and its permissions") from error
-    except ValueError as error:
-        raise IngestError(f"{name!r} is not a path ({error})") from error
-    if status.st_size > max_bytes or len(data) > max_bytes:
-        size = max(status.st_size, len(data))
-        raise IngestError(
-            f"{name!r} has {size:,} bytes, more than {max_bytes:,}; split it, or raise documents.max_file_bytes"
-        )
-    return RawDocument(name, data)
-
 
 _PACKAGE = Path(__file__).parent.parent
 # Makes the package known without running its __init__, which would load the whole engine into the process. What the
@@ -107,17 +75,13 @@ class DocumentReader:
         self._process: subprocess.Popen[bytes] | None = None
         self._served = 0
 
-    def read(self, path: str | os.PathLike[str]) -> LoadedDocument:
-        """Return what a file says.
+    def load(self, raw: RawDocument) -> LoadedDocument:
+        """Return what the bytes of a source say.
 
         Raises:
             IngestError: It cannot be read, is beyond a limit, or ends its reader; says why and what to do.
             MissingDependencyError: The package that reads it is not installed.
         """
-        return self.load(read_file(path, self._limits.max_bytes))
-
-    def load(self, raw: RawDocument) -> LoadedDocument:
-        """Return what the bytes of a source say; raises as `read`."""
         if self._isolate and find_loader(raw).runs_isolated:
             with self._lock:
                 reply = _reply_of(self._ask(raw))
@@ -128,7 +92,7 @@ class DocumentReader:
             return LoadedDocument(**fields)
         return load_document(raw, self._limits)
 
-    def draw_page(self, path: str | os.PathLike[str], name: str, number: int, width: int) -> bytes:
+    def draw_page(self, raw: RawDocument, number: int, width: int) -> bytes:
         """Return a page of a PDF file as PNG, drawn in the process of its own whatever the settings are.
 
         Pages count from 1; `width` is in pixels.
@@ -137,7 +101,6 @@ class DocumentReader:
             IngestError: It cannot be read, is no PDF, or has no such page.
             MissingDependencyError: The package that reads it is not installed.
         """
-        raw = read_file(path, self._limits.max_bytes, name)
         with self._lock:
             return base64.b64decode(_reply_of(self._ask(raw, (number, width)))["picture"])
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,7 +14,7 @@ from importlib import import_module
 from pathlib import Path, PurePath
 
 from heliograph.documents.base import LoadedDocument, RawDocument
-from heliograph.documents.isolation import DocumentReader, limits_of, read_file
+from heliograph.documents.isolation import DocumentReader, limits_of
 from heliograph.documents.registry import is_read
 from heliograph.errors import IngestError
 from heliograph.settings import DocumentSettings
@@ -163,6 +164,36 @@ def is_url(source: str) -> bool:
     return bool(mark) and scheme[:1].isalpha() and scheme.replace("+", "").replace("-", "").replace(".", "").isalnum()
 
 
+def read_file(path: str | os.PathLike[str], max_bytes: int, name: str = "") -> RawDocument:
+    """Return a file's bytes; blocks. Links are followed; a longer file is refused unread.
+
+    `name` is what the document is called, here and in messages; empty takes the path.
+
+    Raises:
+        IngestError: It is missing, unreadable, no regular file, or too long.
+    """
+    name = name or os.fspath(path)
+    try:
+        status = Path(path).stat()
+        # A pipe or a device would never end.
+        if not stat.S_ISREG(status.st_mode):
+            kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
+            raise IngestError(f"{name!r} is {kind}; give files, or folders that hold them")
+        with Path(path).open("rb") as file:
+            # One byte more, so that a file that grows meanwhile is noticed.
+            data = file.read(max_bytes + 1) if status.st_size <= max_bytes else b""
+    except OSError as error:
+        raise IngestError(f"{name!r} cannot be read ({error.strerror}); check the path and its permissions") from error
+    except ValueError as error:
+        raise IngestError(f"{name!r} is not a path ({error})") from error
+    if status.st_size > max_bytes or len(data) > max_bytes:
+        size = max(status.st_size, len(data))
+        raise IngestError(
+            f"{name!r} has {size:,} bytes, more than {max_bytes:,}; split it, or raise documents.max_file_bytes"
+        )
+    return RawDocument(name, data)
+
+
 class SourceReader:
     """Reads files and URLs; its methods block and may be called from any thread but that of an event loop."""
 
@@ -192,6 +223,10 @@ class SourceReader:
     def load(self, raw: RawDocument) -> LoadedDocument:
         """Return what the bytes of a source say; raises as `read`."""
         return self._reader.load(raw)
+
+    def draw_page(self, path: str | os.PathLike[str], name: str, number: int, width: int) -> bytes:
+        """Return a page of a PDF file, which is called `name` in messages, as PNG; see `DocumentReader.draw_page`."""
+        return self._reader.draw_page(read_file(path, self._settings.max_file_bytes, name), number, width)
 
     def close(self) -> None:
         """Stop reading and end the reading process; the reader may be used again."""

@@ -140,7 +140,7 @@ class EmbeddingInfo:
         name: Identity of model and post-processing; another name means vectors that cannot be compared.
         dimension: Length of each vector.
         max_input_tokens: Longest text, in the model's own tokens; longer ones are cut or windowed by the model.
-        min_score: Cosine below which two texts have nothing to do with each other.
+        min_score: Cosine below which two texts have nothing to do with each other; `query.min_cosine` goes over it.
         scale: What its cosines mean; None if that is not known and must be measured.
     """
 

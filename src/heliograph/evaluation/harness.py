@@ -52,7 +52,7 @@ from heliograph.extraction.base import Extractor
 from heliograph.ingest.models import Progress
 from heliograph.models import utc_now
 from heliograph.observing import CallCount
-from heliograph.query.answers.models import Answer, AnswerKind
+from heliograph.query.answers.models import Answer
 from heliograph.query.models import QueryParam
 from heliograph.query.plan import make_plan, readable_tokens
 from heliograph.settings import IngestSettings, Settings
@@ -310,7 +310,9 @@ def _judge(answer: Answer, question: Question, contexts: Sequence[str], told: st
     if not answer.is_generated:
         quoted = "\n".join(results.quoted_sentences(text)[:_QUOTED])
         is_hit = results.holds_answer(quoted, wanted) if can_be_held else None
-        return results.AnswerOutcome(text, answer.kind.value, is_hit, in_context, in_graph)
+        return results.AnswerOutcome(
+            text, answer.kind.value, is_hit, in_context, in_graph, is_unanswered=answer.is_unanswered
+        )
     # The text behind each reference number.
     sources: dict[str, str] = {reference.reference_id: "" for reference in answer.references}
     for item in answer.context.chunks:
@@ -323,7 +325,8 @@ def _judge(answer: Answer, question: Question, contexts: Sequence[str], told: st
         in_graph,
         f1=results.answer_f1(text, wanted) if wanted else None,
         exact=results.exact_match(text, wanted) if wanted else None,
-        citations=results.check_citations(text, sources) if answer.kind is AnswerKind.GENERATED else None,
+        citations=results.check_citations(text, sources),
+        is_unanswered=answer.is_unanswered,
     )
 
 

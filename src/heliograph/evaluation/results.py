@@ -21,7 +21,6 @@ import numpy as np
 
 from heliograph.errors import InvalidRequestError
 from heliograph.models import Mode
-from heliograph.query.answers.models import AnswerKind
 from heliograph.text.analysis import terms
 from heliograph.text.sentences import sentence_spans
 
@@ -286,6 +285,7 @@ class AnswerOutcome:
         in_graph: Whether one occurs in the names and descriptions of entities and relations beside them; None
             likewise, and where the mode shows none.
         f1: Best F1 with an accepted answer; None unless a chat model wrote it.
+        is_unanswered: As the `Answer` says.
     """
 
     text: str
@@ -296,6 +296,7 @@ class AnswerOutcome:
     f1: float | None = None
     exact: float | None = None
     citations: Faithfulness | None = None
+    is_unanswered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,8 +335,7 @@ class GroupSummary:
 class Unanswerable:
     """The questions without gold.
 
-    Declined are those for which it was said that nothing was found, or which a chat model answered without citing; None
-    if no answers were asked for.
+    Declined are those whose answer is `is_unanswered`; None if no answers were asked for.
     """
 
     questions: int
@@ -446,10 +446,7 @@ def summarize(configuration: Configuration, outcomes: Sequence[QuestionOutcome],
     with_gold = [item for item in outcomes if item.gold]
     without = [item for item in outcomes if not item.gold]
     answers = [item.answer for item in without if item.answer is not None]
-    declined = sum(
-        answer.kind == AnswerKind.NOTHING_FOUND or (answer.citations is not None and not answer.citations.existing)
-        for answer in answers
-    )
+    declined = sum(answer.is_unanswered for answer in answers)
     no_context = sum(not item.contexts for item in without)
     unanswerable = Unanswerable(len(without), no_context, declined if answers else None)
     types = sorted({item.type for item in with_gold if item.type})

@@ -194,11 +194,12 @@ class EvidenceFold(Fold):
 
     Attributes:
         max_fragments: Mentions, first in canonical order, whose descriptions are used.
+        max_description_tokens: Of an entity or a relation alike, joined or summarised (`ingest.summary_tokens`).
     """
 
     max_fragments: int
     max_sources: int
-    max_description_tokens: int = 1200
+    max_description_tokens: int
 
     @classmethod
     def of(cls, settings: IngestSettings) -> Self:
@@ -243,7 +244,7 @@ def _token_count(fragment: str) -> int:
     return count_tokens(fragment)
 
 
-def join_fragments(fragments: Sequence[str], max_tokens: int = 1200) -> str:
+def join_fragments(fragments: Sequence[str], max_tokens: int) -> str:
     """Return the first whole fragments that fit, joined by `<SEP>`, empty ones and repeats left out.
 
     If the first alone has more than `max_tokens` (o200k_base), it is cut; none at all gives an empty text.

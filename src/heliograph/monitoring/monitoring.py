@@ -132,6 +132,7 @@ class Metrics(Observer):
             "heliograph_rerank_latency_seconds", "Seconds that reranking took, over all modes.", buckets=_RERANK_BUCKETS
         )
         self._questions = counter("heliograph_queries", "Questions by how they went.", ("mode", "outcome"))
+        self._unanswered = counter("heliograph_unanswered_queries", "Questions to which there is no answer.", ("mode",))
         self._ingest = histogram(
             "heliograph_ingest_stage_seconds",
             "Seconds that stages of taking documents in took.",
@@ -198,6 +199,7 @@ class Metrics(Observer):
     def tell_question(self, report: QuestionReport) -> None:
         """Count a question; records no latency of an abandoned one."""
         self._questions.labels(report.mode, report.outcome).inc()
+        self._unanswered.labels(report.mode).inc(report.is_unanswered)
         if report.outcome == "cancelled":
             return
         for stage, seconds in report.seconds.items():

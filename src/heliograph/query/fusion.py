@@ -722,7 +722,7 @@ def _spread(whole: FusedHits, aspects: Sequence[FusedHits], limit: int) -> Fused
     lists = [whole, *aspects]
     sources = {chunk_id: source for hits in lists for chunk_id, source in hits.sources.items()}
     # Not by `hit.score`: that is their sum by what each is worth for a chunk, less what further chunks of a document
-    # lose. So a factor for documents, such as `_hits` of `fusion` may have, has to multiply these, too.
+    # lose. So a factor for documents, such as `_hits` may have, has to multiply these, too.
     plain = [{hit.chunk_id: hit.scores[name] for hit in whole.hits if name in hit.scores} for name in _PLAIN]
     plain = [scores for scores in plain if scores] or [{hit.chunk_id: hit.score for hit in whole.hits}]
     ranked = [(ordered(scores), 1.0 / len(plain)) for scores in plain]

@@ -1,7 +1,7 @@
 """Answering questions from one workspace: checks, kept answers, retrieval, answer, in this order.
 
 Retrieval goes from a plan to a `Retrieval`: keywords, channels, merging, budgets, chunks, references, context text.
-Its steps are joined with as few calls to the stores as they need. How mode `auto` searches stands in `auto`.
+Its steps are joined with as few calls to the stores as they need. How mode `auto` searches stands in `query.fusion`.
 """
 
 from __future__ import annotations
@@ -30,32 +30,27 @@ from heliograph.query.answers.answer import AnswerStream, answer_offline, answer
 from heliograph.query.answers.models import Answer
 from heliograph.query.context.assembly import (
     ChunkKeeper,
-    Selection,
     build_context,
-    find_related_chunks,
+    merge_chunks,
     select,
     trace_retrieval,
 )
 from heliograph.query.context.format import builtin_prompt, context_format, fit_budgets, fit_paths, room_for_rows
 from heliograph.query.fusion import AutoSearch, FusedHits, FusedSearch, SearchLimits, adapt_plan
+from heliograph.query.keywords import find_keywords, find_understanding
 from heliograph.query.linking import find_paths
 from heliograph.query.models import Failure, Keywords, ProcessingInfo, QueryParam, Retrieval
 from heliograph.query.payloads import QueryData, query_data
 from heliograph.query.plain_search import (
-    ChunkPicks,
     Findings,
-    MergedChunks,
     Vector,
     find_evidence,
-    fuse_lists,
-    merge_chunks,
-    ordered,
     search_chunks,
     search_entities,
     search_relations,
 )
-from heliograph.query.plan import FUSED_CHANNELS, Channel, Plan, find_keywords, make_plan
-from heliograph.query.understanding import Understanding, find_understanding
+from heliograph.query.plan import FUSED_CHANNELS, Channel, Plan, make_plan
+from heliograph.query.understanding import Understanding
 from heliograph.rerank.base import Reranker
 from heliograph.settings import IngestSettings, QuerySettings, RerankSettings
 from heliograph.stores.base import CachedReply, Fold, ReplyCache, Store, StoreView
@@ -186,7 +181,9 @@ class QueryPipeline:
         if param.stream:
             return await (await self._stream(plan, progress)).collect()
         with for_question(), stage("query", mode=plan.mode.value), QuestionTimer(plan.mode) as asked:
-            return await self._answer(plan, progress or _silent, asked)
+            answer = await self._answer(plan, progress or _silent, asked)
+            asked.note_answer(from_cache=answer.from_cache, is_unanswered=answer.is_unanswered)
+            return answer
 
     async def stream(
         self, question: str, param: QueryParam = _DEFAULTS, progress: TellStage | None = None
@@ -254,8 +251,7 @@ class QueryPipeline:
     async def _answer(self, plan: Plan, progress: TellStage, asked: QuestionTimer) -> Answer:
         chat = self._chat_of(plan)
         key = ""
-        is_answered = not (plan.param.only_need_context or plan.param.only_need_prompt)
-        if chat is not None and self._settings.cache_answers and is_answered:
+        if chat is not None and self._settings.cache_answers and plan.wants_answer:
             models = {
                 "chat": chat.name,
                 "embedding": self._embedding.info.name,
@@ -264,7 +260,6 @@ class QueryPipeline:
             }
             key = answer_key(plan, models, await self._store.get_data_version())
         if key and (known := await self._cache.get(key)):
-            asked.note_cached()
             return known
         retrieval = await self._retrieve(plan, progress, asked)
         model = answering_model(plan, retrieval, chat)
@@ -411,7 +406,8 @@ class Retriever:
         with clock.measure("select"):
             paths, room = fit_paths(form, paths, room_for_rows(plan, form))
             selection = await select(self._store.graph, [*findings, evidence], form, fit_budgets(plan, room))
-            merged = await self._merge_chunks(plan, findings, selection, vectors.get(Channel.VECTOR), fused)
+            question = vectors.get(Channel.VECTOR)
+            merged = await merge_chunks(self._store, plan, findings, selection, question, fused.hits, fused.leaders)
         info = ProcessingInfo(
             total_entities_found=selection.entities_found,
             total_relations_found=selection.relations_found,
@@ -500,29 +496,3 @@ class Retriever:
             auto = AutoSearch(self._embedding, search)
             return await auto.search(plan.question, vectors[Channel.VECTOR], limits, understanding)
         return await search.search(plan.question, vectors[Channel.VECTOR], limits)
-
-    async def _merge_chunks(
-        self,
-        plan: Plan,
-        findings: Sequence[Findings],
-        selection: Selection,
-        question: Vector | None,
-        fused: FusedHits,
-    ) -> MergedChunks:
-        hits = {hit.chunk_id: hit for hit in fused.hits}
-        if plan.is_all_fused:
-            totals = {id_: hit.score for id_, hit in hits.items()}
-            return MergedChunks(totals, [ChunkPicks("C", fused.chunk_ids)], hits, fused.leaders)
-        cosines = {id_: cosine for found in findings for id_, cosine in found.chunks.items()}
-        picks = [ChunkPicks("C", list(cosines))]
-        if selection.entities or selection.relations:
-            picks += await find_related_chunks(self._store, plan, selection, question)
-        merged = merge_chunks(picks)
-        if not plan.added_channels:
-            return merged if plan.uses_graph else replace(merged, totals=cosines)
-        totals = fuse_lists([merged.ids, fused.chunk_ids])
-        # The fused list stands in place of, or after, that of the chunks' own vectors.
-        own = [chunk_id for pick in merged.picks if pick.origin == "C" for chunk_id in pick.ids]
-        joined = ChunkPicks("C", list(dict.fromkeys([*own, *fused.chunk_ids])))
-        others = (pick for pick in merged.picks if pick.origin != "C")
-        return MergedChunks({id_: totals[id_] for id_ in ordered(totals)}, [joined, *others], hits)

@@ -184,7 +184,7 @@ def round_robin(lists: Sequence[Sequence[T]], key: Callable[[T], Hashable]) -> l
     return list(merged.values())
 
 
-def merge_chunks(picks: Sequence[ChunkPicks]) -> MergedChunks:
+def take_turns(picks: Sequence[ChunkPicks]) -> MergedChunks:
     """Merge the chunks of all origins round robin, in the order C, E, R."""
     return MergedChunks(by_place(round_robin([pick.ids for pick in picks], key=str)), picks)
 

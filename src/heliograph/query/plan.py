@@ -1,32 +1,22 @@
-"""From a question and its `QueryParam` to a `Plan`, checked and complete; modes, weights of fused search, keywords.
-
-Keywords that the caller gives are used as they are. Otherwise a chat model names them (its wrapper keeps the reply);
-without one, or when its reply is unusable, they are found locally: names are low-level, other content words
-high-level, and a side that would be empty borrows the other's. What follows from empty lists are the rules of
-LightRAG. A model that is out of reach is an error, never a reason to guess.
-"""
+"""From a question and its `QueryParam` to a `Plan`, checked and complete; modes, and weights of fused search."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from typing import Any, cast
+from typing import Any
 
 from heliograph.arguments import checked_fields
 from heliograph.chat.base import ChatMessage, ChatModel
-from heliograph.errors import BadModelReply, InvalidRequestError
-from heliograph.extraction.reply_readers import objects_in
+from heliograph.errors import InvalidRequestError
 from heliograph.filters import Filter, parse_filter
 from heliograph.functions import as_chat_model
 from heliograph.models import Mode
 from heliograph.query.models import Keywords, QueryParam
-from heliograph.query.understanding import FoundIn, find_in
 from heliograph.settings import ChatSettings, QuerySettings
 from heliograph.text.patterns import late_pattern
-from heliograph.text.phrases import read_texts
 from heliograph.text.tokens import count_tokens
 
 # The modes of a question: rows of one table, each naming the channels that it searches.
@@ -255,6 +245,11 @@ class Plan:
         return self.uses_graph and (not self.is_all_fused or self.keywords is not None)
 
     @property
+    def wants_answer(self) -> bool:
+        """Whether an answer is asked for, and not what one would be made from."""
+        return not (self.param.only_need_context or self.param.only_need_prompt)
+
+    @property
     def is_fused(self) -> bool:
         """Whether chunks are ranked by one fused search."""
         return is_fused(self.channels)
@@ -371,93 +366,3 @@ def _in_force(
 
 def _without_surrogates(text: str | None) -> str:
     return _LONE_SURROGATE.sub("\ufffd", text or "")
-
-
-# A model that loops can name thousands.
-_MAX_KEYWORDS = 64
-_MAX_KEYWORD_LENGTH = 512
-_SHORT_QUESTION = 50
-# Of the reply: two short lists.
-_NEEDED_TOKENS = 1024
-
-_SEPARATORS = late_pattern(r"[,;，；、\n]")
-_HIGH_KEY = re.compile(r"(?:^|[^a-z])high|^hl(?![a-z])|高", re.IGNORECASE)
-_LOW_KEY = re.compile(r"(?:^|[^a-z])low|^ll(?![a-z])|低", re.IGNORECASE)
-
-
-async def find_keywords(plan: Plan, chat: ChatModel | None) -> FoundIn[Keywords | None]:
-    """Return what to search with, None when a long question has no keywords; raises as `find_in`."""
-    if plan.keywords is not None:
-        found = FoundIn(plan.keywords)
-    else:
-        language = plan.settings.keyword_language
-        known = plan.question, chat, "keywords", language, _NEEDED_TOKENS
-        found = await find_in(*known, parse_keywords, local_keywords)
-    keywords = found.found
-    warnings = list(found.warnings)
-    if not keywords.high_level and not keywords.low_level and len(plan.question) < _SHORT_QUESTION:
-        if Channel.ENTITY in plan.channels or Channel.RELATION in plan.channels:
-            warnings.append("no keywords were found in the question: it is searched for as a whole")
-        return FoundIn(Keywords(low_level=(plan.question,)), tuple(warnings), found.usage)
-    if not keywords.low_level and Channel.ENTITY in plan.channels:
-        warnings.append("the low-level keywords are empty: entities are not searched")
-    if not keywords.high_level and Channel.RELATION in plan.channels:
-        warnings.append("the high-level keywords are empty: relations are not searched")
-    if not keywords.high_level and not keywords.low_level:
-        return FoundIn(None, tuple(warnings), found.usage)
-    return FoundIn(keywords, tuple(warnings), found.usage)
-
-
-def local_keywords(question: str) -> Keywords:
-    """Return keywords found without a model; both lists are empty when the question has no content words."""
-    (sentences,) = read_texts([question])
-    names = _unique(name.text for sentence in sentences for name in sentence.names)
-    words = (phrase.text.casefold() for sentence in sentences for phrase in sentence.phrases)
-    phrases = _unique(word for word in words if word not in names)
-    return Keywords(phrases or names, names or phrases)
-
-
-def parse_keywords(reply: str) -> Keywords:
-    """Read keywords from a model's reply, however it is dressed.
-
-    Thinking, code fences and text around the JSON are skipped, JSON is repaired, keys may be spelled differently
-    (`highLevel`, `hl_keywords`, `高级关键词`) or lie one level deeper, and lists may be strings split by commas,
-    semicolons or lines. At most 64 keywords a list are kept.
-
-    Raises:
-        BadModelReply: There is no JSON object with either list in it.
-    """
-    candidates = list(objects_in(reply))
-    high, low = _find(candidates, _HIGH_KEY), _find(candidates, _LOW_KEY)
-    if high is not None or low is not None:
-        return Keywords(_words(high), _words(low))
-    raise BadModelReply(f"the reply holds no keywords: {reply!r:.200}; try a more capable chat model")
-
-
-def _find(candidates: list[Mapping[str, Any]], key: re.Pattern[str]) -> Any:
-    values = (value for candidate in candidates for name, value in candidate.items() if key.search(str(name)))
-    return next((value for value in values if value is not None), None)
-
-
-def _words(value: Any) -> tuple[str, ...]:
-    if isinstance(value, str):
-        return _unique(_SEPARATORS.split(value))
-    if isinstance(value, Mapping):
-        return _unique(str(word) for word in value.values() if isinstance(word, str))
-    if not isinstance(value, list):
-        return ()
-    words: list[str] = []
-    for item in cast("list[object]", value):
-        if isinstance(item, str):
-            words.append(item)
-        elif isinstance(item, int | float) and not isinstance(item, bool):
-            words.append(str(item))
-        elif isinstance(item, Mapping):
-            # Of an object its first string.
-            words += [word for word in item.values() if isinstance(word, str)][:1]
-    return _unique(words)
-
-
-def _unique(words: Iterable[str]) -> tuple[str, ...]:
-    stripped = (word.strip()[:_MAX_KEYWORD_LENGTH] for word in words)
-    return tuple(dict.fromkeys(word for word in stripped if word))[:_MAX_KEYWORDS]

@@ -1,33 +1,23 @@
 """What a question asks for: its kind, its entities, its parts and the sides that it compares.
 
-Rules read cue words, names and coordination in English and Chinese, less in other languages; a chat model, where there
-is one, is asked first, and what it leaves out or garbles is filled in from the rules.
+Rules read cue words, names and coordination in English and Chinese, less in other languages; `query.keywords` asks a
+chat model, where there is one.
 """
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from itertools import dropwhile, takewhile
-from string import Template
-from typing import Any, Generic, TypeVar, cast
 
-from heliograph.chat.base import ChatMessage, ChatModel, ChatRequest, Purpose
-from heliograph.errors import BadModelReply
-from heliograph.extraction.reply_readers import objects_in
-from heliograph.models import Usage
-from heliograph.prompts import load_prompt
 from heliograph.text.analysis import is_chinese, question_language, stop_words, terms, word_list
 from heliograph.text.asking import ASKING, GERMAN_INTERROGATIVE, asks, question_word_at
 from heliograph.text.chinese import tag_words
 from heliograph.text.patterns import late_pattern
 from heliograph.text.phrases import SentenceReading, read_texts
-
-T = TypeVar("T")
 
 
 class QuestionKind(StrEnum):
@@ -347,7 +337,7 @@ def side_question(question: str, sides: Sequence[str], side: str) -> str:
 # what else it asks of ("and what about B?") is the question before it asked of that. What cannot be understood so
 # leaves the question whole.
 
-_MAX_PARTS = 4
+MAX_PARTS = 4
 _LEAST_WORDS = 2
 _LEAST_HAN = 3
 
@@ -466,7 +456,7 @@ def find_parts(question: str, entities: Sequence[str]) -> tuple[str, ...]:
     if len(merged) < 2 or any(_ELLIPSIS.search(part) for part in merged):
         return ()
     asked: list[str] = []
-    for part in merged[:_MAX_PARTS]:
+    for part in merged[:MAX_PARTS]:
         alone = _standing_alone(part, asked, entities)
         if not alone:
             return ()
@@ -496,7 +486,7 @@ def _parts_in(text: str, language: str) -> tuple[str, ...]:
     is_long = all(
         len(part.split()) > _LEAST_WORDS or (language in ("ja", "ko") and len(part) > 2 * _LEAST_HAN) for part in asked
     )
-    return tuple(asked[:_MAX_PARTS]) if len(asked) > 1 and is_long else ()
+    return tuple(asked[:MAX_PARTS]) if len(asked) > 1 and is_long else ()
 
 
 def _goes_on_inside(part: str, piece: str, language: str) -> bool:
@@ -526,7 +516,7 @@ def _of_each(text: str, chinese: bool) -> tuple[str, ...]:
     """Split a question about several things into one question for each."""
     if chinese:
         match = _OF_EACH_ZH.search(text)
-        things = (*match["a"].split("、"), match["b"])[:_MAX_PARTS] if match else ()
+        things = (*match["a"].split("、"), match["b"])[:MAX_PARTS] if match else ()
         return tuple(f"{thing.strip()}{match['rest']}{match['tail']}" for thing in things) if match else ()
     if match := _LIST_OF.search(text):
         return match["a"], match["b"]
@@ -710,121 +700,3 @@ def _names(sentences: Iterable[SentenceReading]) -> tuple[str, ...]:
 
 def _unique(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for word in words if word.strip()))[:_MAX_WORDS]
-
-
-_KINDS = (
-    (QuestionKind.COMPARE, late_pattern(r"compar|contrast|比较|对比")),
-    (QuestionKind.HOW_TO, late_pattern(r"how|instruct|procedure|操作|步骤|方法")),
-    (QuestionKind.REASON, late_pattern(r"reason|caus|why|multi-?hop|推理|原因")),
-    (QuestionKind.AGGREGATE, late_pattern(r"aggreg|list|count|汇总|统计|列举")),
-    (QuestionKind.GLOBAL, late_pattern(r"global|summar|theme|overview|全局|概括|总结")),
-    (QuestionKind.FACT, late_pattern(r"fact|simple|single|事实")),
-)
-_MAX_REPLY_WORDS = 32
-_MAX_EXPANSIONS = 8
-_LONGEST_REPLY = 512
-_SEPARATORS = late_pattern(r"[,;，；、\n]")
-
-
-def read_understanding(reply: str, question: str, by_rules: Understanding) -> Understanding:
-    """Return a model's understanding, however it is dressed, completed from the rules', whose language is kept.
-
-    Raises:
-        BadModelReply: The reply names no kind of question.
-    """
-    objects = list(objects_in(reply))
-    said = _first(objects, ("type", "kind", "intent", "question_type", "类型"))
-    said = said.casefold().replace("-", "_") if isinstance(said, str) else ""
-    kind = next((kind for kind, pattern in _KINDS if pattern.search(said)), None)
-    if kind is None:
-        raise BadModelReply(f"the reply names no kind of question: {reply!r:.200}; try a more capable chat model")
-    entities = _words(_first(objects, ("entities", "entity", "实体")), _MAX_REPLY_WORDS) or by_rules.entities
-    parts = _words(_first(objects, ("parts", "sub_questions", "subquestions")), _MAX_PARTS, split=False)
-    sides = _words(_first(objects, ("sides", "compared")), _MAX_PARTS)
-    if kind is not QuestionKind.COMPARE:
-        sides = ()
-    elif len(sides) < 2:
-        sides = by_rules.sides or find_sides(question, entities)
-    return replace(
-        by_rules,
-        kind=kind,
-        entities=entities,
-        expansions=_words(_first(objects, ("expansions", "expansion", "keywords", "扩展词")), _MAX_EXPANSIONS),
-        parts=parts if len(parts) >= 2 and not sides else (),
-        sides=sides,
-        by_model=True,
-    )
-
-
-def _first(objects: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Any:
-    for found in objects:
-        known = {str(name).casefold().replace(" ", "_"): value for name, value in found.items()}
-        for name in names:
-            if known.get(name) is not None:
-                return known[name]
-    return None
-
-
-def _words(value: Any, most: int, *, split: bool = True) -> tuple[str, ...]:
-    """Return strings of a list, or of one string, each once; those that are no text are left out."""
-    if isinstance(value, str):
-        value = _SEPARATORS.split(value) if split else [value]
-    items: Iterable[object] = cast("list[object]", value) if isinstance(value, list) else ()
-    words = (item.strip()[:_LONGEST_REPLY] for item in items if isinstance(item, str))
-    return tuple(dict.fromkeys(word for word in words if word))[:most]
-
-
-# What a question asks for, by a chat model where there is one and by rules where there is none.
-#
-# The model's wrapper keeps its reply among those for keywords. An unusable reply is a warning and the rules decide; a
-# model that is out of reach is an error, never a reason to guess.
-
-# Of the reply: a small object with names, parts and words.
-_NEEDED_TOKENS = 2048
-
-
-@dataclass(frozen=True, slots=True)
-class FoundIn(Generic[T]):
-    """What was found in a question, warnings, and the tokens that a chat model spent."""
-
-    found: T
-    warnings: tuple[str, ...] = ()
-    usage: Usage = field(default_factory=Usage)
-
-
-async def find_understanding(question: str, chat: ChatModel | None, language: str = "") -> FoundIn[Understanding]:
-    """Return what a question asks for, as `find_in` does; expansions are in `language`, empty for the question's."""
-    by_rules = await asyncio.to_thread(understand_by_rules, question)
-    return await find_in(
-        *(question, chat, "understanding", language, _NEEDED_TOKENS),
-        lambda reply: read_understanding(reply, question, by_rules),
-        lambda _: by_rules,
-    )
-
-
-async def find_in(
-    question: str,
-    chat: ChatModel | None,
-    what: str,
-    language: str,
-    needed_tokens: int,
-    read: Callable[[str], T],
-    by_rules: Callable[[str], T],
-) -> FoundIn[T]:
-    """Return what a chat model finds in a question, asked by the prompt of this name, or rules without one.
-
-    Raises:
-        ModelError: The chat model failed; an unusable reply is not a failure but a warning.
-    """
-    usage, warnings = Usage(), ()
-    if chat is not None:
-        prompt = Template(load_prompt(what)).substitute(language=language or "the language of the question")
-        messages = (ChatMessage("system", prompt), ChatMessage("user", f"Question: {question}"))
-        try:
-            request = ChatRequest(messages, Purpose.KEYWORDS, json_mode=True, needed_tokens=needed_tokens)
-            reply = await chat.complete(request)
-            usage = Usage() if reply.from_cache else reply.usage
-            return FoundIn(read(reply.text), usage=usage)
-        except BadModelReply as error:
-            warnings = (f"the chat model gave no usable {what} ({error}); found by rules instead",)
-    return FoundIn(await asyncio.to_thread(by_rules, question), warnings, usage)

@@ -18,7 +18,7 @@ from typing import Self
 
 from prometheus_client.multiprocess import mark_process_dead
 
-from heliograph.documents.isolation import DocumentReader, limits_of
+from heliograph.documents.sources import SourceReader
 from heliograph.engine import AsyncHeliograph, Given
 from heliograph.errors import HeliographError
 from heliograph.models import WAITING_STATUSES, Stats
@@ -147,7 +147,7 @@ class Service:
         self.admission = Admission(settings.server.max_concurrent_queries, settings.server.max_waiting_queries)
         self.monitoring = Monitoring(settings.monitoring, shared)
         # Pictures of pages do not wait for documents that are read.
-        self.page_reader = DocumentReader(limits_of(settings.documents, settings.ingest.max_document_characters))
+        self.page_reader = SourceReader(settings.documents, settings.ingest.max_document_characters)
         self.states = States(self.workspaces, self.jobs)
         self._stack = AsyncExitStack()
 

@@ -23,6 +23,7 @@ from heliograph.chat.base import connect_chat_model
 from heliograph.embedding.base import EmbeddingModel, build_embedding_model
 from heliograph.engine import AsyncHeliograph, Given, with_store
 from heliograph.errors import ConflictError, HeliographError, InvalidRequestError, NotFoundError, StoreUnavailable
+from heliograph.functions import as_embedding_model
 from heliograph.rerank.base import build_reranker
 from heliograph.settings import Settings, StoreSettings
 from heliograph.stores.registry import drop_workspace, find_workspaces, identifier, workspace_upkeep
@@ -68,7 +69,12 @@ class Workspaces:
     Args:
         settings: Of every workspace; `store.workspace` names the default one.
         given: Models to use in place of those of the settings; they stay the caller's to close.
+
+    Attributes:
+        min_cosine: The one in force: `query.min_cosine`, else that of the embedding.
     """
+
+    min_cosine: float
 
     def __init__(self, settings: Settings, given: Given | None = None) -> None:
         self.settings = settings
@@ -102,13 +108,17 @@ class Workspaces:
         """Make the models ready and open the default workspace; raises as `open_parts` of the engine does."""
         async with AsyncExitStack() as stack:
             models = self._given
-            if models.embedding is None:
+            if models.embedding is not None:
+                embedding = await as_embedding_model(models.embedding)
+            else:
                 embedding = await build_embedding_model(self.settings.embedding)
                 stack.push_async_callback(embedding.close)
                 if self.settings.embedding.provider == "e5":
                     warming = asyncio.create_task(_warm(embedding))
                     stack.push_async_callback(_end, warming)
-                models = replace(models, embedding=embedding)
+            models = replace(models, embedding=embedding)
+            least = self.settings.query.min_cosine
+            self.min_cosine = embedding.info.min_score if least is None else least
             if models.chat is None and (chat := connect_chat_model(self.settings.chat)):
                 stack.push_async_callback(chat.close)
                 models = replace(models, chat=chat)

@@ -517,7 +517,7 @@ class ListResponse(Shape):
 
 
 class ChunkResponse(ChunkDetails):
-    """One passage."""
+    """A passage of one document; what mentions something, in any document, is a `SourceChunk` of the graph."""
 
     id: str
     position: int

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from heliograph.documents import isolation, worker
-from heliograph.documents.base import Limits
+from heliograph.documents.base import Limits, RawDocument
 from heliograph.documents.isolation import DocumentReader
 from heliograph.documents.worker import read_frame, write_frame
 from heliograph.errors import HeliographError, IngestError, MissingDependencyError
@@ -35,24 +35,28 @@ def write(path: Path, data: bytes) -> Path:
     return path
 
 
+def raw(path: Path) -> RawDocument:
+    return RawDocument(str(path), path.read_bytes())
+
+
 def test_document_is_the_same_as_read_in_this_process(reader: DocumentReader, tmp_path: Path) -> None:
     for name, data in (("a.docx", docx_bytes()), ("b.pdf", PdfPages().line(72, 99, "Wörter 字.").data())):
         path = write(tmp_path / name, data)
-        assert reader.read(path) == load(str(path), data)
+        assert reader.load(raw(path)) == load(str(path), data)
 
 
 def test_process_is_used_again_and_bad_documents_do_not_end_it(reader: DocumentReader, tmp_path: Path) -> None:
     good = write(tmp_path / "a.docx", docx_bytes())
-    reader.read(good)
+    reader.load(raw(good))
     process = reader._process
     with pytest.raises(IngestError, match=r"broken\.pdf"):
-        reader.read(write(tmp_path / "broken.pdf", b"%PDF-1.4 no"))
-    assert reader.read(good).title == "Gateway manual"
+        reader.load(raw(write(tmp_path / "broken.pdf", b"%PDF-1.4 no")))
+    assert reader.load(raw(good)).title == "Gateway manual"
     assert reader._process is process
 
 
 def test_text_needs_no_process(reader: DocumentReader, tmp_path: Path) -> None:
-    assert reader.read(write(tmp_path / "a.md", b"# A")).title == "A"
+    assert reader.load(raw(write(tmp_path / "a.md", b"# A"))).title == "A"
     assert reader._process is None
 
 
@@ -63,7 +67,7 @@ def test_what_may_unfold_beyond_its_size_is_read_in_a_process(
     reader: DocumentReader, tmp_path: Path, name: str, data: bytes
 ) -> None:
     path = write(tmp_path / name, data)
-    assert reader.read(path) == load(str(path), data)
+    assert reader.load(raw(path)) == load(str(path), data)
     assert reader._process is not None
 
 
@@ -71,7 +75,7 @@ def test_mail_that_takes_too_much_memory_is_refused(tmp_path: Path) -> None:
     reader = DocumentReader(Limits(timeout_seconds=60, max_memory_bytes=400_000_000))
     path = write(tmp_path / "a.eml", b"Subject: " + b"=?utf-8?q?a?= " * 20_000 + b"\n\nx")
     with pytest.raises(IngestError, match=r"a\.eml.*max_memory_bytes"):
-        reader.read(path)
+        reader.load(raw(path))
     reader.close()
 
 
@@ -82,20 +86,20 @@ def test_odd_file_names_come_back_as_they_are(reader: DocumentReader, tmp_path: 
         except OSError:
             # Some file systems take UTF-8 only.
             continue
-        assert reader.read(path).source == str(path)
+        assert reader.load(raw(path)).source == str(path)
 
 
 def test_process_that_dies_is_an_error_of_its_document_and_replaced(reader: DocumentReader, tmp_path: Path) -> None:
     good = write(tmp_path / "a.docx", docx_bytes())
-    reader.read(good)
+    reader.load(raw(good))
     assert reader._process
     os.kill(reader._process.pid, signal.SIGSTOP)
     killer = threading.Timer(0.1, lambda: os.kill(reader._process.pid, signal.SIGKILL))
     killer.start()
     with pytest.raises(IngestError, match=r"a\.docx.*exit code -9"):
-        reader.read(good)
+        reader.load(raw(good))
     killer.join()
-    assert reader.read(good).title == "Gateway manual"
+    assert reader.load(raw(good)).title == "Gateway manual"
 
 
 def test_document_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
@@ -105,7 +109,7 @@ def test_document_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
     os.kill(reader._process.pid, signal.SIGSTOP)
     process = reader._process
     with pytest.raises(IngestError, match=r"a\.docx.*documents\.timeout_seconds"):
-        reader.read(good)
+        reader.load(raw(good))
     assert process.poll() is not None
     reader.close()
 
@@ -117,7 +121,7 @@ def test_document_that_is_not_even_taken_in_time_is_given_up(tmp_path: Path) -> 
     reader._process = isolation._start()
     os.kill(reader._process.pid, signal.SIGSTOP)
     with pytest.raises(IngestError, match=r"a\.csv.*documents\.timeout_seconds"):
-        reader.read(long)
+        reader.load(raw(long))
     reader.close()
 
 
@@ -130,7 +134,7 @@ def test_documents_are_read_above_a_thousand_open_files(reader: DocumentReader, 
     try:
         for name, data in (("a.docx", docx_bytes()), ("b.pdf", PdfPages().line(72, 99, "Wörter").data())):
             path = write(tmp_path / name, data)
-            assert reader.read(path) == load(str(path), data)
+            assert reader.load(raw(path)) == load(str(path), data)
         assert reader._process
         assert reader._process.stdout.fileno() > 1_023
     finally:
@@ -144,14 +148,14 @@ def test_process_that_cannot_start_is_no_fault_of_the_document(
 ) -> None:
     monkeypatch.setattr(isolation, "_PACKAGE", tmp_path)
     with pytest.raises(HeliographError, match=r"reads documents cannot be started \(exit code 1\)") as raised:
-        reader.read(write(tmp_path / "a.docx", docx_bytes()))
+        reader.load(raw(write(tmp_path / "a.docx", docx_bytes())))
     assert not isinstance(raised.value, IngestError)
 
 
 def test_process_knows_no_secrets(reader: DocumentReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HELIOGRAPH_CHAT__API_KEY", "sk-of-the-endpoint")
     monkeypatch.setenv("LD_PRELOAD", "./x.so")
-    reader.read(write(tmp_path / "a.docx", docx_bytes()))
+    reader.load(raw(write(tmp_path / "a.docx", docx_bytes())))
     assert reader._process
     environment = Path(f"/proc/{reader._process.pid}/environ")
     if not environment.exists():
@@ -170,7 +174,7 @@ def test_close_ends_what_is_being_read(tmp_path: Path) -> None:
 
     def read() -> None:
         try:
-            reader.read(good)
+            reader.load(raw(good))
         except IngestError as error:
             failures.append(error)
 
@@ -189,7 +193,7 @@ def test_document_that_needs_too_much_memory_is_refused(tmp_path: Path) -> None:
     reader = DocumentReader(Limits(max_memory_bytes=400_000_000, max_compression_ratio=1e6, timeout_seconds=30))
     page = b"<html><body>" + b"<p>x" * 8_000_000
     with pytest.raises(IngestError, match=r"documents\.max_memory_bytes"):
-        reader.read(write(tmp_path / "big.html", page))
+        reader.load(raw(write(tmp_path / "big.html", page)))
     reader.close()
 
 
@@ -215,7 +219,7 @@ def test_defect_of_a_loader_is_told_with_its_traceback_across_the_processes(monk
 
 def test_reader_may_be_told_to_use_no_process(tmp_path: Path) -> None:
     reader = DocumentReader(Limits(), isolate=False)
-    assert reader.read(write(tmp_path / "a.docx", docx_bytes())).title == "Gateway manual"
+    assert reader.load(raw(write(tmp_path / "a.docx", docx_bytes()))).title == "Gateway manual"
     assert reader._process is None
 
 

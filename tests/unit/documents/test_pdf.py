@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from heliograph.documents.base import Limits
-from heliograph.documents.isolation import DocumentReader
+from heliograph.documents.sources import SourceReader
 from heliograph.errors import IngestError
+from heliograph.settings import DocumentSettings
 
 from .samples import SENTENCE, PdfPages, load
 
@@ -240,7 +241,7 @@ def test_pdf_under_another_name_is_read_as_one() -> None:
 def test_page_is_drawn_as_png_of_the_width_that_is_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "a.pdf"
     path.write_bytes(PdfPages().line(72, 100, "First.").next().line(72, 100, "Second.").next().data())
-    reader = DocumentReader(Limits())
+    reader = SourceReader(DocumentSettings(), max_characters=1_000)
     try:
         one, other = (reader.draw_page(path, "a.pdf", number, 300) for number in (1, 2))
         with pytest.raises(IngestError, match="has 2 pages, and no page 3"):

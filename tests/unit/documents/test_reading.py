@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.documents.isolation import read_file
+from heliograph.documents.sources import read_file
 from heliograph.errors import IngestError
 
 

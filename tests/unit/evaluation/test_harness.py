@@ -51,6 +51,23 @@ async def test_evaluate_scores_every_question_and_counts_those_without_gold_apar
     assert comparison.differences["recall@5"].questions == 3
 
 
+@pytest.mark.parametrize(("reply", "declined"), [("Nobody says. [no-answer]", 1), ("It is forty metres.", 0)])
+async def test_question_is_declined_where_its_answer_says_so(
+    harbour: Path, tmp_path: Path, reply: str, declined: int
+) -> None:
+    def open_engine(settings: Settings, embedding: object, _extractor: object) -> AsyncHeliograph:
+        return AsyncHeliograph(settings=settings, embedding=embedding, chat=FakeChatModel(reply))  # type: ignore[arg-type]
+
+    found = await evaluate(
+        [read_set(harbour)],
+        Settings.load(ingest={"extractor": "local"}),
+        plan(tmp_path),
+        embedding=FakeEmbeddingModel(),
+        open_engine=open_engine,
+    )
+    assert found.sets[0].runs[0].unanswerable.declined == declined
+
+
 async def test_evaluate_without_answers_scores_rankings_only(harbour: Path, tmp_path: Path) -> None:
     (report,) = (await run(read_set(harbour), plan(tmp_path, with_answers=False, most_questions=2))).sets
     assert [item.answer for item in report.runs[0].questions] == [None, None]

@@ -24,7 +24,7 @@ from heliograph.ingest.merging import (
 from heliograph.models import Entity, EntityEvidence, EntityMention, Relation, RelationEvidence, RelationMention
 from heliograph.text.tokens import count_tokens, entity_row, relation_row
 
-LIMITS = EvidenceFold(max_fragments=3, max_sources=4)
+LIMITS = EvidenceFold(max_fragments=3, max_sources=4, max_description_tokens=1000)
 ENTITY = name_to_entity_id("ESP32")
 RELATION = names_to_relation_id("ESP32", "MQTT")
 
@@ -154,8 +154,8 @@ def test_unknown_type_never_beats_another() -> None:
 
 def test_description_is_made_of_the_first_distinct_fragments() -> None:
     found = [mention(description=text, rank=rank) for rank, text in enumerate(["b", "", "b", "a", "c"])]
-    assert EvidenceFold(4, 4).fragments(evidence_of(*found)) == ("b", "a")
-    assert EvidenceFold(2, 4).fragments(evidence_of(*found)) == ("b",)
+    assert EvidenceFold(4, 4, 1000).fragments(evidence_of(*found)) == ("b", "a")
+    assert EvidenceFold(2, 4, 1000).fragments(evidence_of(*found)) == ("b",)
 
 
 def test_chunks_are_listed_once_in_canonical_order_up_to_the_limit() -> None:

@@ -43,8 +43,8 @@ def echo(request: ChatRequest) -> str:
 
 
 def test_join_keeps_whole_fragments_in_order() -> None:
-    assert join_fragments([]) == ""
-    assert join_fragments(["a", "", "b", "a", " "]) == "a<SEP>b"
+    assert join_fragments([], 9) == ""
+    assert join_fragments(["a", "", "b", "a", " "], 99) == "a<SEP>b"
     fragments = [statement(number) for number in range(100)]
     joined = join_fragments(fragments, 200)
     assert fragments[: len(joined.split("<SEP>"))] == joined.split("<SEP>")

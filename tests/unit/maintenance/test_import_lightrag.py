@@ -635,7 +635,7 @@ def test_fold_of_what_was_shared_out_gives_it_back(descriptions: list[str], coun
     said = [table.extraction(id_) for id_ in ids]
     entities = [item for extraction in said for item in extraction.entities if item.name == "A"]
     relations = [item for extraction in said for item in extraction.relations]
-    limits = EvidenceFold(50, 50)
+    limits = EvidenceFold(50, 50, 1200)
     entity = apply_entity_delta(empty_entity_evidence("ent-a"), (), entities, limits.leading)
     relation = apply_relation_delta(
         empty_relation_evidence("rel", end_ids(relations[0])), (), relations, limits.leading

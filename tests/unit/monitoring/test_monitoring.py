@@ -97,6 +97,24 @@ async def test_kept_answers_and_failures_are_told_apart(monitoring: Monitoring, 
     assert found["heliograph_model_tokens_total", "output", "chat", "answer"] > 0
 
 
+async def test_answers_that_say_that_there_is_none_are_counted_however_they_come(
+    monitoring: Monitoring, tmp_path: Path
+) -> None:
+    settings = Settings.load(store={"data_dir": tmp_path}, ingest={"extractor": "local"})
+    for reply in ("Nobody says. [no-answer]", "MQTT [1]."):
+        chat = FakeChatModel(reply)
+        async with AsyncHeliograph(settings=settings, embedding=FakeEmbeddingModel(16), chat=chat) as kb:
+            await kb.insert(NOTES)
+            question, param = f"What does the ESP32 speak, {reply!r}?", QueryParam(mode=Mode.NAIVE)
+            for _ in range(2):
+                await kb.query(question, param)
+            await (await kb.query_stream(question, param)).collect()
+            await kb.query_data(question, param)
+    found = samples(monitoring)
+    assert found["heliograph_queries_total", "naive", "cached"] == 2
+    assert found["heliograph_unanswered_queries_total", "naive"] == 3
+
+
 class _Broken(FakeChatModel):
     def __init__(self) -> None:
         super().__init__("")

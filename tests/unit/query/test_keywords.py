@@ -6,8 +6,8 @@ import pytest
 
 from heliograph.chat.base import Purpose
 from heliograph.errors import BadModelReply, ModelUnavailable, RateLimited
+from heliograph.query.keywords import find_keywords, local_keywords, parse_keywords
 from heliograph.query.models import Keywords
-from heliograph.query.plan import find_keywords, local_keywords, parse_keywords
 from heliograph.settings import QuerySettings
 from heliograph.testing.fakes import FakeChatModel
 

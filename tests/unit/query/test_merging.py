@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.query.plain_search import ChunkPicks, merge_chunks, round_robin
+from heliograph.query.plain_search import ChunkPicks, round_robin, take_turns
 
 LISTS = st.lists(st.lists(st.integers(0, 30), unique=True, max_size=12), max_size=4)
 
@@ -30,7 +30,7 @@ def test_round_robin_equals_the_rule_restated(lists: list[list[int]]) -> None:
 
 
 def test_merged_chunks_carry_every_mark() -> None:
-    merged = merge_chunks(
+    merged = take_turns(
         [
             ChunkPicks("C", ["x", "y"]),
             ChunkPicks("E", ["z", "x"], {"z": 1, "x": 5}),

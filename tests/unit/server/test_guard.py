@@ -9,12 +9,14 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from heliograph.engine import Given
 from heliograph.errors import StoreUnavailable, without_folders
 from heliograph.server.app import create_app
 from heliograph.server.requests import is_public
 from heliograph.service.access import ANYONE, Principal, Role, as_told
 from heliograph.service.workspaces import Workspaces
 from heliograph.settings import Settings
+from heliograph.testing.fakes import FakeEmbeddingModel
 
 from .guarded import ADMIN, BOUND, READER, WRITER, guarded_settings, served
 
@@ -229,6 +231,19 @@ async def test_health_tells_strangers_nothing(client: httpx.AsyncClient) -> None
     assert all(key["X-API-Key"] not in known.text for key in (ADMIN, READER, WRITER, BOUND))
     elsewhere = (await client.get("/health", headers=BOUND)).json()
     assert "configuration" not in elsewhere
+
+
+@pytest.mark.parametrize(("query", "told"), [({}, 0.35), ({"min_cosine": 0.0}, 0.0), ({"min_cosine": 0.5}, 0.5)])
+async def test_health_tells_the_least_cosine_in_force(tmp_path: Path, query: dict[str, float], told: float) -> None:
+    given = {"api_key": ADMIN["X-API-Key"]}
+    settings = Settings.load(store={"data_dir": tmp_path}, query=query, server=given)
+    app = create_app(settings, Given(embedding=FakeEmbeddingModel(16, min_score=0.35)))
+    transport = httpx.ASGITransport(app)
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client,
+    ):
+        assert (await client.get("/health", headers=ADMIN)).json()["configuration"]["cosine_threshold"] == told
 
 
 async def test_health_tells_strangers_of_the_pipeline_of_the_default_workspace_alone(client: httpx.AsyncClient) -> None:

@@ -432,7 +432,7 @@ def answering_model(plan: Plan, retrieval: Retrieval, chat: ChatModel | None) ->
     Raises:
         InvalidRequestError: The mode is bypass and there is no chat model.
     """
-    if plan.param.only_need_context or plan.param.only_need_prompt or retrieval.failure is not None:
+    if not plan.wants_answer or retrieval.failure is not None:
         return None
     if chat is None and not plan.channels:
         raise InvalidRequestError(
@@ -452,8 +452,8 @@ async def answer_offline(
         StoreError: The documents that are quoted cannot be read.
     """
     if retrieval.failure is not None:
-        is_answer = not (plan.param.only_need_context or plan.param.only_need_prompt)
-        return _answer(plan, retrieval, nothing_found(retrieval) if is_answer else "", AnswerKind.NOTHING_FOUND)
+        text = nothing_found(retrieval) if plan.wants_answer else ""
+        return _answer(plan, retrieval, text, AnswerKind.NOTHING_FOUND)
     if plan.param.only_need_prompt:
         return _answer(plan, retrieval, show_prompt(plan, _prompt(plan, retrieval)), AnswerKind.PROMPT)
     if plan.param.only_need_context:
@@ -536,7 +536,7 @@ def _prompt(plan: Plan, retrieval: Retrieval) -> str:
 class AnswerStream:
     """The pieces of one answer, to be read once.
 
-        stream = await engine.stream("Who keeps the light?")
+        stream = await engine.query_stream("Who keeps the light?")
         print(stream.references)
         async for piece in stream:
             print(piece, end="")
@@ -608,7 +608,7 @@ class AnswerStream:
         with self._asked:
             if answer.text:
                 yield answer.text
-            self.answer = answer
+            self._end(answer)
 
     async def _written(self, chat: ChatModel) -> AsyncGenerator[str]:
         self._is_begun = True
@@ -626,7 +626,11 @@ class AnswerStream:
             if rest := written.finish():
                 yield rest
             reply = replies[0] if replies else None
-            self.answer = await finished_answer(self._plan, self.retrieval, written, reply, self._records)
+            self._end(await finished_answer(self._plan, self.retrieval, written, reply, self._records))
+
+    def _end(self, answer: Answer) -> None:
+        self._asked.note_answer(from_cache=answer.from_cache, is_unanswered=answer.is_unanswered)
+        self.answer = answer
 
     async def aclose(self) -> None:
         """Stop reading and end the call; closing twice does nothing. An unread stream cannot be read afterwards.

@@ -1,8 +1,8 @@
 """From what the channels found to a `Context`: what is kept within the budgets, and why the rest was dropped.
 
-In order: which entities and relations fit, which chunks they bring, which of all chunks are kept (put into a reranker's
-order if there is one, then cut to number and tokens), the context with its references and text, and on request the
-trace of what was kept and dropped.
+In order: which entities and relations fit, which chunks they bring, in which order all come, which are kept (put
+into a reranker's order if there is one, then cut to number and tokens), the context with its references and text, and
+on request the trace of what was kept and dropped.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, takewhile
 from typing import NamedTuple
 
@@ -36,6 +36,7 @@ from heliograph.query.context.format import (
 from heliograph.query.linking import path_row
 from heliograph.query.models import (
     Context,
+    FusedHit,
     RetrievedChunk,
     RetrievedEntity,
     RetrievedRelation,
@@ -43,7 +44,16 @@ from heliograph.query.models import (
     TracedChunk,
     TracedItem,
 )
-from heliograph.query.plain_search import ChunkPicks, Findings, MergedChunks, Vector, round_robin
+from heliograph.query.plain_search import (
+    ChunkPicks,
+    Findings,
+    MergedChunks,
+    Vector,
+    fuse_lists,
+    ordered,
+    round_robin,
+    take_turns,
+)
 from heliograph.query.plan import Plan
 from heliograph.rerank.base import Reranker
 from heliograph.settings import RerankSettings
@@ -142,7 +152,7 @@ async def _fit_relations(
     return kept
 
 
-# Which chunks the selected entities and relations bring.
+# Which chunks the selected entities and relations bring, and the order of all chunks.
 #
 # Each item (an entity or a relation, best first) lists chunks. A chunk belongs to the first item that lists it; an
 # item's chunks are ordered by how many items list them. Then one of three rules picks: WEIGHT gives each item a quota
@@ -221,6 +231,34 @@ def pick_by_shared_relations(
         shared = Counter(chain.from_iterable(others))
         picked.extend(sorted(group, key=shared.__getitem__, reverse=True))
     return picked[:limit]
+
+
+async def merge_chunks(
+    store: StoreView,
+    plan: Plan,
+    findings: Sequence[Findings],
+    selection: Selection,
+    question: Vector | None,
+    hits: Sequence[FusedHit],
+    leaders: Sequence[str],
+) -> MergedChunks:
+    """Return all chunks in one order: those found by channels of LightRAG, those of the selected items, those fused."""
+    fused = {hit.chunk_id: hit for hit in hits}
+    if plan.is_all_fused:
+        totals = {id_: hit.score for id_, hit in fused.items()}
+        return MergedChunks(totals, [ChunkPicks("C", list(fused))], fused, leaders)
+    cosines = {id_: cosine for found in findings for id_, cosine in found.chunks.items()}
+    picks = [ChunkPicks("C", list(cosines))]
+    if selection.entities or selection.relations:
+        picks += await find_related_chunks(store, plan, selection, question)
+    merged = take_turns(picks)
+    if not plan.added_channels:
+        return merged if plan.uses_graph else replace(merged, totals=cosines)
+    totals = fuse_lists([merged.ids, list(fused)])
+    # The fused list stands in place of, or after, that of the chunks' own vectors.
+    joined, *others = merged.picks
+    joined = ChunkPicks("C", list(dict.fromkeys([*joined.ids, *fused])))
+    return MergedChunks({id_: totals[id_] for id_ in ordered(totals)}, [joined, *others], fused)
 
 
 # Shared relations are counted over this many relations of all entities together, the best ranked.
@@ -655,7 +693,7 @@ def _chunks(
     final = {chunk.id for chunk, _ in kept.chunks}
     marks = dict(zip(ids, merged.marks(ids), strict=True))
     order = sorted((id_ for id_ in ids if id_ in known), key=lambda id_: places.get(id_, len(places)))
-    # Of what was not ranked: a reranker has seen all chunks; without one only the first few went on.
+    # Of what was not ranked: a reranker is given all chunks (`keep`); without one only the first few go on.
     most = plan.settings.chunk_top_k
     unranked: dict[str, ChunkOutcome] = {
         id_: "rerank" if kept.is_reranked and places.get(id_, 0) <= most else "count" for id_ in order

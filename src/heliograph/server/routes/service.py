@@ -35,7 +35,6 @@ from heliograph.server.requests import (
 from heliograph.service.access import Principal, Role, looks_like_token
 from heliograph.service.jobs.models import JobState
 from heliograph.service.service import Service
-from heliograph.settings import Settings
 from heliograph.wire.documents import pipeline_response
 
 _LOG = logging.getLogger(__name__)
@@ -81,7 +80,7 @@ async def health(request: Request, service: CurrentService, workspace: Workspace
     alerts = [wire.AlertState(**asdict(alert)) for alert in service.monitoring.alerts(freshness)]
     is_degraded = any(alert.state == "firing" for alert in alerts) or any(trouble for *_, trouble in followers or ())
     details = {
-        "configuration": _configuration(service.settings, workspace),
+        "configuration": _configuration(service, workspace),
         "queues": wire.Queues(
             queries_running=service.admission.running,
             queries_waiting=service.admission.waiting,
@@ -139,7 +138,8 @@ async def _soon(reading: Awaitable[_T]) -> _T | None:
         return None
 
 
-def _configuration(settings: Settings, workspace: str) -> wire.Configuration:
+def _configuration(service: Service, workspace: str) -> wire.Configuration:
+    settings = service.settings
     chat, embedding, rerank = settings.chat, settings.embedding, settings.rerank
     has_reranker = bool(rerank.provider or rerank.base_url)
     storages = ("kv", "doc_status", "graph", "vector")
@@ -154,7 +154,7 @@ def _configuration(settings: Settings, workspace: str) -> wire.Configuration:
         "enable_rerank": has_reranker and settings.query.enable_rerank,
         "workspace": workspace,
         **{f"{role}_storage": settings.store.url.partition(":")[0] for role in storages},
-        "cosine_threshold": settings.query.min_cosine or 0.0,
+        "cosine_threshold": service.workspaces.min_cosine,
         # By LightRAG's names, and by the short ones that this service has had.
         "storage_workspaces": {role + ending: workspace for role in storages for ending in ("", "_storage")},
     }

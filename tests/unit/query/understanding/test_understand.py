@@ -7,7 +7,8 @@ import json
 import pytest
 
 from heliograph.errors import ModelUnavailable
-from heliograph.query.understanding import QuestionKind, find_understanding, understand_by_rules
+from heliograph.query.keywords import find_understanding
+from heliograph.query.understanding import QuestionKind, understand_by_rules
 from heliograph.testing.fakes import FakeChatModel
 
 QUESTION = "How does the Lantern differ from the Beacon?"

@@ -1,0 +1,232 @@
+"""What is read from a question before it is searched: keywords and what it asks for, by a chat model or by rules.
+
+Keywords that the caller gives are used as they are. Otherwise a chat model names them (its wrapper keeps the reply);
+without one, or when its reply is unusable, they are found locally: names are low-level, other content words
+high-level, and a side that would be empty borrows the other's. What follows from empty lists are the rules of
+LightRAG. Of what a question asks for, `query.understanding` has the rules; what a model leaves out or garbles is filled
+in from them. A model that is out of reach is an error, never a reason to guess.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from string import Template
+from typing import Any, Generic, TypeVar, cast
+
+from heliograph.chat.base import ChatMessage, ChatModel, ChatRequest, Purpose
+from heliograph.errors import BadModelReply
+from heliograph.extraction.reply_readers import objects_in
+from heliograph.models import Usage
+from heliograph.prompts import load_prompt
+from heliograph.query.models import Keywords
+from heliograph.query.plan import Channel, Plan
+from heliograph.query.understanding import MAX_PARTS, QuestionKind, Understanding, find_sides, understand_by_rules
+from heliograph.text.patterns import late_pattern
+from heliograph.text.phrases import read_texts
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundIn(Generic[T]):
+    """What was found in a question, warnings, and the tokens that a chat model spent."""
+
+    found: T
+    warnings: tuple[str, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+
+
+async def find_in(
+    question: str,
+    chat: ChatModel | None,
+    what: str,
+    language: str,
+    needed_tokens: int,
+    read: Callable[[str], T],
+    by_rules: Callable[[str], T],
+) -> FoundIn[T]:
+    """Return what a chat model finds in a question, asked by the prompt of this name, or rules without one.
+
+    Raises:
+        ModelError: The chat model failed; an unusable reply is not a failure but a warning.
+    """
+    usage, warnings = Usage(), ()
+    if chat is not None:
+        prompt = Template(load_prompt(what)).substitute(language=language or "the language of the question")
+        messages = (ChatMessage("system", prompt), ChatMessage("user", f"Question: {question}"))
+        try:
+            request = ChatRequest(messages, Purpose.KEYWORDS, json_mode=True, needed_tokens=needed_tokens)
+            reply = await chat.complete(request)
+            usage = Usage() if reply.from_cache else reply.usage
+            return FoundIn(read(reply.text), usage=usage)
+        except BadModelReply as error:
+            warnings = (f"the chat model gave no usable {what} ({error}); found by rules instead",)
+    return FoundIn(await asyncio.to_thread(by_rules, question), warnings, usage)
+
+
+# Keywords.
+
+# A model that loops can name thousands.
+_MAX_KEYWORDS = 64
+_MAX_KEYWORD_LENGTH = 512
+_SHORT_QUESTION = 50
+
+_SEPARATORS = late_pattern(r"[,;，；、\n]")
+_HIGH_KEY = re.compile(r"(?:^|[^a-z])high|^hl(?![a-z])|高", re.IGNORECASE)
+_LOW_KEY = re.compile(r"(?:^|[^a-z])low|^ll(?![a-z])|低", re.IGNORECASE)
+
+
+async def find_keywords(plan: Plan, chat: ChatModel | None) -> FoundIn[Keywords | None]:
+    """Return what to search with, None when a long question has no keywords; raises as `find_in`."""
+    if plan.keywords is not None:
+        found = FoundIn(plan.keywords)
+    else:
+        # The reply is two short lists.
+        known = plan.question, chat, "keywords", plan.settings.keyword_language, 1024
+        found = await find_in(*known, parse_keywords, local_keywords)
+    keywords = found.found
+    warnings = list(found.warnings)
+    if not keywords.high_level and not keywords.low_level and len(plan.question) < _SHORT_QUESTION:
+        if Channel.ENTITY in plan.channels or Channel.RELATION in plan.channels:
+            warnings.append("no keywords were found in the question: it is searched for as a whole")
+        return FoundIn(Keywords(low_level=(plan.question,)), tuple(warnings), found.usage)
+    if not keywords.low_level and Channel.ENTITY in plan.channels:
+        warnings.append("the low-level keywords are empty: entities are not searched")
+    if not keywords.high_level and Channel.RELATION in plan.channels:
+        warnings.append("the high-level keywords are empty: relations are not searched")
+    if not keywords.high_level and not keywords.low_level:
+        return FoundIn(None, tuple(warnings), found.usage)
+    return FoundIn(keywords, tuple(warnings), found.usage)
+
+
+def local_keywords(question: str) -> Keywords:
+    """Return keywords found without a model; both lists are empty when the question has no content words."""
+    (sentences,) = read_texts([question])
+    names = _unique(name.text for sentence in sentences for name in sentence.names)
+    words = (phrase.text.casefold() for sentence in sentences for phrase in sentence.phrases)
+    phrases = _unique(word for word in words if word not in names)
+    return Keywords(phrases or names, names or phrases)
+
+
+def parse_keywords(reply: str) -> Keywords:
+    """Read keywords from a model's reply, however it is dressed.
+
+    Thinking, code fences and text around the JSON are skipped, JSON is repaired, keys may be spelled differently
+    (`highLevel`, `hl_keywords`, `高级关键词`) or lie one level deeper, and lists may be strings split by commas,
+    semicolons or lines. At most 64 keywords a list are kept.
+
+    Raises:
+        BadModelReply: There is no JSON object with either list in it.
+    """
+    candidates = list(objects_in(reply))
+    high, low = _find(candidates, _HIGH_KEY), _find(candidates, _LOW_KEY)
+    if high is not None or low is not None:
+        return Keywords(_words(high), _words(low))
+    raise BadModelReply(f"the reply holds no keywords: {reply!r:.200}; try a more capable chat model")
+
+
+def _find(candidates: list[Mapping[str, Any]], key: re.Pattern[str]) -> Any:
+    values = (value for candidate in candidates for name, value in candidate.items() if key.search(str(name)))
+    return next((value for value in values if value is not None), None)
+
+
+def _words(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return _unique(_SEPARATORS.split(value))
+    if isinstance(value, Mapping):
+        return _unique(str(word) for word in value.values() if isinstance(word, str))
+    if not isinstance(value, list):
+        return ()
+    words: list[str] = []
+    for item in cast("list[object]", value):
+        if isinstance(item, str):
+            words.append(item)
+        elif isinstance(item, int | float) and not isinstance(item, bool):
+            words.append(str(item))
+        elif isinstance(item, Mapping):
+            # Of an object its first string.
+            words += [word for word in item.values() if isinstance(word, str)][:1]
+    return _unique(words)
+
+
+def _unique(words: Iterable[str]) -> tuple[str, ...]:
+    stripped = (word.strip()[:_MAX_KEYWORD_LENGTH] for word in words)
+    return tuple(dict.fromkeys(word for word in stripped if word))[:_MAX_KEYWORDS]
+
+
+# What a question asks for.
+
+# Of the reply: a small object with names, parts and words.
+_MOST_UNDERSTANDING = 2048
+_KINDS = (
+    (QuestionKind.COMPARE, late_pattern(r"compar|contrast|比较|对比")),
+    (QuestionKind.HOW_TO, late_pattern(r"how|instruct|procedure|操作|步骤|方法")),
+    (QuestionKind.REASON, late_pattern(r"reason|caus|why|multi-?hop|推理|原因")),
+    (QuestionKind.AGGREGATE, late_pattern(r"aggreg|list|count|汇总|统计|列举")),
+    (QuestionKind.GLOBAL, late_pattern(r"global|summar|theme|overview|全局|概括|总结")),
+    (QuestionKind.FACT, late_pattern(r"fact|simple|single|事实")),
+)
+_MAX_REPLY_WORDS = 32
+_MAX_EXPANSIONS = 8
+_LONGEST_REPLY = 512
+
+
+def read_understanding(reply: str, question: str, by_rules: Understanding) -> Understanding:
+    """Return a model's understanding, however it is dressed, completed from the rules', whose language is kept.
+
+    Raises:
+        BadModelReply: The reply names no kind of question.
+    """
+    objects = list(objects_in(reply))
+    said = _first(objects, ("type", "kind", "intent", "question_type", "类型"))
+    said = said.casefold().replace("-", "_") if isinstance(said, str) else ""
+    kind = next((kind for kind, pattern in _KINDS if pattern.search(said)), None)
+    if kind is None:
+        raise BadModelReply(f"the reply names no kind of question: {reply!r:.200}; try a more capable chat model")
+    entities = _texts(_first(objects, ("entities", "entity", "实体")), _MAX_REPLY_WORDS) or by_rules.entities
+    parts = _texts(_first(objects, ("parts", "sub_questions", "subquestions")), MAX_PARTS, split=False)
+    sides = _texts(_first(objects, ("sides", "compared")), MAX_PARTS)
+    if kind is not QuestionKind.COMPARE:
+        sides = ()
+    elif len(sides) < 2:
+        sides = by_rules.sides or find_sides(question, entities)
+    return replace(
+        by_rules,
+        kind=kind,
+        entities=entities,
+        expansions=_texts(_first(objects, ("expansions", "expansion", "keywords", "扩展词")), _MAX_EXPANSIONS),
+        parts=parts if len(parts) >= 2 and not sides else (),
+        sides=sides,
+        by_model=True,
+    )
+
+
+def _first(objects: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Any:
+    for found in objects:
+        known = {str(name).casefold().replace(" ", "_"): value for name, value in found.items()}
+        for name in names:
+            if known.get(name) is not None:
+                return known[name]
+    return None
+
+
+def _texts(value: Any, most: int, *, split: bool = True) -> tuple[str, ...]:
+    """Return strings of a list, or of one string, each once; those that are no text are left out."""
+    if isinstance(value, str):
+        value = _SEPARATORS.split(value) if split else [value]
+    items: Iterable[object] = cast("list[object]", value) if isinstance(value, list) else ()
+    words = (item.strip()[:_LONGEST_REPLY] for item in items if isinstance(item, str))
+    return tuple(dict.fromkeys(word for word in words if word))[:most]
+
+
+async def find_understanding(question: str, chat: ChatModel | None, language: str = "") -> FoundIn[Understanding]:
+    """Return what a question asks for, as `find_in` does; expansions are in `language`, empty for the question's."""
+    by_rules = await asyncio.to_thread(understand_by_rules, question)
+    return await find_in(
+        *(question, chat, "understanding", language, _MOST_UNDERSTANDING),
+        lambda reply: read_understanding(reply, question, by_rules),
+        lambda _: by_rules,
+    )
