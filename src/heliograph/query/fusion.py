@@ -128,6 +128,16 @@ class FusedHits:
 
 Scores = dict[str, float]
 
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Bridges from the best chunks, with the vectors of their entities, and how they are weighed."""
+
+    followed: Sequence[FollowedBridge]
+    entities: Mapping[str, Vector]
+    parameters: FusionParameters
+
+
 # Mentions of an entity that are read: enough to hold those of any that is not too common to lead on.
 READ_MENTIONS = 32
 
@@ -353,17 +363,33 @@ class FusedSearch:
             StoreError: The store failed.
         """
         limits = limits or SearchLimits()
-        found = await self._begin(question, vector, limits)
-
-        async def read_mentions() -> None:
-            first = best(found.totals(), self._parameters.first_hops)
-            await found.read_mentions(first, self._parameters.aside_worth)
-
-        if found.channels and limits.channels & {Channel.BRIDGE, Channel.GRAPH}:
-            await self._store.at_one_moment(read_mentions)
-        if found.channels and Channel.BRIDGE in limits.channels:
-            await self._cross_bridges(found)
+        found = await self._found(question, vector, limits)
+        seen = await self._store.at_one_moment(lambda: self._look_around(found, limits))
+        if found.respelt:
+            embedded = await self._embedding.embed([found.respelt.question], "query")
+            again = await self._found(found.respelt.question, embedded.vectors[0], limits)
+            found = replace(again, respelt=found.respelt)
+            seen = await self._store.at_one_moment(lambda: self._look_around(found, replace(limits, is_read=True)))
+        if seen is not None:
+            await self._cross_bridges(found, seen)
         return await self._store.at_one_moment(lambda: self._conclude(found, limits))
+
+    async def _look_around(self, found: Found, limits: SearchLimits) -> Seen | None:
+        """Make the first hop, and see what bridges lead on from the best chunks.
+
+        If the question misspells names, only that is noted.
+        """
+        near = await self._first_hop(found, limits)
+        if not limits.is_read:
+            respelt = await respell(self._store, found.question, found.named, [hit.id for hit in near])
+            if respelt.changes:
+                found.respelt = respelt
+                return None
+        if not (found.channels and limits.channels & {Channel.BRIDGE, Channel.GRAPH}):
+            return None
+        first = best(found.totals(), self._parameters.first_hops)
+        await found.read_mentions(first, self._parameters.aside_worth)
+        return await self._see_bridges(found) if Channel.BRIDGE in limits.channels else None
 
     async def _conclude(self, found: Found, limits: SearchLimits) -> FusedHits:
         if found.channels and Channel.GRAPH in limits.channels:
@@ -387,23 +413,6 @@ class FusedSearch:
             few = min(1.0, max(0.0, (_MANY_DOCUMENTS - spread) / (_MANY_DOCUMENTS - _FEW_DOCUMENTS)))
             within = 1.0 - few * (1.0 - self._parameters.within_pages)
             found.parameters = self._parameters.weighed(min(within, found.share))
-
-    async def _begin(self, question: str, vector: Vector, limits: SearchLimits) -> Found:
-        """Make the first hop; again with the names that the question may mean, if it misspells some."""
-        found = await self._found(question, vector, limits)
-
-        async def begin() -> Respelt | None:
-            near = await self._first_hop(found, limits)
-            ids = [hit.id for hit in near]
-            return None if limits.is_read else await respell(self._store, question, found.named, ids)
-
-        respelt = await self._store.at_one_moment(begin)
-        if not (respelt and respelt.changes):
-            return found
-        embedded = await self._embedding.embed([respelt.question], "query")
-        again = replace(await self._found(respelt.question, embedded.vectors[0], limits), respelt=respelt)
-        await self._store.at_one_moment(lambda: self._first_hop(again, limits))
-        return again
 
     async def _found(self, question: str, vector: Vector, limits: SearchLimits) -> Found:
         request = _REQUEST.match(question)
@@ -493,8 +502,8 @@ class FusedSearch:
                 found.places |= places
                 found.named = link_entities([*spans, *aliases], found.places)
 
-    async def _cross_bridges(self, found: Found) -> None:
-        """Go from the best chunks over entities to further ones."""
+    async def _see_bridges(self, found: Found) -> Seen:
+        """Look from the best chunks over entities to further ones."""
         totals = found.totals()
         first = best(totals, found.parameters.first_hops)
         top = max(totals[first[0]], 1e-9)
@@ -508,17 +517,36 @@ class FusedSearch:
         parameters = found.parameters.where_led(lead)
         wanted = Wanted(found.question.casefold(), frozenset(found.words), found.named.all_ids, found.near)
         followed = follow_bridges(starts, found.places, wanted, parameters)
-        followed, entities = await self._store.at_one_moment(lambda: self._look_beyond(found, followed, parameters))
+        # What its mentions already show to be common leads only to chunks that are about it. A short name is looked
+        # for in no text: there it may be any word.
+        phrases: list[list[str]] = []
+        for item in followed:
+            name, is_rare = item.name, item.mention_count <= parameters.most_mentions
+            is_looked_for = is_rare and (len(name) >= _SHORTEST_PHRASE or not name.isascii())
+            phrases.append(terms(name) if is_looked_for else [])
+        holders = await self._store.text.find_phrases(Collection.CHUNKS, phrases, parameters.most_mentions + 1)
+        followed = widen(followed, holders, parameters)
+        entity_ids = list(dict.fromkeys(item.entity_id for item in followed))
+        _, entities = await run_together(
+            found.read_vectors(id_ for item in followed for id_ in (*item.about, *item.mentioning)),
+            self._store.vectors.get_vectors(Collection.ENTITIES, entity_ids),
+        )
+        return Seen(followed, entities, parameters)
+
+    async def _cross_bridges(self, found: Found, seen: Seen) -> None:
+        """Go over the bridges to further chunks."""
+        followed, parameters = seen.followed, seen.parameters
         if not followed:
             found.set_channel(Channel.BRIDGE, {})
             return
+        totals = found.totals()
         beyond = [id_ for item in followed for id_ in (*item.about, *item.mentioning)]
         # A chunk that nothing has found yet will count with its cosine once a bridge leads there.
         scores = (found.cosines if Channel.VECTOR in found.channels else {}) | totals
         # What residual questions would find is estimated first, from vectors that are stored.
         unknown = np.zeros_like(found.vector)
         estimates = found.vector + parameters.entity_share * np.stack(
-            [entities.get(item.entity_id, unknown) for item in followed]
+            [seen.entities.get(item.entity_id, unknown) for item in followed]
         )
         estimates /= np.maximum(np.linalg.norm(estimates, axis=1, keepdims=True), 1e-9)
         nearness = found.nearness(estimates, parameters.question_share, beyond)
@@ -543,26 +571,6 @@ class FusedSearch:
         reached = best_gains(gained)
         found.paths = {chunk_id: (gain.bridge.chunk_id,) for chunk_id, gain in reached.items()}
         found.set_channel(Channel.BRIDGE, {chunk_id: gain.value for chunk_id, gain in reached.items()})
-
-    async def _look_beyond(
-        self, found: Found, followed: Sequence[FollowedBridge], parameters: FusionParameters
-    ) -> tuple[Sequence[FollowedBridge], Mapping[str, Vector]]:
-        """Return the bridges with all chunks that they lead to, whose vectors are read, and the entities' vectors."""
-        # What its mentions already show to be common leads only to chunks that are about it. A short name is looked
-        # for in no text: there it may be any word.
-        phrases: list[list[str]] = []
-        for item in followed:
-            name, is_rare = item.name, item.mention_count <= parameters.most_mentions
-            is_looked_for = is_rare and (len(name) >= _SHORTEST_PHRASE or not name.isascii())
-            phrases.append(terms(name) if is_looked_for else [])
-        holders = await self._store.text.find_phrases(Collection.CHUNKS, phrases, parameters.most_mentions + 1)
-        followed = widen(followed, holders, parameters)
-        entity_ids = list(dict.fromkeys(item.entity_id for item in followed))
-        _, entities = await run_together(
-            found.read_vectors(id_ for item in followed for id_ in (*item.about, *item.mentioning)),
-            self._store.vectors.get_vectors(Collection.ENTITIES, entity_ids),
-        )
-        return followed, entities
 
 
 def _widened(limit: int, limits: SearchLimits) -> int:

@@ -269,6 +269,8 @@ def _is_within_word(text: str, index: int) -> bool:
 MAX_TERM_LENGTH = 64
 # Longer tokens are encoded data, seldom seen twice.
 _LONGEST_CACHED = 128
+# Longer pieces between white space are such, or sentences of a language that writes without it.
+_LONGEST_PIECE = 32
 
 # Scripts without spaces between words; Hangul has spaces, but its particles make pairs the better unit.
 _UNSPACED = HAN + r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u31f0-\u31ff\u1100-\u11ff\uac00-\ud7af"
@@ -280,6 +282,7 @@ _JOINED = rf"{_LETTERS}(?:(?:://|[-._/@:+&'’\\]){_LETTERS})*(?:\+\+|#)?"
 # A dotted number belongs to the word before it: "TLS 1.3" is found by "TLS1.3" and the other way round.
 _WORD_TOKEN = late_pattern(rf"{_JOINED}(?:(?<=[^\W\d_]) v?\d+(?:\.\d+)+(?![\w.-]))?")
 _TOKEN = late_pattern(rf"([{_UNSPACED}]+)|({_WORD_TOKEN.pattern})")
+_VERSION_APART = late_pattern(r" v?\d[\d,]*\.\d")
 _THOUSANDS = late_pattern(r"(?<=\d),(?=\d{3}(?!\d))")
 _VERSIONED = late_pattern(r"([^\W\d_]*?)[-_]?v?(\d+(?:\.\d+)+)")
 _INITIALS = late_pattern(r"[^\W\d_](?:\.[^\W\d_])+")
@@ -298,22 +301,34 @@ def terms(text: str) -> list[str]:
     """Return the terms of a text, in order, with repeats; a text of stop words and punctuation gives none."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text).replace("\u00ad", "")
-    if "," in text:
-        text = _THOUSANDS.sub("", text)
-    if text.isascii():
+    # Nothing else is read over white space.
+    pieces = [text] if _VERSION_APART.search(text) else text.split()
+    if max(map(len, pieces), default=0) <= _LONGEST_PIECE:
+        return list(chain.from_iterable(map(_cached_piece_terms, pieces)))
+    found = (_cached_piece_terms(piece) if len(piece) <= _LONGEST_PIECE else _piece_terms(piece) for piece in pieces)
+    return list(chain.from_iterable(found))
+
+
+def _piece_terms(piece: str) -> tuple[str, ...]:
+    if "," in piece:
+        piece = _THOUSANDS.sub("", piece)
+    if piece.isascii():
         # Every token is a word.
-        tokens = _WORD_TOKEN.findall(text)
+        tokens = _WORD_TOKEN.findall(piece)
         if max(map(len, tokens), default=0) <= _LONGEST_CACHED:
-            return list(chain.from_iterable(map(_token_terms, tokens)))
+            return tuple(chain.from_iterable(map(_token_terms, tokens)))
     found: list[str] = []
-    for run, token in _TOKEN.findall(text):
+    for run, token in _TOKEN.findall(piece):
         if run:
             found.extend(
                 [] if run in stop_words("zh") else [run] if len(run) == 1 else list(map("".join, pairwise(run)))
             )
         else:
             found.extend(_token_terms(token) if len(token) <= _LONGEST_CACHED else _terms_of(token))
-    return found
+    return tuple(found)
+
+
+_cached_piece_terms = lru_cache(maxsize=65_536)(_piece_terms)
 
 
 # Languages that inflect much, or write several nouns as one word, and have other letters than the languages of Western

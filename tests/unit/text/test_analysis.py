@@ -63,6 +63,12 @@ def test_identifier_with_another_suffix_is_another_term() -> None:
     assert "esp32-s3" not in terms("ESP32-C3")
 
 
+def test_a_version_belongs_to_the_word_before_it_also_with_a_comma() -> None:
+    assert terms("TLS 1.3") == terms("TLS1.3")
+    assert terms("including 3,180.13 miles") == terms("including3180.13 miles")
+    assert terms("over 1,200 miles") == ["1200", "mile"]
+
+
 def test_terms_of_a_long_token_are_cut() -> None:
     assert terms("a" * 500) == ["a" * MAX_TERM_LENGTH]
     assert max(map(len, terms("/".join(["segment"] * 100)))) <= MAX_TERM_LENGTH
