@@ -139,9 +139,7 @@ class QueryResult(ToolResult):
     is_complete: bool = Field(
         default=True, description="False when the chat model was cut, at a length limit or in a loop."
     )
-    is_unanswered: bool = Field(
-        description="Whether it says that the documents hold no answer; without one, that nothing was found."
-    )
+    is_unanswered: bool = Field(description="Whether it says that the documents hold no answer, or nothing was found.")
     references: list[ToolReference]
     citations: list[ToolCitation] = Field(default_factory=list)
     passages: list[PassageItem]

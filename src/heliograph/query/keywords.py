@@ -73,7 +73,6 @@ async def find_in(
 _MAX_KEYWORDS = 64
 _MAX_KEYWORD_LENGTH = 512
 _SHORT_QUESTION = 50
-
 _SEPARATORS = late_pattern(r"[,;，；、\n]")
 _HIGH_KEY = re.compile(r"(?:^|[^a-z])high|^hl(?![a-z])|高", re.IGNORECASE)
 _LOW_KEY = re.compile(r"(?:^|[^a-z])low|^ll(?![a-z])|低", re.IGNORECASE)
@@ -89,7 +88,8 @@ async def find_keywords(plan: Plan, chat: ChatModel | None) -> FoundIn[Keywords 
         found = await find_in(*known, parse_keywords, local_keywords)
     keywords = found.found
     warnings = list(found.warnings)
-    if not keywords.high_level and not keywords.low_level and len(plan.question) < _SHORT_QUESTION:
+    is_empty = not (keywords.high_level or keywords.low_level)
+    if is_empty and len(plan.question) < _SHORT_QUESTION:
         if Channel.ENTITY in plan.channels or Channel.RELATION in plan.channels:
             warnings.append("no keywords were found in the question: it is searched for as a whole")
         return FoundIn(Keywords(low_level=(plan.question,)), tuple(warnings), found.usage)
@@ -97,9 +97,7 @@ async def find_keywords(plan: Plan, chat: ChatModel | None) -> FoundIn[Keywords 
         warnings.append("the low-level keywords are empty: entities are not searched")
     if not keywords.high_level and Channel.RELATION in plan.channels:
         warnings.append("the high-level keywords are empty: relations are not searched")
-    if not keywords.high_level and not keywords.low_level:
-        return FoundIn(None, tuple(warnings), found.usage)
-    return FoundIn(keywords, tuple(warnings), found.usage)
+    return FoundIn(None if is_empty else keywords, tuple(warnings), found.usage)
 
 
 def local_keywords(question: str) -> Keywords:
@@ -157,8 +155,6 @@ def _unique(words: Iterable[str]) -> tuple[str, ...]:
 
 # What a question asks for.
 
-# Of the reply: a small object with names, parts and words.
-_MOST_UNDERSTANDING = 2048
 _KINDS = (
     (QuestionKind.COMPARE, late_pattern(r"compar|contrast|比较|对比")),
     (QuestionKind.HOW_TO, late_pattern(r"how|instruct|procedure|操作|步骤|方法")),
@@ -214,7 +210,8 @@ async def find_understanding(question: str, chat: ChatModel | None, language: st
     """Return what a question asks for, as `find_in` does; expansions are in `language`, empty for the question's."""
     by_rules = await asyncio.to_thread(understand_by_rules, question)
     return await find_in(
-        *(question, chat, "understanding", language, _MOST_UNDERSTANDING),
+        # The reply is a small object with names, parts and words.
+        *(question, chat, "understanding", language, 2048),
         lambda reply: read_understanding(reply, question, by_rules),
         lambda _: by_rules,
     )

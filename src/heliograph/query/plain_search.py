@@ -184,11 +184,6 @@ def round_robin(lists: Sequence[Sequence[T]], key: Callable[[T], Hashable]) -> l
     return list(merged.values())
 
 
-def take_turns(picks: Sequence[ChunkPicks]) -> MergedChunks:
-    """Merge the chunks of all origins round robin, in the order C, E, R."""
-    return MergedChunks(by_place(round_robin([pick.ids for pick in picks], key=str)), picks)
-
-
 # Joining ranked lists into one, by rank or by score: the seam where a new way of fusing would go in.
 #
 # Both take lists of scores by channel and return one total per id. Reciprocal rank fusion needs no scale and so joins

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.query.plain_search import ChunkPicks, round_robin, take_turns
+from heliograph.query.plain_search import ChunkPicks, MergedChunks, by_place, round_robin
 
 LISTS = st.lists(st.lists(st.integers(0, 30), unique=True, max_size=12), max_size=4)
 
@@ -30,13 +30,12 @@ def test_round_robin_equals_the_rule_restated(lists: list[list[int]]) -> None:
 
 
 def test_merged_chunks_carry_every_mark() -> None:
-    merged = take_turns(
-        [
-            ChunkPicks("C", ["x", "y"]),
-            ChunkPicks("E", ["z", "x"], {"z": 1, "x": 5}),
-            ChunkPicks("R", ["w"], {"w": 2}),
-        ]
-    )
+    picks = [
+        ChunkPicks("C", ["x", "y"]),
+        ChunkPicks("E", ["z", "x"], {"z": 1, "x": 5}),
+        ChunkPicks("R", ["w"], {"w": 2}),
+    ]
+    merged = MergedChunks(by_place(round_robin([pick.ids for pick in picks], key=str)), picks)
     assert merged.ids == ["x", "z", "w", "y"]
     shown = [" ".join(map(str, marks)) for marks in merged.marks(["x", "z", "w", "y"])]
     assert shown == ["C1/1 E5/2", "E1/1", "R2/1", "C1/2"]

@@ -62,8 +62,7 @@ class Answer:
         citations: What its sentences rest on, to the character, in the order of the text.
         unsupported_references: Citations left out because they named no source of the context.
         unsupported_sentences: Sentences that a chat model wrote without a source that supports them.
-        is_unanswered: Whether the question is declined: it is `NOTHING_FOUND`, or a chat model says that the documents
-            hold no answer.
+        is_unanswered: Whether it is `NOTHING_FOUND`, or a chat model says that the documents hold no answer.
     """
 
     text: str

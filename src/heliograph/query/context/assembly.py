@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain, takewhile
 from typing import NamedTuple
 
@@ -49,10 +49,10 @@ from heliograph.query.plain_search import (
     Findings,
     MergedChunks,
     Vector,
+    by_place,
     fuse_lists,
     ordered,
     round_robin,
-    take_turns,
 )
 from heliograph.query.plan import Plan
 from heliograph.rerank.base import Reranker
@@ -251,14 +251,13 @@ async def merge_chunks(
     picks = [ChunkPicks("C", list(cosines))]
     if selection.entities or selection.relations:
         picks += await find_related_chunks(store, plan, selection, question)
-    merged = take_turns(picks)
+    ids = round_robin([pick.ids for pick in picks], key=str)
     if not plan.added_channels:
-        return merged if plan.uses_graph else replace(merged, totals=cosines)
-    totals = fuse_lists([merged.ids, list(fused)])
+        return MergedChunks(by_place(ids) if plan.uses_graph else cosines, picks)
+    totals = fuse_lists([ids, list(fused)])
     # The fused list stands in place of, or after, that of the chunks' own vectors.
-    joined, *others = merged.picks
-    joined = ChunkPicks("C", list(dict.fromkeys([*joined.ids, *fused])))
-    return MergedChunks({id_: totals[id_] for id_ in ordered(totals)}, [joined, *others], fused)
+    picks[0] = ChunkPicks("C", list(dict.fromkeys([*cosines, *fused])))
+    return MergedChunks({id_: totals[id_] for id_ in ordered(totals)}, picks, fused)
 
 
 # Shared relations are counted over this many relations of all entities together, the best ranked.
