@@ -2,8 +2,7 @@
 
 `DocumentReader` owns at most one such process, and one for scans: started for the first document that needs it, killed
 when one takes too long, replaced when it dies. Plain text, Markdown and program text are read in the caller's thread.
-The process starts isolated (`python -I`), with few environment variables and no module of the working folder; `worker`
-is its code.
+It starts isolated (`python -I`), with few environment variables and no module of the working folder, and runs `worker`.
 """
 
 from __future__ import annotations
