@@ -33,6 +33,7 @@ from heliograph.documents.pdf_layout import (
     Span,
     Table,
     as_line,
+    code_lines,
     find_tables,
     is_entry,
     part_lines,
@@ -609,7 +610,7 @@ def _paragraph(lines: Sequence[Line], left: float, right: float, style: Style) -
     if level:
         return Block(f"{'#' * level} {text}")
     if style.has_code and all(line.is_fixed for line in lines) and not _BULLET.match(text):
-        return Block(fence("\n".join(_code_lines(lines))))
+        return Block(fence("\n".join(code_lines(lines))))
     size = median(line.size for line in lines)
     is_note = size < _SMALL * style.body_size and bool(_NOTE_MARK.match(text))
     if is_note or _CAPTION.match(text):
@@ -623,17 +624,6 @@ def _paragraph(lines: Sequence[Line], left: float, right: float, style: Style) -
     is_flush = is_several and lines[0].right >= edge and lines[0].left <= left + _FLUSH * size
     is_rest = is_text and (text[0].islower() or is_flush)
     return Block(_MARK_AT_START.sub(r"\\\1", text), is_open=is_open, is_rest=is_rest)
-
-
-def _code_lines(lines: Sequence[Line]) -> Iterator[str]:
-    """Yield lines of code, their parts as far to the right as they stand."""
-    least = min(line.left for line in lines)
-    width = median((cell.right - cell.left) / len(cell.text) for line in lines for cell in line.cells) or 1.0
-    for line in lines:
-        said = ""
-        for cell in line.cells:
-            said = said.ljust(max(round((cell.left - least) / width), len(said) + bool(said))) + cell.text
-        yield said.replace(HYPHEN, "-")
 
 
 def _heading_level(lines: Sequence[Line], text: str, style: Style) -> int:

@@ -409,6 +409,17 @@ def as_line(spans: Iterable[Span]) -> Line:
     return Line(tuple(cells))
 
 
+def code_lines(lines: Sequence[Line]) -> Iterator[str]:
+    """Yield lines of code, their parts as far to the right as they stand."""
+    least = min(line.left for line in lines)
+    width = median((cell.right - cell.left) / len(cell.text) for line in lines for cell in line.cells) or 1.0
+    for line in lines:
+        said = ""
+        for cell in line.cells:
+            said = said.ljust(max(round((cell.left - least) / width), len(said) + bool(said))) + cell.text
+        yield said.replace(HYPHEN, "-")
+
+
 def _ordered(spans: list[Span], depth: int) -> Iterator[list[Span]]:
     gap = find_gap(spans) if depth < _MAX_DEPTH and len(spans) <= _MAX_SPANS else None
     if gap is None:
