@@ -15,7 +15,7 @@ from itertools import islice, pairwise
 from typing import Any
 
 from heliograph.documents.markdown import fence, markdown_table
-from heliograph.documents.terminal_text import is_manual_page, terminal_markdown
+from heliograph.documents.terminal_text import is_manual_page, set_out_markdown, terminal_markdown
 from heliograph.text.sentences import without_breaks
 
 # A selectolax node; the package has no types for a lexbor node's attributes.
@@ -162,15 +162,19 @@ _LEAST_NUMBERED = 5
 _LONGEST_NUMBER = 12
 _LEAST_RISES = 2
 _MARGIN_NUMBER = re.compile(r"(\d{1,5})(?:\.[a-z]{1,3}(?:\.\d{1,2})?)?(?:/\d)?")
-# A page that is but one block of text set with a fixed width: how long that is at the least, which of its lines are
-# written (so many words, most of them made of letters), and how many of these it has; code has a third at the most.
+# A page that is but text set with a fixed width: how long that is at the least, which of its lines are written (so many
+# words, most of them made of letters), and how many of these it has. Few look like code; more of a single block, as
+# items of lists end with semicolons.
 _LEAST_PAGE, _LEAST_WORDS, _MOSTLY, _LEAST_WRITTEN = 1500, 5, 0.75, 0.4
 # Source that is mostly comments is code: how its lines begin or end, of which a text has few.
 _CODE_LINE = re.compile(
     r"^(?:[ \t]*(?:#|//|/\*|--[ \t]|@\w|=(?:cut|head\d|over|item)\b|\w+[ \t]*=[ \t]).*|.*(?:[;{}\\]|\*/|\):)[ \t]*$)",
     re.MULTILINE,
 )
-_MOST_CODE = 0.1
+_MOST_CODE, _MOST_CODE_WITHIN = 0.1, 0.3
+# Code is coloured by such; what holds a link is none.
+_COLOURED = "code, span[class]:not(:has(a))"
+_WRITTEN_MARK = "data-heliograph-written"
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
 _WRITTEN = re.compile(r"[\"'(“‘]?[^\W\d_]+(?:['’-][^\W\d_]+)*[\"')”’]?[.,;:!?]*")
 # Deeper nesting is only made to break readers; what lies below becomes plain text.
@@ -179,6 +183,7 @@ _MAX_DEPTH = 150
 
 def to_markdown(node: Node) -> str:
     """Return what a node holds as Markdown blocks with blank lines between them; empty if there are no words."""
+    _mark_written(node)
     blocks = list(_blocks(node, 0))
     numbers = [
         (place, int(match[1]))
@@ -453,8 +458,10 @@ def _code(node: Node, _depth: int) -> Iterator[str]:
     code = node.text().replace("\u00a0", " ")
     if is_manual_page(code) and (page := terminal_markdown(code)):
         yield page.rstrip()
-    elif _is_page_of_text(node, code):
-        yield from (_paragraph(block) for block in _BLANK_LINES.split(code.strip("\n")) if block.strip())
+    elif count := node.attributes.get(_WRITTEN_MARK):
+        is_alone = count == "1"
+        said = _BLANK_LINES.split(code.strip("\n")) if is_alone else set_out_markdown(code)
+        yield from (_paragraph(block) if is_alone else block for block in said if block.strip())
     elif code.strip():
         inner = node.css_first("code")
         language = ""
@@ -466,23 +473,25 @@ def _code(node: Node, _depth: int) -> Iterator[str]:
         yield fence(code, language)
 
 
-def _is_page_of_text(node: Node, code: str) -> bool:
-    """Whether a page is but this block, and that is written text: RFCs, letters in archives, manuals of Vim."""
-    if len(code) < _LEAST_PAGE or node.css_first("span[class], code") is not None:
-        return False
+def _mark_written(page: Node) -> None:
+    """Mark what is set with a fixed width and is text, on a page that is little else: RFCs, letters, plain manuals."""
+    blocks = [(block, block.text()) for block in page.css("pre")]
+    length = sum(len(code) for _, code in blocks)
+    if length < _LEAST_PAGE or length < _MOSTLY * len(page.text()):
+        return
+    if _is_written("\n".join(code for _, code in blocks)):
+        for block, code in blocks:
+            if not any(part.text().strip() for part in block.css(_COLOURED)) and _is_written(code, _MOST_CODE_WITHIN):
+                block.attrs[_WRITTEN_MARK] = str(len(blocks))
+
+
+def _is_written(code: str, most_code: float = _MOST_CODE) -> bool:
     lines = [words for line in code.split("\n") if (words := line.split())]
-    if len(_CODE_LINE.findall(code)) > _MOST_CODE * len(lines):
+    if len(_CODE_LINE.findall(code)) > most_code * len(lines):
         return False
-    written = sum(
-        len(words) >= _LEAST_WORDS and sum(map(bool, map(_WRITTEN.fullmatch, words))) >= _MOSTLY * len(words)
-        for words in lines
-    )
-    if written < _LEAST_WRITTEN * len(lines):
-        return False
-    page = node
-    while page.parent is not None and page.tag != "body":
-        page = page.parent
-    return len(code) >= _MOSTLY * len(page.text())
+    long = [words for words in lines if len(words) >= _LEAST_WORDS]
+    written = sum(sum(map(bool, map(_WRITTEN.fullmatch, words))) >= _MOSTLY * len(words) for words in long)
+    return written >= _LEAST_WRITTEN * len(lines)
 
 
 def _definitions(node: Node, depth: int) -> Iterator[str]:

@@ -25,7 +25,7 @@ from typing import Any
 
 from heliograph.documents import scans
 from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument
-from heliograph.documents.markdown import clean_text, markdown_table, too_long
+from heliograph.documents.markdown import clean_text, fence, markdown_table, too_long
 from heliograph.documents.pdf_layout import (
     HYPHEN,
     Grid,
@@ -33,6 +33,7 @@ from heliograph.documents.pdf_layout import (
     Span,
     Table,
     as_line,
+    code_lines,
     find_tables,
     is_entry,
     part_lines,
@@ -308,6 +309,8 @@ _MAX_BOLD_HEADING_CHARACTERS = 90
 _HEADING_LEVELS = 4
 _SIZE_STEP = 0.5
 _PARAGRAPH_GAP = 1.35
+# Lines of code that stand farther apart, in their size, are several examples.
+_CODE_GAP = 2.5
 _INDENT = 0.8
 _SHORT_LINE = 0.75
 _BULLET = re.compile(r"^([•●▪■◦○‣∙·➢➤✓\uf0b7\uf0a7*–—-])\s+(?=\S)")
@@ -345,11 +348,15 @@ Outline = Mapping[int, Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a document is set, and its words, in lower case; those with a hyphen within a line too."""
+    """How a document is set, and its words, in lower case; those with a hyphen within a line too.
+
+    `has_code` says whether what is set in letters of one width is code: not where most of the text is.
+    """
 
     body_size: float
     heading_sizes: tuple[float, ...]
     words: frozenset[str]
+    has_code: bool = False
 
 
 def measure_style(pages: Iterable[Sequence[Sequence[Line] | Grid]]) -> Style:
@@ -357,6 +364,7 @@ def measure_style(pages: Iterable[Sequence[Sequence[Line] | Grid]]) -> Style:
     letters: Counter[float] = Counter()
     lines_of: Counter[float] = Counter()
     words: set[str] = set()
+    fixed = 0
     for page in pages:
         lines = (
             line
@@ -369,6 +377,7 @@ def measure_style(pages: Iterable[Sequence[Sequence[Line] | Grid]]) -> Style:
             size = round(line.size / _SIZE_STEP) * _SIZE_STEP
             letters[size] += len(line.text)
             lines_of[size] += 1
+            fixed += len(line.text) * line.is_fixed
             words.update(word.casefold() for word in _WORD.findall(line.text))
     body = letters.most_common(1)[0][0] if letters else 0.0
     sizes: list[float] = []
@@ -376,7 +385,7 @@ def measure_style(pages: Iterable[Sequence[Sequence[Line] | Grid]]) -> Style:
         # Sizes that differ by less than the eye would see are one.
         if not sizes or size < 0.95 * sizes[-1]:
             sizes.append(size)
-    return Style(body, tuple(sizes[:_HEADING_LEVELS]), frozenset(words))
+    return Style(body, tuple(sizes[:_HEADING_LEVELS]), frozenset(words), 2 * fixed < letters.total())
 
 
 @dataclass(frozen=True, slots=True)
@@ -563,6 +572,13 @@ def _starts_paragraph(
     current: Sequence[Line], line: Line, pitch: float, left: float, right: float, style: Style
 ) -> bool:
     last = current[-1]
+    if style.has_code and line.is_fixed and last.is_fixed:
+        return line.middle - last.middle > _CODE_GAP * line.size
+    if style.has_code and line.is_fixed != last.is_fixed:
+        # Below a term in such letters stands, farther to the right, what explains it.
+        shift = line.left - last.left if line.is_fixed else min(0, line.left - last.left)
+        if abs(shift) > _INDENT * line.size:
+            return True
     if _BULLET.match(line.text) or _NUMBERED.match(line.text) or is_entry(last.text):
         return True
     # Fonts of one size differ in height; headings stand out.
@@ -593,6 +609,8 @@ def _paragraph(lines: Sequence[Line], left: float, right: float, style: Style) -
     level = _heading_level(lines, text, style)
     if level:
         return Block(f"{'#' * level} {text}")
+    if style.has_code and all(line.is_fixed for line in lines) and not _BULLET.match(text):
+        return Block(fence("\n".join(code_lines(lines))))
     size = median(line.size for line in lines)
     is_note = size < _SMALL * style.body_size and bool(_NOTE_MARK.match(text))
     if is_note or _CAPTION.match(text):
@@ -613,6 +631,9 @@ def _heading_level(lines: Sequence[Line], text: str, style: Style) -> int:
     if not any(character.isalpha() for character in text) or len(text) > _MAX_HEADING_CHARACTERS:
         return 0
     if text.endswith((".", ",", ";", "。", "，")) and (text[0].islower() or len(text) > _MAX_BOLD_HEADING_CHARACTERS):
+        return 0
+    if any(len(line.cells) > 1 and line.cells[-1].text.isdecimal() for line in lines):
+        # An entry of a table of contents, without dots.
         return 0
     size = median(line.size for line in lines)
     for level, heading_size in enumerate(style.heading_sizes, 1):

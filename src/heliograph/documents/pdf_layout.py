@@ -50,6 +50,14 @@ _LEAST_SPACE = 0.12
 # Wider gaps, in ems, part columns of text or of a table; words of a justified line stand closer.
 _WIDEST_GAP = 1.1
 _BOLD_WEIGHT = 600
+# What a font is called says more than its weight, which is guessed from its stems: TeX's bold ones have 545.
+_BOLD_FONT = re.compile(r"bold|black|heavy|demi|medi\b|\b(?:cm|sf|ec)b[xs]", re.IGNORECASE)
+_PLAIN_FONT = re.compile(r"regular|roman|book|light", re.IGNORECASE)
+_FIXED_FONT = re.compile(
+    r"mono(?!type)|nimbusmon|typewriter|courier|consol|menlo|sourcecode|\b(?:cm|sf|ec)(?:sl|it)?tt|xtt\b", re.IGNORECASE
+)
+_FIXED_PITCH = 1
+_FONT_SAMPLES = 5
 _ANGLE_SAMPLES = 24
 _MAX_TILT_DEGREES = 10.0
 
@@ -62,6 +70,7 @@ class Span:
         top: Upper edge of its line, which lies above the letters.
         bottom: Lower edge of its line.
         text: Its characters, without white space at the ends.
+        is_fixed: Whether its letters are all equally wide, as those of code.
     """
 
     left: float
@@ -70,6 +79,7 @@ class Span:
     bottom: float
     text: str
     is_bold: bool = False
+    is_fixed: bool = False
 
     @property
     def size(self) -> float:
@@ -236,6 +246,8 @@ def _spans(c: Any, raw: Any, count: int, frame: _Frame, accented: Mapping[int, s
             current.last = position
         else:
             yield from _close(c, raw, current, frame)
+            # A sign of which the font does not say what it is: at the start of a line it is a bullet.
+            text = "•" if 0x7F <= code < 0xA0 else text
             current = _Open(left, top, right, bottom, [text], position, position, any(map(str.isalnum, text)))
         current.measure(top, bottom)
         has_space, is_beside_accent = False, text == "„"
@@ -267,11 +279,26 @@ def _close(c: Any, raw: Any, current: _Open | None, frame: _Frame) -> Iterator[S
     tilt = abs((math.degrees(angle) - 90 * frame.quarter_turns + 180) % 360 - 180) if angle >= 0 else 0.0
     if tilt > _MAX_TILT_DEGREES:
         return
-    # Its last character too: a bold word may begin a line of text.
-    is_bold = all(c.FPDFText_GetFontWeight(raw, index) >= _BOLD_WEIGHT for index in (current.first, current.last))
+    # Its last character too: a bold word may begin a line of text; and more for code, which may begin and end it.
+    ends = [_font(c, raw, index) for index in (current.first, current.last)]
+    is_bold, is_fixed = (all(said) for said in zip(*ends, strict=True))
+    if is_fixed:
+        steps = range(current.first, current.last, max(1, (current.last - current.first) // _FONT_SAMPLES))
+        fixed = [_font(c, raw, index)[1] for index in steps if not chr(c.FPDFText_GetUnicode(raw, index)).isspace()]
+        is_fixed = all(fixed) and not any(character > "\u2e80" for piece in current.pieces for character in piece)
     # A line is as high as most of it; a sign from another font may begin it.
     _, top, bottom = max(current.heights.values(), key=lambda height: height[0])
-    yield Span(current.left, top, current.right, bottom, "".join(current.pieces), is_bold)
+    yield Span(current.left, top, current.right, bottom, "".join(current.pieces), is_bold, is_fixed)
+
+
+def _font(c: Any, raw: Any, index: int) -> tuple[bool, bool]:
+    """Return whether a character is bold, and whether its font has letters that are all equally wide."""
+    buffer, flags = ctypes.create_string_buffer(64), ctypes.c_int()
+    c.FPDFText_GetFontInfo(raw, index, buffer, len(buffer), ctypes.byref(flags))
+    name = buffer.value.decode("utf-8", "replace")
+    is_fixed = bool(flags.value & _FIXED_PITCH or _FIXED_FONT.search(name))
+    is_heavy = not is_fixed and not _PLAIN_FONT.search(name) and c.FPDFText_GetFontWeight(raw, index) >= _BOLD_WEIGHT
+    return is_heavy or bool(_BOLD_FONT.search(name)), is_fixed
 
 
 _CELL_GAP = 1.1
@@ -332,6 +359,11 @@ class Line:
         """Whether all of it starts bold."""
         return all(cell.is_bold for cell in self.cells)
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether all of it is set as code is."""
+        return all(cell.is_fixed for cell in self.cells)
+
 
 def read_columns(spans: Sequence[Span]) -> list[list[Line]]:
     """Return a page's lines in reading order, in groups of one column each."""
@@ -372,8 +404,20 @@ def as_line(spans: Iterable[Span]) -> Line:
         is_apart = span.left - last.right > 0.12 * min(last.size, span.size)
         larger = last if len(last.text) >= len(span.text) else span
         text = f"{last.text}{' ' if is_apart else ''}{span.text}"
-        cells[-1] = Span(last.left, larger.top, max(last.right, span.right), larger.bottom, text, last.is_bold)
+        right, is_fixed = max(last.right, span.right), last.is_fixed and span.is_fixed
+        cells[-1] = Span(last.left, larger.top, right, larger.bottom, text, last.is_bold, is_fixed)
     return Line(tuple(cells))
+
+
+def code_lines(lines: Sequence[Line]) -> Iterator[str]:
+    """Yield lines of code, their parts as far to the right as they stand."""
+    least = min(line.left for line in lines)
+    width = median((cell.right - cell.left) / len(cell.text) for line in lines for cell in line.cells) or 1.0
+    for line in lines:
+        said = ""
+        for cell in line.cells:
+            said = said.ljust(max(round((cell.left - least) / width), len(said) + bool(said))) + cell.text
+        yield said.replace(HYPHEN, "-")
 
 
 def _ordered(spans: list[Span], depth: int) -> Iterator[list[Span]]:
@@ -719,7 +763,10 @@ def _columns_of_flow(rows: Sequence[Sequence[_Run]]) -> Iterator[list[Sequence[_
     """Yield rows parted where the order goes back up, to the next column."""
     column: list[Sequence[_Run]] = []
     for row in rows:
-        if column and row[0].spans[0].middle < column[-1][0].bottom:
+        first, last = row[0].spans[0], column[-1][0].spans[-1] if column else row[0].spans[0]
+        # What stands beside a line goes on with it: the text of a heading beside its number.
+        is_beside = first.left > last.right and abs(first.middle - last.middle) < 0.5 * last.size
+        if column and first.middle < column[-1][0].bottom and not is_beside:
             yield _single(column)
             column = []
         column.append(row)

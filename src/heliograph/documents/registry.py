@@ -73,6 +73,9 @@ _OLE_ROOT = 5
 # What prints pages, after what switches a printer to it, or before a picture of them.
 _POSTSCRIPT = re.compile(rb"(?:\x04|\x1b%-12345X(?:@PJL[^\n]*\n){0,20})?%!PS|\xc5\xd0\xd3\xc6")
 _POSTSCRIPT_ENDINGS = frozenset({".ps", ".eps"})
+_MARKED = frozenset({".md", ".rst", ".adoc"})
+# Notes that are told by their names, whatever their ending.
+_NOTES = re.compile(r"[A-Z][A-Z_-]{2,}|(?:README|NEWS|CHANGES|INSTALL|TODO|FAQ)\.\w+")
 _HTML = re.compile(rb"<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
 _HTML_WITHIN = 2048
 # How the source of a manual page begins, where it is not its first macro: with a comment.
@@ -204,12 +207,15 @@ def known_suffixes(*, given: bool = False) -> frozenset[str]:
 def is_read(name: str, *, given: bool = False) -> bool:
     """Return whether files of this name are read, by its ending; of a compressed file by that of what it holds.
 
+    `README`, `NEWS.Debian` and the like are text, too.
+
     Some are, if given or uploaded by themselves, that are not when found in a folder.
     """
     suffix = _suffix(name)
     if any(suffix == ending for _, ending in COMPRESSED.values()):
-        suffix = _suffix(name[: -len(suffix)])
-    return suffix in known_suffixes(given=given)
+        name = name[: -len(suffix)]
+        suffix = _suffix(name)
+    return suffix in known_suffixes(given=given) or bool(_NOTES.fullmatch(PurePath(name).name))
 
 
 def find_loader(raw: RawDocument) -> Loader:
@@ -253,4 +259,7 @@ def _first(loaders: Iterable[Loader]) -> Loader | None:
 
 def _suffix(name: str) -> str:
     path = name.partition("?")[0].partition("#")[0] if "://" in name else name
-    return PurePath(path).suffix.lower()
+    suffix = PurePath(path).suffix.lower()
+    # Sphinx shows its sources as "index.rst.txt".
+    before = PurePath(path).with_suffix("").suffix.lower() if suffix == ".txt" else ""
+    return before if before in _MARKED else suffix

@@ -29,8 +29,9 @@ _LEAST_EDGE = 0.8
 _LEAST_HEADINGS = 2
 # Subsections of a manual page stand between the edge and the body; change logs have their signatures there.
 _LEAST_BASE = 5
-# A line at the edge that comes so often is the head of a page.
+# A line at the edge that comes so often is the head of a page; but change logs name a day and a person again and again.
 _REPEATS = 4
+_DAY = re.compile(r"\d{4}-\d\d-\d\d\b")
 _PARTED = re.compile(r"[^\W\d_][-\u2010]$")
 _CODE = re.compile(r"[{}=;$<>|\\]|^\s*[-#/%]|\S {3,}\S|\w\(\)", re.MULTILINE)
 _MARK = re.compile(r"([-*+•—–−]|o(?= {2})|\(?\d{1,3}[.)]) +(?=\S)")
@@ -39,7 +40,7 @@ _LONGEST_TERM = 120
 _WIDE_GAP = 4
 # Longer paragraphs and deeper nesting are only made to break readers.
 _MOST_LINES, _MOST_DEPTH = 2000, 20
-_TAGGED_LINE = re.compile(r"(-{1,2}\w\S{0,12}) +(?=\S)|(\S{1,12}) {2,}(?=\S)")
+_TAGGED_LINE = re.compile(r"(-{1,2}\w\S{0,12}) +(?=\S)|(\S{0,11}[^\s.,;!?]) {2,}(?=\S)")
 
 Line = tuple[int, str]
 """How far a line is indented, and what it says; nothing if it is blank."""
@@ -148,7 +149,7 @@ class _Page:
 
     def __init__(self, lines: Sequence[Line], base: int = 0) -> None:
         head = next((match for _, words in lines if words and (match := _RUNNING.match(words))), None)
-        edge = Counter(words for indent, words in lines if words and not indent)
+        edge = Counter(words for indent, words in lines if words and not indent and not _DAY.match(words))
         # How far the items are indented that later lines may belong to, and the one that was opened last.
         self._items: list[int] = []
         self._opened = -1
@@ -170,6 +171,7 @@ class _Page:
         if self._title:
             yield f"# {self._title.lower() if self._title.isupper() else self._title}"
         paragraph: list[Line] = []
+        heading = ""
         for indent, words in (*self._lines, (0, "")):
             is_heading = bool(words) and (not indent or (not paragraph and indent < self._base >= _LEAST_BASE))
             if is_heading or not words or len(paragraph) >= _MOST_LINES:
@@ -183,7 +185,9 @@ class _Page:
                 paragraph = []
             if is_heading:
                 self._items.clear()
-                yield f"{'###' if indent else '##'} {' '.join(words.split())}"
+                before, heading = heading, f"{'###' if indent else '##'} {' '.join(words.split())}"
+                if heading != before:
+                    yield heading
             elif words:
                 paragraph.append((indent, words))
 

@@ -82,8 +82,8 @@ class TextLoader(Loader):
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:  # noqa: ARG002 (lengths are checked for all)
         loaded = _load_text(raw)
         paged = join_pages(loaded.text)
-        text = terminal_markdown(paged) or paged
-        return replace(loaded, text=text, title=loaded.title or find_title(loaded.text) or find_title(text))
+        marked = terminal_markdown(paged)
+        return replace(loaded, text=marked or paged, title=loaded.title or find_title(marked or loaded.text))
 
 
 _MARKUP_TYPES = {"text/x-rst": ".rst", "text/vtt": ".vtt", "application/x-subrip": ".srt", "text/asciidoc": ".adoc"}
@@ -98,7 +98,7 @@ class MarkupLoader(Loader):
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:  # noqa: ARG002 (lengths are checked for all)
         loaded = _load_text(raw)
-        suffix = PurePath(raw.name).suffix.lower()
+        suffix = PurePath(raw.name.removesuffix(".txt")).suffix.lower()
         read = MARKUPS.get(suffix if suffix in MARKUPS else _MARKUP_TYPES.get(raw.mime_type, ""))
         text = (read(loaded.text) if read else None) or loaded.text
         stated = next((kind for kind, ending in _MARKUP_TYPES.items() if ending == suffix), "text/plain")

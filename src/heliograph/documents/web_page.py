@@ -158,7 +158,9 @@ def remove_furniture(body: Node, title: str = "") -> int:
     Returns:
         How many characters that a reader sees were taken out, spaces not counted.
     """
-    for node in body.css("script, style, noscript, template"):
+    # A menu that opens when its word is clicked, such as Bootstrap sets into sentences, is no part of the text.
+    menus = ", ".join(f'[data-{kind}toggle="dropdown"] ~ ul' for kind in ("", "bs-"))
+    for node in body.css(f"script, style, noscript, template, {menus}"):
         node.decompose()
     # Of words of which a script would show one, such as the keys of each system, the last is shown.
     for last in body.css("span > [hidden]:last-child:not(:first-child)"):

@@ -279,10 +279,10 @@ def _begins_with_verb(heading: str, language: str, below: str) -> bool:
     is_sentence = language != "en" or any(word.islower() and word not in function_words() for word in rest.split())
     if is_sentence and (second in _ARTICLES or second in _OWN_ARTICLES.get(language, ())):
         return True
-    if language == "de":
-        is_verb = lower.endswith("n") and (is_usually_lower(first) or re.search(rf"(?<!\w){lower}(?!\w)", below))
-        return bool(rest and is_verb)
     word = re.escape(lower)
+    if language == "de":
+        is_verb = lower.endswith("n") and (is_usually_lower(first) or re.search(rf"(?<!\w){word}(?!\w)", below))
+        return bool(rest and is_verb)
     if language == "en":
         if not rest or not re.search(rf"\b(?:{_BEFORE_VERB}) {word} |\b(?i:{word}) (?:a|an|the|your) ", below):
             return False

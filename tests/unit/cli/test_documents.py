@@ -41,7 +41,7 @@ def test_index_says_how_much_of_pages_it_left_out(world: World) -> None:
 
 
 def test_index_says_what_of_a_folder_nothing_reads(world: World) -> None:
-    for name in ("story.md", "a.png", "b.png", "NOTES"):
+    for name in ("story.md", "a.png", "b.png", "notes"):
         world.write(f"docs/{name}", STORY)
     result = world.run("index", "docs")
     assert result.exit_code == 0

@@ -371,3 +371,31 @@ def test_sign_or_bold_word_at_the_start_of_a_line_makes_no_heading() -> None:
     pdf.line(72, 136, "Cheap:", font="Helvetica-Bold").line(108, 136, "oil is bought by the bottle in the town.")
     pdf.line(72, 148, "x", 14).line(80, 148, "is the number of bottles that are bought in the town each year.")
     assert "#" not in load("a.pdf", pdf.data()).text
+
+
+def test_lines_of_code_stay_lines_with_their_indentation() -> None:
+    pdf = PdfPages().lines(72, 100, [SENTENCE] * 3)
+    pdf.lines(90, 140, ["for file in *.gz", "do"], font="Courier").line(108, 164, "gunzip $file", font="Courier")
+    pdf.line(90, 176, "done", font="Courier").lines(72, 192, [SENTENCE] * 2)
+    text = load("a.pdf", pdf.data()).text
+    assert "\n\n```\nfor file in *.gz\ndo\n   gunzip $file\ndone\n```\n\n" in text
+
+
+def test_term_in_letters_of_code_leads_what_stands_below_it_and_a_word_goes_on_in_its_sentence() -> None:
+    pdf = PdfPages().line(72, 100, "--keep", font="Courier").line(96, 112, "The oil stays in the lamp.")
+    pdf.line(72, 140, "It is filled with", size=10).line(148, 140, "fill -a", font="Courier")
+    pdf.line(72, 160, SENTENCE)
+    text = load("a.pdf", pdf.data()).text
+    assert "--keep The oil stays in the lamp." in text
+    assert "It is filled with fill -a" in text
+    assert "```" not in text
+
+
+def test_text_that_is_typewritten_throughout_is_no_code() -> None:
+    pdf = PdfPages().lines(72, 100, [SENTENCE] * 3, font="Courier")
+    assert "```" not in load("a.pdf", pdf.data()).text
+
+
+def test_heading_stands_on_one_line_with_its_number_before_a_long_text() -> None:
+    pdf = PdfPages().line(72, 100, "1", 13).line(96, 100, "The lamp", 13).lines(72, 124, [SENTENCE] * 20)
+    assert load("a.pdf", pdf.data()).text.startswith("# 1 The lamp\n\n")

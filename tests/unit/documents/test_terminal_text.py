@@ -144,3 +144,17 @@ def test_a_note_beside_an_icon_is_no_table() -> None:
     icon = "<td rowspan='2'><img alt='[Tip]' src='t.png'></td>"
     note = f"<table><tr>{icon}<th>Tip</th></tr><tr><td><p>Oil it.</p></td></tr></table>"
     assert html_to_markdown(f"<html><body><p>Before.</p>{note}</body></html>") == "Before.\n\nTip\n\nOil it."
+
+
+def test_days_that_a_change_log_names_again_and_again_head_their_entries() -> None:
+    days = ["2016-03-11  Ann <a@b.example>", *["2016-03-10  Ann <a@b.example>"] * 5, "2016-03-08  Bob <b@b.example>"]
+    text = _text(
+        "changelog.txt",
+        "".join(f"{day}\n\n\t* wick.c: Trim {at}.\n\t* oil.c: Clean it.\n\n" for at, day in enumerate(days)),
+    )
+    assert [line for line in text.split("\n") if line.startswith("#")] == [
+        "## 2016-03-11 Ann <a@b.example>",
+        "## 2016-03-10 Ann <a@b.example>",
+        "## 2016-03-08 Bob <b@b.example>",
+    ]
+    assert text.index("Trim 5") < text.index("2016-03-08")

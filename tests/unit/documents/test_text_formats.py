@@ -230,3 +230,19 @@ def test_message_that_nests_without_end_leaves_the_others_of_a_mailbox() -> None
     assert "## one\n\nOil." in text
     assert "## deep\n\n(This message is broken and was not read.)" in text
     assert "## two\n\nSeal." in text
+
+
+def test_source_in_markup_that_is_shown_as_text_is_read_as_markup() -> None:
+    document = load("index.rst.txt", "Lamps\n=====\n\nSee :ref:`oil <oil>`.\n")
+    assert (document.title, document.metadata["mime_type"]) == ("Lamps", "text/x-rst")
+    assert "See `oil`." in document.text
+
+
+def test_comment_in_plain_text_is_no_title_of_a_change_log() -> None:
+    entry = "lamp (2.1-1) unstable; urgency=low\n\n  * Trim the wick.\n  * Oil it.\n\n"
+    text = (
+        entry
+        + "".join(entry.replace("2.1", f"2.0-{at}") for at in range(5))
+        + "# Older entries have been removed from this changelog.\n"
+    )
+    assert load("changelog.txt", text).title == "lamp (2.1-1) unstable; urgency=low"

@@ -368,6 +368,21 @@ def test_page_that_is_one_block_of_written_text_is_no_code() -> None:
     assert "```" in load("fold.html", page.format(written * 20).replace("<pre>", f"<p>{written * 20}</p><pre>")).text
 
 
+def test_written_blocks_of_a_page_that_is_set_with_a_fixed_width_are_text_and_its_examples_code() -> None:
+    written = (
+        'The wick is trimmed when the "{}" keyword says so,\nand stays as it is\notherwise.\n\n  - it burns low.\n'
+    )
+    menu = '<span class="box"><a data-toggle="dropdown">trim</a><ul><li>Section of trim</li></ul></span>'
+    said = "".join(f"<h2>Part {at}</h2><pre>{written.format(menu)}</pre>" for at in range(20))
+    text = load(
+        "a.html", f"<html><body>{said}<p>Example:</p><pre>trim -a 0.1 $lamp\nlight $lamp</pre></body></html>"
+    ).text
+    said = 'The wick is trimmed when the "trim" keyword says so, and stays as it is otherwise.\n\n- it burns low.'
+    assert text.count(said) == 20
+    assert "```\ntrim -a 0.1 $lamp\nlight $lamp\n```" in text
+    assert "Section of trim" not in text
+
+
 def test_many_headings_in_a_box_and_many_pictures_are_read() -> None:
     boxes = html_to_markdown("<div class=note>" + "<h2>a</h2><p>b</p>" * 5_000 + "</div>")
     assert boxes.count("## a") == 5_000

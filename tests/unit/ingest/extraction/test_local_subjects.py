@@ -259,3 +259,8 @@ def test_headings_that_begin_with_a_verb_name_only_what_stands_in_them(
     heading: str, language: str, below: str, names: list[str]
 ) -> None:
     assert [name for name, _ in subjects_of(heading, language=language, below=below)] == names
+
+
+def test_heading_that_begins_with_a_command_is_read_in_german() -> None:
+    text = "# Die Lampe\n\nDie Lampe brennt mit Öl.\n\n## \\listen anlegen\n\nDie Lampe und das Öl stehen im Haus."
+    assert extract(text, "Die Lampe")
