@@ -23,7 +23,7 @@ from heliograph.text.patterns import late_pattern
 #
 # - `entity<|#|>name<|#|>type<|#|>description` and `relation<|#|>source<|#|>target<|#|>keywords<|#|>description`,
 # - `("entity"<|>"name"<|>"type"<|>"description")##` with
-# `("relationship"<|>"source"<|>"target"<|>"description"<|>"keywords"<|>strength)##`,
+#   `("relationship"<|>"source"<|>"target"<|>"description"<|>"keywords"<|>strength)##`,
 # - the same without keywords.
 #
 # A row begins where a kind stands before a delimiter: at a line's start, after `##`, or right after another row whose

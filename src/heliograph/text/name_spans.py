@@ -855,8 +855,7 @@ def _after_titles(tokens: list[NameToken], first: int, last: int) -> int:
 
 
 def _is_profession(word: str, *, opens: bool) -> bool:
-    """Return whether a word is formed like a profession ("Keyboardist", "Drummers"), but not "Theodor" in a sentence.
-    """
+    """Return whether a word is formed like a profession ("Keyboardist", "Drummers"); "Theodor" in a sentence is not."""
     is_made_so = word.removesuffix("s").endswith(("ist", "ician", "er", "or"))
     return is_made_so and (opens or len(word) > _LONGEST_GIVEN_NAME) and word not in GIVEN_NAMES
 
