@@ -527,7 +527,7 @@ class LightRAG(Fields, GraphMethods):
     def register_role_llm_builder(
         self, builder: Callable[[str, dict[str, Any]], tuple[Callable[..., Any], dict[str, Any] | None]]
     ) -> None:
-        """Have `builder(role, metadata)` make function and keywords where only `binding`, `model` or `host` change."""
+        """Register `builder(role, metadata)`, which makes function and keywords when only a role's metadata changes."""
         self._roles.builder = builder
 
     def set_role_llm_metadata(self, role: str, **metadata: Any) -> None:

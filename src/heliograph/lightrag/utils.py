@@ -182,7 +182,7 @@ class Tokenizer:
 
 
 class TiktokenTokenizer(Tokenizer):
-    """Tokens of `o200k_base`, whatever model is named: those of `gpt-4o` and `gpt-4o-mini`, and near all others."""
+    """Tokens of `o200k_base`, whatever model is named: those of `gpt-4o` and `gpt-4o-mini`, close for all others."""
 
     def __init__(self, model_name: str = "gpt-4o-mini") -> None:
         # Its tables are part of a package: nothing is downloaded.
