@@ -1,7 +1,7 @@
 """The commands about the graph and its corrections by hand, and their tables.
 
-Entities, entity, relation, neighbours and paths look at it. Create, edit, rename, merge, split, hide and undo write
-curations; history, duplicates and curations show them; insert-graph takes a graph from a JSON file.
+Entities, entity, relation, neighbours and paths show it. Create, edit, rename, merge, split, hide and undo write
+curations; history, duplicates and curations show them; insert-graph inserts a graph from a JSON file.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ def _what(item: Curation) -> str:
     details = [f"{name} {value!r}" for name, value in said if value]
     details += [f"weight {item.weight:g}"] if item.weight is not None else []
     details += [f"in {', '.join(item.scope)}"] if item.scope else []
-    # As the command that did it is called.
+    # Use the name of the command that made it.
     kind = item.kind.value.replace("delete_", "hide_").replace("_", " ")
     return " ".join((kind, " -> ".join(item.names), *details))
 
@@ -227,7 +227,7 @@ Limit = Annotated[int, typer.Option(min=1, max=10_000, help="Shown at the most."
 Offset = Annotated[int, typer.Option(min=0, max=MAX_OFFSET, help="Passed over.")]
 
 _AUTHOR = "cli"
-# `create` and `edit` state the same options, as each is read from its own signature.
+# `create` and `edit` repeat the same options, because each command's options are read from its own signature.
 
 
 def create(

@@ -1,7 +1,7 @@
 """The commands that look after a workspace, and their reports.
 
-check, rebuild, backup, restore, vacuum, clear, reembed, forget-store and batches; export, import and migrate move
-knowledge out, in, and from one store to another.
+check, rebuild, backup, restore, vacuum, clear, reembed, forget-store and batches; export, import and migrate transfer a
+workspace to files, from files, and from one store to another.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from heliograph.maintenance.transfer import detect_import
 from heliograph.maintenance.workspace import ReembedReport, reembed_workspace, restore_workspace
 from heliograph.stores.registry import salvage_store
 
-# What checks look like on a terminal.
+# The results of checks on a terminal.
 
 _SHOWN = 40
 
 
 def render_check(report: CheckReport) -> RenderableType:
-    """Return what a check found: counts, and the first problems."""
+    """Return the result of a check: counts, and the first problems."""
     looked = (
         f"looked at {report.documents:,} documents, {report.chunks:,} chunks, {report.entities:,} entities and "
         f"{report.relations:,} relations"
@@ -51,7 +51,7 @@ def render_check(report: CheckReport) -> RenderableType:
     return Group(table, Text(verdict))
 
 
-# What an external store may serve.
+# Roles of an external store.
 Role = Literal["graph", "vectors", "text", "cache"]
 
 
@@ -63,7 +63,7 @@ def check(
     try:
         report = _check(session, repair=repair)
     except StoreDamaged:
-        # It cannot be opened.
+        # The store cannot be opened.
         lost = asyncio.run(salvage_store(session.settings.store)) if repair else None
         if lost is None:
             raise
@@ -199,14 +199,14 @@ def _show_check(session: Session, report: CheckReport) -> None:
         raise typer.Exit(EXIT_FAILED)
 
 
-# What an import looks like on a terminal.
+# The result of an import on a terminal.
 
 _EXAMPLE_CELLS = 60
 _SHOWN_EXAMPLES = 3
 
 
 def render_import(report: ImportReport) -> RenderableType:
-    """Return what an import took, and a line for each kind of thing that is not here as it was there."""
+    """Return what was imported, and a line for each kind of thing that differs from the original."""
     rows: list[tuple[str, RenderableType]] = [
         ("documents", f"{report.added:,} added, {report.updated:,} updated, {report.unchanged:,} here already"),
         ("chunks", f"{report.chunks:,}"),
@@ -230,7 +230,7 @@ def render_import(report: ImportReport) -> RenderableType:
     return Group(fields, Text(), table)
 
 
-# The commands that move knowledge: export, import, and migrate from one store to another.
+# The commands that transfer a workspace: export, import, and migrate from one store to another.
 
 
 def export(
@@ -261,7 +261,7 @@ def import_(
     ],
 ) -> None:
     """Take in an archive, or what LightRAG, nano-graphrag or GraphRAG have written; calls no chat model."""
-    # Before the workspace is made: a wrong path shall leave none behind.
+    # Checked before the workspace is created, so that a wrong path leaves none behind.
     detect_import(places)
     with session.engine(creates=True) as engine, session.output.counting("reading") as progress:
         report = engine.import_from(places, progress=progress)
