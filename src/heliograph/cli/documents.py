@@ -213,7 +213,7 @@ def index(
     ] = None,
     reading: ReadingOptions,
 ) -> None:
-    """Take documents in: files of every known kind, all of them in folders, and web pages.
+    """Index documents: files of every known kind, all of them in folders, and web pages.
 
     A path that is known is an update; an unchanged document costs nothing.
     """
@@ -437,7 +437,7 @@ def watch(
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Bring into step once, and end.")] = False,
 ) -> None:
-    """Keep what is stored in step with a folder: files that are new, changed, moved or deleted.
+    """Keep the workspace in sync with a folder: new, changed, moved and deleted files.
 
     Starts by comparing the folder with what is stored below its path; ends with Ctrl-C, which loses nothing.
     """

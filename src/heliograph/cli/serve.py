@@ -43,7 +43,7 @@ def serve(
         str | None, typer.Option(metavar="text|json", help="How the log is written.", show_default=False)
     ] = None,
 ) -> None:
-    """Answer over HTTP until told to stop, in the way LightRAG's clients know."""
+    """Serve HTTP requests until stopped, in the form that LightRAG's clients know."""
     given: dict[str, Any] = {
         "host": host,
         "port": port,
@@ -89,7 +89,7 @@ def hash_password(session: Session) -> None:
 
 
 def make_key(session: Session) -> None:
-    """Make a key for `server.keys`: the key itself, for who will use it, and its SHA-256, for the settings."""
+    """Make a key for `server.keys`: the key itself, for its user, and its SHA-256, for the settings."""
     key = secrets.token_urlsafe(_KEY_BYTES)
     digest = hashlib.sha256(key.encode()).hexdigest()
     session.output.told({"key": key, "key_sha256": digest}, f"key:        {key}\nkey_sha256: {digest}")

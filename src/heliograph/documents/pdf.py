@@ -275,7 +275,7 @@ def _running(side: Sequence[_Edge], page: int, seen: _Seen) -> list[_Edge]:
 
 
 def _news(line: Line, page: int, seen: _Seen, told: set[str], said: set[str]) -> str:
-    """Return the words of a running line that neither an earlier one nor the text has; `told` is added to."""
+    """Return the words of a running line that neither an earlier one nor the text has; add them to `told`."""
     height = _height(line)
     labels = ("", *(cell.text for cell in line.cells))
     words = [

@@ -571,7 +571,7 @@ class _Details(BaseModel):
 
 
 class GivenDocument(_Details):
-    """One document of several; one without a text is told of beside the others."""
+    """One document of several; one without a text is reported, and the others are added."""
 
     content: str = Field(description="The whole text, plain or Markdown.")
     source: Source = None
@@ -689,7 +689,7 @@ async def stats(call: Call) -> shapes.StatsResult:
 
 @tool("Make the index anew", Role.ADMIN)
 async def rebuild_index(call: Call) -> shapes.RebuildResult:
-    """Make graph, vectors and full text anew from the stored documents; answers stay the same.
+    """Rebuild graph, vectors and full text from the stored documents; answers stay the same.
 
     It takes long in a large knowledge base and is needed after damage only.
     """
