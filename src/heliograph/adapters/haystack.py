@@ -27,8 +27,8 @@ class HeliographRetriever:
 
         pipeline.add_component("retriever", HeliographRetriever(data_dir="kb", mode="fusion"))
 
-    Filters are Heliograph's (`{"team": "red"}`); those of a run take the place of the component's. `meta` is the
-    metadata of `heliograph.adapters.passages.Passage`.
+    Filters are Heliograph's (`{"team": "red"}`); those of a run replace the component's. `meta` is the metadata of
+    `heliograph.adapters.passages.Passage`.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class HeliographRetriever:
         filter: Mapping[str, Any] | None = None,
         kb: Heliograph | None = None,
     ) -> None:
-        """Note what to ask; nothing is opened yet. See `PassageOptions`; `kb` is an open workspace in its place."""
+        """Store the options; nothing is opened yet. See `PassageOptions`; `kb` is an open workspace in its place."""
         self._passages = PassageSource(PassageOptions(data_dir, workspace, mode, top_k, chunk_top_k, filter), kb)
 
     def to_dict(self) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class HeliographRetriever:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> HeliographRetriever:
-        """Return the component that `to_dict` wrote down."""
+        """Return the component that `to_dict` serialised."""
         return default_from_dict(cls, data)
 
     def close(self) -> None:
@@ -68,8 +68,8 @@ class HeliographRetriever:
     ) -> dict[str, list[Document]]:
         """Return passages for a question.
 
-        Arguments go over those of the component, `top_k` over its `chunk_top_k`; `filters` are in Haystack's form, or
-        in Heliograph's.
+        Arguments override those of the component, `top_k` its `chunk_top_k`; `filters` are in Haystack's form, or in
+        Heliograph's.
         """
         wanted = read_haystack_filter(filters) if filters else None
         found = self._passages.find(query, filter=wanted, chunk_top_k=top_k, mode=mode)

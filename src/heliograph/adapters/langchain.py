@@ -30,7 +30,7 @@ class HeliographRetriever(BaseRetriever):
         retriever = HeliographRetriever(data_dir="kb", mode="fusion", filter={"team": "red"})
         documents = retriever.invoke("What does ESP32 speak?")
 
-    `invoke` and `ainvoke` take `mode`, `top_k`, `chunk_top_k` and `filter` for one call. `dumpd` writes it down unless
+    `invoke` and `ainvoke` take `mode`, `top_k`, `chunk_top_k` and `filter` for one call. `dumpd` serialises it unless
     it was given an open workspace. The metadata is that of `heliograph.adapters.passages.Passage`, with `score`.
     """
 
@@ -46,23 +46,23 @@ class HeliographRetriever(BaseRetriever):
     _passages: PassageSource = PrivateAttr()
 
     def model_post_init(self, context: Any, /) -> None:
-        """Note what to ask; nothing is opened yet."""
+        """Store the options; nothing is opened yet."""
         super().model_post_init(context)
         options = PassageOptions(self.data_dir, self.workspace, self.mode, self.top_k, self.chunk_top_k, self.filter)
         self._passages = PassageSource(options, self.kb)
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Return that LangChain may write it down."""
+        """Return that LangChain may serialise it."""
         return True
 
     @classmethod
     def get_lc_namespace(cls) -> list[str]:
-        """Return where LangChain finds the class when it reads it back."""
+        """Return where LangChain finds the class when it deserialises it."""
         return ["heliograph", "adapters", "langchain"]
 
     def to_json(self) -> Any:
-        """Return what LangChain writes down; with an open workspace, that it cannot be."""
+        """Return LangChain's serialised form; with an open workspace, the form for what cannot be serialised."""
         return self.to_json_not_implemented() if self._passages.is_given else super().to_json()
 
     def close(self) -> None:

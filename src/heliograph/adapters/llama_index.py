@@ -22,7 +22,7 @@ try:
 except ImportError as error:
     raise MissingDependencyError("llama-index-core", "llama-index") from error
 
-# What a chat model need not read of a node.
+# Metadata of a node that a chat model need not read.
 _FOR_PROGRAMS = ["document_id", "chunk_id", "reference_id", "rerank_score", "scores", "found_by", "start", "end"]
 
 
@@ -48,7 +48,7 @@ class HeliographRetriever(BaseRetriever):
         kb: Heliograph | None = None,
         callback_manager: CallbackManager | None = None,
     ) -> None:
-        """Note what to ask; nothing is opened yet. See `PassageOptions`; `kb` is an open workspace in its place."""
+        """Store the options; nothing is opened yet. See `PassageOptions`; `kb` is an open workspace in its place."""
         super().__init__(callback_manager)
         self._passages = PassageSource(PassageOptions(data_dir, workspace, mode, top_k, chunk_top_k, filter), kb)
 
@@ -63,7 +63,7 @@ class HeliographRetriever(BaseRetriever):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> HeliographRetriever:
-        """Return the retriever that `to_dict` wrote down."""
+        """Return the retriever that `to_dict` serialised."""
         return cls(**data)
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
-"""What every adapter does alike: it asks a workspace and makes of each chunk a text with flat metadata.
+"""The common part of the adapters: asks a workspace and turns each chunk into a text with flat metadata.
 
 The workspace is one that the caller has opened, or one that is opened with the first question by its folder and name;
-only the latter can be written down and made again. The sync `Heliograph` serves both faces, as it is safe to use from
-threads.
+only the latter can be serialised. The sync `Heliograph` serves both the sync and the async methods, because it is
+thread-safe.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _COMPARISONS = {"==": "eq", "!=": "ne", ">": "gt", ">=": "gte", "<": "lt", "<=":
 
 
 def read_haystack_filter(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a filter in Haystack's form in ours; one that is ours already as it is.
+    """Convert a filter in Haystack's form to ours; one in our form is returned unchanged.
 
-    Its form is `{"field": "meta.team", "operator": "==", "value": 1}`, or `{"operator": "AND", "conditions": [...]}`
-    with OR and NOT likewise, of which NOT negates that all conditions hold.
+    Its form is `{"field": "meta.team", "operator": "==", "value": 1}`, or `{"operator": "AND", "conditions": [...]}`,
+    and likewise OR and NOT; NOT negates that all conditions hold.
 
     Raises:
-        InvalidRequestError: It has an operator that Haystack has not.
+        InvalidRequestError: It has an operator that Haystack does not have.
     """
     operator = given.get("operator")
     if "conditions" in given and operator in ("AND", "OR", "NOT"):
@@ -48,13 +48,13 @@ def read_haystack_filter(given: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class PassageOptions:
-    """How an adapter asks; plain values, so that they can be written down.
+    """How an adapter asks; plain values, so that they can be serialised.
 
     Attributes:
         data_dir: Folder of the store; None for that of the settings.
         workspace: Name of the workspace; None for that of the settings.
         top_k: Entities and relations searched; None for the setting.
-        chunk_top_k: Passages returned at the most; None for the setting.
+        chunk_top_k: Most passages returned; None for the setting.
         filter: Which documents count, as `heliograph.filters.parse_filter` reads it; None for all.
     """
 
@@ -66,7 +66,7 @@ class PassageOptions:
     filter: Mapping[str, Any] | None = None
 
     def with_given(self, given: Mapping[str, Any]) -> PassageOptions:
-        """Return these options with those in place that one call gives and that are not None.
+        """Return these options, overridden by those of one call that are not None.
 
         Raises:
             InvalidRequestError: One is none of `mode`, `top_k`, `chunk_top_k` and `filter`.
@@ -97,8 +97,8 @@ class PassageSource:
     """Finds passages in a workspace.
 
     Args:
-        options: How to ask, unless a call says otherwise.
-        kb: A workspace in place of the one that the options name; stays the caller's to close.
+        options: How to ask, unless a call overrides it.
+        kb: A workspace in place of the one in the options; the caller closes it.
     """
 
     def __init__(self, options: PassageOptions, kb: Heliograph | None = None) -> None:
@@ -138,7 +138,7 @@ class PassageSource:
                 self._kb = None
 
     def check_plain(self) -> None:
-        """Refuse, by an `InvalidRequestError`, to write down a workspace that was handed over open."""
+        """Raise an `InvalidRequestError` if a workspace was passed open, since that cannot be serialised."""
         if self.is_given:
             raise InvalidRequestError(
                 "a retriever with an open workspace cannot be written down; give data_dir instead"

@@ -1,8 +1,8 @@
-"""A file of questions, timed in several modes or checked against what it expects.
+"""A file of questions, timed in several modes or checked against expectations.
 
-`read_questions` reads `.jsonl`, `.json`, or a question a line. `run_benchmark` measures wall time at the median and
-the 99th percentile (nearest rank), and how much was found. `check_expectations` checks that results show the
-expected entities, by any of their names, and quote the expected documents.
+`read_questions` reads `.jsonl`, `.json`, or one question per line. `run_benchmark` measures wall time at the median and
+the 99th percentile (nearest rank), and how much was found. `check_expectations` checks that results show the expected
+entities, by any of their names, and quote the expected documents.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from heliograph.sync import Heliograph
 
 # Files of questions, for benchmarks and assertions.
 #
-# Three forms, told by the name: `.jsonl`, an object a line; `.json`, a list of objects or an object with `questions`;
-# anything else, a question a line, where empty lines and lines that begin with `#` say nothing. An object has
-# `question` (or `query`) and may have `mode`, `entities`, `sources` and `min_recall`; other fields are left alone.
+# Three forms, by suffix: `.jsonl`, an object per line; `.json`, a list of objects or an object with `questions`;
+# anything else, a question per line, without empty lines and lines that begin with `#`. An object has `question` (or
+# `query`) and may have `mode`, `entities`, `sources` and `min_recall`; other fields are ignored.
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def read_questions(path: Path) -> list[AskedQuestion]:
 
     Raises:
         NotFoundError: There is no such file.
-        InvalidRequestError: It is not UTF-8, not of its form, or holds no question.
+        InvalidRequestError: It is not UTF-8, has an invalid form, or holds no question.
     """
     try:
         text = path.read_text("utf-8-sig")
@@ -142,7 +142,7 @@ class BenchmarkedMode:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkReport:
-    """A benchmark; without answers only what they would be made from was measured."""
+    """A benchmark; without answers, only retrieval was measured."""
 
     questions: int
     repeats: int
@@ -152,7 +152,7 @@ class BenchmarkReport:
     rows: tuple[BenchmarkRow, ...]
 
 
-# How long it took, and what was found.
+# The duration, and the result.
 _Sample = tuple[float, Retrieval]
 
 
@@ -167,9 +167,9 @@ def run_benchmark(
     answers: bool = False,
     on_done: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> BenchmarkReport:
-    """Ask every question in every mode and measure, after one question in each mode that is not.
+    """Measure every question in every mode, after one unmeasured question per mode.
 
-    Of written answers a cached one is as fast as the cache. `on_done` is told how many are done, of how many.
+    A cached answer is as fast as the cache. `on_done` gets how many are done, of how many.
 
     Raises:
         InvalidRequestError: There is no question or no mode, or a number is out of range.
@@ -214,7 +214,7 @@ def run_benchmark(
 
 
 def nearest_rank(values: Sequence[float], share: float) -> float:
-    """Return the least value that at least this share, 0 to 1, of the values do not exceed; 0 of no values."""
+    """Return the least value that at least this share, 0 to 1, of the values do not exceed; 0 for no values."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else 0.0
 
@@ -244,17 +244,17 @@ def _summary(mode: Mode, samples: Sequence[_Sample], repeats: int) -> Benchmarke
 
 # Expectations of retrieval, checked: entities a result must show, documents it must quote, and how many are enough.
 #
-# An entity is expected by any of its names, spellings and aliases included. A source is met by that very source, by
-# one that ends in it after a `/`, or by a document with the same text. An expectation of nothing is refused: it would
-# always pass.
+# An entity is matched by any of its names, spellings and aliases included. A source is matched by the same source, by
+# one that ends in it after a `/`, or by a document with the same text. An empty expectation is refused: it would always
+# pass.
 
-# Four of five expected things are found; a run may ask for more.
+# Four of five expected things must be found; a run may require more.
 DEFAULT_RECALL = 0.8
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedQuestion:
-    """What became of one expectation; `unknown` are those of `missed` that name no entity of the workspace."""
+    """The result of one expectation; `unknown` are those of `missed` that name no entity of the workspace."""
 
     question: str
     mode: Mode
@@ -268,7 +268,7 @@ class CheckedQuestion:
 
 @dataclass(frozen=True, slots=True)
 class AssertionReport:
-    """All expectations checked; `passed` if each of them is."""
+    """All checked expectations; `passed` if each of them passed."""
 
     passed: bool
     failures: int
@@ -284,7 +284,7 @@ def check_expectations(
     """Ask each question and compare its result with the expected one; its own mode and threshold win.
 
     Raises:
-        InvalidRequestError: There is no question, one expects nothing, or one cannot be served.
+        InvalidRequestError: There is no question, an expectation is empty, or a question is invalid.
         ModelError: A model failed.
         StoreError: The store failed.
     """

@@ -1,8 +1,7 @@
-"""One HTML file with a graph in it: a question's result, or what lies around an entity.
+"""One HTML file with a graph in it: a question's result, or the neighbourhood of an entity.
 
-The file holds everything it shows and loads nothing: its policy allows only the one style and the one script inside,
-by their hashes. What documents say stands in it as JSON, in which no character can end its element, and is shown as
-text only.
+The file is self-contained and loads nothing: its policy allows only the one style and the one script inside, by their
+hashes. Text of documents is embedded as JSON, in which no character can end the element, and is shown as text only.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u20
 _IMPLIED = "unknown"
 
 
-# What the page shows of an entity and of a relation beside its sources.
+# Fields of an entity and of a relation on the page, besides its sources.
 _NODE = ("id", "name", "type", "description", "aliases")
 _EDGE = ("id", "source", "target", "source_id", "target_id", "description", "keywords", "weight")
 _Row = Mapping[str, Any]
@@ -43,7 +42,7 @@ class DrawnGraph:
 
 
 def draw_retrieval(retrieval: Retrieval, max_entities: int = 300) -> DrawnGraph:
-    """Return the graph of a question's result, of its best entities; the summary says whether more was left out.
+    """Return the graph of a question's result, with its best entities; the summary says whether more were left out.
 
     An end of a relation that is no entity of the result is drawn without type and description.
     """
@@ -75,7 +74,7 @@ def draw_retrieval(retrieval: Retrieval, max_entities: int = 300) -> DrawnGraph:
 
 
 def draw_neighbourhood(around: Subgraph) -> DrawnGraph:
-    """Return the graph of what lies around an entity, which is the first of the subgraph's."""
+    """Return the graph of an entity's neighbourhood; the entity is the subgraph's first."""
     entities = around.entities
     return DrawnGraph(
         title=entities[0].name if entities else "",
@@ -90,7 +89,7 @@ def to_html(graph: DrawnGraph) -> str:
     style, script = _part("graph.css"), _part("graph.js")
     data = json.dumps(asdict(graph), ensure_ascii=True).translate(_ESCAPES)
     return Template(_part("graph.html")).substitute(
-        # As UTF-8 can hold it.
+        # Without lone surrogates, which UTF-8 cannot encode.
         title=escape(graph.title.encode("utf-8", "replace").decode("utf-8")),
         style=style,
         script=script,

@@ -1,9 +1,8 @@
 """Look into one question: coverage, what each keyword finds alone, where tokens go, and how modes differ.
 
 `inspect_coverage` counts entities, relations, chunks and documents per mode and over all modes. `inspect_keywords`
-searches each keyword alone, so that one that leads nowhere is seen. `inspect_tokens` says what each section of the
-context costs and what the budgets cut off, by asking again with larger budgets. Frozen reports come out; nothing is
-stored.
+searches each keyword alone, to reveal those that find nothing. `inspect_tokens` returns the cost of each section of the
+context and what the budgets cut off, by repeating the query with larger budgets. Reports are frozen; nothing is stored.
 """
 
 from __future__ import annotations
@@ -28,17 +27,17 @@ from heliograph.sync import Heliograph
 from heliograph.text.tokens import count_tokens
 
 # One question asked in several modes with the same parameters, side by side: how much each finds, how much they share,
-# what it costs. The likeness of two modes is the Jaccard index of what they show: shared over all, 1 where both show
+# and the cost. The similarity of two modes is the Jaccard index of what they show: shared over all, 1 if both show
 # nothing.
 
 SEARCHING_MODES = tuple(mode for mode in Mode if mode is not Mode.BYPASS)
 
 
 def checked_modes(modes: Iterable[Mode | str]) -> tuple[Mode, ...]:
-    """Return the modes, each once, in their order.
+    """Return the modes, each once, in order.
 
     Raises:
-        InvalidRequestError: There is none, one is not known, or one is `bypass`, which searches nothing.
+        InvalidRequestError: There is none, one is unknown, or one is `bypass`, which searches nothing.
     """
     known = {mode.value: mode for mode in SEARCHING_MODES}
     names = [str(mode) for mode in modes]
@@ -56,7 +55,7 @@ def retrieve_in_modes(
     """Return the results of each mode for a question, in order; the mode of `param` does not count.
 
     Raises:
-        InvalidRequestError: A mode, the question or a parameter cannot be served.
+        InvalidRequestError: A mode, the question or a parameter is invalid.
         ModelError: A model failed.
         StoreError: The store failed.
     """
@@ -66,7 +65,7 @@ def retrieve_in_modes(
 
 @dataclass(frozen=True, slots=True)
 class ComparedMode:
-    """One mode's result in figures; tokens are o200k_base, and the first mode may also pay for loading models."""
+    """One mode's result in figures; tokens are o200k_base, and the first mode's time may include loading models."""
 
     mode: Mode
     status: str
@@ -84,7 +83,7 @@ class ComparedMode:
 
 @dataclass(frozen=True, slots=True)
 class ModeOverlap:
-    """How alike the results of two modes are, 0 to 1 per kind."""
+    """The similarity of two modes' results, 0 to 1 per kind."""
 
     mode: Mode
     other: Mode
@@ -96,7 +95,7 @@ class ModeOverlap:
 
 @dataclass(frozen=True, slots=True)
 class ChunkPlaces:
-    """A chunk and its place, from 1, in each mode that shows it."""
+    """A chunk and its rank, from 1, in each mode that shows it."""
 
     chunk_id: str
     source: str
@@ -116,12 +115,12 @@ class Comparison:
 def compare_modes(
     kb: Heliograph, question: str, modes: Iterable[Mode | str] = SEARCHING_MODES, param: QueryParam | None = None
 ) -> Comparison:
-    """Ask a question in each mode and set the results side by side; raises as `retrieve_in_modes` does."""
+    """Ask a question in each mode and compare the results; raises as `retrieve_in_modes` does."""
     return comparison_of(retrieve_in_modes(kb, question, modes, param))
 
 
 def comparison_of(retrievals: Sequence[Retrieval]) -> Comparison:
-    """Set retrievals of one question side by side; of none there is an empty comparison."""
+    """Compare retrievals of one question; none give an empty comparison."""
     places: dict[str, dict[Mode, int]] = {}
     sources: dict[str, str] = {}
     for retrieval in retrievals:
@@ -149,7 +148,7 @@ def comparison_of(retrievals: Sequence[Retrieval]) -> Comparison:
 
 
 def _overlap(one: Retrieval, other: Retrieval) -> ModeOverlap:
-    # Jaccard's measure; nothing and nothing are the same.
+    # Jaccard index; two empty sets are equal.
     entities, relations, chunks, documents = (
         len(first & second) / len(first | second) if first | second else 1.0
         for first, second in zip(_shown_ids(one), _shown_ids(other), strict=True)
@@ -176,8 +175,8 @@ def _shown_ids(retrieval: Retrieval) -> tuple[set[str], ...]:
 
 # What a question's result covers: entities, relations, chunks and documents, per mode and over all modes.
 #
-# Two shares are told. `kept` is what was left of what a mode found, after the budgets; `share` is what a mode shows
-# of all that any of the modes shows, which says whether another mode would have shown more.
+# Two shares are reported. `kept` is the share of a mode's findings that the budgets left; `share` is a mode's share of
+# all that any of the modes shows, which says whether another mode would have shown more.
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +190,9 @@ class CoveredChunk:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How many of one kind of thing a mode found and shows.
+    """How many items of one kind a mode found and shows.
 
-    `kept` is `shown / found`, `share` is `shown` over all that any mode shows; 1 where there are none.
+    `kept` is `shown / found`, `share` is `shown` over all that any mode shows; 1 if there are none.
     """
 
     found: int
@@ -239,7 +238,7 @@ def inspect_coverage(
 
 
 def coverage_of(retrievals: Sequence[Retrieval]) -> CoverageReport:
-    """Return what retrievals of one question cover; of none an empty report."""
+    """Return the coverage of retrievals of one question; none give an empty report."""
     shown = [_shown_ids(retrieval) for retrieval in retrievals]
     unions = [len(set[str]().union(*kind)) for kind in zip(*shown, strict=True)] or [0, 0, 0, 0]
     modes = tuple(_mode_coverage(retrieval, unions) for retrieval in retrievals)
@@ -273,8 +272,8 @@ def _counts(found: int, shown: int, union: int) -> Coverage:
 # Keywords of a question and what each of them finds on its own.
 #
 # Modes search with all keywords of a level together; here each is searched alone, a low-level one among the entities
-# (mode `local`) and a high-level one among the relations (mode `global`), so that one that leads nowhere, or
-# elsewhere, is seen. A list is called long from about twice as many keywords as a question needs.
+# (mode `local`) and a high-level one among the relations (mode `global`), to reveal one that finds nothing, or other
+# things. A list counts as long from about twice as many keywords as a question needs.
 
 _MANY_HIGH_LEVEL = 5
 _MANY_LOW_LEVEL = 10
@@ -284,7 +283,7 @@ Level = Literal["high_level", "low_level"]
 
 @dataclass(frozen=True, slots=True)
 class KeywordFinding:
-    """What one keyword finds alone.
+    """The findings of one keyword alone.
 
     `in_result` is the share, 0 to 1, of its entities (low) or relations (high) that the whole question shows too.
     """
@@ -299,7 +298,7 @@ class KeywordFinding:
 
 @dataclass(frozen=True, slots=True)
 class KeywordReport:
-    """The keywords of a question, with warnings; `mode` is the one whose result `in_result` speaks of."""
+    """The keywords of a question, with warnings; `in_result` refers to the result in `mode`."""
 
     question: str
     mode: Mode
@@ -359,11 +358,11 @@ def _find(
     )
 
 
-# Where the tokens of a context go, section by section, and what the budgets cut off.
+# The tokens of a context by section, and what the budgets cut off.
 #
-# Rows are cut whole, the last first. What was cut is found by asking again with larger budgets: once for entities and
-# relations, once for chunks, as the chunks of a result depend on the entities and relations in it. The share above
-# which more budget is advised is 30 %: below it, what is cut is mostly the tail of the ranking.
+# Rows are cut whole, the last first. The cut rows are found by repeating the query with larger budgets: once for
+# entities and relations, once for chunks, as the chunks of a result depend on the entities and relations in it. More
+# budget is advised if more than 30 % is cut: below that, it is mostly the tail of the ranking.
 
 _LARGER = 8
 _MOST_NAMED = 20
@@ -375,13 +374,13 @@ class Section:
     """One kind of rows in a context.
 
     Attributes:
-        found: Found before any cut.
-        cut_by_budget: Cut by tokens (chunks: or by a reranker's threshold).
-        cut_share: `cut_by_budget` over what there was to fit, 0 to 1.
+        found: How many were found before any cut.
+        cut_by_budget: How many were cut by tokens (chunks: or by a reranker's threshold).
+        cut_share: `cut_by_budget` over the number before the cut, 0 to 1.
         tokens: o200k_base tokens of the rows shown.
-        budget: Tokens they may have: the setting, and for chunks what all else leaves of `max_total_tokens`.
-        first_cut: The first of those that were cut by the budget, best first, at most 20: names, `A - B` for a
-            relation, sources for chunks. May be shorter than `cut_by_budget`.
+        budget: Their token budget: the setting, and for chunks the remainder of `max_total_tokens`.
+        first_cut: The first rows that the budget cut, best first, at most 20: names, `A - B` for a relation, sources
+            for chunks. May be shorter than `cut_by_budget`.
     """
 
     name: str
@@ -397,13 +396,13 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class TokenReport:
-    """Where tokens go.
+    """Tokens by part of the prompt.
 
     Attributes:
         prompt_tokens: The system prompt without its context.
         frame_tokens: Headings, fences and paths of the context.
-        total_tokens: What it comes to, the buffer left out and references left out.
-        advice: What to change, in words; empty where nothing much was cut.
+        total_tokens: The total, without the buffer and without references.
+        advice: What to change, in words; empty if little was cut.
     """
 
     question: str
@@ -431,13 +430,13 @@ def inspect_tokens(kb: Heliograph, question: str, param: QueryParam | None = Non
     found = kb.retrieve(question, given)
     prompt_tokens, question_tokens = count_prompt_tokens(asked), count_tokens(asked.question)
     frame_tokens = form.frame_tokens(has_graph=asked.uses_graph) + paths_tokens(form, found.context.paths or ())
-    # No budget changes these.
+    # Independent of the budgets.
     fixed_tokens = prompt_tokens + question_tokens + frame_tokens
     readable = asked.with_settings(max_total_tokens=found.max_total_tokens)
     plan = fit_budgets(readable, found.max_total_tokens - wanted.buffer_tokens - fixed_tokens)
     budgets = plan.settings
-    # Asked again with the keywords of the first time, to search for the very same: first with room for entities and
-    # relations that the budgets cut, then with room for chunks beside the entities and relations that are shown.
+    # Repeated with the same keywords, for the same search: first with room for the entities and relations that the
+    # budgets cut, then with room for chunks beside the entities and relations that are shown.
     again = replace(
         given,
         hl_keywords=found.keywords.high_level,
@@ -457,7 +456,7 @@ def inspect_tokens(kb: Heliograph, question: str, param: QueryParam | None = Non
     graph = _graph_sections(kb, question, more_graph, plan, form, found)
     left = budgets.max_total_tokens - fixed_tokens - budgets.buffer_tokens - sum(section.tokens for section in graph)
     sections = (*graph, _chunk_section(kb, question, more_chunks, plan, form, found, max(0, left)))
-    # What to raise: the total if the budgets do not fit into it, as a larger one takes from the others there.
+    # Advise raising the total if the budgets do not fit into it, because a larger one would take from the others there.
     total = "max_total_tokens" if budgets.max_total_tokens == wanted.max_total_tokens else "chat.context_tokens"
     raised = {
         "entities": "max_entity_tokens",
@@ -489,7 +488,7 @@ def _graph_sections(
     if not plan.uses_graph:
         return []
     entities, relations, info = found.context.entities, found.context.relations, found.info
-    # Per kind how many were found and are left, the rows shown and their budget.
+    # Per kind: how many were found, how many are left, the rows shown and their budget.
     kinds = {
         "entities": (
             (info.total_entities_found, info.entities_after_truncation),
@@ -531,7 +530,7 @@ def _chunk_section(
     return replace(section, cut_by_count=merged - fitting, cut_share=cut / fitting if fitting else 0.0)
 
 
-# What is shown, by id, as people know it.
+# The shown items, by id, under names that people know.
 _NAMES: Mapping[str, Callable[[Context], Sequence[tuple[str, str]]]] = {
     "entities": lambda context: [(item.entity.id, item.entity.name) for item in context.entities],
     "relations": lambda context: [
@@ -544,7 +543,7 @@ _NAMES: Mapping[str, Callable[[Context], Sequence[tuple[str, str]]]] = {
 def _section(
     name: str, results: tuple[Retrieval, Retrieval], *, found: int, cut: int, rows: Sequence[str], budget: int
 ) -> Section:
-    """Return a section; `results` are what is shown, and what is shown with a larger budget."""
+    """Return a section; `results` are the result, and the result with a larger budget."""
     shown, larger = (_NAMES[name](result.context) for result in results)
     known = {id_ for id_, _ in shown}
     named = tuple(label for id_, label in larger if id_ not in known)[:_MOST_NAMED]

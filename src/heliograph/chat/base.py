@@ -1,6 +1,6 @@
 """Chat models: the contract (messages in, a reply or its pieces out), wrappers, and the model of the settings.
 
-Wrappers bound and count calls, keep replies, and cut loops and reasoning from what comes back.
+Wrappers limit and count calls, cache replies, and remove repetition loops and reasoning from replies.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from heliograph.text.tokens import count_tokens
 
 
 class Purpose(StrEnum):
-    """What a call is for. Queries go before indexing, and tokens are counted per purpose."""
+    """The purpose of a call. Queries go before indexing, and tokens are counted per purpose."""
 
     EXTRACT = "extract"
     SUMMARY = "summary"
@@ -53,16 +53,16 @@ class ChatRequest:
 
     Attributes:
         messages: The conversation, oldest first.
-        json_mode: Ask for one JSON object where the provider offers that.
+        json_mode: Ask for one JSON object if the provider supports that.
         max_output_tokens: Longest reply; None leaves it to the model.
-        needed_tokens: How long a sound reply can be, generously, without thoughts; a model that goes on, or repeats
-            itself, may be stopped, and its reply is then not complete. None lets it go on. It says nothing of what is
-            asked, so a kept reply stands.
-        subject_id: Id of the chunk, entity or relation that it is about, if any; a cached reply is dropped with the
-            chunk, or with whatever was said of the entity or relation.
-        fresh: Ask the model even if a reply is kept; the new one takes its place. For a reply that proved unusable.
-        on_finish: Called once with the finished reply when a stream has given its last piece, and so told what it
-            cost and whether it is complete; never called by `complete`.
+        needed_tokens: A generous bound on the length of a sound reply, without reasoning; a model that exceeds it, or
+            repeats itself, may be stopped, and its reply is then not complete. None sets no bound. It is no part of the
+            question, so a cached reply stays valid.
+        subject_id: Id of the chunk, entity or relation that the call is about, if any; a cached reply is dropped with
+            the chunk, or with all mentions of the entity or relation.
+        fresh: Call the model even if a reply is cached, and replace that. For a reply that proved unusable.
+        on_finish: Called once with the finished reply, its cost and whether it is complete, after the last piece of a
+            stream; never called by `complete`.
     """
 
     messages: tuple[ChatMessage, ...]
@@ -80,11 +80,11 @@ class ChatReply:
     """A finished reply.
 
     Attributes:
-        text: What the model said, without its reasoning.
-        usage: Tokens read and written, estimated where the provider does not tell; those of a reply from the cache
-            were spent when it was made.
+        text: The model's text, without its reasoning.
+        usage: Tokens read and written, estimated if the provider does not count; for a cached reply, those spent when
+            it was made.
         is_complete: False when the reply was cut, at a length limit or because it repeated itself.
-        cache_key: Key under which it is kept; empty when it is not.
+        cache_key: Key under which it is cached; empty when it is not.
         from_cache: Whether it was read from the cache and cost nothing.
     """
 
@@ -97,7 +97,7 @@ class ChatReply:
 
 
 class ChatModel(ABC):
-    """Answers messages. Implementations are safe to call from many tasks at once."""
+    """Answers messages. Implementations must be safe to call from many tasks at once."""
 
     @property
     @abstractmethod
@@ -127,15 +127,15 @@ class ChatModel(ABC):
         return None
 
     async def close(self) -> None:  # noqa: B027 (most models hold nothing)
-        """Let go of connections; closing twice does nothing."""
+        """Release connections; closing twice does nothing."""
 
 
-# What wraps each message in the common chat formats: its role and two or three markers.
+# The overhead of each message in the common chat formats: its role and two or three markers.
 _TOKENS_PER_MESSAGE = 4
 
 
 async def estimate_usage(request: ChatRequest, text: str) -> Usage:
-    """Return the `o200k_base` tokens of a request and of the text that came back."""
+    """Return the usage of a call, estimated with `o200k_base` from the request and the reply's text."""
     return await asyncio.to_thread(_count, request, text)
 
 
@@ -145,7 +145,7 @@ def _count(request: ChatRequest, text: str) -> Usage:
 
 
 class WrapperChatModel(ChatModel):
-    """Passes everything to the model inside, which is closed with it; subclasses change what they are about only."""
+    """Passes everything to the model inside, which is closed with it; subclasses change one aspect each."""
 
     def __init__(self, inner: ChatModel) -> None:
         self.inner = inner
@@ -169,9 +169,9 @@ class WrapperChatModel(ChatModel):
 
 @asynccontextmanager
 async def open_stream(model: ChatModel, request: ChatRequest) -> AsyncGenerator[AsyncIterator[str]]:
-    """Give a stream's pieces, and end the call when the block is left, however that happens.
+    """Yield a stream's pieces, and end the call when the block is left in any way.
 
-    Without this a stream that is left early would run on until the garbage collector finds it.
+    Without this, a stream that is left early would run on until garbage collection.
     """
     pieces = model.stream(request)
     try:
@@ -181,21 +181,21 @@ async def open_stream(model: ChatModel, request: ChatRequest) -> AsyncGenerator[
             await pieces.aclose()
 
 
-# Ending replies that go on for no reason: small models fall into loops and write until their window is full.
+# Stopping replies that go on endlessly: small models fall into loops and write until their window is full.
 #
-# A reply's pieces go in as they come; out comes whether it is to end there, because its end repeats itself or because
-# it is longer than any sound reply to its task. Thoughts are watched for loops as well, but have no bound. Time is
-# linear in the length of the reply.
+# For each piece of a reply, it decides whether the reply is to end there, because its end repeats itself or because it
+# is longer than any sound reply to its task. Reasoning is watched for loops as well, but has no bound. Time is linear
+# in the length of the reply.
 
 # Shorter repeats are tables, rules and lists.
 _LEAST_LOOP = 600
 _LEAST_TIMES = 3
-# The longest loop that is seen is a third of this.
+# The longest detectable loop is a third of this.
 _WINDOW = 12_000
 _STEP = 200
 _PROBE = 80
 _MOST_PROBES = 16
-# Prose of any language has no more bytes a token.
+# Prose of any language has at most this many bytes per token.
 _BYTES_PER_TOKEN = 4
 
 
@@ -208,7 +208,7 @@ class ReplyBounds:
         self._unchecked = 0
 
     def passes(self, written: str, shown: str) -> bool:
-        """Return whether with this piece the reply, thoughts included, is too long or repeats itself for too long."""
+        """Return whether with this piece the reply, reasoning included, is too long or repeats itself for too long."""
         self._tail += written
         self._unchecked += len(written)
         if self._bytes_left is not None:
@@ -223,20 +223,20 @@ class ReplyBounds:
 
 
 def without_repeats(text: str) -> str:
-    """Return a text whose end repeats itself with that said twice at the most; any other as it is."""
+    """Return a text whose end repeats with at most two repeats left; any other unchanged."""
     period = _period(text[-_WINDOW:])
     if not period:
         return text
     start = len(text) - period - _repeated(text, period)
-    # Where a round begins cannot be told, so only two of them surely hold one that is whole.
+    # The start of a repeat is unknown, so only two of them surely contain a whole one.
     return text[: start + 2 * period]
 
 
 def _period(text: str) -> int:
-    """Return after how many characters the end of a text repeats itself, three times or more; 0 if it does not."""
+    """Return the period, in characters, with which the end of a text repeats three times or more; 0 if it does not."""
     length, place = _PROBE, len(text) - _PROBE
     for _ in range(_MOST_PROBES):
-        # The end of the text, as it stands once more before.
+        # The previous occurrence of the text's end.
         place = text.rfind(text[-length:], 0, place + length - 1)
         if place < 0:
             return 0
@@ -244,13 +244,13 @@ def _period(text: str) -> int:
         repeated = _repeated(text, period)
         if repeated + period >= max(_LEAST_LOOP, _LEAST_TIMES * period):
             return period
-        # What repeats over a longer way does not break off where this does.
+        # A longer period cannot break off where this one does.
         length, place = repeated + 1, len(text) - repeated - 1 - period
     return 0
 
 
 def _repeated(text: str, period: int) -> int:
-    """Return how many characters at the end of a text are the same as those so far before them."""
+    """Return how many characters at the end of a text equal those one period before them."""
     low, high = 0, len(text) - period
     while low < high:
         middle = (low + high + 1) // 2
@@ -259,10 +259,10 @@ def _repeated(text: str, period: int) -> int:
     return low
 
 
-# Leaving out what a model thought aloud before it replied.
+# Removing the reasoning that a model writes before its reply.
 #
-# Reasoning models put their thoughts between `<think>` and `</think>` at the start of a reply when the service does
-# not separate them. Tags later in a reply are text like any other.
+# Reasoning models put it between `<think>` and `</think>` at the start of a reply when the service does not separate
+# it. Tags later in a reply are text like any other.
 
 _OPENINGS = {"<think>": "</think>", "<thinking>": "</thinking>"}
 
@@ -270,7 +270,7 @@ _OPENINGS = {"<think>": "</think>", "<thinking>": "</thinking>"}
 class ReasoningFilter:
     """Filters a reply that comes in pieces.
 
-    However a text is cut into pieces, what comes out adds up to the same. Space before the first word is left out too.
+    The output adds up to the same text however the reply is cut into pieces. Leading space is left out too.
     """
 
     def __init__(self) -> None:
@@ -279,7 +279,7 @@ class ReasoningFilter:
         self._is_passing = False
 
     def feed(self, piece: str) -> str:
-        """Return what can be shown now that this piece has come; often all of it, sometimes nothing."""
+        """Return the text that can be shown after this piece; often all of it, sometimes nothing."""
         if self._is_passing:
             return piece
         self._held += piece
@@ -288,7 +288,7 @@ class ReasoningFilter:
         return self._release() if self._is_passing else ""
 
     def finish(self) -> str:
-        """Return the text held back as the possible start of a tag; drops thoughts that never closed."""
+        """Return the text held back as the possible start of a tag; drops reasoning that never closed."""
         return "" if self._closing else self._release()
 
     def _advance(self) -> bool:
@@ -296,7 +296,7 @@ class ReasoningFilter:
         if self._closing:
             found = re.search(re.escape(self._closing), self._held, re.IGNORECASE)
             if found is None:
-                # All but what may be the beginning of the closing tag can go.
+                # Drop all but a possible beginning of the closing tag.
                 self._held = self._held[-(len(self._closing) - 1) :]
                 return False
             self._held, self._closing = self._held[found.end() :], ""
@@ -316,20 +316,20 @@ class ReasoningFilter:
 
 
 def strip_reasoning(text: str) -> str:
-    """Return a whole reply without the thoughts at its start."""
+    """Return a whole reply without the reasoning at its start."""
     reasoning = ReasoningFilter()
     return reasoning.feed(text) + reasoning.finish()
 
 
-# Counting what chat calls cost, per purpose.
+# Counting the cost of chat calls, per purpose.
 #
-# Every call that reaches the model is counted, failed and cancelled ones too; what comes from the cache is not.
-# Tokens are the provider's own count where it tells, else an estimate.
+# Every call that reaches the model is counted, failed and cancelled ones too; cached replies are not. Tokens are the
+# provider's own count if it gives one, else an estimate.
 
 
 @dataclass(frozen=True, slots=True)
 class ChatUsage:
-    """The counts up to one moment, for every purpose."""
+    """A snapshot of the counts, for every purpose."""
 
     by_purpose: Mapping[Purpose, CallCount]
 
@@ -353,7 +353,7 @@ class ChatMeter:
         )
 
     def usage(self) -> ChatUsage:
-        """Return the counts so far; later calls do not change it."""
+        """Return the counts so far, as a snapshot."""
         return ChatUsage(MappingProxyType(dict(self._counts)))
 
 
@@ -362,15 +362,14 @@ _PRIORITIES = {Purpose.KEYWORDS: 0, Purpose.RERANK: 0, Purpose.ANSWER: 0, Purpos
 
 
 class GuardedChatModel(WrapperChatModel):
-    """Calls a model within bounds, and counts each try.
+    """Calls a model within limits, and counts each try.
 
-    A stream holds its slot until it is finished or closed. It is tried again only until its first piece, since what
-    was shown cannot be taken back. The longest wait is one between two pieces, in which the time that the reader takes
-    does not count.
+    A stream holds its slot until it is finished or closed. It is retried only until its first piece, since shown text
+    cannot be taken back. The timeout applies between two pieces, without the time that the reader takes.
 
     Args:
         inner: The model to call.
-        guard: The bounds; None sets none.
+        guard: The limits; None sets none.
         meter: Where to count; None makes a meter of its own.
     """
 
@@ -413,7 +412,7 @@ class GuardedChatModel(WrapperChatModel):
             return first, pieces
 
     async def _stream(self, request: ChatRequest) -> AsyncGenerator[str]:
-        """Yield the pieces of one try; of one that breaks off or is left early, tokens are estimated."""
+        """Yield the pieces of one try; if it breaks off or is left early, tokens are estimated."""
         replies: list[ChatReply] = []
         seen: list[str] = []
 
@@ -445,12 +444,11 @@ class GuardedChatModel(WrapperChatModel):
             raise
 
 
-# No model call is paid for twice: finished replies are kept, and equal calls at the same moment share one.
+# No model call is paid for twice: finished replies are cached, and equal concurrent calls share one.
 #
-# Kept are replies for extraction, summaries and keywords. Answers are not: what they depend on (parameters, data
-# version) is known to the query package, which keeps them itself. Streams and replies cut at a length limit pass
-# through unkept. A key is `default:<purpose>:<hash>` over all that decides a reply: model, messages, JSON mode and
-# length.
+# Replies for extraction, summaries and keywords are cached. Answers are not: the query package knows their dependencies
+# (parameters, data version), and caches them itself. Streams and replies cut at a length limit are not cached. A key is
+# `default:<purpose>:<hash>` over all that determines a reply: model, messages, JSON mode and length.
 
 _LOG = logging.getLogger(__name__)
 _OF_QUESTIONS = frozenset({Purpose.KEYWORDS, Purpose.RERANK})
@@ -459,7 +457,7 @@ _KEPT = frozenset({Purpose.EXTRACT, Purpose.SUMMARY}) | _OF_QUESTIONS
 
 @dataclass(slots=True)
 class _SharedCall:
-    """One call under way, how many wait for it, and whether one of them has taken the reply as its own."""
+    """One call under way, how many callers wait for it, and whether one of them has taken the reply as its own."""
 
     task: asyncio.Task[ChatReply]
     waiting: int = 0
@@ -467,10 +465,10 @@ class _SharedCall:
 
 
 class CachedChatModel(WrapperChatModel):
-    """Looks among the kept replies first.
+    """Looks for a cached reply first.
 
-    Callers that ask the same at the same moment share one call. It goes on while any of them waits and is cancelled
-    with the last; one of them gets the reply as its own, the others get it marked `from_cache`, so that what it cost is
+    Callers with the same request at the same moment share one call. It goes on while any of them waits and is cancelled
+    with the last; one of them gets the reply as its own, the others get it marked `from_cache`, so that its cost is
     counted once.
     """
 
@@ -480,11 +478,11 @@ class CachedChatModel(WrapperChatModel):
         self._under_way: dict[tuple[str, bool], _SharedCall] = {}
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """Return the reply, kept or new.
+        """Return the reply, cached or new.
 
         Raises:
             ModelError: The model failed.
-            StoreError: The kept replies cannot be read, or a reply for indexing cannot be kept.
+            StoreError: The cache cannot be read, or a reply for indexing cannot be stored.
         """
         if request.purpose not in _KEPT:
             return await self.inner.complete(request)
@@ -496,7 +494,7 @@ class CachedChatModel(WrapperChatModel):
             if known is not None and known.task is task:
                 del self._under_way[place]
             if not task.cancelled():
-                task.exception()  # Marks it as seen; nobody may be left to see it.
+                task.exception()  # Marks the exception as retrieved, because no caller may be left to retrieve it.
 
         shared = self._under_way.get(place)
         if shared is None:
@@ -509,7 +507,7 @@ class CachedChatModel(WrapperChatModel):
         finally:
             shared.waiting -= 1
             if not shared.waiting and not shared.task.done():
-                # Forgotten at once: who asks from now on starts anew instead of sharing a dying call.
+                # Removed at once, so that a later caller starts a new call instead of sharing a dying one.
                 del self._under_way[place]
                 shared.task.cancel()
                 await asyncio.wait({shared.task})
@@ -536,8 +534,7 @@ class CachedChatModel(WrapperChatModel):
                 CachedReply(key, reply.text, reply.model, reply.usage, utc_now(), request.subject_id)
             )
         except StoreError as error:
-            # A store that can only be read still answers questions. Indexing stops: it could not commit what it
-            # pays for.
+            # With a read-only store, questions still work. Indexing stops: it could not commit what it pays for.
             if request.purpose not in _OF_QUESTIONS:
                 raise
             _LOG.warning("a reply for %s could not be kept: %s", request.purpose.value, error)
@@ -554,15 +551,15 @@ class CachedChatModel(WrapperChatModel):
         return f"default:{request.purpose.value}:{content_hash(arguments)}"
 
 
-# Builds the chat model that the settings ask for, with its wrappers in the one order that works.
+# Builds the chat model of the settings, with its wrappers in the one order that works.
 #
-# From the outside in, and why there:
+# From the outside in, with the reason:
 #
-# 1. cache: what is kept costs nothing, so it waits for no slot and is not counted;
-# 2. retry: outside the limit, so that a call which waits to be tried again holds no slot meanwhile, and stands in line
-#    with its priority when its time comes;
-# 3. limit: outside the timeout, so that waiting in line does not count as time of the model;
-# 4. meter: inside the limit and the retries, so that it counts calls that were made, each try on its own;
+# 1. cache: a cached reply costs nothing, so it waits for no slot and is not counted;
+# 2. retry: outside the limit, so that a call holds no slot while it waits for its next try, and queues with its
+#    priority when its time comes;
+# 3. limit: outside the timeout, so that waiting in the queue does not count as the model's time;
+# 4. meter: inside the limit and the retries, so that it counts actual calls, each try on its own;
 # 5. timeout: inside the meter, so that a timeout counts as a failure of that try;
 # 6. the provider.
 
@@ -573,9 +570,9 @@ def build_chat_model(
     """Return the chat model of the settings, or None when they name none.
 
     Args:
-        settings: What to call and how.
-        replies: Where replies are kept; None keeps none.
-        meter: Where to count what is spent; None makes a meter of its own.
+        settings: Service, model and limits.
+        replies: The reply cache; None caches none.
+        meter: Where to count the cost; None makes a meter of its own.
 
     Raises:
         SettingsError: The address or the key cannot be used.
@@ -602,13 +599,13 @@ def connect_chat_model(settings: ChatSettings) -> ChatModel | None:
 def wrap_chat_model(
     model: ChatModel, settings: ChatSettings, replies: ReplyCache | None, meter: ChatMeter | None = None
 ) -> ChatModel:
-    """Return any chat model (a caller's own, for example) within the same wrappers.
+    """Wrap any chat model (a caller's own, for example) in the same wrappers.
 
     Args:
         model: The model to wrap; its own `name` is part of every cache key.
-        settings: Timeout, concurrency, retries, and whether to keep replies.
-        replies: Where replies are kept; None keeps none.
-        meter: Where to count what is spent; None makes a meter of its own.
+        settings: Timeout, concurrency, retries, and whether to cache replies.
+        replies: The reply cache; None caches none.
+        meter: Where to count the cost; None makes a meter of its own.
     """
     guard = CallGuard(settings.max_concurrency, settings.timeout_seconds, RetryPolicy(settings.max_retries))
     guarded = GuardedChatModel(model, guard, meter)

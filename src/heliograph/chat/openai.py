@@ -31,11 +31,11 @@ from heliograph.errors import BadModelReply, ModelError, ModelUnavailable
 from heliograph.models import Usage
 from heliograph.settings import ChatSettings
 
-# The arguments of an OpenAI-compatible chat call, and learning which of them a service does not take.
+# The arguments of an OpenAI-compatible chat call, and how to learn which of them a service rejects.
 #
-# Services agree on the messages but not on the options: some know no JSON mode, some no usage in streams, OpenAI's
-# reasoning models no temperature and another name for the length limit. Such an option is left out after the first
-# refusal, for as long as the model is open, and a warning says so.
+# Services agree on the messages but not on the options: some have no JSON mode, some no usage in streams, OpenAI's
+# reasoning models no temperature and another name for the length limit. Such an option is dropped after the first
+# refusal, for as long as the model is open, with a warning.
 
 _LOG = logging.getLogger(__name__)
 
@@ -43,19 +43,19 @@ _UNKNOWN = (
     r"(?:not|n't) (?:\w+ )?(?:support|permit|allow|recogni|implement|valid|accept|exist)"
     r"|(?:un|in)(?:support|recogni|known|expected|valid)|extra input|only the default"
 )
-# What a service says of an option that it does not take at all, or not as it is sent. A temperature or a limit that
-# is merely out of range stays an error: the user asked for it.
+# Error texts of a service that does not support an option, or its form. A temperature or a limit that is merely out of
+# range stays an error, because the user set it.
 _REFUSALS = {
     "response_format": re.compile(_UNKNOWN + "|must be|cannot", re.IGNORECASE),
     "stream_options": re.compile(_UNKNOWN + "|must be|cannot", re.IGNORECASE),
     "temperature": re.compile(r"support|only the default|extra input", re.IGNORECASE),
     "max_tokens": re.compile(r"max_completion_tokens"),
 }
-# Left out on suspicion when a service refuses a request without saying why.
+# Dropped on suspicion when a service refuses a request without a reason.
 _SUSPECTS = frozenset({"response_format", "stream_options"})
 
 
-# OpenAI says "length"; other services have words of their own.
+# OpenAI says "length"; other services use other words.
 _CUT_REASONS = {"length", "model_length", "max_tokens", "content_filter"}
 
 
@@ -80,8 +80,8 @@ class OpenAIChatModel(ChatModel):
         """Return the whole reply.
 
         Raises:
-            BadModelReply: It is empty, or not a chat completion.
-            ModelUnavailable: It is a web page.
+            BadModelReply: The reply is empty, or no chat completion.
+            ModelUnavailable: The reply is a web page.
             ModelError: The call failed.
         """
         is_bounded = request.needed_tokens is not None and self._can_stream
@@ -102,7 +102,7 @@ class OpenAIChatModel(ChatModel):
         """Yield the reply's pieces as they come.
 
         Raises:
-            BadModelReply: There is none.
+            BadModelReply: There are none.
             ModelError: The call failed; perhaps after some pieces.
         """
         streamed = _StreamedReply(self._bounds(request))
@@ -120,7 +120,7 @@ class OpenAIChatModel(ChatModel):
         await self._client.close()
 
     async def _complete_bounded(self, request: ChatRequest) -> ChatReply | None:
-        """Return the whole reply, stopped where it goes on for no reason; None if it does not come as a stream."""
+        """Return the whole reply, stopped if it goes on endlessly; None if the service does not stream it."""
         streamed = _StreamedReply(self._bounds(request))
         try:
             async for _ in self._pieces(request, streamed):
@@ -129,13 +129,13 @@ class OpenAIChatModel(ChatModel):
             if "stream" not in str(error) or streamed.has_begun:
                 raise
         if not streamed.has_begun:
-            # It refuses, or has sent something else: what that is, the plain call tells.
+            # It refuses, or sent something else, which the plain call will identify.
             return None
         text = without_repeats(streamed.text) if streamed.is_stopped else streamed.text
         return await self._reply(request, text.strip(), streamed.usage, is_complete=streamed.is_complete)
 
     def _bounds(self, request: ChatRequest) -> ReplyBounds:
-        """Return the bounds of a reply; a length that the settings state is meant, and may be longer."""
+        """Return the bounds of a reply; a length in the settings is intentional, and may be longer."""
         needed = request.needed_tokens
         return ReplyBounds(None if needed is None else max(needed, self._settings.max_output_tokens or 0))
 
@@ -152,10 +152,9 @@ class OpenAIChatModel(ChatModel):
             yield piece
 
     async def _create(self, request: ChatRequest, *, is_stream: bool) -> Any:
-        """Call the service; leave out what it refuses, and remember that if the call then succeeds.
+        """Call the service; drop options that it refuses, and remember that if the call then succeeds.
 
-        If it refuses every variant, the first error is the one that counts: the others are about calls that nobody
-        asked for.
+        If it refuses every variant, the first error is raised: the others are about calls that no caller made.
         """
         if self._client.is_closed():
             raise ModelUnavailable(f"{self._service} is closed; open the workspace again")
@@ -166,7 +165,7 @@ class OpenAIChatModel(ChatModel):
             try:
                 result = await self._client.chat.completions.create(**sent)
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-                # What has a better explanation (too long, filtered) is no refused option.
+                # An error with a better explanation (too long, filtered) is no refused option.
                 if not isinstance(translate_openai_error(error, self._service), ModelUnavailable):
                     raise
                 first_error = first_error or error
@@ -182,13 +181,13 @@ class OpenAIChatModel(ChatModel):
                 return result
 
     def _arguments(self, request: ChatRequest, refused: frozenset[str], *, is_stream: bool) -> dict[str, Any]:
-        """Return the arguments of a call without the options that are refused."""
-        # Halves of surrogate pairs cannot be sent.
+        """Return the arguments of a call without the refused options."""
+        # Lone surrogates cannot be sent.
         messages = [{"role": one.role, "content": replace_surrogates(one.content)} for one in request.messages]
         options: dict[str, Any] = {"temperature": self._settings.temperature}
         if is_stream:
             options["stream_options"] = {"include_usage": True}
-        # OpenAI refuses JSON mode unless a message speaks of JSON; that must not pass for a service that has none.
+        # OpenAI refuses JSON mode unless a message mentions JSON; that must not count as lacking JSON mode.
         if (
             request.json_mode
             and self._settings.json_mode
@@ -218,13 +217,13 @@ class OpenAIChatModel(ChatModel):
             f"{self._service} sent no chat completion; check that `base_url` is the address of an OpenAI-compatible "
             "service (it usually ends in /v1)"
         )
-        # A web page comes from no model at all: nothing that is asked there will be answered.
+        # A web page does not come from a model, so every call to this address will fail.
         is_page = isinstance(completion, str) and completion.lstrip().startswith("<")
         return ModelUnavailable(said, is_transient=True) if is_page else BadModelReply(said)
 
 
 class _StreamedReply:
-    """Puts a streamed reply together; it is stopped if it passes its bounds, so that no more of it is wanted."""
+    """Assembles a streamed reply; it is stopped when it exceeds its bounds."""
 
     def __init__(self, bounds: ReplyBounds) -> None:
         self.usage: Usage | None = None
@@ -241,11 +240,11 @@ class _StreamedReply:
 
     @property
     def is_complete(self) -> bool:
-        # A stream without a reason for its end was broken off.
+        # A stream without a finish reason was broken off.
         return bool(self._reason) and self._reason not in _CUT_REASONS and not self.is_stopped
 
     def add(self, chunk: object) -> str:
-        """Return what a chunk adds to the visible text; often nothing."""
+        """Return the visible text that a chunk adds; often none."""
         self.usage = _usage(chunk) or self.usage
         choice = _choice(chunk)
         if choice is None:
@@ -254,7 +253,7 @@ class _StreamedReply:
         self._reason = _reason(choice) or self._reason
         written = _text(choice, "delta")
         shown = self._show(self._reasoning.feed(written))
-        # Some services send the model's thoughts apart from the reply.
+        # Some services send the model's reasoning apart from the reply.
         delta = getattr(choice, "delta", None)
         thoughts = (getattr(delta, name, None) for name in ("reasoning_content", "reasoning"))
         thought = next((text for text in thoughts if isinstance(text, str)), "")
@@ -280,8 +279,7 @@ def _refused_by(error: openai.APIStatusError, sent: dict[str, Any]) -> frozenset
     return _SUSPECTS.intersection(sent)
 
 
-# The SDK hands on whatever JSON a service sends without checking it against its types, so nothing is taken for granted
-# in what follows.
+# The SDK passes on whatever JSON a service sends without checking its types, so the following code assumes nothing.
 
 
 def _choice(reply: object) -> object | None:
@@ -310,7 +308,7 @@ def _text(choice: object, part: str) -> str:
 
 
 def _usage(reply: object) -> Usage | None:
-    """Return the service's count of tokens, or None if it gives none worth the name."""
+    """Return the service's token count, or None if it gives no usable one."""
     usage = getattr(reply, "usage", None)
     read, written = (getattr(usage, name, None) for name in ("prompt_tokens", "completion_tokens"))
     if not isinstance(read, int) or not read:

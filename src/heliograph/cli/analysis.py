@@ -1,9 +1,9 @@
 """The commands that look into retrieval and measure it: inspect, compare, visualize, benchmark, assert, eval.
 
-Each asks `heliograph.analysis` or `heliograph.evaluation` for a report and shows it as tables or JSON. `assert` fails
-when expectations are missed. Files of `eval` are checked before anything is measured and written after the results
-were shown; `make_async_engine` and `open_embedding` are the only places that make an engine and a model here, so that
-tests can put others in their place.
+Each gets a report from `heliograph.analysis` or `heliograph.evaluation` and shows it as tables or JSON. `assert` fails
+when expectations are missed. Output files of `eval` are checked before anything is measured and written after the
+results were shown. `make_async_engine` and `open_embedding` are the only places that make an engine and a model here,
+so that tests can replace them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _SHOWN_CHUNKS = 20
 
 
 def render_coverage(report: inspection.CoverageReport) -> RenderableType:
-    """Return a row a mode: shown of found, and the share of what all modes show."""
+    """Return a row per mode: shown of found, and its share of what all modes show."""
     shares = {name: {"justify": "right"} for name in ("entities", "relations", "chunks", "documents")}
     table = make_table(
         {"mode": KEY, **shares, "best entities": WIDE}, f"Coverage: {one_line(report.question, _LIST_CELLS)}"
@@ -65,7 +65,7 @@ def render_coverage(report: inspection.CoverageReport) -> RenderableType:
 
 
 def render_keywords(report: inspection.KeywordReport) -> RenderableType:
-    """Return a row a keyword: what it finds alone, and how much of that the question shows."""
+    """Return a row per keyword: what it finds alone, and how much of that the question shows."""
     table = make_table(
         {"level": KEY, "in result": FIGURE, "chunks": FIGURE, "keyword": {}, "finds": WIDE},
         f"Keywords: {one_line(report.question, _LIST_CELLS)}",
@@ -95,7 +95,7 @@ def render_tokens(report: inspection.TokenReport) -> RenderableType:
 
 
 def render_comparison(report: inspection.Comparison) -> RenderableType:
-    """Return modes side by side, how alike they are, and the chunks that they show."""
+    """Return modes side by side, their similarity, and the chunks that they show."""
     figures = ("entities", "relations", "chunks", "documents", "only here", "tokens", "time")
     title = f"Modes: {one_line(report.question, _LIST_CELLS)}"
     table = make_table({"mode": KEY} | dict.fromkeys(figures, FIGURE), title)
@@ -116,7 +116,7 @@ def render_comparison(report: inspection.Comparison) -> RenderableType:
 
 
 def render_benchmark(report: benchmarking.BenchmarkReport) -> RenderableType:
-    """Return a row a mode: latency and mean counts."""
+    """Return a row per mode: latency and mean counts."""
     figures = ("p50 ms", "p99 ms", "entities", "relations", "chunks", "docs", "empty")
     repeats = "once" if report.repeats == 1 else f"{report.repeats:,} times"
     title = f"{amount(report.questions, 'question')}, {repeats} each, {report.concurrency:,} at once"
@@ -134,7 +134,7 @@ def render_benchmark(report: benchmarking.BenchmarkReport) -> RenderableType:
 
 
 def render_assertions(report: benchmarking.AssertionReport) -> RenderableType:
-    """Return a row a question: whether it passed, its recall and what it missed."""
+    """Return a row per question: whether it passed, its recall and the entities and sources it missed."""
     table = make_table({"": KEY, "recall": FIGURE, "of": FIGURE, "question": WIDE, "missed": WIDE})
     for item in report.questions:
         state = status_text("ok" if item.passed else "fail")
@@ -162,7 +162,7 @@ Modes = Annotated[
 OneMode = Annotated[Mode, typer.Option("--mode", "-m", help="How to search.")]
 
 
-# What can be inspected of a question.
+# Aspects of a question that can be inspected.
 Part = Literal["coverage", "keywords", "tokens"]
 
 
@@ -310,14 +310,14 @@ def assert_(
         raise typer.Exit(EXIT_FAILED)
 
 
-# The files that `eval` writes: checked before anything is measured, written after it was shown.
+# The files that `eval` writes: checked before anything is measured, written after the results were shown.
 
 _FORMS = {"output": reports.to_json, "markdown": reports.to_markdown, "plot": reports.to_svg}
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationFiles:
-    """Where to write the results (JSON, tables, recall as SVG, a folder for Ragas); None leaves a form out."""
+    """Where to write the results (JSON, tables, recall as SVG, a folder for Ragas); None omits a form."""
 
     output: Path | None = None
     markdown: Path | None = None
@@ -325,7 +325,7 @@ class EvaluationFiles:
     ragas: Path | None = None
 
     def make_folders(self) -> None:
-        """Make the folders that are missing, so that no measurement is lost for a slip in a path.
+        """Create missing folders, so that no measurement is lost because of a mistyped path.
 
         Raises:
             InvalidRequestError: A file is a folder, or the other way round, or it may not be written.
@@ -464,12 +464,12 @@ def eval_(
         else:
             session.output.piece(reports.to_markdown(run))
     finally:
-        # Also where whoever reads has seen enough.
+        # Write them even if the reader closed the pipe.
         files.write(run)
 
 
 def make_async_engine(settings: Settings, embedding: EmbeddingModel, extractor: Extractor | None) -> AsyncHeliograph:
-    """Return an engine for these settings on this model, with this extractor if there is one, not yet open."""
+    """Return an unopened engine for these settings with this model, and with this extractor if there is one."""
     return AsyncHeliograph(settings=settings, embedding=embedding, extractor=extractor)
 
 
@@ -507,7 +507,7 @@ def _parse_settings(pairs: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 @contextmanager
 def _without_warnings_of_questions() -> Generator[None]:
-    """Keep quiet about single questions, of which there are thousands; what fails is raised anyway."""
+    """Suppress warnings about single questions, of which there are thousands; errors are raised anyway."""
     logger = logging.getLogger("heliograph.query")
     before = logger.level
     logger.setLevel(logging.ERROR)

@@ -1,7 +1,7 @@
 """The command line: global options, and the table of commands by group.
 
-A command's module, and with it the engine, is imported when the command is called. The overview needs one line of each:
-it is taken from the compiled modules, which are not run for it.
+A command's module, and with it the engine, is imported when the command is called. The overview needs one line of each
+command: it is read from the compiled modules, without running them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from heliograph._version import __version__
 from heliograph.cli.output import Output, discard_stdout
 from heliograph.cli.session import CommandGroup, Interrupts, PlainCommand, Session, uncollected
 
-# Functions by the modules that hold them, in the order of the overview.
+# Functions by the modules that define them, in the order of the overview.
 _GROUPS: Mapping[str, str] = {
     "Documents": """documents.index documents.watch documents.documents documents.document documents.delete
         documents.retry documents.resume upkeep.batches""",
@@ -42,7 +42,7 @@ _GROUPS: Mapping[str, str] = {
 }
 
 
-# What other programs call these commands.
+# Names that other programs use for these commands.
 _OTHER_NAMES = {
     "index": "add ingest insert load upload scan build",
     "query": "ask search chat question",
@@ -66,11 +66,11 @@ heliograph --help lists all commands; COMMAND --help tells what one can do."""
 
 
 def main() -> None:
-    """Run the command line of this process and end it."""
+    """Run the command line and exit."""
     try:
         app()
     finally:
-        # Written out now, where a pipe that was closed or a full disk can still be passed over.
+        # Flush now, while a closed pipe or a full disk can still be ignored.
         try:
             sys.stdout.flush()
         except OSError:
@@ -107,7 +107,7 @@ def _begin(
 
 
 class _Commands(CommandGroup):
-    """Knows commands by name and summary; the one that is called is imported."""
+    """Knows commands by name and summary; imports a command when it is called."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args[0] not in _FUNCTIONS and (near := _nearest(args[0])):
@@ -125,7 +125,7 @@ _FUNCTIONS = {_name(path.partition(".")[2]): path for paths in _GROUPS.values() 
 
 
 def _nearest(name: str) -> str:
-    """Return the command that an unknown name probably means; empty if there is no likely one."""
+    """Return the command that an unknown name probably means; empty if none is likely."""
     wanted = name.lower().replace("_", "-")
     for command, others in _OTHER_NAMES.items():
         if wanted in others.split():
@@ -136,13 +136,13 @@ def _nearest(name: str) -> str:
 def load_command(name: str) -> Any:
     """Import a command and return it, with its options, as the command line runs it.
 
-    It is given the session, and records of options that it shares with others made of options of its own.
+    The command gets the session, and the option records that it shares with others, each built from single options.
     """
     path, _, name_of_function = _FUNCTIONS[name].partition(".")
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     with uncollected():
         function = getattr(import_module(f"heliograph.cli.{path}"), name_of_function)
-        # What the command line hands over is its context, which holds the session.
+        # The command line passes its context, which holds the session.
         session, *taken = signature(function, eval_str=True).parameters.values()
         records: dict[str, Any] = {item.name: item.annotation for item in taken if is_dataclass(item.annotation)}
         options = [session.replace(annotation=typer.Context)]
@@ -164,7 +164,7 @@ def load_command(name: str) -> Any:
 
 @cache
 def _docstrings(module: str) -> Mapping[str, str]:
-    """Return the docstrings of a module's functions; the module is not run."""
+    """Return the docstrings of a module's functions, without running the module."""
     spec = find_spec(f"heliograph.cli.{module}")
     loader: Any = spec and spec.loader
     code = loader.get_code(f"heliograph.cli.{module}")

@@ -1,7 +1,7 @@
-"""The command that shows what this is: it indexes the samples that come with the package and asks them questions.
+"""The command that demonstrates Heliograph: it indexes the packaged samples and asks them questions.
 
-Runs offline in a workspace of its own. The chat model is used if one is configured; the embedding is the local one
-whatever is configured.
+Runs offline in a workspace of its own. The chat model is used if one is configured; the embedding is always the local
+one.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from heliograph.sync import Heliograph
 
 _WORKSPACE = "demo"
 _SHOWN_ROWS = 4
-# Few, as the samples are few: the tables then hold what the question is about.
+# Few, as the samples are few: the tables then show only relevant rows.
 _TOP_K = 8
 
 
-# Each with the mode that suits it, and what it shows.
+# Each with a suitable mode, and with what it demonstrates.
 QUESTIONS = (
     ("How long can a Lantern store messages when both uplinks fail?", Mode.NAIVE, "one fact, by passages"),
     ("Who may approve the renewal of a gateway certificate?", Mode.MIX, "two documents, by both"),
@@ -53,7 +53,7 @@ def demo(session: Session) -> None:
         session.output.note(summarize_results(report.results, progress))
         if not session.output.is_json:
             session.output.show("", render_stats(engine.stats(), settings.store))
-        # Asked in vain, so that the time of the first question is that of a question.
+        # A warm-up query, so that the first question's time includes no loading.
         loading = time.perf_counter()
         with session.output.waiting("loading the embedding model"):
             engine.query_data("Is the model ready?", QueryParam(mode=Mode.NAIVE, chunk_top_k=1))

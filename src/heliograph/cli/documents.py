@@ -1,7 +1,7 @@
 """The commands about documents, and their tables: index, watch, documents, document, delete, retry, resume.
 
-`run_ingest` runs an ingest with its progress shown; `watch` keeps a folder in step until Ctrl-C. Results come out as
-tables or as JSON; the exit code says whether every document went in.
+`run_ingest` runs an ingest and shows its progress; `watch` keeps the workspace in sync with a folder until Ctrl-C.
+Results come out as tables or as JSON; the exit code says whether every document was indexed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from heliograph.models import Chunk, Document, DocumentStatus, Usage, heading_pa
 from heliograph.stores.base import DocumentPage, DocumentQuery, DocumentSort
 from heliograph.sync import Heliograph
 
-# Documents, chunks and what became of them, as tables.
+# Documents, chunks and the outcome of indexing, as tables.
 
 _WIDE = 120
 _BAD = (Outcome.FAILED, Outcome.PARTIAL)
@@ -62,7 +62,7 @@ _CHUNK_CELLS = 160
 
 
 def render_documents(page: DocumentPage, offset: int, width: int) -> RenderableType:
-    """Return one page of documents, `offset` before it; on a terminal of this width one line each, else stacked."""
+    """Return one page of documents, after `offset` others; one line each if `width` suffices, else stacked."""
     if not page.documents:
         return Text(f"no documents ({page.total:,} match)" if page.total else "no documents")
     table = _wide_documents(page.documents) if width >= _WIDE else _stacked_documents(page.documents)
@@ -121,7 +121,7 @@ def render_document(document: Document, chunks: Sequence[Chunk]) -> RenderableTy
 
 
 def render_results(results: Sequence[DocumentResult]) -> RenderableType:
-    """Return what became of documents: those that failed or are partial first, and so many of each kind at most."""
+    """Return the outcomes of documents: failed and partial ones first, and a limited number of each kind."""
     bad = [item for item in results if item.outcome in _BAD]
     good = [item for item in results if item.outcome not in _BAD]
     table = make_table({"outcome": WORD, "chunks": FIGURE, "document": {}})
@@ -154,7 +154,7 @@ def summarize_results(results: Sequence[DocumentResult], progress: Progress | No
 
 
 def _unread(passed_over: Mapping[str, int]) -> str:
-    """Return what of folders was passed over, the commonest endings first."""
+    """Return the files skipped in folders, the commonest suffixes first."""
     common = sorted(passed_over.items(), key=lambda item: -item[1])[:_SHOWN_ENDINGS]
     endings = ", ".join(f"{ending or 'without an ending'} {count:,}" for ending, count in common)
     endings += ", ..." if len(passed_over) > len(common) else ""
@@ -168,12 +168,12 @@ def _counts(results: Sequence[DocumentResult]) -> str:
 
 
 def tokens(usage: Usage) -> str:
-    """Return what chat models were paid, in tokens."""
+    """Return the tokens that chat models used."""
     return f"{usage.input_tokens:,} tokens read, {usage.output_tokens:,} written"
 
 
 def render_deletion(report: DeleteReport) -> RenderableType:
-    """Return what a deletion took away."""
+    """Return what a deletion removed."""
     stays = f"; handed over anew meanwhile, so not deleted: {', '.join(report.replaced)}" if report.replaced else ""
     return Text(
         f"deleted {amount(len(report.deleted), 'document')}, {amount(report.removed_chunks, 'chunk')}, "
@@ -181,12 +181,12 @@ def render_deletion(report: DeleteReport) -> RenderableType:
     )
 
 
-# What was not read yet is not in the store, so that only the same command knows of it.
+# Unread documents are not in the store, so only the same command can continue with them.
 _GOING_ON = (
     "the same command again goes on with the others, 'heliograph resume' only with those that were read and wait"
 )
 _STDIN = "-"
-# Documents that are named before they are deleted.
+# How many documents are named before they are deleted.
 _NAMED = 50
 
 Ingest = Callable[[Callable[[Progress], None]], IngestReport]
@@ -213,7 +213,7 @@ def index(
     ] = None,
     reading: ReadingOptions,
 ) -> None:
-    """Take documents in: files of every known kind, all of them in folders, and web pages.
+    """Index documents: files of every known kind, all of them in folders, and web pages.
 
     A path that is known is an update; an unchanged document costs nothing.
     """
@@ -330,7 +330,7 @@ def delete(
             if len(known) > _NAMED:
                 session.output.note(f"and {len(known) - _NAMED:,} more")
             session.output.confirm(f"Delete {amount(len(known), 'document')}?")
-        # What comes anew while the question is open is not what was shown.
+        # Documents that change while the confirmation is open are not the ones that were shown.
         hashes = {item.id: item.content_hash for item in known}
         report = engine.delete(list(hashes), content_hashes=hashes)
     missing = [name for name, item in found.items() if item is None or item.id in report.missing]
@@ -350,7 +350,7 @@ def run_ingest(session: Session, engine: Heliograph, work: Ingest) -> tuple[Inge
     """Run an ingest with progress and Ctrl-C, and return its report and last progress.
 
     Raises:
-        typer.Exit: Ctrl-C was pressed; how to go on has been said.
+        typer.Exit: Ctrl-C was pressed; the user has been told how to continue.
         HeliographError: As the engine raises.
     """
     output = session.output
@@ -367,7 +367,7 @@ def run_ingest(session: Session, engine: Heliograph, work: Ingest) -> tuple[Inge
 
 
 def _ingest(session: Session, engine: Heliograph, *runs: Ingest) -> None:
-    """Run ingests one after the other, show what came of them, and fail if a document failed."""
+    """Run ingests one after the other, show their results, and fail if a document failed."""
     results: list[DocumentResult] = []
     batches: list[str] = []
     passed_over: dict[str, int] = {}
@@ -393,7 +393,7 @@ def _ingest(session: Session, engine: Heliograph, *runs: Ingest) -> None:
 
 
 def _find_document(engine: Heliograph, name: str) -> Document | None:
-    """Return the document with an id, or the one that a source names; refuse a source of several."""
+    """Return the document with this id, or with this source; refuse a source that several documents have."""
     if (found := engine.document(name)) is not None:
         return found
     if not is_storable(name):
@@ -409,7 +409,7 @@ def _find_document(engine: Heliograph, name: str) -> Document | None:
 
 
 def parse_metadata(pairs: list[str]) -> dict[str, str]:
-    """Return what `KEY=VALUE` options say; raises `typer.BadParameter` if one is not of this form."""
+    """Return the fields of `KEY=VALUE` options; raises `typer.BadParameter` if one has another form."""
     metadata: dict[str, str] = {}
     for pair in pairs:
         key, sign, value = pair.partition("=")
@@ -419,7 +419,7 @@ def parse_metadata(pairs: list[str]) -> dict[str, str]:
     return metadata
 
 
-# The command `watch`: a folder kept in step until Ctrl-C.
+# The command `watch`: a folder kept in sync until Ctrl-C.
 
 
 def watch(
@@ -437,7 +437,7 @@ def watch(
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Bring into step once, and end.")] = False,
 ) -> None:
-    """Keep what is stored in step with a folder: files that are new, changed, moved or deleted.
+    """Keep the workspace in sync with a folder: new, changed, moved and deleted files.
 
     Starts by comparing the folder with what is stored below its path; ends with Ctrl-C, which loses nothing.
     """

@@ -1,7 +1,7 @@
 """The commands about the graph and its corrections by hand, and their tables.
 
-Entities, entity, relation, neighbours and paths look at it. Create, edit, rename, merge, split, hide and undo write
-curations; history, duplicates and curations show them; insert-graph takes a graph from a JSON file.
+Entities, entity, relation, neighbours and paths show it. Create, edit, rename, merge, split, hide and undo write
+curations; history, duplicates and curations show them; insert-graph inserts a graph from a JSON file.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def neighbours(
     depth: Annotated[int, typer.Option(min=1, max=10, help="Relations between it and the farthest.")] = 1,
     max_entities: Annotated[int, typer.Option(min=1, max=10_000, help="Entities shown at the most.")] = 50,
 ) -> None:
-    """Show what lies around an entity, nearest first."""
+    """Show the neighbourhood of an entity, nearest first."""
     with session.engine() as engine:
         found = engine.neighbours(name, depth=depth, max_entities=max_entities)
         if not found.entities:
@@ -206,7 +206,7 @@ def _what(item: Curation) -> str:
     details = [f"{name} {value!r}" for name, value in said if value]
     details += [f"weight {item.weight:g}"] if item.weight is not None else []
     details += [f"in {', '.join(item.scope)}"] if item.scope else []
-    # As the command that did it is called.
+    # Use the name of the command that made it.
     kind = item.kind.value.replace("delete_", "hide_").replace("_", " ")
     return " ".join((kind, " -> ".join(item.names), *details))
 
@@ -227,7 +227,7 @@ Limit = Annotated[int, typer.Option(min=1, max=10_000, help="Shown at the most."
 Offset = Annotated[int, typer.Option(min=0, max=MAX_OFFSET, help="Passed over.")]
 
 _AUTHOR = "cli"
-# `create` and `edit` state the same options, as each is read from its own signature.
+# `create` and `edit` repeat the same options, because each command's options are read from its own signature.
 
 
 def create(
@@ -240,7 +240,7 @@ def create(
     weight: Weight = None,
     author: Author = _AUTHOR,
 ) -> None:
-    """Make an entity, or with --with a relation, that stays without any document."""
+    """Create an entity, or with --with a relation, that exists without any document."""
     with session.engine() as engine:
         if other is None:
             _refuse_relation_options(keyword, weight)
@@ -267,7 +267,7 @@ def edit(
     weight: Weight = None,
     author: Author = _AUTHOR,
 ) -> None:
-    """Put what you say of an entity, or with --with of a relation, in place of what documents say."""
+    """Override what documents say about an entity, or with --with about a relation."""
     with session.engine() as engine:
         if other is None:
             _refuse_relation_options(keyword, weight)
@@ -281,7 +281,7 @@ def edit(
 
 
 def hide(session: Session, name: Name, other: Other = None, author: Author = _AUTHOR) -> None:
-    """Take an entity, or with --with a relation, out of the graph whatever documents say."""
+    """Remove an entity, or with --with a relation, from the graph, whatever documents say."""
     with session.engine() as engine:
         if other is None:
             done = engine.delete_entity(name, author=author)
@@ -311,7 +311,7 @@ def merge(
     into: Annotated[str, typer.Option(metavar="NAME", help="What they become: an entity, or a new name.")],
     author: Author = _AUTHOR,
 ) -> None:
-    """Make several entities one."""
+    """Merge several entities into one."""
     with session.engine() as engine:
         done = engine.merge_entities(names, into, author=author)
     _show(session, done)
@@ -331,7 +331,7 @@ def split(
     ] = None,
     author: Author = _AUTHOR,
 ) -> None:
-    """Make what some documents or chunks call by a name an entity of its own."""
+    """Split an entity: its mentions in some documents or chunks become an entity of their own."""
     with session.engine() as engine:
         done = engine.split_entity(name, new_name, document_ids=document or (), chunk_ids=chunk or (), author=author)
     _show(session, done)
@@ -342,14 +342,14 @@ def undo(
     curation_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the curation; 'curations' lists them.")],
     author: Author = _AUTHOR,
 ) -> None:
-    """Take back what was done by hand: the graph becomes what it would be without it."""
+    """Undo a correction by hand: the graph becomes what it would be without it."""
     with session.engine() as engine:
         done = engine.undo(curation_id, author=author)
     _show(session, done)
 
 
 def curations(session: Session, limit: Limit = 20, offset: Offset = 0) -> None:
-    """List what was done to the graph by hand, the latest first."""
+    """List the corrections of the graph by hand, the latest first."""
     with session.engine() as engine:
         page = engine.curations(CurationQuery(descending=True, offset=offset, limit=limit))
     session.output.result(
@@ -365,7 +365,7 @@ def history(
     limit: Limit = 20,
     offset: Offset = 0,
 ) -> None:
-    """Show which chunk and which person said what of an entity, or with --with of a relation."""
+    """Show what each chunk and person said about an entity, or with --with about a relation."""
     with session.engine() as engine:
         found = engine.history(name, other, offset=offset, limit=limit)
     if not found.statement_count and not found.curations:
@@ -398,7 +398,7 @@ def insert_graph(
     session: Session,
     path: Annotated[Path, typer.Argument(metavar="FILE", help="JSON with chunks, entities and relationships.")],
 ) -> None:
-    """Take in a graph that is made already, as one document whose source is the file."""
+    """Insert a ready-made graph as one document whose source is the file."""
     try:
         data = json.loads(path.read_text("utf-8"))
     except OSError as error:

@@ -1,7 +1,7 @@
 """The commands about this installation: stats, settings, doctor.
 
 `list_settings` reads every setting (names, type, bounds, default, meaning) from the settings' models; the reference
-page is made from it. `run_checks` tries what `doctor` reports: each check is ok, a warning or a failure that says
+page is generated from it. `run_checks` runs the checks of `doctor`: each gives ok, a warning or a failure that says
 what to do; no check changes a store and none raises.
 """
 
@@ -41,7 +41,7 @@ from heliograph.settings import ChatSettings, EmbeddingSettings, RerankSettings,
 from heliograph.stores.registry import open_store
 from heliograph.text.chinese import tag_words
 
-# Every setting as a row: its names, what it may be, its default and what it means, read from the settings' models.
+# Every setting as a row: its names, permitted values, default and meaning, read from the settings' models.
 
 _TYPES = {
     bool: "true or false",
@@ -80,9 +80,9 @@ where it comes from. This page is the output of `heliograph settings --markdown`
 
 @dataclass(frozen=True, slots=True)
 class SettingRow:
-    """One setting of a section such as `chat`: its variable, and what it may be, is by default and means, in words.
+    """One setting of a section such as `chat`: its variable, permitted values, default and meaning, in words.
 
-    `value` is the one in force, as plain data (secrets masked), and `origin` where that comes from.
+    `value` is the one in force, as plain data (secrets masked), and `origin` where it comes from.
     """
 
     room: str
@@ -96,7 +96,7 @@ class SettingRow:
 
     @property
     def path(self) -> str:
-        """Room and name, such as `chat.model`."""
+        """Section and name, such as `chat.model`."""
         return f"{self.room}.{self.name}"
 
 
@@ -118,7 +118,7 @@ def list_settings() -> list[SettingRow]:
 
 
 def list_values(settings: Settings, given: Iterable[str] = ()) -> list[SettingRow]:
-    """Return all settings with the values in force; `given` are paths of those that the command line gave."""
+    """Return all settings with the values in force; `given` are the paths of those from the command line."""
     origins = Settings.find_origins() | dict.fromkeys(given, "command line")
     rows: list[SettingRow] = []
     for row in list_settings():
@@ -172,13 +172,13 @@ def _default(plain: Any) -> str:
     return ", ".join(f"`{item}`" for item in items)
 
 
-# What `doctor` looks at, one function a thing: nothing here changes a store, and nothing raises.
+# The checks of `doctor`, one function each: none changes a store, and none raises.
 #
-# Each check comes out as a `Check`: ok, a warning with what could be done, or a failure with what has to be done.
-# Models are asked for one tiny thing, with a short time allowed.
+# Each result is a `Check`: ok, a warning with a suggestion, or a failure with what has to be done. Models get one tiny
+# request, with a short timeout.
 
 _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)[^;]*(?:;.*extra == ['\"]([a-z0-9-]+)['\"])?")
-# Extras that bring what serves other extras or those who develop Heliograph.
+# Extras that only serve other extras or the developers of Heliograph.
 _NO_FEATURE = {"all", "dev"}
 _MODEL_TIMEOUT_SECONDS = 15.0
 _STORE_TIMEOUT_SECONDS = 3.0
@@ -188,7 +188,7 @@ _log = logging.getLogger(__name__)
 
 
 class State(StrEnum):
-    """How a check came out."""
+    """The result of a check."""
 
     OK = "ok"
     WARN = "warn"
@@ -197,7 +197,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at: what, how it came out, and the particulars."""
+    """A check: its subject, its result, and the particulars."""
 
     name: str
     state: State
@@ -205,10 +205,10 @@ class Check:
 
 
 async def run_checks(load_settings: Callable[[], Settings], given: Sequence[str] = ()) -> list[Check]:
-    """Run all checks and return their results, in the order in which one would fix them.
+    """Run all checks and return their results, in the order in which one would fix problems.
 
-    Where the settings cannot be read, nothing that depends on them is looked at. `given` are paths of those that the
-    command line gave.
+    If the settings cannot be read, checks that depend on them are skipped. `given` are the paths of the settings from
+    the command line.
     """
     checks = _check_versions()
     try:
@@ -233,7 +233,7 @@ async def run_checks(load_settings: Callable[[], Settings], given: Sequence[str]
 
 
 async def _guarded(name: str, work: Callable[[], Awaitable[Check]]) -> Check:
-    """Run a check; whatever it raises is its failure."""
+    """Run a check; any exception is its failure."""
     try:
         return await work()
     except HeliographError as error:
@@ -341,7 +341,7 @@ async def _check_store(settings: StoreSettings, info: EmbeddingInfo | None) -> C
 
 
 async def _may_be_asked(settings: StoreSettings) -> bool:
-    """Whether there is a workspace, as far as can be told; what is wrong with a store is said by its check."""
+    """Return whether there is a workspace, as far as can be determined; another check reports problems of the store."""
     try:
         return not await workspace_is_missing(settings)
     except StoreError:
@@ -435,7 +435,7 @@ def render_stats(
     lags: Mapping[str, int] | None = None,
     troubles: Mapping[str, str] | None = None,
 ) -> RenderableType:
-    """Return the counts of a workspace, how many commits external stores are behind, and which do not serve."""
+    """Return the counts of a workspace, how many commits external stores lag, and which stores are unavailable."""
     statuses = ", ".join(f"{count:,} {status.value}" for status, count in sorted(stats.documents.items()))
     total = sum(stats.documents.values())
     rows: list[tuple[str, RenderableType]] = [
@@ -453,9 +453,9 @@ def render_stats(
 
 
 def render_settings(values: Sequence[SettingRow], *, is_bounded: bool) -> RenderableType:
-    """Return all settings in force, those that are not the default in bold.
+    """Return all settings in force, those that differ from the default in bold.
 
-    What they mean stands below them; where no width has to be kept to, in a column of its own.
+    Their meanings are shown below them, or in a column of their own if there is no width limit.
     """
     columns = {"setting": {"ratio": 3}, "value": {"ratio": 2}, "from": WORD}
     table = make_table(columns if is_bounded else columns | {"meaning": {}})

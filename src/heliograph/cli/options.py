@@ -1,4 +1,4 @@
-"""Options that several commands share: which documents count, how much is kept, and where documents are read.
+"""Options that several commands share: document filters, limits of search, and where documents are read.
 
 `combine_filters` makes one filter of `--filter`, `--where` and sources.
 """
@@ -17,9 +17,9 @@ from heliograph.filters import And, Filter, Or, SourcePrefix, check_filter, pars
 from heliograph.query.models import PARAMETER_TEXTS, QueryParam
 from heliograph.settings import Settings
 
-# The options that say which things count: conditions as one filter, and how many may be passed over.
+# The options that select things: conditions as one filter, and how many things to skip.
 
-# Larger numbers are none to a database.
+# Databases accept no larger numbers.
 MAX_OFFSET = 2**31 - 1
 
 
@@ -31,7 +31,7 @@ def combine_filters(
     All expressions and the JSON must hold, and any of the prefixes.
 
     Raises:
-        InvalidRequestError: One of them cannot be served.
+        InvalidRequestError: An expression is invalid.
         typer.BadParameter: `--filter-json` is not JSON.
     """
     parts = [parse_expression(text) for text in expressions or ()]
@@ -47,17 +47,17 @@ def combine_filters(
 
 
 def parameter(name: str) -> Any:
-    """Return an option that is described as the parameter of questions of this name."""
+    """Return an option with the description of the question parameter of this name."""
     return typer.Option(help=PARAMETER_TEXTS[name])
 
 
-# Records of options that several commands share. A command takes one as a keyword argument, and has each of its fields
-# as an option of its own: `load_command` in `app` spreads them out.
+# Records of options that several commands share. A command takes one as a keyword argument, and gets each of its fields
+# as a separate option: `load_command` in `app` expands them.
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionOptions:
-    """From which documents, and how much is searched and kept for a question; what is named alike in `QueryParam`."""
+    """Document filters, and how much is searched and kept for a question; fields have their `QueryParam` names."""
 
     top_k: Annotated[int | None, parameter("top_k")] = None
     chunk_top_k: Annotated[int | None, parameter("chunk_top_k")] = None
@@ -70,7 +70,7 @@ class QuestionOptions:
     ] = None
 
     def to_param(self, **others: Any) -> QueryParam:
-        """Return the engine's parameters, with `others` beside or in place; raises as `combine_filters` does."""
+        """Return the engine's parameters, overridden by `others`; raises as `combine_filters` does."""
         given: dict[str, Any] = {item.name: getattr(self, item.name) for item in fields(self)}
         given["filter"] = combine_filters(self.filter)
         return QueryParam(**(given | others))
@@ -96,11 +96,11 @@ class ReadingOptions:
     ] = None
 
     def settings(self, session: Session) -> Settings:
-        """Return the settings in force, with what the options say in place of theirs.
+        """Return the settings in force, overridden by the options.
 
         Raises:
             SettingsError: A setting is not valid.
-            typer.BadParameter: Options of a cluster are given, and none is to be used.
+            typer.BadParameter: Options of a cluster are given without a cluster.
         """
         given = (("workers", self.workers), ("address", self.address))
         ray: dict[str, Any] = {name: value for name, value in given if value is not None}

@@ -1,9 +1,8 @@
-"""Where a command writes: results to standard output, everything said about them to standard error.
+"""Where a command writes: results to standard output, all messages about them to standard error.
 
-With `--json` standard output carries one JSON document and nothing else. Text of documents and models goes through
-`printable`, `FlowText` or `BriefText` first: control characters become visible, and lines wrap well in English and
-in Chinese. No character that the terminal's encoding lacks makes a command fail. `heliograph --help` imports this
-module.
+With `--json` standard output has one JSON document and nothing else. Text of documents and models goes through
+`printable`, `FlowText` or `BriefText` first: control characters become visible, and lines wrap well in English and in
+Chinese. No character that the terminal's encoding lacks makes a command fail. `heliograph --help` imports this module.
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ from rich.text import Text
 
 from heliograph.errors import InvalidRequestError
 
-# Text that wraps well in English and in Chinese, and cannot steer the terminal it is printed to.
+# Text that wraps well in English and in Chinese, and cannot control the terminal it is printed to.
 #
-# What documents and models say goes through `printable` or `FlowText` before it is shown: control characters are made
-# visible, and lines may break between Chinese characters, except where punctuation has to stay with its neighbour.
+# Text of documents and models goes through `printable` or `FlowText` before it is shown: control characters are made
+# visible, and lines may break between Chinese characters, except where punctuation must stay with its neighbour.
 
-# Width of what is no terminal: nothing is wrapped there, and nothing is cut.
+# Width if the output is no terminal: nothing is wrapped or cut there.
 UNBOUNDED_CELLS = 1_000_000
 
 _WIDE = "\u2e80-\u303f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uff60"
 _OPENING = "（《〈「『【〔“‘［｛"
 _CLOSING = "，。、；：？！）》〉」』】〕”’…—～％·］｝"
-# One unit that is never broken: a wide character, or a run of others, with the punctuation that belongs to it.
+# One unbreakable unit: a wide character, or a run of others, with its punctuation.
 _UNIT = re.compile(rf"[{_OPENING}]*(?:[{_WIDE}]|[^\s{_WIDE}{_OPENING}]+)[{_CLOSING}]*\s*|\s+|[{_OPENING}]+")
 # Terminals act on these; line ends and tabs are layout.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -57,9 +56,9 @@ def has_bounds(console: Console) -> bool:
 
 
 def one_line(text: str, max_cells: int | None) -> str:
-    """Return a text on one line, cut to so many terminal cells with dots where it is longer; None cuts nothing."""
+    """Return a text on one line, cut to this many terminal cells with dots if it is longer; None cuts nothing."""
     flat = _SPACE.sub(" ", printable(text)).strip()
-    # Few characters take no cell at all, so most texts are known to be too long unmeasured.
+    # Few characters have no width, so most texts are known to be too long without measuring.
     if max_cells is None or (len(flat) <= 4 * max_cells and cell_len(flat) <= max_cells):
         return flat
     return chop_cells(flat[: max_cells + 1], max(1, max_cells - 3))[0].rstrip() + "..."
@@ -68,7 +67,7 @@ def one_line(text: str, max_cells: int | None) -> str:
 def flat_text(shown: RenderableType | None) -> str:
     """Return a string, a text of any kind or a group of them on one line, without styles, uncut.
 
-    Spaces within a line stay as they are; strokes stand between the parts of a group.
+    Spaces within a line stay as they are; strokes separate the parts of a group.
     """
     if isinstance(shown, Group):
         return " / ".join(filter(None, map(flat_text, shown.renderables)))
@@ -79,7 +78,7 @@ def flat_text(shown: RenderableType | None) -> str:
 class FlowText:
     """Text from outside, ready to print: harmless, and wrapped at words or between Chinese characters.
 
-    A renderable of its own, as a console joins `Text`s into one and so forgets how they wrap.
+    It is a renderable of its own, because a console joins `Text`s into one and so forgets how they wrap.
     """
 
     def __init__(self, text: str, style: StyleType = "") -> None:
@@ -103,7 +102,7 @@ class FlowText:
 
 
 class BriefText:
-    """The beginning of a text on one line; all of it where nothing is cut."""
+    """The beginning of a text on one line, or the whole text where nothing is cut."""
 
     def __init__(self, text: str, max_cells: int) -> None:
         self._text = text
@@ -149,16 +148,16 @@ def _breaks(line: str, width: int) -> list[int]:
 class _Console(Console):
     @property
     def has_given_width(self) -> bool:
-        """Whether `COLUMNS` says how wide lines may be."""
+        """Return whether `COLUMNS` sets the line width."""
         return self._width is not None
 
     def on_broken_pipe(self) -> NoReturn:
-        """Let the error through: one place, at the edge, decides what a closed pipe means."""
+        """Let the error through: one place, in `session`, decides what a closed pipe means."""
         raise
 
 
 class Output:
-    """The two streams of one command; a quiet one has only results, warnings and errors, a verbose one the log too."""
+    """The two streams of one command; quiet shows only results, warnings and errors, verbose also the log."""
 
     def __init__(self, *, is_json: bool = False, is_quiet: bool = False, is_verbose: bool = False) -> None:
         self.is_json = is_json
@@ -170,7 +169,7 @@ class Output:
         self.notes = _Console(stderr=True, highlight=False, markup=False, emoji=False)
 
     def show(self, *renderables: RenderableType) -> None:
-        """Print to standard output: to fit a terminal, or `COLUMNS`; elsewhere whole, in lines as long as it takes."""
+        """Print to standard output: fitted to a terminal or `COLUMNS`, else with lines of any length."""
         is_cut = has_bounds(self.console)
         for renderable in renderables:
             self.console.print(renderable, crop=is_cut)
@@ -197,10 +196,10 @@ class Output:
             self.note(note)
 
     def confirm(self, question: str) -> None:
-        """Ask before something is done that cannot be undone.
+        """Ask for confirmation of an action that cannot be undone.
 
         Raises:
-            InvalidRequestError: Nobody is there to answer, as in a script.
+            InvalidRequestError: There is no terminal to answer from, as in a script.
             typer.Abort: The answer is no.
         """
         try:
@@ -214,7 +213,7 @@ class Output:
             raise typer.Abort
 
     def text(self, text: str) -> None:
-        """Print text from outside: wrapped on a terminal, line for line as it is elsewhere."""
+        """Print text from outside: wrapped on a terminal, else with its own lines."""
         if self.console.is_terminal:
             self.console.print(FlowText(text))
         else:
@@ -237,15 +236,15 @@ class Output:
             self._say(text, "dim")
 
     def warn(self, text: str) -> None:
-        """Say what did not go as one would expect."""
+        """Print a warning."""
         self._say(f"warning: {text}", "yellow")
 
     def error(self, text: object) -> None:
-        """Say what failed."""
+        """Print an error."""
         self._say(f"error: {text}", "red")
 
     def waiting(self, text: str) -> AbstractContextManager[object]:
-        """Show that something is under way, on a terminal."""
+        """Show on a terminal that something is under way."""
         if self.is_quiet or not self.notes.is_terminal:
             return nullcontext()
         return self.notes.status(Text(text, "dim"), spinner="line")
@@ -263,7 +262,7 @@ class Output:
     def logging(self) -> Generator[None]:
         """Write the log of Heliograph to standard error: warnings, or all of it when verbose.
 
-        What libraries log is said in our words where it matters, and shown as they say it when verbose.
+        Where a library's log messages matter, Heliograph reports the problem itself; verbose shows them as they are.
         """
         logger, root = logging.getLogger("heliograph"), logging.getLogger()
         handler = _LogHandler(self)
@@ -300,9 +299,9 @@ class _LogHandler(logging.Handler):
 
 
 def make_streams_safe() -> None:
-    """Let standard output and error escape what their encoding lacks, lone surrogates included.
+    """Escape characters that the encoding of standard output and error lacks, lone surrogates included.
 
-    One that was closed before the process began leads nowhere.
+    A stream that was closed before the process began is replaced by one that discards.
     """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:

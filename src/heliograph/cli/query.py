@@ -28,7 +28,7 @@ from heliograph.query.answers.models import Answer, AnswerKind
 from heliograph.query.models import Context, QueryParam, Reference, Retrieval
 from heliograph.sync import Heliograph
 
-# References and what was retrieved, as tables; how an answer came about, in a line.
+# References and retrieved context as tables; how an answer came about, in a line.
 
 _CHUNK_CELLS = 200
 _CITED = re.compile(r"\[(\d+)\]")
@@ -43,7 +43,7 @@ _KINDS = {
 
 
 def without_references(text: str) -> str:
-    """Return an answer without the list of references at its end; the table of references stands for it."""
+    """Return an answer without the list of references at its end, which the table of references replaces."""
     sections = list(_REFERENCE_SECTION.finditer(text))
     body = text[: sections[-1].start()].rstrip() if sections else ""
     return body or text
@@ -66,7 +66,7 @@ def render_references(references: Sequence[Reference], text: str, *, shows_all: 
 
 
 def render_part(context: Context, part: Part) -> RenderableType:
-    """Return the entities, relations or chunks of a context, these shortened on a terminal, with how each was found."""
+    """Return the entities, relations or chunks of a context, shortened on a terminal, with how each was found."""
     title = part.value.capitalize()
     if not getattr(context, part.value):
         return Group(Text(title, "bold"), Text("none", "dim"))
@@ -100,7 +100,7 @@ def describe_retrieval(retrieval: Retrieval) -> str:
 
 
 class Part(StrEnum):
-    """What of the context can be shown."""
+    """The parts of the context that can be shown."""
 
     ENTITIES = "entities"
     RELATIONS = "relations"
@@ -194,7 +194,7 @@ def _stream(output: Output, engine: Heliograph, question: str, param: QueryParam
         output.piece("\n")
     references = stream.retrieval.context.references
     shows_all = Part.REFERENCES in show or Part.ALL in show
-    # A text that closes with its own list of references needs no second one.
+    # A text that ends with its own list of references needs no second one.
     if references and (shows_all or without_references(text) == text):
         output.show("", render_references(references, text, shows_all=shows_all))
     _show_tables(output, stream.retrieval.context, show)

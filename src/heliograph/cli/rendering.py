@@ -1,8 +1,8 @@
-"""What all commands show their results with: tables and their cells, progress bars, and plain data for `--json`.
+"""How all commands show their results: tables and their cells, progress bars, and plain data for `--json`.
 
-`to_plain` turns the engine's models into plain data under their own field names. `make_table` and the cell
-functions give all tables one look. `ProgressView` shows an ingest as bars on a terminal, as lines elsewhere, and
-not at all when quiet.
+`to_plain` turns the engine's models into plain data under their own field names. `make_table` and the cell functions
+give all tables one look. `ProgressView` shows an ingest as bars on a terminal, as lines elsewhere, and not at all when
+quiet.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from heliograph.models import FIELD_SEPARATOR
 
 
 def to_plain(value: object) -> Any:
-    """Return a value as `json.dumps` takes it.
+    """Convert a value to data that `json.dumps` accepts.
 
     Dataclasses and tables of settings become objects, enumerations their value, times ISO 8601, paths and errors text;
     secrets stay masked.
@@ -56,10 +56,10 @@ def to_plain(value: object) -> Any:
     raise TypeError(f"{value!r} has no plain form")
 
 
-# Tables that look alike, and the small pieces of text that stand in their cells.
+# Tables with one look, and the small pieces of text in their cells.
 
 _DESCRIPTION_CELLS = 160
-# Where nothing is cut, a longer cell shifts those after it in its own row only.
+# Where nothing is cut, a longer cell only shifts later cells in its own row.
 _ALIGNED_CELLS = 200
 _GAP = "  "
 _STYLES = {
@@ -74,17 +74,17 @@ _STYLES = {
 
 
 class _Table(Table):
-    """A table in whose cells no text can steer the terminal; where none is, a line a row."""
+    """A table in which no text can control the terminal; without a terminal, one line per row."""
 
     def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
-        """Add a row; text from outside is shown as it is, but for control characters."""
+        """Add a row; text from outside is shown as it is, except for control characters."""
         super().add_row(*(Text(printable(cell)) if isinstance(cell, str) else cell for cell in cells), **options)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if has_bounds(console):
             yield from super().__rich_console__(console, options)
             return
-        # Rich would fill every row up to the longest.
+        # Rich would pad every row to the longest.
         for line in self._lines():
             yield Segment(line)
             yield Segment.line()
@@ -96,7 +96,7 @@ class _Table(Table):
         for column in self.columns:
             head = (column.header,) if self.show_header else ()
             texts = [flat_text(cell) for cell in (*head, *column.cells)]
-            # All but long ones become equally wide; what stands to the right of the last is stripped.
+            # All but long cells are padded to one width; trailing blanks are stripped.
             sizes = [cell_len(text[:_ALIGNED_CELLS]) for text in texts]
             width = min(_ALIGNED_CELLS, max(sizes, default=0))
             spaces = (" " * (width - size) for size in sizes)
@@ -105,7 +105,7 @@ class _Table(Table):
         yield from (_GAP.join(row).rstrip() for row in zip(*columns, strict=True))
 
 
-# How a column looks, by what stands in it.
+# How a column looks, by its kind of content.
 WORD: Mapping[str, Any] = {"no_wrap": True}
 FAINT: Mapping[str, Any] = {"no_wrap": True, "style": "dim"}
 KEY: Mapping[str, Any] = {"no_wrap": True, "style": "cyan"}
@@ -117,7 +117,7 @@ WIDE: Mapping[str, Any] = {"ratio": 1}
 def make_table(
     columns: Mapping[str, Mapping[str, Any]], title: str | None = None, *, with_header: bool = True
 ) -> Table:
-    """Return an empty table in the style of all; `columns` says how each looks, by what stands above it."""
+    """Return an empty table in the common style; `columns` gives each column's options by its heading."""
     table = _Table(
         title=title,
         title_justify="left",
@@ -142,12 +142,12 @@ def fields_table(rows: Iterable[tuple[str, RenderableType]]) -> Table:
 
 
 def name_cell(name: str) -> FlowText:
-    """Return the name of a file or document; a line end in it shows, and begins no line that looks like another."""
+    """Return the name of a file or document; a line end in it is shown, and starts no new line."""
     return FlowText(printable(name).replace("\n", "\ufffd"))
 
 
 def description_cell(description: str) -> BriefText:
-    """Return a description, its fragments on one line with strokes between them, cut to a few lines on a terminal."""
+    """Return a description, its fragments on one line separated by strokes, cut to a few lines on a terminal."""
     fragments = (fragment.strip() for fragment in description.split(FIELD_SEPARATOR))
     return BriefText(" / ".join(fragment for fragment in fragments if fragment), _DESCRIPTION_CELLS)
 
@@ -158,12 +158,12 @@ def status_text(status: str) -> Text:
 
 
 def local_time(moment: datetime) -> str:
-    """Return a time in the reader's own zone, to the minute."""
+    """Return a time in the local time zone, to the minute."""
     return f"{moment.astimezone():%Y-%m-%d %H:%M}"
 
 
 def amount(count: int, noun: str) -> str:
-    """Return how many of something, such as `1 chunk`, `1,204 chunks`."""
+    """Return a count with its noun, such as `1 chunk`, `1,204 chunks`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
@@ -177,9 +177,9 @@ def byte_size(size: int) -> str:
     return f"{value:.1f} TB"
 
 
-# How far an ingest has come: bars on a terminal, a line every few seconds elsewhere, nothing when quiet.
+# The progress of an ingest: bars on a terminal, a line every few seconds elsewhere, nothing when quiet.
 #
-# Fed with `Progress` from the engine's thread; writes to standard error only.
+# It gets `Progress` from the engine's thread and writes to standard error only.
 
 _LINE_EVERY_SECONDS = 5.0
 _BAR_CELLS = 16
@@ -205,7 +205,7 @@ class ProgressView:
         self._line_due_at = _LINE_EVERY_SECONDS
 
     def __call__(self, progress: Progress) -> None:
-        """Show how far it is."""
+        """Show the progress."""
         self.last = progress
         if self._has_bars:
             said = ", ".join(_eta(progress) + _failures(progress))
@@ -230,7 +230,7 @@ class ProgressView:
 
 
 def progress_line(progress: Progress) -> str:
-    """Return how far it is in one line."""
+    """Return the progress in one line."""
     parts = [
         f"{progress.documents_done:,}/{progress.documents_total:,} documents",
         f"{progress.chunks_done:,}/{progress.chunks_total:,} chunks",
@@ -242,12 +242,12 @@ def progress_line(progress: Progress) -> str:
 
 
 def growth(progress: Progress) -> str:
-    """Return what a run has added to the graph, such as `+1,204 entities, +980 relations`."""
+    """Return a run's additions to the graph, such as `+1,204 entities, +980 relations`."""
     return f"{progress.entities:+,} entities, {progress.relations:+,} relations"
 
 
 def seconds(value: float) -> str:
-    """Return a time as one reads it: `0.21 s`, `12 s`, `3:05 min`, `2:03 h`."""
+    """Return a duration in readable form: `0.21 s`, `12 s`, `3:05 min`, `2:03 h`."""
     if value < 10:
         return f"{value:.2f} s"
     whole = round(value)
@@ -261,7 +261,8 @@ def _eta(progress: Progress) -> list[str]:
     if progress.eta_seconds is None or progress.is_finished:
         return []
     if progress.eta_seconds < 1 and progress.chunks_done == progress.chunks_total:
-        # All is read. How long vectors and commits take, above all on a server, the pace of reading does not tell.
+        # All chunks are read. The pace of reading does not predict the time of embedding and commits, above all on a
+        # server.
         return ["storing"]
     whole = max(1, round(progress.eta_seconds))
     return [f"{whole} s left" if whole < 60 else f"{seconds(whole)} left"]

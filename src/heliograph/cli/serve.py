@@ -43,7 +43,7 @@ def serve(
         str | None, typer.Option(metavar="text|json", help="How the log is written.", show_default=False)
     ] = None,
 ) -> None:
-    """Answer over HTTP until told to stop, in the way LightRAG's clients know."""
+    """Serve HTTP requests until stopped, in the form that LightRAG's clients know."""
     given: dict[str, Any] = {
         "host": host,
         "port": port,
@@ -55,8 +55,8 @@ def serve(
         "log_level": "debug" if session.output.is_verbose else "warning" if session.output.is_quiet else None,
     }
     settings = session.load_settings(server={name: value for name, value in given.items() if value is not None})
-    # Imported on use: other commands start faster without a web framework. What is imported stays, so looking through
-    # it for garbage, now and later, is time lost: a sixth of the start.
+    # Imported on use: other commands start faster without a web framework. Imported objects stay alive, so searching
+    # them for garbage, now and later, is wasted time: a sixth of the start.
     gc.disable()
     run = import_optional("heliograph.server.run", "server")
     gc.freeze()
@@ -68,7 +68,7 @@ def serve(
             session.output.note(notice)
 
     if session.interrupts.is_stopping:
-        # What was raised in the midst of an import can be lost there.
+        # An exception during an import can be lost.
         raise KeyboardInterrupt
     code = run.run_server(settings, announce)
     if code:
@@ -89,13 +89,13 @@ def hash_password(session: Session) -> None:
 
 
 def make_key(session: Session) -> None:
-    """Make a key for `server.keys`: the key itself, for who will use it, and its SHA-256, for the settings."""
+    """Make a key for `server.keys`: the key itself, for its user, and its SHA-256, for the settings."""
     key = secrets.token_urlsafe(_KEY_BYTES)
     digest = hashlib.sha256(key.encode()).hexdigest()
     session.output.told({"key": key, "key_sha256": digest}, f"key:        {key}\nkey_sha256: {digest}")
 
 
-# The command that offers a workspace to agents: mcp.
+# The command `mcp`, which offers a workspace to agents.
 
 
 def mcp(
@@ -112,6 +112,6 @@ def mcp(
     # Imported on use: other commands start faster without the protocol's SDK.
     stdio = import_optional("heliograph.mcp.stdio", "server")
     if session.interrupts.is_stopping:
-        # What was raised in the midst of an import can be lost there.
+        # An exception during an import can be lost.
         raise KeyboardInterrupt
     stdio.run_stdio(settings)

@@ -1,9 +1,9 @@
-"""One call of the command line: what its commands share, and how it ends.
+"""One call of the command line: the state its commands share, and how it ends.
 
-A `Session` holds the settings in force, where to write, and the engine; `make_engine` is the only place that makes
-one. Errors become one line on standard error and an exit code of `EXIT_CODES`, a table that scripts may rely on.
-The first Ctrl-C stops a command cleanly, the second ends the process at once. Global options may stand before or
-after a command. `heliograph --help` imports this module, so it imports neither the engine nor the settings.
+A `Session` holds the settings in force, the output, and the engine; `make_engine` is the only place that makes one.
+Errors become one line on standard error and an exit code of `EXIT_CODES`, a table that scripts may rely on. The first
+Ctrl-C stops a command cleanly, the second ends the process at once. Global options may stand before or after a command.
+`heliograph --help` imports this module, so it imports neither the engine nor the settings.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from heliograph.sync import Heliograph
 
 
-# Exit codes, one table: what a script may rely on.
+# Exit codes, which scripts may rely on.
 #
-# 0 is success and 1 a command that ran but did not do all that was asked. Typer ends with 2 when the command line
+# 0 is success and 1 a command that ran but did not do all that it should. Typer ends with 2 when the command line
 # itself cannot be read.
 
 EXIT_FAILED = 1
@@ -61,18 +61,18 @@ EXIT_CODES: Mapping[type[errors.HeliographError], int] = {
 
 
 def exit_code(error: errors.HeliographError) -> int:
-    """Return the code of an error's class, or of the nearest class above it."""
+    """Return the code of an error's class, or of its nearest base class with one."""
     return next(EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES)
 
 
 # Ctrl-C: the first stops a command cleanly, the second ends the process at once.
 #
-# Cleanly means that an ingest is asked to cancel and anything else gets a `KeyboardInterrupt`. Ending at once loses
-# nothing: every document is one transaction.
+# Cleanly means that an ingest is cancelled and anything else gets a `KeyboardInterrupt`. Ending at once loses nothing:
+# every document is one transaction.
 
 
 class Interrupts:
-    """Handles SIGINT while its block runs; outside the main thread, where signals cannot be caught, does nothing."""
+    """Handles SIGINT while its block runs; does nothing outside the main thread, where signals cannot be caught."""
 
     def __init__(self, output: Output) -> None:
         self.is_stopping = False
@@ -83,7 +83,7 @@ class Interrupts:
 
     @contextmanager
     def cancelling(self, cancel: Callable[[], None]) -> Generator[None]:
-        """Within the block, call `cancel` on the first SIGINT and let the work come to its end."""
+        """Within the block, call `cancel` on the first SIGINT and let the work finish."""
         self._cancel = cancel
         try:
             yield
@@ -111,7 +111,7 @@ class Interrupts:
 
 
 class Session:
-    """One call of the command line; its folder and workspace go over those of the settings."""
+    """One call of the command line; its folder and workspace override those of the settings."""
 
     def __init__(
         self, output: Output, interrupts: Interrupts, data_dir: Path | None = None, workspace: str | None = None
@@ -123,12 +123,12 @@ class Session:
 
     @property
     def given_settings(self) -> tuple[str, ...]:
-        """Paths of the settings that the command line gives, such as `store.data_dir`."""
+        """Paths of the settings from the command line, such as `store.data_dir`."""
         return tuple(f"store.{name}" for name in self._store)
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings in force, read when first wanted.
+        """The settings in force, read on first access.
 
         Raises:
             SettingsError: One of them is not valid.
@@ -136,16 +136,16 @@ class Session:
         return self.load_settings()
 
     def load_settings(self, **sections: Mapping[str, Any]) -> Settings:
-        """Read the settings, some sections and the command line's own options over them; raises `SettingsError`."""
+        """Read the settings, overridden by some sections and the command line's own options; raises `SettingsError`."""
         store = {**sections.get("store", {}), **self._store}
         return heliograph.Settings.load(**sections | {"store": store} if store else sections)
 
     @contextmanager
     def engine(self, settings: Settings | None = None, *, creates: bool = False) -> Generator[Heliograph]:
-        """Open the engine for the length of a block, with these settings or those in force; may make the workspace.
+        """Open the engine for a block, with these settings or those in force; may create the workspace.
 
         Raises:
-            NotFoundError: It is not there and not to be made.
+            NotFoundError: The workspace does not exist and is not to be created.
             HeliographError: It cannot be opened.
         """
         settings = settings or self.settings
@@ -165,13 +165,13 @@ class Session:
 
 
 def make_engine(settings: Settings) -> Heliograph:
-    """Return an engine for these settings, not yet open."""
+    """Return an unopened engine for these settings."""
     return heliograph.Heliograph(settings=settings)
 
 
 @contextmanager
 def uncollected() -> Generator[None]:
-    """Look for no garbage within the block, nor ever in what it leaves: what is imported stays until the end."""
+    """Suspend garbage collection for the block, and exempt its objects forever: imports stay until the end."""
     gc.disable()
     try:
         yield
@@ -181,7 +181,7 @@ def uncollected() -> Generator[None]:
 
 
 async def workspace_is_missing(store: StoreSettings) -> bool:
-    """Whether nothing was ever stored there; False where a back end of somebody else cannot tell.
+    """Return whether the workspace was never stored; False if a third-party back end cannot say.
 
     Raises:
         StoreUnavailable: The server cannot be reached.
@@ -195,11 +195,11 @@ async def workspace_is_missing(store: StoreSettings) -> bool:
         return False
 
 
-# The edge of the process: options that may stand anywhere, and errors turned into one line and an exit code.
+# The edge of the process: options in any position, and errors turned into one line and an exit code.
 
-# Said by the validation of options before what is wrong.
+# A prefix that the validation of options puts before its message.
 _NOISE = "Value error, "
-# What fails so without a name is what standard output leads to.
+# Errors with these codes and no file name concern standard output.
 _WRITING = frozenset({errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG})
 _FLAGS = frozenset({"--json", "--quiet", "-q", "--verbose", "-v"})
 _VALUED = frozenset({"--data-dir", "--workspace"})
@@ -221,7 +221,7 @@ class PlainCommand(_PlainFlags, TyperCommand):
 
 
 class CommandGroup(_PlainFlags, TyperGroup):
-    """The commands; whatever one of them raises ends here."""
+    """The commands; an exception of any of them ends here."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         make_streams_safe()
@@ -239,10 +239,10 @@ class CommandGroup(_PlainFlags, TyperGroup):
 
 @contextmanager
 def reported_errors(output: Output) -> Generator[None]:
-    """Turn what a command raises into a line on standard error and `typer.Exit`.
+    """Turn exceptions of a command into a line on standard error and `typer.Exit`.
 
-    So is a command line that cannot be read. A traceback is shown when verbose. What comes neither from Heliograph nor
-    from the system is a defect and goes through.
+    The same goes for a command line that cannot be read. A traceback is shown when verbose. An exception that comes
+    neither from Heliograph nor from the system is a defect and goes through.
     """
     try:
         yield
@@ -253,7 +253,7 @@ def reported_errors(output: Output) -> Generator[None]:
         discard_stdout()
         raise typer.Exit(EXIT_BROKEN_PIPE) from None
     except SystemExit as error:
-        # What writes the help text ends the process itself when the pipe is closed.
+        # The code that writes the help text ends the process itself when the pipe is closed.
         if isinstance(error.__context__, BrokenPipeError):
             raise typer.Exit(EXIT_BROKEN_PIPE) from None
         raise
@@ -278,7 +278,7 @@ def reported_errors(output: Output) -> Generator[None]:
 
 
 def global_options_first(args: Sequence[str]) -> list[str]:
-    """Return the arguments with the options that every command has moved to the front; those after `--` stay.
+    """Return the arguments with the global options moved to the front; those after `--` stay.
 
     So `heliograph stats --json` and `heliograph --json stats` are the same.
     """
@@ -293,7 +293,7 @@ def global_options_first(args: Sequence[str]) -> list[str]:
         elif word in _VALUED:
             value = next(words, None)
             if value is None:
-                # Alone, so that the complaint is about the missing value and not about what would follow.
+                # Alone, so that the error is about the missing value and not about the next argument.
                 return [word]
             first += [word, value]
         else:

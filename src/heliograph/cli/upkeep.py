@@ -1,7 +1,7 @@
 """The commands that look after a workspace, and their reports.
 
-check, rebuild, backup, restore, vacuum, clear, reembed, forget-store and batches; export, import and migrate move
-knowledge out, in, and from one store to another.
+check, rebuild, backup, restore, vacuum, clear, reembed, forget-store and batches; export, import and migrate transfer a
+workspace to files, from files, and from one store to another.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from heliograph.maintenance.transfer import detect_import
 from heliograph.maintenance.workspace import ReembedReport, reembed_workspace, restore_workspace
 from heliograph.stores.registry import salvage_store
 
-# What checks look like on a terminal.
+# The results of checks on a terminal.
 
 _SHOWN = 40
 
 
 def render_check(report: CheckReport) -> RenderableType:
-    """Return what a check found: counts, and the first problems."""
+    """Return the result of a check: counts, and the first problems."""
     looked = (
         f"looked at {report.documents:,} documents, {report.chunks:,} chunks, {report.entities:,} entities and "
         f"{report.relations:,} relations"
@@ -51,7 +51,7 @@ def render_check(report: CheckReport) -> RenderableType:
     return Group(table, Text(verdict))
 
 
-# What an external store may serve.
+# Roles of an external store.
 Role = Literal["graph", "vectors", "text", "cache"]
 
 
@@ -59,11 +59,11 @@ def check(
     session: Session,
     repair: Annotated[bool, typer.Option("--repair", help="Put right what follows from the documents.")] = False,
 ) -> None:
-    """Compare everything that is derived with what the documents say; ends with 1 if something is wrong."""
+    """Compare all derived data with the documents; ends with 1 if something is wrong."""
     try:
         report = _check(session, repair=repair)
     except StoreDamaged:
-        # It cannot be opened.
+        # The store cannot be opened.
         lost = asyncio.run(salvage_store(session.settings.store)) if repair else None
         if lost is None:
             raise
@@ -86,7 +86,7 @@ def rebuild(
         typer.Option("--role", help="Fill only the engine that serves this role anew; a cache is emptied."),
     ] = None,
 ) -> None:
-    """Make entities, relations, vectors and full text anew from what the documents say; answers stay the same."""
+    """Rebuild entities, relations, vectors and full text from the documents; answers stay the same."""
     with session.engine() as engine, session.output.counting("looking") as progress:
         report = engine.rebuild(role, progress=progress)
     _show_check(session, report)
@@ -96,7 +96,7 @@ def forget_store(
     session: Session,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The engine, as 'heliograph doctor' calls it.")],
 ) -> None:
-    """Keep nothing more for an engine that no setting names any more."""
+    """Stop keeping changes for an external store that no setting names any more."""
     asyncio.run(forget_follower(session.settings.store, name))
     session.output.done({"forgotten": name}, f"{name} is forgotten; if a setting names it again, it is filled anew")
 
@@ -130,7 +130,7 @@ def restore(
 
 
 def vacuum(session: Session) -> None:
-    """Give back the room of what was deleted, to the last byte of it."""
+    """Rewrite the store without deleted data, of which no byte remains in its files."""
     with session.engine() as engine, session.output.waiting("writing the store anew"):
         before = engine.stats().bytes_on_disk
         engine.vacuum()
@@ -152,7 +152,7 @@ def clear(session: Session, yes: Annotated[bool, typer.Option("--yes", "-y", hel
 
 
 def reembed(session: Session) -> None:
-    """Embed the workspace anew with the configured embedding; the old vectors answer until all are there."""
+    """Re-embed the workspace with the configured embedding; the old vectors serve until all new ones exist."""
     settings = session.settings
 
     async def work(progress: Callable[[str, int], None]) -> ReembedReport:
@@ -176,7 +176,7 @@ def batches(
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Batches shown at the most.")] = 20,
     offset: Annotated[int, typer.Option(min=0, max=MAX_OFFSET, help="Batches passed over.")] = 0,
 ) -> None:
-    """List what was taken in together: documents by status, moments, tokens spent."""
+    """List the batches of documents: documents by status, times, tokens spent."""
     with session.engine() as engine:
         found = engine.batches(offset=offset, limit=limit)
     table = make_table(dict.fromkeys(("batch", "documents", "chunks", "tokens", "begun", "last change"), FOLDED))
@@ -199,14 +199,14 @@ def _show_check(session: Session, report: CheckReport) -> None:
         raise typer.Exit(EXIT_FAILED)
 
 
-# What an import looks like on a terminal.
+# The result of an import on a terminal.
 
 _EXAMPLE_CELLS = 60
 _SHOWN_EXAMPLES = 3
 
 
 def render_import(report: ImportReport) -> RenderableType:
-    """Return what an import took, and a line for each kind of thing that is not here as it was there."""
+    """Return what was imported, and a line for each kind of thing that differs from the original."""
     rows: list[tuple[str, RenderableType]] = [
         ("documents", f"{report.added:,} added, {report.updated:,} updated, {report.unchanged:,} here already"),
         ("chunks", f"{report.chunks:,}"),
@@ -230,7 +230,7 @@ def render_import(report: ImportReport) -> RenderableType:
     return Group(fields, Text(), table)
 
 
-# The commands that move knowledge: export, import, and migrate from one store to another.
+# The commands that transfer a workspace: export, import, and migrate from one store to another.
 
 
 def export(
@@ -260,8 +260,8 @@ def import_(
         ),
     ],
 ) -> None:
-    """Take in an archive, or what LightRAG, nano-graphrag or GraphRAG have written; calls no chat model."""
-    # Before the workspace is made: a wrong path shall leave none behind.
+    """Import an archive, or the files of LightRAG, nano-graphrag or GraphRAG; calls no chat model."""
+    # Checked before the workspace is created, so that a wrong path leaves none behind.
     detect_import(places)
     with session.engine(creates=True) as engine, session.output.counting("reading") as progress:
         report = engine.import_from(places, progress=progress)
@@ -289,7 +289,7 @@ def migrate(
         str | None, typer.Option("--to-workspace", metavar="NAME", help="Workspace in the target.")
     ] = None,
 ) -> None:
-    """Copy a workspace into another store as it is, and compare both; a run that was broken off goes on."""
+    """Copy a workspace into another store as it is, and compare both; an interrupted run continues."""
     settings = session.settings
     url = settings.store.url if source is None else source
     places = (

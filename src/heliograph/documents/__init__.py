@@ -1,1 +1,1 @@
-"""Loading one source into clean text and metadata."""
+"""Loads one source into clean text and metadata."""

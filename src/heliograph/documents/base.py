@@ -1,8 +1,8 @@
 """The contract of loaders: the bytes of one source come in, clean text and metadata go out.
 
-A loader is a pure function of its bytes: it opens no file, no socket and no other source, so it can run in a process of
-its own and gives the same document every time. What it cannot read is an `IngestError` that names the source and says
-what to do. Packages that read formats are imported when the first document needs them.
+A loader is a pure function of its bytes: it opens no file, no socket and no other source, so it can run in a separate
+process and gives the same document every time. If it cannot read a source, it raises an `IngestError` that names the
+source and says what to do. Packages that read formats are imported when the first document needs them.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from typing import Any, Final
 
 from heliograph.errors import IngestError
 
-# What stands right in an archive that is a document, whatever else does.
+# Entries at the top level of an archive that is a document.
 _AT_THE_TOP = ("META-INF/container.xml", "[Content_Types].xml", "mimetype")
-# Below, how much something shrank when it was packed says nothing.
+# Below this size, the compression ratio proves nothing.
 _RATIO_FROM_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one document may cost.
+    """Limits on the cost of one document.
 
     Attributes:
-        max_pages: Pages, slides, sheets or chapters at the most.
-        max_unpacked_bytes: What an archive (DOCX, XLSX, PPTX, EPUB ...) may unpack to, all entries together.
-        max_compression_ratio: Unpacked by packed size of an archive at the most, from a megabyte on.
-        max_memory_bytes: Memory that parsing may take where it runs in a process of its own; 0 is no limit.
-        timeout_seconds: How long parsing may take where it runs in a process of its own; of a scan, each page.
+        max_pages: Most pages, slides, sheets or chapters.
+        max_unpacked_bytes: Most bytes that an archive (DOCX, XLSX, PPTX, EPUB ...) may unpack to, over all entries.
+        max_compression_ratio: Largest ratio of unpacked to packed size of an archive, from a megabyte on.
+        max_memory_bytes: Memory that parsing may take in a separate process; 0 is no limit.
+        timeout_seconds: How long parsing may take in a separate process; for a scan, per page.
     """
 
     max_bytes: int = 100_000_000
@@ -43,18 +43,18 @@ class Limits:
     timeout_seconds: float = 120.0
 
     def check_pages(self, name: str, count: int, what: str = "pages") -> None:
-        """Refuse, by an `IngestError`, what has too many pages, slides, sheets or chapters."""
+        """Raise an `IngestError` for too many pages, slides, sheets or chapters."""
         if count > self.max_pages:
             raise IngestError(
                 f"{name!r} has {count:,} {what}, more than {self.max_pages:,}; split it, or raise documents.max_pages"
             )
 
     def most_unpacked(self, packed_bytes: int) -> int:
-        """Return to how many bytes so many packed ones may unpack."""
+        """Return how many bytes an archive of this packed size may unpack to."""
         return min(self.max_unpacked_bytes, max(_RATIO_FROM_BYTES, int(packed_bytes * self.max_compression_ratio)))
 
     def check_unpacked(self, name: str, packed_bytes: int, unpacked_bytes: int) -> None:
-        """Refuse, by an `IngestError`, what unpacks to too much."""
+        """Raise an `IngestError` for an archive that unpacks to too much."""
         if unpacked_bytes > self.max_unpacked_bytes:
             raise IngestError(
                 f"{name!r} unpacks to {unpacked_bytes:,} bytes or more, beyond {self.max_unpacked_bytes:,}; if it is "
@@ -73,9 +73,9 @@ class RawDocument:
     """One source as it was read or fetched.
 
     Attributes:
-        name: Path or URL; named in errors, and its ending tells the format where the bytes do not.
-        mime_type: As a server declared it, in lower case and without parameters; empty if nobody did.
-        charset: As a server declared it; empty if nobody did.
+        name: Path or URL; used in errors, and its suffix decides the format where the bytes do not.
+        mime_type: As a server declared it, in lower case and without parameters; empty if undeclared.
+        charset: As a server declared it; empty if undeclared.
     """
 
     name: str
@@ -84,12 +84,12 @@ class RawDocument:
     charset: str = ""
 
 
-# The field of metadata in which a document says when it was written (`Document.created_at` is when it was first seen).
+# The metadata field with a document's own date (`Document.created_at` is when the document was first seen).
 WRITTEN_AT: Final = "created_at"
 
 
 def read_date(value: object) -> datetime | None:
-    """Return a date of metadata, ISO 8601, in UTC unless it says otherwise; None if it is none."""
+    """Parse a metadata date, ISO 8601, in UTC unless it says otherwise; None if it is no date."""
     try:
         read = datetime.fromisoformat(str(value))
         return read if read.tzinfo else read.replace(tzinfo=UTC)
@@ -99,17 +99,17 @@ def read_date(value: object) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class LoadedDocument:
-    """One source, read.
+    """One source after loading.
 
     Attributes:
         source: Path or URL as given.
         title: As the document states it, else its first heading, else the file's name; never empty.
         text: Clean Markdown; may be empty.
         metadata: What the document says about itself, as JSON values: `mime_type` and `language` (stated, else
-            detected) always; `author`, `created_at`, `modified_at` (ISO 8601), `page_count` and others where it does;
-            for Markdown the fields of the front matter.
-        page_starts: Offsets in `text` at which pages (slides) 1, 2 ... start, in order and from 0; a page without
-            text starts where the next one does. Empty where the source has no pages.
+            detected) always; `author`, `created_at`, `modified_at` (ISO 8601), `page_count` and others if stated; for
+            Markdown the fields of the front matter.
+        page_starts: Offsets in `text` at which pages (slides) 1, 2 ... start, in order and from 0; a page without text
+            starts where the next one does. Empty where the source has no pages.
     """
 
     source: str
@@ -123,11 +123,11 @@ class Loader(ABC):
     """Reads one kind of document.
 
     Attributes:
-        suffixes: Endings of file names, in lower case and with the dot.
-        given_suffixes: Endings of files that are read too where they are given or uploaded, but not taken from folders.
+        suffixes: File suffixes, in lower case and with the dot.
+        given_suffixes: Suffixes that are also read when a file is named or uploaded, but not taken from folders.
         mime_types: Content types, in lower case.
-        runs_isolated: Whether it goes through code that hostile input may crash, hang or bloat, so that it belongs
-            into a process of its own.
+        runs_isolated: Whether hostile input may crash, hang or bloat its code, so that it belongs into a separate
+            process.
     """
 
     suffixes: frozenset[str] = frozenset()
@@ -137,21 +137,21 @@ class Loader(ABC):
 
     @abstractmethod
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
-        """Return what the bytes say.
+        """Return the document that the bytes encode.
 
-        A title may be left empty, and text need not be clean or short: `registry.load_document` sees to both, and
-        adds `mime_type` and `language`.
+        A title may be left empty, and text need not be clean or short: `registry.load_document` cleans it, checks its
+        length, and adds title, `mime_type` and `language`.
 
         Raises:
-            IngestError: They are broken, encrypted, of another kind or beyond a limit.
+            IngestError: The bytes are broken, encrypted, of another kind or beyond a limit.
             MissingDependencyError: The package that reads them is not installed.
         """
 
 
 def join_pages(pages: Sequence[str]) -> tuple[str, tuple[int, ...]]:
-    """Return the text of all pages, blank lines between them, and the offset at which each starts.
+    """Return the text of all pages, separated by blank lines, and the offset at which each starts.
 
-    A page without text starts where the next begins, or at the end. No page gives an empty text and no offset.
+    A page without text starts where the next begins, or at the end. No pages give an empty text and no offsets.
     """
     starts: list[int] = []
     pieces: list[str] = []
@@ -167,7 +167,7 @@ def join_pages(pages: Sequence[str]) -> tuple[str, tuple[int, ...]]:
 
 
 def packed_folder(names: Iterable[str]) -> str:
-    """Return the folder, with its slash, that an archive of a document was packed with; empty if it has none."""
+    """Return the top folder, with its slash, that contains all entries of a document archive; empty if none."""
     names = set(names)
     first, slash, _ = next(iter(names), "").partition("/")
     folder = first + slash

@@ -1,4 +1,4 @@
-"""Reads what chat programs export as JSON (Slack, Telegram, Discord): who said what, and when, a paragraph each."""
+"""Reads JSON exports of chat programs (Slack, Telegram, Discord): a paragraph per message, with speaker and time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LINK = re.compile(r"<(?P<kind>[@#!]?)(?P<target>[^<>|\s]+)(?:\|(?P<words>[^<>]*
 
 
 def chat_markdown(value: Any) -> tuple[str, str] | None:
-    """Return the name and the messages of a chat, None if JSON is none; the name is empty where it is not stated."""
+    """Return a chat's name and messages, or None if the JSON is no chat; the name is empty if it is not stated."""
     if isinstance(value, list):
         messages = cast("list[Any]", value)
         if not messages or not all(
@@ -46,7 +46,7 @@ def _paragraphs(messages: list[tuple[str, str, str]]) -> str:
 
 
 def _names(messages: list[dict[str, Any]]) -> dict[str, str]:
-    """Return the names of those who speak, by their ids."""
+    """Return the speakers' names by their ids."""
     names: dict[str, str] = {}
     for message in messages:
         profile = cast("dict[str, Any]", message.get("user_profile") or {})

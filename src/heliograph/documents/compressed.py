@@ -1,4 +1,4 @@
-"""Reads a file that was compressed by itself (gzip, bzip2, xz) as the file that it holds."""
+"""Reads a single compressed file (gzip, bzip2, xz) as the file inside it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from heliograph.errors import IngestError
 
 _OPENERS: dict[str, Callable[[io.BytesIO], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _BROKEN = (EOFError, OSError, ValueError, lzma.LZMAError, zlib.error)
-# What a tar archive has here.
+# Position of the magic bytes of a tar archive.
 _TAR = slice(257, 262)
 
 
 class CompressedLoader(Loader):
-    """One compressed file; the ending below that of the compression says what it is, if its bytes do not."""
+    """A single compressed file; the suffix before that of the compression decides its format, if its bytes do not."""
 
     suffixes = frozenset(suffix for _, suffix in COMPRESSED.values())
     mime_types = frozenset(mime_type for mime_type, _ in COMPRESSED.values()) | {"application/x-gzip"}
@@ -33,7 +33,7 @@ class CompressedLoader(Loader):
 
 
 def unpack(raw: RawDocument, limits: Limits) -> RawDocument:
-    """Return the file that a compressed one holds, and what is not compressed as it is.
+    """Return the file inside a compressed one; a file that is not compressed is returned unchanged.
 
     Raises:
         IngestError: It is broken, unpacks to too much, or holds an archive or another compressed file.

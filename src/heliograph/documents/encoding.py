@@ -1,8 +1,8 @@
 """Decodes bytes to text, also where their encoding is not declared.
 
-In order: a byte order mark, the declared encoding, UTF-8, UTF-8 with a little damage, an older encoding that the
-letters suggest, first of other scripts, then of Latin letters, and Latin-1 as the last resort. Bytes that are no text
-at all are refused by name.
+In order: a byte order mark, the declared encoding, UTF-8, UTF-8 with a little damage, a legacy encoding that the
+letters suggest, first for other scripts, then for Latin letters, and Latin-1 as the last resort. Bytes that are no text
+at all are refused with an error that names the source.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from contextlib import suppress
 
 from heliograph.errors import IngestError
 
-# Which of the older encodings a text beyond ASCII is in, told by the letters that it gives.
+# Detection of the legacy encoding of a text beyond ASCII, by the letters that it decodes to.
 #
-# Each is tried on the beginning of the text, strictly, and counts only if what comes out is mostly what its language
-# is written with: kana for Japanese, Hangul for Korean, the commoner half of the table for Chinese, and for Cyrillic,
-# Greek, Hebrew, Arabic and Thai letters of one alphabet, half of them the most frequent ones. Western text has single
-# letters beyond ASCII between others, so nothing here takes it.
+# Each is tried strictly on the beginning of the text, and counts only if the result is mostly in the letters of its
+# language: kana for Japanese, Hangul for Korean, the commoner half of the table for Chinese, and for Cyrillic, Greek,
+# Hebrew, Arabic and Thai the letters of one alphabet, half of them the most frequent ones. Western text has single
+# letters beyond ASCII among others, so none of these accepts it.
 
 _SAMPLE_BYTES = 65_536
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 _KANA = re.compile(r"[\u3041-\u30fe]")
 _HANGUL = re.compile(r"[\uac00-\ud7a3]")
 _SYMBOL = re.compile(r"[\W_]+")
-# Characters of two bytes as each table has them; of Big5 and GB 2312 the commoner characters and punctuation.
+# Two-byte characters of each table; for Big5 and GB 2312 the commoner characters and punctuation.
 _BIG5_COMMON = re.compile(rb"[\xa1-\xc6][\x40-\x7e\xa1-\xfe]")
 _CHINESE_PAIR = re.compile(rb"[\xa1-\xf7][\xa1-\xfe]")
 _HIGH_RUN = re.compile(rb"[\x80-\xff]{2,}")
@@ -34,11 +34,11 @@ _HIGH = re.compile(rb"[\x80-\xff]")
 
 
 def find_code_page(data: bytes) -> str | None:
-    """Return Python's name of the encoding, or None where none of them fits better than a Western one."""
+    """Return Python's name of the encoding, or None if none of them fits better than a Western one."""
     sample = data[:_SAMPLE_BYTES]
     high = len(_HIGH.findall(sample))
     if high and sum(map(len, _HIGH_RUN.findall(sample))) >= 0.8 * high:
-        # The part of the letters that are among the most frequent ones; 0 if not nearly all are of the alphabet.
+        # The share of letters that are among the most frequent ones; 0 if not nearly all are of the alphabet.
         shares: dict[str, float] = {}
         for name, alphabet, common in _ALPHABETS:
             letters = re.findall(alphabet, _decoded(sample, name))
@@ -55,7 +55,7 @@ def _share(pattern: re.Pattern[str], text: str) -> float:
 
 
 def _decoded(sample: bytes, name: str) -> str:
-    """The text, or none; a character that the end of the sample cuts off is left out."""
+    """Return the decoded text, or an empty one; a character that the end of the sample cuts off is left out."""
     for cut in range(4):
         try:
             return sample[: len(sample) - cut].decode(name)
@@ -69,7 +69,7 @@ def _is_japanese(sample: bytes, name: str) -> bool:
 
 
 def _is_korean(sample: bytes, name: str) -> bool:
-    # Of the characters of Chinese read so about half are Hangul; letters between others are Western ones.
+    # Chinese decoded as Korean gives about half Hangul; single letters among ASCII are Western.
     pairs = 2 * len(_CHINESE_PAIR.findall(sample))
     is_in_pairs = pairs >= 0.5 * len(_HIGH.findall(sample))
     return is_in_pairs and _share(_HANGUL, _SYMBOL.sub("", _decoded(sample, name))) >= 0.85
@@ -105,8 +105,8 @@ _ALPHABETS = (
     ("cp874", "[\u0e01-\u0e3a\u0e40-\u0e4e]", "านรอกเงมยลว่้"),
 )
 
-# Of Latin letters: the letters beyond ASCII that a language writes in an encoding. The first that has all letters of a
-# text is taken, or else the one that has most; Western ones come first, as most texts are in these.
+# The letters beyond ASCII that a language in Latin letters uses, with an encoding. The entry that covers most of a
+# text's letters wins, the first of equal ones; Western ones come first, as most texts use them.
 _LATIN_LETTERS = (
     ("cp1252", "àâæçéèêëîïôœùûüÿ"),
     ("cp1252", "áàãâäçéêëèíïóõôöúüñý"),
@@ -126,24 +126,24 @@ _MARKS_IN_WORDS = frozenset("’‘“”«»„–—…·°\xa0\xad¿¡‹›�
 
 
 def _latin_code_page(data: bytes) -> str:
-    """Return the encoding whose language has the letters of a text in Latin letters that is not in UTF-8."""
+    """Return the encoding of a text in Latin letters that is not UTF-8, by the language that has its letters."""
     sample = data[:_SAMPLE_BYTES]
     shares: dict[tuple[str, str], float] = {}
     for name, letters in _LATIN_LETTERS:
-        # What stands within or beside a word and is no mark is one of its letters, or the encoding is another.
+        # A character inside or beside a word, marks aside, must be a letter of the language, or the encoding is wrong.
         found = [sign for sign in _IN_WORDS.findall(sample.decode(name, "replace")) if sign not in _MARKS_IN_WORDS]
         shares[name, letters] = sum(sign.lower() in letters for sign in found) / max(1, len(found))
     best = max(shares, key=lambda key: shares[key])
     return best[0] if shares[best] >= _LEAST_OF_LETTERS else "cp1252"
 
 
-# Fewer are a Western text with signs or words of another language in it.
+# A lower share means a Western text with symbols or foreign words in it.
 _LEAST_OF_LETTERS = 0.9
 
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
-    # Before UTF-16: its mark begins with that of UTF-16.
+    # Before UTF-16, whose byte order mark is a prefix of that of UTF-32.
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
@@ -162,21 +162,21 @@ _SIGNATURES = (
     (b"RIFF", "media"),
     (b"OggS", "media"),
 )
-# Encodings of names and of source code, not of documents; the first two take the square of the length to read.
+# Encodings of names and source code, not of documents; the first two decode in quadratic time.
 _NEVER_DECLARED = frozenset({"punycode", "idna", "unicode-escape", "raw-unicode-escape"})
 _MAX_CONTROL_SHARE = 0.1
-# ISO-2022-JP, as mail is written in Japan: to the Japanese tables and back.
+# ISO-2022-JP, as in Japanese mail: escapes to the Japanese tables and back.
 _SHIFTS = re.compile(rb"\x1b\$[@B][!-~]{2,2000}\x1b\([BJ]")
-# Whole characters beyond ASCII per damaged one from which on a text still counts as UTF-8.
+# Least ratio of intact to damaged characters beyond ASCII for a text to count as UTF-8.
 _WHOLE_PER_DAMAGED = 4
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _LATIN_CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
 
 
 def decode_text(data: bytes, name: str, charset: str = "") -> str:
-    """Return the text that the bytes of a whole file stand for; none at all is the empty text.
+    """Return the decoded text of a whole file; no bytes give the empty text.
 
-    The `charset` of a server or header is followed after a byte order mark where the bytes agree with it.
+    The `charset` of a server or header is used after a byte order mark, if the bytes agree with it.
 
     Raises:
         IngestError: The bytes are no text.
@@ -194,7 +194,7 @@ def decode_text(data: bytes, name: str, charset: str = "") -> str:
     if len(_CONTROL.findall(sample)) > _MAX_CONTROL_SHARE * len(sample):
         raise IngestError(f"{name!r} holds binary data, not text; convert it to UTF-8 text first")
     text = None
-    # What is declared wrongly is decoded as if nothing were declared.
+    # A wrong declaration is ignored.
     with suppress(LookupError, ValueError):
         if charset and codecs.lookup(charset).name not in _NEVER_DECLARED:
             text = data.decode(charset)

@@ -16,17 +16,17 @@ from heliograph.documents.web_page import html_to_markdown
 from heliograph.documents.wiki_text import wiki_markdown
 
 _ENTRIES = frozenset({"item", "entry"})
-# Texts that hold HTML.
+# Elements whose text is HTML.
 _TEXTS = frozenset({"description", "encoded", "content", "summary", "environment"})
-# A blog keeps its own records beside its posts.
+# WordPress keeps records of its own beside the posts.
 _RECORDS = "{http://wordpress.org/export/"
 _MARKUP = re.compile(r"<[A-Za-z/!]|&(?:#\d+|[A-Za-z]+);")
-# Names of what MediaWiki shows around pages, and of templates and programs, with what is said about them.
+# MediaWiki's namespaces of interface messages, templates and modules, and of their talk pages.
 _NOT_READ = frozenset({"8", "9", "10", "11", "828", "829"})
 
 
 def export_markdown(root: Element) -> str | None:
-    """Return an export as Markdown, under its name; None if it is of no known kind."""
+    """Return an export as Markdown, under its name; None if it is of an unknown kind."""
     read = _READERS.get(local_name(root))
     sections = list(read(root)) if read else []
     named = (element for element in root.iter() if local_name(element) in ("title", "sitename"))
@@ -64,7 +64,7 @@ def _feed(root: Element) -> Iterator[str]:
 
 
 def _comment(comment: Element) -> str:
-    """Return a comment after its author and date, which are attributes of it or elements in it."""
+    """Return a comment after its author and date, which are its attributes or child elements."""
     inside = {local_name(child): _words(child) for child in comment}
     author = comment.get("author") or inside.get("comment_author") or ""
     date = comment.get("created") or inside.get("comment_date") or ""
@@ -104,7 +104,7 @@ def _wiki(root: Element) -> Iterator[str]:
         title, space = (_words(parts.get(name, Element("none"))) for name in ("title", "ns"))
         if "redirect" in parts or space in _NOT_READ:
             continue
-        # The last revision is what the page says now.
+        # The last revision is the current text of the page.
         texts = [element for element in page.iter() if local_name(element) == "text"]
         said = wiki_markdown(texts[-1].text or "") if texts else ""
         if said:
@@ -134,7 +134,7 @@ def _confluence(root: Element) -> Iterator[str]:
             content = next((child for child in element if child.get("name") == "content"), Element("none"))
             bodies[_words(content)] = _property(element, "body")
     for element in objects:
-        # Older versions name the page that they are of.
+        # Older versions refer to the original page.
         is_page = element.get("class") in ("Page", "BlogPost") and not _property(element, "originalVersion")
         key = next((_words(child) for child in element if child.tag == "id"), "")
         body = bodies.get(key, "")
@@ -148,7 +148,7 @@ def _property(element: Element, name: str) -> str:
 
 
 def _storage_html(body: str) -> str:
-    """Return the text of a page as Confluence keeps it, XHTML with elements of its own, as plain HTML."""
+    """Convert a Confluence page's storage format, XHTML with extra elements, to plain HTML."""
 
     def link(match: re.Match[str]) -> str:
         words, target = _BODY.search(match[0]), _TARGET.search(match[0])
@@ -167,5 +167,5 @@ _READERS: Mapping[str, Callable[[Element], Iterator[str]]] = {
     "mediawiki": _wiki,
     "hibernate-generic": _confluence,
 }
-# Exports that begin with a name of their own.
+# Exports that begin with their own name.
 _NAMED = frozenset({"rss", "feed", "RDF", "mediawiki"})

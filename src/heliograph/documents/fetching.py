@@ -1,8 +1,8 @@
-"""Fetches one URL, within limits, from addresses that may be reached.
+"""Fetches one URL, within limits, from permitted addresses.
 
 A URL is fetched over http or https only, within limits of size and time, and every redirect is checked like the first
-address. Only addresses of the public internet may be reached unless settings allow others: a name is resolved once,
-each address is checked, and the connection goes to a checked address (this stops DNS rebinding).
+address. Only addresses of the public internet are permitted unless settings allow others: a name is resolved once, each
+address is checked, and the connection goes to a checked address (this stops DNS rebinding).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from heliograph.documents.base import RawDocument
 from heliograph.errors import IngestError
 from heliograph.settings import DocumentSettings
 
-# Gives the addresses of a host for a port, as texts.
+# Returns the addresses of a host for a port, as text.
 Resolver = Callable[[str, int], Awaitable[list[str]]]
 
-# Not of the internet either, which not every version of Python knows.
+# Also not on the public internet, which not every version of Python knows.
 _SPECIAL = (ipaddress.ip_network("192.0.0.0/24"), ipaddress.ip_network("fec0::/10"))
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _IPV4_BITS = 0xFFFF_FFFF
@@ -31,8 +31,8 @@ _IPV4_BITS = 0xFFFF_FFFF
 def is_public(address: str) -> bool:
     """Return whether an address belongs to the public internet.
 
-    Private, loopback, link-local, multicast, unspecified and reserved ones do not, nor does an IPv6 address that
-    carries such an IPv4 address (mapped, compatible, 6to4, Teredo, NAT64). What is no address is not public.
+    Private, loopback, link-local, multicast, unspecified and reserved addresses do not, nor does an IPv6 address that
+    embeds such an IPv4 address (mapped, compatible, 6to4, Teredo, NAT64). A text that is no address is not public.
     """
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
@@ -50,14 +50,14 @@ async def resolve(host: str, port: int) -> list[str]:
     """Return the addresses of a host as the system resolves it, which reads decimal, octal and short forms too.
 
     Raises:
-        OSError: There are none.
+        OSError: The host has no address.
     """
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(item[4][0]) for item in found))
 
 
 async def resolve_checked(host: str, port: int, resolver: Resolver, *, allow_private: bool) -> list[str]:
-    """Return the addresses of a host; raises `IngestError` if there are none or one may not be reached."""
+    """Return the addresses of a host; raises `IngestError` if there are none or one is not permitted."""
     try:
         addresses = await resolver(host, port)
     except (OSError, UnicodeError) as error:
@@ -81,7 +81,7 @@ def _is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
 
 
 def _carried(address: ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
-    """Return the IPv4 addresses that an IPv6 address stands for."""
+    """Return the IPv4 addresses that an IPv6 address embeds."""
     if address.ipv4_mapped is not None:
         return [address.ipv4_mapped]
     if address.sixtofour is not None:
@@ -93,9 +93,8 @@ def _carried(address: ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
     return []
 
 
-# The connection goes to the address that was checked, under the name that was asked for: the Host header, and the
-# name in TLS and its certificate, stay those of the URL. Proxies of the environment are not used, as they would
-# resolve names themselves.
+# The connection goes to the checked address but keeps the URL's name in the Host header, in TLS and for its
+# certificate. Proxies of the environment are not used, as they would resolve names themselves.
 
 _SCHEMES = frozenset({"http", "https"})
 _PORTS = {"http": 80, "https": 443}
@@ -105,14 +104,14 @@ _HEADERS = {
     "Accept": "text/html, text/markdown, */*;q=0.8",
     "Accept-Encoding": "gzip, deflate",
 }
-# A piece of a reply compressed in one of these unpacks to a thousand times its size at the most, so that the limit is
-# seen in time; of others, or of several over one another, a piece may fill the memory.
+# A compressed chunk in one of these unpacks to at most a thousand times its size, so that the limit is noticed in time;
+# with other codings, or several combined, one chunk may fill the memory.
 _BOUNDED_CODINGS = frozenset({"gzip", "deflate"})
 _UNBOUNDED_CODINGS = frozenset({"br", "zstd"})
 
 
 def check_url(url: str) -> httpx.URL:
-    """Return the parts of a URL that may be fetched, judged without a request to the network.
+    """Return the parts of a URL that may be fetched, checked without network access.
 
     Raises:
         IngestError: It is no http or https address, or holds credentials.
@@ -124,7 +123,7 @@ def check_url(url: str) -> httpx.URL:
 
 
 async def fetch(url: str, settings: DocumentSettings, resolver: Resolver = resolve) -> RawDocument:
-    """Return what an http or https address leads to; named by the URL as given, wherever redirects led.
+    """Fetch an http or https URL; the result is named by the URL as given, wherever redirects led.
 
     Raises:
         IngestError: The URL, a redirect, an address, the reply, its size or its time is not acceptable; says which.
@@ -208,7 +207,7 @@ class _CheckedTransport(httpx.AsyncBaseTransport):
     def __init__(self, resolver: Resolver, *, allow_private: bool) -> None:
         self._resolver = resolver
         self._allow_private = allow_private
-        # Without connections kept: one made for a host must not serve another at the same address.
+        # Without keep-alive: a connection for one host must not serve another at the same address.
         self._inner = httpx.AsyncHTTPTransport(trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:

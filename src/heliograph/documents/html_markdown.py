@@ -1,8 +1,8 @@
 """Writes a tree of HTML as Markdown: headings, paragraphs, nested lists, tables, fenced code, quotes.
 
-Only what carries meaning for search is kept: emphasis loses its marks, links keep their words, images their
-description. Scripts, templates, hidden elements and forms are left out. Spans of table cells are resolved, and tables
-that only place things on a page are told from tables of data.
+Only content that matters for search is kept: emphasis loses its marks, links keep their words, images their
+description. Scripts, templates, hidden elements and forms are left out. Spans of table cells are resolved, and layout
+tables are told from data tables.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from heliograph.text.sentences import without_breaks
 # A selectolax node; the package has no types for a lexbor node's attributes.
 Node = Any
 
-# Spans beyond these are mistakes, or made to exhaust memory.
+# Larger spans are mistakes, or made to exhaust memory.
 _MAX_COLUMNS = 500
 _MAX_ROW_SPAN = 2_000
-# Mail and old pages put whole articles into a cell; no cell of a table of data is that long.
+# Mail and old pages put whole articles into a cell; no cell of a data table is that long.
 _MAX_CELL_CHARACTERS = 2_000
 
 
 def layout_cells(table: Node) -> list[Node] | None:
-    """Return the cells of a table that serves layout, or None if it is one of data.
+    """Return the cells of a layout table, or None for a data table.
 
-    It serves layout if it says so, holds other tables, has a single row or column without headers, holds texts, or is
-    an icon beside one column: a note, whose heading and text are given.
+    A layout table says so, holds other tables, has a single row or column without headers, holds long texts, or is an
+    icon beside one column: a note, of which the heading and text are returned.
     """
     rows = list(_rows(table))
     cells = [cell for row in rows for cell in _cells(row)]
@@ -52,9 +52,9 @@ def layout_cells(table: Node) -> list[Node] | None:
 
 
 def read_table(table: Node, read_cell: Callable[[Node], str]) -> list[list[str]]:
-    """Return the rows of a table as texts; a cell that spans rows is repeated in each, one that spans columns not."""
+    """Return the rows of a table as texts; a cell that spans rows is repeated in each, but not across columns."""
     rows: list[list[str]] = []
-    # By column, of a cell that reaches into rows below: into how many, and its text.
+    # Per column, a cell that spans rows below: how many, and its text.
     from_above: dict[int, tuple[int, str]] = {}
     for row in _rows(table):
         texts: list[str] = []
@@ -74,7 +74,7 @@ def read_table(table: Node, read_cell: Callable[[Node], str]) -> list[list[str]]
 
 
 def _carry_down(texts: list[str], from_above: dict[int, tuple[int, str]], below: dict[int, tuple[int, str]]) -> None:
-    """Append the cells that rows above put next in this one."""
+    """Append the cells at this position that span down from rows above."""
     while (cell := from_above.pop(len(texts), None)) is not None:
         rows, text = cell
         if rows > 1:
@@ -142,22 +142,22 @@ _TOOLS = frozenset(
 _PROSE = frozenset({"p", "li", "td", "dd", "b", "i", "em", "strong"})
 _LISTS = frozenset({"ul", "ol", "menu", "dir"})
 _NOTES = frozenset({"note", "warning", "tip", "hint", "important", "caution", "danger", "attention", "admonition"})
-# What stands between the items of a list and is none: what is stressed, or goes on with words, and whole paragraphs.
+# Elements between the items of a list that are no items: emphasis, inline elements that continue a text, and blocks.
 _STRESS = frozenset({"b", "strong", "i", "em", "u", "font", "big", "small", "br"})
 _LOOSE = _STRESS | {"a", "span", "code", "tt", "kbd", "samp", "sub", "sup", "abbr", "cite", "q", "var", "img"}
 _BETWEEN = frozenset({"p", "blockquote", "center", "pre", "table"})
-# How far up from a picture its caption stands, among how many nodes, and how much more that may say than the picture.
+# Caption of an image: ancestors searched, nodes among them, and how much longer than the image's own text it may be.
 _CAPTION_WITHIN, _CAPTION_NODES, _LONGEST_CAPTION = 4, 100, 200
 _FILE_NAME = re.compile(r"\S+\.(?:png|gif|jpe?g|svg|webp|bmp)", re.IGNORECASE)
 _NAME_LIKE = re.compile(r"\w+(?:[-_.]\w+)+")
 _NO_LETTER = re.compile(r"[\W_]")
-# A superscript that is a power or an index; the mark of a note; and what a note stands behind, which is a whole word.
+# A superscript that is a power or an index; the mark of a note; and the end of a whole word, which a note follows.
 _POWER = re.compile(r"[-−–+]?(?:\d+|[A-Za-z])")
 _SUM = re.compile(r"[\w.]+(?:\s*[-−–+*/·]\s*[\w.]+)+")
 _NOTE = re.compile(r"\d{1,3}|[*†‡§]{1,3}")
 _BEFORE_NOTE = re.compile(r"(?:[^\W\d_]{5}|[^\w\s)\]}])$")
 _ORDINAL = re.compile(r"(?:\d|\b[nN])[aeo]$")
-# So many paragraphs that only count up are the numbers of those between them.
+# At least this many paragraphs that only count up are the numbers of the paragraphs between them.
 _LEAST_NUMBERED = 5
 _LONGEST_NUMBER = 12
 _LEAST_RISES = 2
@@ -166,7 +166,7 @@ _MARGIN_NUMBER = re.compile(r"(\d{1,5})(?:\.[a-z]{1,3}(?:\.\d{1,2})?)?(?:/\d)?")
 # words, most of them made of letters), and how many of these it has. Few look like code; more of a single block, as
 # items of lists end with semicolons.
 _LEAST_PAGE, _LEAST_WORDS, _MOSTLY, _LEAST_WRITTEN = 1500, 5, 0.75, 0.4
-# Source that is mostly comments is code: how its lines begin or end, of which a text has few.
+# Source that is mostly comments is code: how its lines begin or end, which few lines of prose do.
 _CODE_LINE = re.compile(
     r"^(?:[ \t]*(?:#|//|/\*|--[ \t]|@\w|=(?:cut|head\d|over|item)\b|\w+[ \t]*=[ \t]).*|.*(?:[;{}\\]|\*/|\):)[ \t]*$)",
     re.MULTILINE,
@@ -177,7 +177,7 @@ _COLOURED = "code, span[class]:not(:has(a))"
 _WRITTEN_MARK = "data-heliograph-written"
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
 _WRITTEN = re.compile(r"[\"'(“‘]?[^\W\d_]+(?:['’-][^\W\d_]+)*[\"')”’]?[.,;:!?]*")
-# Deeper nesting is only made to break readers; what lies below becomes plain text.
+# Deeper nesting is only made to break readers; content below becomes plain text.
 _MAX_DEPTH = 150
 
 
@@ -190,7 +190,7 @@ def to_markdown(node: Node) -> str:
         for place, block in enumerate(blocks)
         if len(block) < _LONGEST_NUMBER and (match := _MARGIN_NUMBER.fullmatch(block))
     ]
-    # Those with letters behind them ("14.c") stand beside additions to the paragraph of this number.
+    # Numbers followed by letters ("14.c") belong to additions to the paragraph of this number.
     steps = {after - before for (_, before), (_, after) in pairwise(numbers)}
     has_letters = any(character.isalpha() for place, _ in numbers for character in blocks[place])
     rises = sum(after[1] > before[1] for before, after in pairwise(numbers))
@@ -203,7 +203,7 @@ def to_markdown(node: Node) -> str:
 
 @dataclass(slots=True)
 class _Inline:
-    """Words that follow each other within one block."""
+    """Consecutive words within one block."""
 
     pieces: list[str] = field(default_factory=list[str])
 
@@ -239,7 +239,7 @@ def _blocks(node: Node, depth: int) -> Iterator[str]:
 
 
 def _holds_block(node: Node, depth: int) -> bool:
-    """Whether an inline element, such as a link around a card, holds blocks."""
+    """Return whether an inline element, such as a link around a card, holds blocks."""
     if node.tag in _DROPPED or depth > _MAX_DEPTH:
         return False
     return any(
@@ -259,7 +259,7 @@ def _block(node: Node, depth: int) -> Iterator[str]:
         if text := _SPACE.sub(" ", node.text(separator=" ")).strip():
             yield text
     elif tag in _HEADINGS:
-        # In a heading a button is what opens the answer below it, and its words are the heading.
+        # A button in a heading opens the answer below it, and its words are the heading.
         if words := _words(node, depth, is_heading=True):
             yield words if _is_of_note(node) else f"{'#' * _HEADINGS[tag]} {words}"
     else:
@@ -267,7 +267,7 @@ def _block(node: Node, depth: int) -> Iterator[str]:
 
 
 def _is_of_note(heading: Node) -> bool:
-    """Whether it says what a box is ("Note"), and nothing of what stands below the box."""
+    """Return whether a heading only labels a box ("Note"), and not the section below the box."""
     box, following = heading.parent, heading.next
     while following is not None and following.tag not in _HEADINGS:
         following = following.next
@@ -289,7 +289,7 @@ def _list(node: Node, depth: int) -> Iterator[str]:
     loose = _Inline()
 
     def stand_below(text: str, gap: str) -> None:
-        """Put what stands between two items to the one above it; what stands above all of them, above the list."""
+        """Attach text between two items to the item above it; text before the first item goes above the list."""
         if items:
             items[-1] += gap + textwrap.indent(text, " " * len(items[-1].partition(" ")[0] + " "))
         else:
@@ -336,7 +336,7 @@ def _quote(node: Node, depth: int) -> Iterator[str]:
 
 
 def _paragraph(text: str) -> str:
-    """Return a paragraph that cannot be taken for a heading or a fence."""
+    """Return a paragraph that cannot be mistaken for a heading or a fence."""
     return _MARK_AT_START.sub(r"\\\1", text)
 
 
@@ -361,7 +361,7 @@ def _collect(node: Node, inline: _Inline, depth: int) -> None:
     elif tag in ("code", "kbd", "samp", "tt"):
         code = _SPACE.sub(" ", node.text()).strip()
         if code and "`" not in code and inline.pieces and re.fullmatch("`[^`]+`", inline.pieces[-1]):
-            # Without a blank between, both are one.
+            # Adjacent code spans without a blank between them are one.
             inline.pieces[-1] = f"{inline.pieces[-1][:-1]}{code}`"
         else:
             inline.pieces.append(f"`{code}`" if code and "`" not in code else code)
@@ -371,13 +371,13 @@ def _collect(node: Node, inline: _Inline, depth: int) -> None:
 
 
 def _description(image: Node) -> str:
-    """Return what an image says in words; nothing where that is the name of its file, or what its caption says."""
+    """Return an image's description; empty if it is a file name, or repeats the caption."""
     words = image.attributes.get("alt") or ""
     around = image.parent
     for _ in range(_CAPTION_WITHIN if words.strip() else 0):
         within = list(islice(around.traverse(include_text=True), _CAPTION_NODES)) if around is not None else []
         said = "".join(node.text(deep=False) for node in within if node.tag == "-text")
-        # Within a sentence it is a word.
+        # Within a sentence an image stands for a word.
         if (
             around is None
             or len(within) == _CAPTION_NODES
@@ -394,7 +394,7 @@ def _description(image: Node) -> str:
 
 
 def _raised(words: str, before: Sequence[str], *, is_linked: bool) -> str:
-    """Return a superscript as plain text: a power behind "^", the number of a note in brackets, letters as they are."""
+    """Return a superscript as plain text: a power after "^", the number of a note in brackets, letters unchanged."""
     text = next((piece for piece in reversed(before) if piece), "")
     if _NOTE.fullmatch(words) and (is_linked or _BEFORE_NOTE.search(text)):
         return f"[{words}]"
@@ -417,12 +417,12 @@ def _words(node: Node, depth: int, *, is_heading: bool = False) -> str:
         else:
             _collect(child, inline, depth + 1)
     words = " ".join(inline.take().split())
-    # Brackets around a mark that is gone.
+    # Remove empty brackets around a removed mark.
     return words.replace("[]", "").strip() if is_heading else words
 
 
 def is_hidden(attributes: Mapping[str, str | None]) -> bool:
-    """Return whether an element says by its attributes that it is not shown."""
+    """Return whether an element's attributes hide it."""
     return (
         "hidden" in attributes
         or attributes.get("aria-hidden") == "true"
@@ -431,7 +431,7 @@ def is_hidden(attributes: Mapping[str, str | None]) -> bool:
 
 
 def role_heading(attributes: Mapping[str, str | None]) -> str:
-    """Return as which heading (`h3`) an element without a heading's name is shown, by its role; empty if as none."""
+    """Return the heading (`h3`) that an element's role gives it; empty if none."""
     if (attributes.get("role") or "").strip().lower() != "heading":
         return ""
     level = (attributes.get("aria-level") or "").strip()
@@ -439,7 +439,7 @@ def role_heading(attributes: Mapping[str, str | None]) -> str:
 
 
 def _is_anchor(node: Node) -> bool:
-    """Whether a link is a mark: beside a heading (¶, #, §), a way back from a note, to the source or to be edited."""
+    """Return whether a link is only a tool: an anchor of a heading (¶, #, §), back from a note, to source or edit."""
     if node.tag != "a" or "href" not in node.attributes:
         return False
     text = node.text().strip()
@@ -450,7 +450,7 @@ def _is_anchor(node: Node) -> bool:
 
 
 def _code(node: Node, _depth: int) -> Iterator[str]:
-    # Numbers of lines, what copies the code, and what mdBook hides until it is wanted.
+    # Line numbers, copy buttons, and lines that mdBook hides by default.
     for aside in node.css(".linenos, .lineno, .line-numbers-rows, .gutter, .boring, button"):
         aside.decompose()
     for line_break in node.css("br"):
@@ -530,7 +530,7 @@ def _definition_parts(node: Node) -> Iterator[Node]:
 
 def _table(node: Node, depth: int) -> Iterator[str]:
     cells = layout_cells(node)
-    # A caption of this table, not of one within it.
+    # A caption of this table, not of a nested one.
     for child in _children(node):
         if child.tag == "caption" and (words := _words(child, depth)):
             yield words

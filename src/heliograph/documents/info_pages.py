@@ -1,7 +1,6 @@
-"""Reads GNU Info files, which `makeinfo` writes, as Markdown: a heading for each node, terms, lists and examples.
+"""Reads GNU Info files, which `makeinfo` writes, as Markdown: a heading per node, terms, lists and examples.
 
-What leads from node to node (the line above each, menus, tables of places) is left out; a cross reference keeps its
-words.
+Navigation (the line above each node, menus, tag tables) is left out; a cross reference keeps its words.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _REFERENCE = re.compile(
     r"(?P<see>\b[Ss]ee\s+)?\*(?P<note>[Nn])ote\s+(?P<words>[^:*]{1,200}?)(?:::|:\s+[^.,;:)]{1,200}(?:\.(?=\)))?)"
 )
 _CODE = re.compile("‘([^‘’`\n]+)’")
-# How definitions and items of a list begin, and the first line of a paragraph where the others are not indented.
+# The start of a definition or list item, and the first line of a paragraph whose other lines are not indented.
 _FIRST_LINE = re.compile(r"^ -- |^ {3}(?:(?=[•*−-] )|(?=\S[^\n]*(?:\n\S|\n\s*\n|\n?\Z)))", re.MULTILINE)
 # One of several terms that share an explanation.
 _TERMS = re.compile(
@@ -35,7 +34,7 @@ def info_markdown(text: str) -> str | None:
 
 
 def _node(lines: Sequence[str]) -> Iterator[str]:
-    """Yield the blocks of a node: headings are underlined, and what stands below them is set out by indents."""
+    """Yield the blocks of a node: headings are underlined, and indentation gives the structure below them."""
     body: list[str] = []
     for place, line in enumerate(lines):
         mark = line[:1]

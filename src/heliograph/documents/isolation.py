@@ -26,14 +26,14 @@ from heliograph.errors import HeliographError, IngestError, MissingDependencyErr
 from heliograph.settings import isolated_environment
 
 _PACKAGE = Path(__file__).parent.parent
-# Makes the package known without running its __init__, which would load the whole engine into the process. What the
-# interpreter finds by itself comes first, so that no other folder can stand in for its own modules.
+# Registers the package without running its __init__, which would load the whole engine into the process. The
+# interpreter's own search path comes first, so that no other folder can replace its modules.
 _START = (
     "import sys, types; package = types.ModuleType('heliograph'); package.__path__ = [sys.argv[1]]; "
     "sys.path += [path for path in sys.argv[2:] if path not in sys.path]; "
     "sys.modules['heliograph'] = package; from heliograph.documents.worker import main; main()"
 )
-# Parsers leak a little; a process is replaced before that counts.
+# Parsers leak a little memory, so a process is replaced before that matters.
 _DOCUMENTS_PER_PROCESS = 500
 _LENGTH_BYTES = 8
 _PIECE_BYTES = 1 << 20
@@ -42,16 +42,17 @@ _LAST_WORDS_SECONDS = 0.05
 
 
 class DocumentReader:
-    """Reads sources within limits; its methods block and may be called from any thread, one at a time goes on."""
+    """Reads sources within limits; its methods block, may be called from any thread, and run one at a time."""
 
     def __init__(self, limits: Limits, *, isolate: bool = True, reads_scans: bool = False) -> None:
         """Start nothing yet.
 
         Args:
-            limits: What one document may cost.
-            isolate: Whether formats that hostile input may crash are read in a process of their own; without it, time
-                and memory are not limited.
-            reads_scans: Whether its process reads scans too; else one beside it does, for which nothing else waits.
+            limits: Limits of one document.
+            isolate: Whether formats that hostile input may crash are read in a separate process; without it, time and
+                memory are not limited.
+            reads_scans: Whether its process reads scans too; else a second process does, so that no other document
+                waits for a scan.
         """
         self._limits = limits
         self._isolate = isolate
@@ -90,10 +91,10 @@ class DocumentReader:
             return base64.b64decode(_reply_of(self._ask(raw, (number, width)))["picture"])
 
     def close(self) -> None:
-        """End the process, if there is one, and so what it is reading; the reader may be used again."""
+        """Kill the process, if there is one, with the read in progress; the reader may be used again."""
         process = self._process
         if process is not None:
-            # Before the lock, which whoever waits for the process holds.
+            # Before taking the lock, which a thread waiting for the process holds.
             process.kill()
         with self._lock:
             self._stop()
@@ -110,7 +111,7 @@ class DocumentReader:
             request = {"drawing": drawing, "leaves_scans": self._scans is not None}
             reply = _exchange(self._process, raw, self._limits, request)
         except BaseException:
-            # Whatever it was doing, its next reply would be to the wrong question.
+            # Its next reply would answer the previous request.
             self._stop()
             raise
         if reply is None:
@@ -122,18 +123,18 @@ class DocumentReader:
         return reply
 
     def _stop(self) -> int | None:
-        """End the process and return its exit code, which is None if there was no process."""
+        """Kill the process and return its exit code, which is None if there was no process."""
         process, self._process = self._process, None
         if process is None:
             return None
         with suppress(subprocess.TimeoutExpired):
-            # One that has just died takes a moment to be gone.
+            # A process that has just died takes a moment to exit.
             process.wait(_LAST_WORDS_SECONDS)
         return _end(process)
 
 
 def _start() -> subprocess.Popen[bytes]:
-    """Return a process that is ready to read; raises if it cannot be started, which is the fault of no document."""
+    """Return a process that is ready to read; an error on start is not blamed on the document."""
     search_path: list[str] = []
     for path in sys.path:
         is_working_folder = False
@@ -150,7 +151,7 @@ def _start() -> subprocess.Popen[bytes]:
             stderr=subprocess.DEVNULL,
             bufsize=0,
             cwd="/",
-            # Threads of libraries that read pictures, of which each takes memory before there is any work.
+            # Threads of image libraries, each of which takes memory before any work starts.
             env={**isolated_environment(), "OPENBLAS_NUM_THREADS": "1", "OPENCV_FOR_THREADS_NUM": "1"},
             start_new_session=True,
         )
@@ -179,7 +180,7 @@ def _not_started(told: str) -> HeliographError:
 
 
 def _end(process: subprocess.Popen[bytes]) -> int:
-    """Kill a process, unless it has ended, and return its exit code."""
+    """Kill a process, unless it has exited, and return its exit code."""
     process.kill()
     code = process.wait()
     for stream in _streams(process):
@@ -190,7 +191,7 @@ def _end(process: subprocess.Popen[bytes]) -> int:
 def _exchange(
     process: subprocess.Popen[bytes], raw: RawDocument, limits: Limits, request: dict[str, Any]
 ) -> dict[str, Any] | None:
-    """Send a document with what is to be done with it, and return the reply, or None if the process died."""
+    """Send a document with a request, and return the reply, or None if the process died."""
     header: dict[str, Any] = {
         "name": raw.name,
         "mime_type": raw.mime_type,
@@ -204,7 +205,7 @@ def _exchange(
         for body in (json.dumps(header).encode(), raw.data):
             _send(stdin, len(body).to_bytes(_LENGTH_BYTES, "big"), deadline)
             _send(stdin, body, deadline)
-        # An empty frame after each page that was read off a picture, which takes seconds.
+        # An empty frame follows each page that OCR has read, which takes seconds.
         while (reply := _receive(stdout, deadline)) == b"":
             deadline = time.monotonic() + limits.timeout_seconds
     except BrokenPipeError:
@@ -218,7 +219,7 @@ def _exchange(
 
 
 def _send(stream: IO[bytes], data: bytes, deadline: float) -> None:
-    """Send all of this; raises `TimeoutError` if it is not taken in time."""
+    """Send all the data; raises `TimeoutError` at the deadline."""
     rest = memoryview(data)
     while rest:
         _wait_for(stream, selectors.EVENT_WRITE, deadline)
@@ -226,7 +227,7 @@ def _send(stream: IO[bytes], data: bytes, deadline: float) -> None:
 
 
 def _receive(stream: IO[bytes], deadline: float) -> bytes | None:
-    """Return the next frame, None if the process closed its side; raises `TimeoutError` if none comes in time."""
+    """Return the next frame, None if the process closed its side; raises `TimeoutError` at the deadline."""
     head = _read(stream, _LENGTH_BYTES, deadline)
     return None if head is None else _read(stream, int.from_bytes(head, "big"), deadline)
 
@@ -243,7 +244,7 @@ def _read(stream: IO[bytes], length: int, deadline: float) -> bytes | None:
 
 
 def _wait_for(stream: IO[bytes], event: int, deadline: float) -> None:
-    # Unlike select(), poll() takes descriptors of any number, and unlike epoll it needs none of its own.
+    # Unlike select(), poll() accepts descriptors of any number, and unlike epoll it needs none of its own.
     with selectors.PollSelector() as selector:
         selector.register(stream, event)
         if not selector.select(max(0.0, deadline - time.monotonic())):
@@ -257,7 +258,7 @@ def _streams(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
 
 
 def _reply_of(reply: dict[str, Any]) -> dict[str, Any]:
-    """Return a reply that is no refusal; raises those."""
+    """Return a successful reply; raise the error of a failed one."""
     if "missing" in reply:
         # With the message that it had in the process.
         error = MissingDependencyError("")

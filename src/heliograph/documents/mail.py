@@ -1,7 +1,7 @@
-"""E-mail messages (.eml), mailboxes (.mbox), and web pages that are saved as a message (.mhtml).
+"""Reads e-mail messages (.eml), mailboxes (.mbox), and web pages that are saved as a message (.mhtml).
 
-Of a message: who, when and about what, then the text, then the messages and files that are attached to it. Files
-attached to the messages of a mailbox, which may be many, are only named.
+A message gives sender, recipients, date and subject, then the text, then attached messages and files. Files attached to
+the messages of a mailbox, which may be many, are only named.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _SHOWN = ("From", "To", "Cc", "Date")
 # A message this long without a header is no message.
 _LEAST_HEADERS = ("from", "to", "subject", "date", "message-id", "received", "content-type", "mime-version")
 
-# A line of this form parts two messages of a mailbox; in a message such a line is escaped by `>`.
+# A line of this form separates two messages of a mailbox; in a message such a line is escaped by `>`.
 _MAILBOX_SEPARATOR = re.compile(rb"\n\n+From [^\n]*\n")
 _ESCAPED_FROM = re.compile(rb"(?m)^>(>*From )")
 
 
 class MailLoader(Loader):
-    """Messages as mail programs save them; the plain text is taken where there is one, else the HTML, cleaned."""
+    """Messages as mail programs save them; the plain text is used if there is one, else the HTML, cleaned."""
 
     suffixes = frozenset({".eml"})
     mime_types = frozenset({"message/rfc822"})
@@ -62,7 +62,7 @@ class MailLoader(Loader):
 
 
 class SavedPageLoader(MailLoader):
-    """Web pages as browsers save them into one file: a message whose text is the page."""
+    """Web pages that browsers save in one file: a message whose text is the page."""
 
     suffixes = frozenset({".mhtml", ".mht"})
     mime_types = frozenset({"multipart/related", "application/x-mimearchive"})
@@ -79,7 +79,7 @@ class SavedPageLoader(MailLoader):
 
 
 class MailboxLoader(Loader):
-    """Mailboxes, as mail programs and archives of lists export them: a section for each message, in their order."""
+    """Mailboxes, as mail programs and list archives export them: a section per message, in order."""
 
     suffixes = frozenset({".mbox"})
     mime_types = frozenset({"application/mbox"})
@@ -98,7 +98,7 @@ class MailboxLoader(Loader):
                 message = email.message_from_bytes(piece, policy=email.policy.default)
                 sections.append(_as_markdown(message, raw.name, 2))
             except (IngestError, RecursionError):
-                # The others are not lost for one.
+                # One broken message does not lose the others.
                 message = email.message_from_bytes(piece.partition(b"\n\n")[0], policy=email.policy.default)
                 subject = _header(message, "Subject") or _header(message, "From") or "Message"
                 sections.append(f"## {subject}\n\n(This message is broken and was not read.)\n")
@@ -106,8 +106,8 @@ class MailboxLoader(Loader):
 
 
 def _as_markdown(message: EmailMessage, name: str, level: int, limits: Limits | None = None) -> str:
-    """Return a message as a section of this level; attached files are read if there are limits for them."""
-    # In a mailbox every message is a section, also one without a subject.
+    """Return a message as a section of this level; attached files are read if `limits` is given."""
+    # In a mailbox every message is a section, even without a subject.
     subject = _header(message, "Subject") or (_header(message, "From") if level > 1 else "")
     lines = [f"{header}: {value}" for header in _SHOWN if (value := _header(message, header))]
     parts = list(_parts(message, name))
@@ -135,9 +135,9 @@ def _as_markdown(message: EmailMessage, name: str, level: int, limits: Limits | 
 
 
 def _parts(message: EmailMessage, name: str) -> Iterator[EmailMessage]:
-    """Yield the texts of a message that are shown, and what is attached, in their order.
+    """Yield the displayed texts and the attachments of a message, in order.
 
-    Of alternatives the plain text is taken where there is one, else the HTML.
+    Of alternatives the plain text is used if there is one, else the HTML.
 
     Raises:
         IngestError: The parts are broken.
@@ -157,7 +157,7 @@ def _parts(message: EmailMessage, name: str) -> Iterator[EmailMessage]:
         ]
         plain = (shown for shown in said if all(part.get_content_type() != "text/html" for part in shown))
         chosen = next(plain, said[-1] if said else [])
-        # What is attached to one way of saying it is attached to all.
+        # A file attached to one alternative belongs to all of them.
         found = [shown if shown is chosen else [part for part in shown if part.get_filename()] for shown in found]
     for shown in found:
         yield from shown
@@ -170,7 +170,7 @@ def _text(part: EmailMessage, name: str) -> str:
 
 
 def _attached(part: EmailMessage, level: int, limits: Limits) -> str:
-    """Return an attached file as a section, empty if it cannot be read or is a picture, which may be anybody's logo."""
+    """Return an attached file as a section; empty if it cannot be read or is a picture, which may be a mere logo."""
     file, data = _filename(part), part.get_payload(decode=True)
     if not isinstance(data, bytes) or not is_read(file):
         return ""
@@ -192,6 +192,6 @@ def _header(message: EmailMessage, name: str) -> str:
     try:
         value = str(message.get(name, ""))
     except (ValueError, LookupError, IndexError, AttributeError, TypeError):
-        # The parser of the standard library trips over some malformed headers.
+        # The standard library's parser fails on some malformed headers.
         value = next((str(text) for key, text in message.raw_items() if key.lower() == name.lower()), "")
     return " ".join(clean_text(value).split())

@@ -1,10 +1,10 @@
 """Reads the sources of manual pages (roff with the macros `man` or `mdoc`) as Markdown.
 
-Sections become headings, paragraphs stand on one line, a term and its explanation are one list item ("- `-f`: Flush the
+Sections become headings, paragraphs single lines, a term and its explanation one list item ("- `-f`: Flush the
 queue."), and examples are fenced. Requests for a printer (fonts, sizes, indents) are left out; of conditions the branch
-for a terminal is read. What `man` prints is read by `heliograph.documents.terminal_text`.
+for a terminal is read. `heliograph.documents.terminal_text` reads the output of `man`.
 
-Macros are those of man(7), mdoc(7) and, for their tables, tbl(1); what a page defines itself is not expanded.
+Supported macros are those of man(7), mdoc(7) and, for tables, tbl(1); a page's own macros are not expanded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ aq ' dq " bu • em — en – hy - mi - lq “ rq ” oq ‘ cq ’ co © rg ®
 la ⟨ ra ⟩ Fo « Fc » sc § 12 ½ 14 ¼ 34 ¾ S2 ² S3 ³ OK ✓ no ¬ if ∞ *m μ
 """
 _CHARACTERS: dict[str, str] = dict(zip(_NAMED.split()[::2], _NAMED.split()[1::2], strict=True))
-# Those that put a mark over a letter: \(:a is ä.
+# Names that put a mark over a letter: \(:a is ä.
 _MARKS_OVER = {":": "\u0308", "'": "\u0301", "`": "\u0300", "^": "\u0302", "~": "\u0303", ",": "\u0327", "o": "\u030a"}
 _STRINGS: dict[str, str] = {
     "lq": "“",
@@ -52,7 +52,7 @@ _ONE = {"e": "\\", "\\": "\\", "-": "-", " ": " ", "~": " ", "0": " ", "t": " ",
 _COMMENT = re.compile(r'\\".*')
 _REQUEST = re.compile(r"[.'][ \t]*(?P<name>[^\s\\\"]{1,12}|\\[{}\"])[ \t]*(?P<rest>.*)")
 _BEGINS = re.compile(r"\.(?:TH|Dd|Dt|so|SH|Sh)\b")
-# Comments, requests in small letters, and the definitions that programs put first.
+# Comments, requests in lower case, and the definitions that programs put first.
 _BEFORE = re.compile(r"\s*$|[.']\s*(?:\\\"|$|[a-z]{2}\b|\\})")
 _MOST_BEFORE, _SEARCHED = 400, 40_000
 _CONDITION = re.compile(r"(?P<not>!?)(?:'(?P<one>[^']*)'(?P<other>[^']*)'|(?P<sign>\S+?)(?=\s|\\\{|$))\s*(?P<rest>.*)")
@@ -67,17 +67,17 @@ _LONGEST_TERM, _NO_TERM_ENDS = 120, frozenset(".,:;!?。，：；！？")
 # Deeper nesting is only made to break readers.
 _MOST_DEPTH = 20
 _NUMBERED = re.compile(r"[(\[]?(?:\d{1,3}|[a-zA-Z])[.):\]]\)?")
-# Macros of mdoc that enclose what follows them on their line, and those that open or close a part over lines.
+# Macros of mdoc that enclose the rest of their line, and those that open or close an enclosure over several lines.
 _AROUND = {"Op": "[]", "Dq": "“”", "Qq": '""', "Sq": "‘’", "Ql": "‘’", "Pq": "()", "Aq": "<>", "Bq": "[]", "Brq": "{}"}
 _OVER_LINES = "Oo Oc Po Pc Ao Ac Bo Bc Bro Brc Do Dc Qo Qc So Sc"
 _OPEN_OR_CLOSE: dict[str, str] = dict(zip(_OVER_LINES.split(), '[]()<>[]{}“”""‘’', strict=True))
-# Macros of mdoc that only say what kind of word follows.
+# Macros of mdoc that only state the kind of the following word.
 _KINDS = """Ad An Ar At Bsx Bx Cd Cm Dv Em Er Ev Fa Fc Fn Fo Fr Ft Fx Ic In Li Lk Lb Ms Mt No Nx Ox Pa Sx Sy Tn Ux Va Vt
     Xo Xc Ta St Rv Ex Bf Ef"""
 _PLAIN = frozenset(_KINDS.split())
-# A line's end between Chinese or Japanese characters is no blank.
+# A line break between Chinese or Japanese characters is no blank.
 _CJK_GAP = re.compile("(?<=[\u3001-\u30ff\u3400-\u9fff\uff00-\uff60]) (?=[\u3001-\u30ff\u3400-\u9fff\uff00-\uff60])")
-# Sections of a manual's section, of programs that bring many pages: "open.3pm", "socket.3tcl"; of C, "time_t.3type".
+# Subsections of the manual, for programs with many pages: "open.3pm", "socket.3tcl"; of C, "time_t.3type".
 _PARTS = (
     "",
     "const",
@@ -100,7 +100,7 @@ _MACROS = _PLAIN | _AROUND.keys() | _OPEN_OR_CLOSE.keys() | {"Ns", "Fl", "Xr", "
 
 
 class ManPageLoader(Loader):
-    """Manual pages in their source."""
+    """Sources of manual pages."""
 
     suffixes = frozenset(
         {f".{number}{part}" for number in range(1, 10) for part in _PARTS} | {".man", ".mdoc", ".roff"}
@@ -121,7 +121,7 @@ class ManPageLoader(Loader):
 
 
 def is_man_source(text: str) -> bool:
-    """Return whether a text begins as the source of a manual page does."""
+    """Return whether a text begins like the source of a manual page."""
     is_defining = False
     for line in text[:_SEARCHED].split("\n")[:_MOST_BEFORE]:
         if _BEGINS.match(line):
@@ -143,14 +143,14 @@ class _Page:
         self._strings = dict(_STRINGS)
         self._words: list[str] = []
         self._code: list[str] | None = None
-        # What the current list item begins with; None outside of one.
+        # The start of the current list item; None outside of one.
         self._term: list[str] | None = None
-        # Whether it stands above its explanation, as DocBook and Asciidoctor write lists of terms.
+        # Whether the term stands above its explanation, as DocBook and Asciidoctor write definition lists.
         self._hangs = False
-        # Per open indent or list: its kind, and whether it stands in an item of another.
+        # Per open indent or list: its kind, and whether it is nested in an item of another.
         self._lists: list[tuple[str, bool]] = []
         self._wants = ""
-        # Where the link leads to whose words are being read.
+        # Target of the link whose words are being read.
         self._link = ""
         self._took_branch = True
         self._in_synopsis = False
@@ -163,7 +163,7 @@ class _Page:
 
     @staticmethod
     def _joined(text: str) -> Iterator[str]:
-        """Yield lines, those joined that end in a backslash."""
+        """Yield lines, joined where one ends in a backslash."""
         joined = ""
         for line in text.split("\n"):
             if line.endswith("\\") and not line.endswith("\\\\") and len(joined) < 100_000:
@@ -225,7 +225,7 @@ class _Page:
 
     def _say_macro(self, name: str, words: list[str]) -> None:
         if name in _FONTS:
-            # Without arguments it is meant for the next line, which comes by itself.
+            # Without arguments it applies to the next line.
             self._say(" ".join(words))
         elif name in _ALTERNATING:
             self._say("".join(words))
@@ -249,7 +249,7 @@ class _Page:
             self._end_block()
             self._say(self._inline([name, *words]))
         elif name in _OPEN_OR_CLOSE:
-            # Nothing stands between brackets and the words within.
+            # No blank between brackets and the words inside.
             mark = self._inline([name])
             self._say(f"{mark}\u2060{self._inline(words)}" if name[1] == "o" else f"\u2060{mark}{self._inline(words)}")
         elif name in {"Nm", "Fl", "Xr", "Dl", "D1"} or name in _AROUND or name in _PLAIN:
@@ -259,7 +259,7 @@ class _Page:
 
     def _start(self, words: list[str]) -> None:
         if words and not self.title:
-            # Older pages write their names in capitals whatever the program is called.
+            # Older pages have their name in capitals, whatever the program is called.
             name = words[0].lower() if words[0].isupper() else words[0]
             self.title = f"{name}({words[1]})" if len(words) > 1 else name
             self.blocks.append(f"# {self.title}")
@@ -277,7 +277,7 @@ class _Page:
         if name == "TP":
             self._wants = "term"
         elif name in {"IP", "AP"}:
-            # The second of `IP` is an indent; Tcl's `AP` names the type of an argument, its name and its direction.
+            # The second argument of `IP` is an indent; Tcl's `AP` gives an argument's type, name and direction.
             self._term.append(" ".join(words) if name == "AP" else words[0])
         elif words and not (self._lists and self._lists[-1][0].startswith(("-bullet", "-dash", "-hyphen", "-enum"))):
             self._term.append(self._inline(words))
@@ -299,7 +299,7 @@ class _Page:
             self._words.append(text.strip())
 
     def _end_link(self, behind: str = "") -> None:
-        """Say where the words since the link began lead to, and what stands right behind."""
+        """Append the target of the current link, then `behind`."""
         link, self._link = self._link, ""
         if link or behind:
             self._say(f"<{link}>{behind}" if link else behind)
@@ -308,7 +308,7 @@ class _Page:
         words = " ".join(self._words)
         is_term = 0 < len(words) <= _LONGEST_TERM and words[-1] not in _NO_TERM_ENDS
         if name == "RS" and rest.strip() == "4" and self._term is None and is_term:
-            # What stands above names what is told below, indented.
+            # The line above is the term for the indented text below.
             self._term, self._words, self._hangs = self._words, [], True
             self._lists.append((rest, True))
         else:
@@ -380,7 +380,7 @@ class _Page:
             self.blocks.append(table)
 
     def _choose(self, name: str, rest: str) -> None:
-        """Read the branch for a terminal, and leave out what is for printers or asks what cannot be known."""
+        """Read the branch for a terminal; skip printer branches and conditions that cannot be known."""
         if name == "el":
             takes = not self._took_branch
         else:
@@ -421,13 +421,13 @@ class _Page:
         return self._strings.get(string, "") if string else ""
 
     def _arguments(self, rest: str) -> list[str]:
-        """Return the arguments of a request, those in quotes as one."""
+        """Return the arguments of a request; a quoted one may have blanks."""
         rest = _COMMENT.sub("", rest)
         found = re.findall(r'"((?:[^"]|"")*)"?|((?:\\ |\S)+)', rest)
         return [self._plain((quoted or bare).replace('""', '"')) for quoted, bare in found]
 
     def _inline(self, words: Sequence[str]) -> str:
-        """Return the text of a line of mdoc's macros."""
+        """Return the text of a line of mdoc macros."""
         said, closing, joins, is_flag = "", "", False, False
         index = 0
         while index < len(words):
@@ -445,7 +445,7 @@ class _Page:
                 piece = _OPEN_OR_CLOSE[word]
                 joins_next = piece in "[(<{“‘"
             elif word == "Fl":
-                # Of each word up to the next macro: "Fl c , -check" is "-c, --check".
+                # Applies to each word up to the next macro: "Fl c , -check" is "-c, --check".
                 is_flag = index < len(words) and words[index] not in _MACROS | _PUNCTUATION
                 if is_flag:
                     continue
@@ -468,7 +468,7 @@ class _Page:
             no_space = joins or not said or piece in _PUNCTUATION - {"(", "["} or piece in {"]", ">", "}", "”", "’"}
             said += piece if no_space else f" {piece}"
             joins = joins_next
-        # A line's last mark stands behind what encloses its words.
+        # The punctuation at the end of a line goes after the closing bracket or quote.
         is_behind = bool(closing) and words[-1] in _PUNCTUATION and words[-2:-1] != [] and words[-2] not in _AROUND
         mark = words[-1] if is_behind else ""
         return " ".join((said.removesuffix(mark) + closing + mark).split())

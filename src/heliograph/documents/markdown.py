@@ -1,7 +1,7 @@
 """The clean Markdown that every document becomes.
 
-`clean_text` removes what no later step can store or show: control characters, lone surrogates, odd line ends. The
-structure that retrieval uses is read here: headings, title, front matter. Rows of cells become a Markdown table.
+`clean_text` removes what no later step can store or show: control characters, lone surrogates, odd line ends. The file
+also reads the structure that retrieval uses: headings, title, front matter. Rows of cells become a Markdown table.
 `finish` completes every loaded document: text cleaned, length checked, title and language filled in.
 """
 
@@ -27,9 +27,9 @@ _UNCLEAN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udf
 
 
 def clean_text(text: str) -> str:
-    """Return a text with line feeds as its line ends, control characters removed and lone surrogates replaced.
+    """Return a text with line feeds as line ends, without control characters and lone surrogates.
 
-    Two surrogates that form a pair become the character they stand for; a lone one becomes U+FFFD.
+    A surrogate pair becomes its character; a lone surrogate becomes U+FFFD.
     """
     if not _UNCLEAN.search(text):
         return text
@@ -37,22 +37,22 @@ def clean_text(text: str) -> str:
 
 
 def replace_surrogates(text: str) -> str:
-    """Return a text that can be encoded: pairs of surrogates made one character, lone ones U+FFFD."""
+    """Return a text that can be encoded: surrogate pairs become one character, lone surrogates U+FFFD."""
     if not _SURROGATE.search(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-# A file of one long row and many short ones would fill up to its square.
+# A file of one long row and many short ones could expand to the square of its size.
 _MOST_FILLED_CELLS = 10_000_000
 
 
 def markdown_table(rows: Iterable[Sequence[str]]) -> str:
     """Return rows as a table whose first row is the header.
 
-    Short rows are filled up, unless that took more than ten million cells; rows without a word, and columns without
-    one at the right end, are left out. White space in a cell becomes one space, as a cell is one line. No rows are the
-    empty string.
+    Short rows are padded, unless that takes more than ten million cells; rows without a word, and empty columns at the
+    right end, are left out. White space in a cell becomes one space, as a cell is one line. No rows give the empty
+    string.
     """
     read = ([" ".join(cell.replace("|", "\\|").split()) for cell in row] for row in rows)
     filled = [cells for cells in read if any(cells)]
@@ -71,14 +71,14 @@ _TICKS = re.compile(r"^ {0,3}(`{3,})", re.MULTILINE)
 
 
 def fence(code: str, language: str = "") -> str:
-    """Return code as a fenced block, whose fence is longer than any within."""
+    """Return code as a fenced block, whose fence is longer than any inside."""
     longest = max((len(ticks) for ticks in _TICKS.findall(code)), default=2)
     ticks = "`" * max(3, longest + 1)
     return f"{ticks}{language}\n{code.strip(chr(10))}\n{ticks}"
 
 
 _MAX_TITLE_LENGTH = 200
-# Of a longer line only the beginning can become a title.
+# Only the beginning of a longer line can become a title.
 _MAX_HEADING_LENGTH = 2_000
 _TITLE_SEARCH_CHARACTERS = 10_000
 _MAX_FRONT_MATTER_LENGTH = 20_000
@@ -91,9 +91,9 @@ _LINE = re.compile(
     )$""",
     re.MULTILINE | re.VERBOSE,
 )
-# An address may hold brackets, one in another.
+# A URL may contain nested brackets.
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()]*(?:\([^()]*\)[^()]*)*\)")
-# What may stand above a title: badges, tags of HTML, comments.
+# Content that may precede a title: badges, HTML tags, comments.
 _NO_WORDS = re.compile(r"<!--.*?-->|<[^<>]*>|\[?!\[[^\[\]]*\]\([^()]*\)(?:\]\([^()]*\))?", re.DOTALL)
 _WORD = re.compile(r"\w{2}")
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
@@ -103,7 +103,7 @@ _ITEM = re.compile(r"[ \t]*-[ \t]+(.*)$")
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading: where its line starts, its level from 1 to 6, and its words without markup."""
+    """A heading: the start of its line, its level from 1 to 6, and its words without markup."""
 
     start: int
     level: int
@@ -111,9 +111,9 @@ class Heading:
 
 
 def find_headings(text: str) -> list[Heading]:
-    """Return the headings of a text in order; those in code fences and those without words are left out.
+    """Return the headings of a text in order, without those in code fences and those without words.
 
-    A fence that is never closed reaches to the end of the text, as CommonMark has it.
+    An unclosed fence reaches to the end of the text, as in CommonMark.
     """
     return list(_headings(text))
 
@@ -121,8 +121,8 @@ def find_headings(text: str) -> list[Heading]:
 def find_title(text: str) -> str:
     """Return the heading near the start of a text that is its title, or an empty string.
 
-    It is the first, if no words stand before it or it is of the highest level; else the first of that level. Notes are
-    named by their files: what comes below their first words is the heading of a section.
+    It is the first heading, if no words precede it or it is of the highest level; else the first of that level. Notes
+    are named by their files, so a heading below their first words is that of a section.
     """
     headings = find_headings(text[:_TITLE_SEARCH_CHARACTERS])
     if headings and not _WORD.search(_NO_WORDS.sub("", text[: headings[0].start])):
@@ -131,7 +131,7 @@ def find_title(text: str) -> str:
 
 
 def nest_headings(text: str, level: int) -> str:
-    """Return a text whose highest heading is one below `level`, for one that becomes a part of another document."""
+    """Shift the headings of a text so that the highest is one below `level`, for embedding in another document."""
     headings = find_headings(text)
     deeper = level + 1 - min((heading.level for heading in headings), default=level + 1)
     if deeper <= 0:
@@ -150,10 +150,10 @@ def nest_headings(text: str, level: int) -> str:
 
 
 def split_front_matter(text: str) -> tuple[dict[str, str | list[str]], str]:
-    """Separate the `key: value` lines between two `---` at the start of a text from the rest.
+    """Split the `key: value` lines between two `---` at the start of a text from the rest.
 
-    Only plain values and lists of them are read; nested ones are skipped. Without front matter the fields are empty
-    and the text comes back whole.
+    Only plain values and lists of them are read; nested ones are skipped. Without front matter the fields are empty and
+    the text is returned whole.
     """
     match = _FRONT_MATTER.match(text, 0, _MAX_FRONT_MATTER_LENGTH) if text.startswith("---") else None
     fields: dict[str, str | list[str]] = {}
@@ -212,9 +212,9 @@ def _unquoted(value: str) -> str:
     return value[1:-1] if is_quoted else value
 
 
-# What states a language, such as `en-US`.
+# A language tag, such as `en-US`.
 _TAG = re.compile(r"\s*([A-Za-z]{2,3})(?:[-_][A-Za-z0-9]{1,8})*\s*")
-# Languages that are detected, by their codes of three letters (ISO 639-2), which books state.
+# Detected languages by their three-letter codes (ISO 639-2), which books state.
 _THREE_LETTERS = {
     "eng": "en",
     "deu": "de",
@@ -238,9 +238,10 @@ _NO_LANGUAGE = frozenset({"und", "mul", "mis", "zxx"})
 
 
 def with_language(metadata: Mapping[str, Any], text: str) -> dict[str, Any]:
-    """Return the metadata of a document with its `language`: stated, else detected (`detect_language`).
+    """Return a document's metadata with its `language`: stated, else detected (`detect_language`).
 
-    It is an ISO 639 code in lower case, without a region: `en-US` becomes `en`. What is no tag of one states none.
+    It is an ISO 639 code in lower case, without a region: `en-US` becomes `en`. A value that is no language tag is
+    ignored.
     """
     tag = _TAG.fullmatch(str(metadata.get("language") or ""))
     stated = tag[1].lower() if tag else ""
@@ -252,7 +253,7 @@ def finish(loaded: LoadedDocument, limits: Limits) -> LoadedDocument:
     """Return a document with clean text, a title, and a language; raises `IngestError` if it is too long."""
     if len(loaded.text) > limits.max_characters:
         raise too_long(loaded.source, limits.max_characters, len(loaded.text))
-    # Cleaning may remove characters, so pages are cleaned one by one and their starts counted anew.
+    # Cleaning may remove characters, so each page is cleaned separately and page starts are recomputed.
     bounds = [*(loaded.page_starts or (0,)), len(loaded.text)]
     pages = [clean_text(loaded.text[start:end]) for start, end in pairwise(bounds)]
     starts: list[int] = []
@@ -265,17 +266,17 @@ def finish(loaded: LoadedDocument, limits: Limits) -> LoadedDocument:
     metadata = {key: value for key, value in loaded.metadata.items() if value not in ("", None, [], ())}
     page_starts = tuple(starts) if loaded.page_starts else ()
     metadata = with_language(metadata, text)
-    # Templates state English over texts in any script.
+    # Page templates state English whatever the text's script.
     if metadata["language"] in LATIN_LANGUAGES and (detected := detect_language(text)) not in LATIN_LANGUAGES:
         metadata["language"] = detected
     return replace(loaded, title=title, text=text, metadata=metadata, page_starts=page_starts)
 
 
 def name_title(source: str) -> str:
-    """Return a title made of the end of a path or URL, without its ending; the source itself if that is nothing."""
+    """Return a title from the last part of a path or URL, without its suffix; the source itself if that is empty."""
     name = PurePath(source).stem
     if "://" in source:
-        # What only looks like an address is a path.
+        # A malformed URL is treated as a path.
         with suppress(ValueError):
             parts = urlsplit(source)
             path = unquote(parts.path).rstrip("/") or parts.netloc
@@ -284,9 +285,9 @@ def name_title(source: str) -> str:
 
 
 def too_long(name: str, max_characters: int, length: int, where: str = "") -> IngestError:
-    """Return the error of a text that has too many characters, whatever way it came in.
+    """Return the error for a text with too many characters, from whatever input.
 
-    `length` is as far as it was read, which `where` tells, such as `page 7 of 120`; empty for the whole.
+    `length` is how far it was read; `where` says where that is, such as `page 7 of 120`; empty for the whole.
     """
     if where:
         return IngestError(

@@ -1,6 +1,6 @@
 """Reads reStructuredText, AsciiDoc, Org, LaTeX and Perl's POD as Markdown: headings, code, tables; no directives.
 
-Only what carries meaning for search is read: what a line of markup says to the program that prints it is left out.
+Only content that matters for search is read; lines that only instruct the formatter are left out.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _RST_WORDS = (
 
 
 def rst_markdown(text: str) -> str:
-    """Return reStructuredText as Markdown; which underlines come first says which titles are above which."""
+    """Return reStructuredText as Markdown; heading levels follow the order in which underline styles first appear."""
     styles: list[str] = []
     words: dict[str, str] = {}
     said = "\n".join(_rst(text.expandtabs(8).split("\n"), styles, words))
@@ -71,7 +71,7 @@ def _rst(lines: Sequence[str], styles: list[str], words: dict[str, str], depth: 
         if not stripped:
             yield ""
         elif stripped == ".." and not following:
-            # An empty comment holds nothing: it parts two blocks.
+            # An empty comment only separates two blocks.
             yield ""
         elif stripped.startswith(".. ") or stripped == "..":
             body, number = _block(lines, number, indent)
@@ -111,9 +111,9 @@ def _rst(lines: Sequence[str], styles: list[str], words: dict[str, str], depth: 
 
 
 def _table_end(lines: Sequence[str], number: int, *, is_ruled: bool) -> int:
-    """Return the number of the line after a table whose first line is before this one; the same if it never ends.
+    """Return the index of the line after a table that starts before this line; `number` itself if the table never ends.
 
-    One with rulers may hold empty lines: its end is a ruler that an empty line follows, or its third.
+    A table with rulers may hold empty lines: it ends at a ruler that an empty line follows, or at its third.
     """
     start, rulers = number, 0
     while number < len(lines) and (is_ruled or lines[number].strip()):
@@ -137,7 +137,7 @@ def _heading(title: str, style: str, styles: list[str]) -> str:
 
 
 def _block(lines: Sequence[str], number: int, indent: int) -> tuple[str, int]:
-    """Return what is indented deeper from a line on, without its indentation, and the number of the line after it."""
+    """Return the block indented deeper from a line on, dedented, and the index of the line after it."""
     start = number
     while number < len(lines) and (not lines[number].strip() or lines[number].startswith(" " * (indent + 1))):
         number += 1
@@ -145,7 +145,7 @@ def _block(lines: Sequence[str], number: int, indent: int) -> tuple[str, int]:
 
 
 def _explicit(line: str, body: str, styles: list[str], words: dict[str, str], depth: int) -> Iterator[str]:
-    """Yield what stands in a directive or a footnote; nothing for a comment or the target of a link."""
+    """Yield the content of a directive or footnote; nothing for a comment or a link target."""
     note = _NOTE.match(line)
     directive = _DIRECTIVE.match(line)
     if note:
@@ -164,7 +164,7 @@ def _explicit(line: str, body: str, styles: list[str], words: dict[str, str], de
     if directive["name"]:
         words[directive["name"]] = _inline(said) if kind == "replace" else options.get("alt", "")
     elif kind in _CODE:
-        # What a formula or a text says may stand on the first line.
+        # The text of a formula or paragraph may begin on the first line.
         language = said if kind in ("code-block", "code", "sourcecode") else ""
         code = inside if language == said else "\n".join(filter(None, (said, inside)))
         yield fence(code, language.split()[0] if language else "") if code.strip() else ""
@@ -192,7 +192,7 @@ def _inline(line: str) -> str:
 
 
 def _grid(lines: list[str]) -> str:
-    """Return a table that is drawn with borders; as it is drawn if cells span others."""
+    """Return a table drawn with borders; if cells span others, as it is drawn."""
     rows: list[list[str]] = []
     cells: list[str] = []
     for line in lines[1:]:
@@ -208,7 +208,7 @@ def _grid(lines: list[str]) -> str:
 
 
 def _ruled(lines: list[str]) -> str:
-    """Return a table whose columns are told by a ruler above them."""
+    """Return a table whose columns are given by a ruler above them."""
     columns = [(match.start(), match.end()) for match in re.finditer("=+", lines[0])]
     rows: list[list[str]] = []
     for line in lines[1:]:
@@ -224,7 +224,7 @@ def _ruled(lines: list[str]) -> str:
 
 
 def _listed(lines: list[str]) -> str:
-    """Return a table that is written as a list of lists."""
+    """Return a table written as a list of lists."""
     rows: list[list[str]] = []
     for line in lines:
         row = re.match(r"\s*\* +-(?: +(.*))?$", line)
@@ -241,7 +241,7 @@ def _listed(lines: list[str]) -> str:
 _ADOC_TABLE = re.compile(r"[|,:!]===$")
 _ADOC_LEFT_OUT = re.compile(r"//|(?:include|toc|ifdef|ifndef|endif)::")
 _ADOC_STYLE = re.compile(r"\[([\w#.%\"'*+-][^\[\]]*|\[[^\[\]]+\])?\]")
-# Titles may be underlined, by another mark on each level.
+# Titles may be underlined, with a different mark per level.
 _ADOC_UNDERLINE = re.compile(r"([=~^+-])\1{3,}")
 _WORD_START = re.compile(r"[^\W_]")
 _ADOC_ATTRIBUTE = re.compile(r":(!?[\w-]+!?):[ \t]*(.*)$")
@@ -259,7 +259,7 @@ _ADOC_WORDS = (
 
 
 def adoc_markdown(text: str) -> str:
-    """Return AsciiDoc as Markdown, with the attributes that it defines in their places."""
+    """Return AsciiDoc as Markdown, with its attributes substituted."""
     lines = text.split("\n")
     attributes: dict[str, str] = {}
     out: list[str] = []
@@ -314,7 +314,7 @@ def _adoc_line(line: str, attributes: Mapping[str, str]) -> str:
         return f"{'   ' * (len(item[1]) - 1)}{'1.' if item[1][0] == '.' else '-'} {line[item.end() :]}"
     if term:
         return f"- {term[1]}: {line[term.end() :]}".rstrip()
-    # A title of what comes next, or what joins a block to a list.
+    # A title of the next block, or a continuation that attaches a block to a list.
     return "" if line == "+" else line[1:] if re.match(r"\.[^\W_]", line) else line
 
 
@@ -343,7 +343,7 @@ _ORG_BLOCK = re.compile(
     r"((?:(?!^[ \t]*#\+begin_).)*?)^[ \t]*#\+end_\1\b[^\n]*$",
     re.MULTILINE | re.DOTALL | re.IGNORECASE,
 )
-# What a line says to the program, and the drawers of an entry; what other drawers hold stays.
+# Instruction lines, and the property drawers of an entry; the content of other drawers stays.
 _ORG_LINE = re.compile(
     r"^[ \t]*(?:#\+(?!title:|subtitle:|caption:|description:)[\w-]+:[^\n]*|# [^\n]*|CLOCK:[^\n]*"
     r"|:PROPERTIES:[ \t]*\n(?:[ \t]*:(?!PROPERTIES:)[^\n]*\n)*?[ \t]*:END:[ \t]*|:[\w-]+:[ \t]*)\n",
@@ -380,14 +380,14 @@ def org_markdown(text: str) -> str:
 
 
 _TEX_LEVELS = {"part": 1, "chapter": 1, "section": 2, "subsection": 3, "subsubsection": 4, "paragraph": 5}
-# What braces hold, with braces in it.
+# The content of braces, with nested braces.
 _TEX_GROUP = r"\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})+)\}"
 _TEX_STATED = re.compile(
     rf"\\(title|subtitle|author|date|abstract|keywords)\*?(?:\[[^\[\]\n]*\])?{_TEX_GROUP}"
     r"|\\begin\{abstract\}((?:(?!\\begin\{abstract\}).)*?)\\end\{abstract\}",
     re.DOTALL,
 )
-# What is this long, and most of a file, before the document begins is its text, as macros that it puts together.
+# A preamble at least this long that is most of the file holds the text itself, in macros that the document assembles.
 _TEX_USUAL_BEFORE = 20_000
 _TEX_TITLE = re.compile(
     rf"^[ \t]*\\({'|'.join(_TEX_LEVELS)})\*?(?:\[[^\[\]\n]*\])?\{{((?:[^{{}}\n]|\{{[^{{}}\n]*\}})+)\}}", re.MULTILINE
@@ -405,7 +405,7 @@ _TEX_EQUATION = re.compile(
 )
 _TEX_TABLE = re.compile(r"\\begin\{(tabular[x*]?|longtable)\}((?:(?!\\begin\{\1).)*?)\\end\{\1\}", re.DOTALL)
 _TEX_LABEL = re.compile(r"\\label\{[^{}\n]*\}")
-# In brackets, a name (of a theorem) is longer than a place (of a picture), and a setting has a sign of equality.
+# In brackets, a name (of a theorem) is longer than a placement (of a figure), and an option has an equals sign.
 _TEX_DROPPED = re.compile(
     r"\\(?:label|index|[vh]space|includegraphics|bibliography(?:style)?|usepackage|(?:this)?pagestyle|input|include)"
     r"\*?(?:\[[^\[\]\n]*\])?\{[^{}\n]*\}"
@@ -421,7 +421,7 @@ _TEX_WORDS = (
     (re.compile(r"\\(?:LaTeX|TeX)\b(?:\{\})?"), "LaTeX"),
     (re.compile(r"\\l?dots\b(?:\{\})?"), "…"),
     (re.compile(r"(?<!\\)\\\\(?:\[[^\[\]\n]*\])?"), "\n"),
-    # Of a command that is not known all words are shown, each for itself.
+    # Of an unknown command, all arguments are shown, each separately.
     (re.compile(r"\}[ \t]*\{"), "} {"),
     (re.compile(r"\\[A-Za-z]+\*?(?:\[[^\[\]\n]*\])?(?:\{([^{}]*)\})?"), r"\1"),
     (re.compile(r"``|''"), '"'),
@@ -429,7 +429,7 @@ _TEX_WORDS = (
     (re.compile(r"(?<!\\)[{}]"), ""),
     (re.compile(r"\\([%&$#_{}])"), r"\1"),
 )
-# In an address the sign is part of a letter.
+# In a URL, the percent sign encodes a character.
 _TEX_COMMENT = re.compile(r"(?<!\\)%(?![0-9A-F]{2})[^\n]*")
 _TEX_FORMULA = re.compile(
     r"(\$\$.*?\$\$|(?<!\\)\$(?:[^$\n]|\n(?![ \t]*\n))*(?<!\\)\$"
@@ -439,7 +439,7 @@ _TEX_FORMULA = re.compile(
 
 
 def tex_markdown(text: str) -> str:
-    """Return LaTeX as Markdown: its document, with what is stated before it of title, authors and contents."""
+    """Return LaTeX as Markdown: the document body, with the title, authors and contents stated before it."""
     kept: list[str] = []
 
     def keep(shown: str, around: str = "\n\n") -> str:
@@ -471,7 +471,7 @@ def tex_markdown(text: str) -> str:
 
 
 def _tex_words(text: str) -> str:
-    """Return a text without commands; formulas stay as they are written."""
+    """Return a text without commands; formulas stay as written."""
     parts = _TEX_FORMULA.split(_TEX_DROPPED.sub("", _TEX_COMMENT.sub("", text)))
     for place in range(0, len(parts), 2):
         for pattern, shown in _TEX_WORDS:
@@ -485,7 +485,7 @@ def _tex_table(inside: str) -> str:
     return markdown_table([[" ".join(_tex_words(cell).split()) for cell in row] for row in rows])
 
 
-# Letters by their names; those that would be taken for markup stand for themselves at the end.
+# Characters by name; those that would be taken for markup use placeholders until the end.
 _POD_LETTERS = {"lt": "\ue000", "gt": "\ue001", "verbar": "|", "sol": "/", "amp": "&", "quot": '"'}
 _POD_COMMAND = re.compile(r"=([a-zA-Z]\w*)(?!\S)")
 _POD_LETTER = re.compile(r"E<(\w{1,10})>")
@@ -495,24 +495,24 @@ _POD_WORDS = re.compile(
 
 
 def pod_markdown(text: str) -> str | None:
-    """Return POD, the markup of Perl's manuals, as Markdown; None where a text has no command of it.
+    """Return POD, the markup of Perl's manuals, as Markdown; None if a text has no POD command.
 
     In a file of program text only the POD is read.
     """
     blocks: list[str] = []
-    # How deep lists are nested, what the item says that was opened last, and what block is left out.
+    # Depth of nested lists, text of the last opened item, and the kind of block being skipped.
     depth, item, left_out, is_pod = 0, "", "", False
     for paragraph in re.split(r"\n(?:[ \t]*\n)+", text.strip("\n")):
         begins = _POD_COMMAND.match(paragraph)
         command, said = (begins[1], paragraph[begins.end() :].strip()) if begins else ("", paragraph)
         if item and (command in {"over", "back", "cut"} or command.startswith("head")):
-            # What the item says is all of it.
+            # The item has no text but its own.
             blocks, item = [*blocks, item], ""
         if left_out or command in {"begin", "for", "encoding", "end"}:
             left_out = "" if command == "end" else said.split()[0] if command == "begin" and said else left_out
             continue
         if command or paragraph[:1] in {" ", "\t"}:
-            # An item that nothing explains.
+            # An item without an explanation.
             blocks += [item] if item else []
             item = ""
         if command == "cut":
@@ -547,12 +547,12 @@ def pod_markdown(text: str) -> str | None:
 
 
 def _pod_words(text: str) -> str:
-    """Return a paragraph on one line, its formatting codes read from the inside out."""
+    """Return a paragraph on one line, with formatting codes resolved from the inside out."""
 
     def shown(match: re.Match[str]) -> str:
         kind, said = match["kind"], " ".join((match["inner"] if match["open"] else match["one"]).split())
         if kind == "C" and said and "`" not in said:
-            # What is code holds no code of this markup any more.
+            # Placeholders keep code from being read as formatting codes.
             return f"`{said}`".replace("<", "\ue000").replace(">", "\ue001")
         if kind == "L":
             return said.partition("|")[0].strip('/"') if "|" in said else said.replace("/", " > ").strip("> ")

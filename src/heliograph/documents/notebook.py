@@ -1,7 +1,7 @@
-"""Loads Jupyter notebooks: cells in Markdown as they are, code fenced in its language, then what it printed.
+"""Loads Jupyter notebooks: Markdown cells as they are, code fenced in its language, then its output.
 
-Pictures are left out. Of a result that comes in several forms the one that is text is taken. The third format, which
-has its cells in worksheets, is read like the fourth.
+Pictures are left out. Of a result in several forms, the textual one is taken. Version 3 of the format, which has its
+cells in worksheets, is read like version 4.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from heliograph.documents.text_formats import parse_json
 from heliograph.documents.web_page import html_to_markdown
 from heliograph.errors import IngestError
 
-# Colours and movements of a terminal, and what a progress bar has written over.
+# Terminal escapes for colours and movement, and lines that a progress bar has overwritten.
 _TERMINAL_CODES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _WRITTEN_OVER = re.compile(r"[^\n]*\r(?=[^\n])")
-# What stands for an object that shows itself otherwise: `<Figure size 640x480 with 1 Axes>`.
+# The text form of an object with another display: `<Figure size 640x480 with 1 Axes>`.
 _NAMELESS = re.compile(r"(?:<[^<>]*>)?")
-# Pictures that a cell holds itself.
+# Pictures embedded in a cell.
 _DATA_PICTURES = re.compile(r"!\[([^\]\n]*)\]\((?:data:|attachment:)[^)\s]*\)")
 
 
 class NotebookLoader(Loader):
-    """Notebooks of Jupyter."""
+    """Jupyter notebooks."""
 
     suffixes = frozenset({".ipynb"})
     mime_types = frozenset({"application/x-ipynb+json"})
@@ -53,7 +53,7 @@ class NotebookLoader(Loader):
 
 
 def _field(value: Any, *path: str) -> Any:
-    """Return what stands under these keys, one in the other; None where there is nothing."""
+    """Return the value under these nested keys; None if there is none."""
     for key in path:
         value = cast("dict[str, Any]", value).get(key) if isinstance(value, dict) else None
     return value
@@ -66,7 +66,7 @@ def _mappings(value: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _text(value: Any) -> str:
-    """Return a text, which notebooks may keep as a list of lines."""
+    """Return a text, which notebooks may store as a list of lines."""
     lines = cast("list[Any]", value) if isinstance(value, list) else [value]
     return "".join(line for line in lines if isinstance(line, str))
 
@@ -89,12 +89,12 @@ def _cell(cell: Mapping[str, Any], language: str) -> Iterator[str]:
 
 
 def _output(output: Mapping[str, Any]) -> str:
-    """Return what a cell printed, gave or failed with, fenced if it is plain; empty for pictures and widgets."""
+    """Return the output, result or error of a cell, fenced if it is plain; empty for pictures and widgets."""
     if output.get("output_type") in ("error", "pyerr"):
         return _printed(": ".join(filter(None, (_text(output.get("ename")), _text(output.get("evalue"))))))
     if output.get("output_type") == "stream":
         return _printed(_text(output.get("text")))
-    # In the third format the forms stand in the output itself, by short names.
+    # In version 3 the forms are in the output itself, under short names.
     forms = output.get("data", output)
     marked = _text(_field(forms, "text/markdown"))
     plain = _text(_field(forms, "text/plain")) or _text(_field(forms, "text"))

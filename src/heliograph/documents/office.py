@@ -31,7 +31,7 @@ from heliograph.errors import IngestError, import_optional
 # Opens ZIP archives of documents and the XML in them, safely.
 #
 # The declared sizes of an archive are added up before anything is unpacked, and an entry is never read beyond its
-# declared size, so a bomb is refused by arithmetic. XML may define no entities and fetches nothing.
+# declared size, so a zip bomb is refused before unpacking. XML may define no entities and fetches nothing.
 
 _ENCRYPTED = 0x1
 _BROKEN = (
@@ -47,7 +47,7 @@ _BROKEN = (
 
 
 class Archive:
-    """The entries of one archive by name, without the folder that all of them may have been packed with."""
+    """The entries of one archive by name, without a top folder that contains them all."""
 
     def __init__(self, archive: zipfile.ZipFile, name: str) -> None:
         self._archive = archive
@@ -64,7 +64,7 @@ class Archive:
         return self._names
 
     def read(self, entry: str) -> bytes:
-        """Return an entry unpacked, empty if there is none; raises `IngestError` if it is broken."""
+        """Unpack an entry, empty if there is none; raises `IngestError` if it is broken."""
         if entry not in self._names:
             return b""
         try:
@@ -73,10 +73,10 @@ class Archive:
             raise _broken(self._name, error) from error
 
     def verify(self) -> None:
-        """Unpack every entry once and forget it, so that none holds more than it declares; for readers of their own.
+        """Unpack every entry once and discard it, to check declared sizes before another library reads the archive.
 
         Raises:
-            IngestError: One is broken, or lies about its size.
+            IngestError: An entry is broken, or its declared size is wrong.
         """
         try:
             for entry in self._archive.infolist():
@@ -89,7 +89,7 @@ class Archive:
 
 @contextmanager
 def open_archive(raw: RawDocument, limits: Limits) -> Generator[Archive]:
-    """Open an archive within the limits; raises `IngestError` if it is broken, encrypted, or too much."""
+    """Open an archive within the limits; raises `IngestError` if it is broken, encrypted, or too large."""
     try:
         archive = zipfile.ZipFile(io.BytesIO(raw.data))
     except _BROKEN as error:
@@ -111,7 +111,7 @@ def _broken(name: str, error: Exception) -> IngestError:
     return IngestError(f"{name!r} is cut off or broken ({error}); get it again, or open and save it anew")
 
 
-# UTF-16 keeps ASCII letters apart by a zero byte, on either side.
+# UTF-16 puts a zero byte before or after each ASCII letter.
 _ENTITY = re.compile(rb"<\0?!\0?E\0?N\0?T\0?I\0?T\0?Y")
 
 
@@ -119,7 +119,7 @@ def parse_xml(data: bytes, name: str) -> ET.Element:
     """Return the root of an XML document.
 
     Raises:
-        IngestError: It defines entities, which documents have no need of and bombs are made of, or is broken.
+        IngestError: It is broken, or defines entities, which documents do not need and bombs are made of.
     """
     if _ENTITY.search(data):
         raise IngestError(f"{name!r} defines XML entities, which are not expanded; save it anew without them")
@@ -147,19 +147,19 @@ _NAMES = {
 
 
 def read_properties(archive: Archive, name: str) -> dict[str, str]:
-    """Return the properties that are stated, `title` among them; none if they are missing or broken."""
+    """Return the stated properties, `title` among them; empty if they are missing or broken."""
     try:
         data = archive.read(_ENTRY)
         root = parse_xml(data, name) if data else None
     except IngestError:
-        # The text is worth having without them.
+        # The text is useful without them.
         return {}
     found = {_NAMES.get(local_name(child), ""): (child.text or "").strip() for child in root or ()}
     return {key: value for key, value in found.items() if key and value}
 
 
 def relations(archive: Archive, part: str, name: str) -> dict[str, tuple[str, str]]:
-    """Return kind and name of the parts that a part refers to, by the id it uses."""
+    """Return kind and name of the parts that a part refers to, by relationship id."""
     folder, _, file = part.rpartition("/")
     data = archive.read(f"{folder}/_rels/{file}.rels")
     found: dict[str, tuple[str, str]] = {}
@@ -180,7 +180,7 @@ _MOST_DEPTH = 8
 def chart_rows(
     drawing: Element, archive: Archive, parts: dict[str, tuple[str, str]], name: str
 ) -> Iterator[tuple[str, list[list[str]]]]:
-    """Yield the title of each chart in a drawing, and its values: categories below each other, a column a series."""
+    """Yield the title of each chart in a drawing, and its values: a row per category, a column per series."""
     for reference in drawing.iter():
         if local_name(reference) != "chart" or (part := parts.get(reference.get(f"{_R}id", ""))) is None:
             continue
@@ -200,7 +200,7 @@ def chart_rows(
 
 
 def _points(series: Element, *kinds: str) -> dict[int, str]:
-    """Return what is kept of one kind of values of a series, by number; of several levels the innermost."""
+    """Return the stored values of one kind in a series, by index; of several levels the innermost."""
     found: dict[int, str] = {}
     values = next((child for child in series if local_name(child) in kinds), Element("none"))
     formats = "".join(form.text or "" for form in values.iter() if local_name(form) == "formatCode").casefold()
@@ -222,7 +222,7 @@ def _points(series: Element, *kinds: str) -> dict[int, str]:
 def diagram_lines(
     drawing: Element, archive: Archive, parts: dict[str, tuple[str, str]], name: str
 ) -> Iterator[tuple[int, str]]:
-    """Yield depth and words of each shape in the diagrams (SmartArt) of a drawing, from the top down."""
+    """Yield depth and text of each shape in the diagrams (SmartArt) of a drawing, from the top down."""
     for reference in drawing.iter():
         part = parts.get(reference.get(f"{_R}dm", ""))
         data = archive.read(part[1]) if part else b""
@@ -249,7 +249,7 @@ _FRAME = frozenset({"dt", "ftr", "sldNum", "hdr", "sldImg"})
 
 
 class PptxLoader(Loader):
-    """PowerPoint presentations of today's kind."""
+    """PowerPoint presentations in the current format (.pptx)."""
 
     suffixes = frozenset({".pptx", ".pptm", ".ppsx"})
     mime_types = frozenset({_SLIDE_TYPES + "presentation", _SLIDE_TYPES + "slideshow"})
@@ -268,7 +268,7 @@ class PptxLoader(Loader):
             properties = read_properties(archive, raw.name)
         title = properties.pop("title", "")
         text, starts = join_pages(pages)
-        # What PowerPoint writes where no one gave a title.
+        # PowerPoint's default title.
         title = "" if title.casefold() in ("powerpoint presentation", "powerpoint-präsentation") else title
         return LoadedDocument(raw.name, title, text, {**properties, "page_count": len(pages)}, starts)
 
@@ -292,7 +292,7 @@ def _slide(archive: Archive, slide: str, number: int, name: str) -> Iterator[str
 
 
 def _shapes(root: Element) -> Iterator[Element]:
-    """Yield shapes with text and tables in their order; what stands in a group as if it stood alone.
+    """Yield shapes with text and tables in order, including those within groups.
 
     Of alternatives for different versions only the first counts.
     """
@@ -355,7 +355,7 @@ _NUMBER = re.compile(rb"<v>\s*([-+.\dEe]{1,40})\s*</v>")
 
 
 class SpreadsheetLoader(Loader):
-    """Sheets with values as they were last computed; hidden sheets and charts are left out."""
+    """Sheets with values as they were last computed, without hidden sheets and charts."""
 
     suffixes = frozenset({".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"})
     mime_types = frozenset(
@@ -390,7 +390,7 @@ class SpreadsheetLoader(Loader):
 
 
 def _properties(raw: RawDocument, limits: Limits) -> dict[str, str]:
-    """Return what the file says about itself, having made sure that it is no bomb."""
+    """Return a file's own metadata, after checking that it is no zip bomb."""
     with open_archive(raw, limits) as archive:
         archive.verify()
         for name in archive.names:
@@ -405,7 +405,7 @@ def _properties(raw: RawDocument, limits: Limits) -> dict[str, str]:
 
 
 def _sheets(calamine: Any, data: bytes, name: str, limits: Limits) -> list[tuple[str, str]]:
-    """Return the name and the table of each sheet that shows."""
+    """Return the name and the table of each visible sheet."""
     sheets: list[tuple[str, str]] = []
     left = limits.max_characters
     with calamine.load_workbook(io.BytesIO(data)) as book:
@@ -423,7 +423,7 @@ def _sheets(calamine: Any, data: bytes, name: str, limits: Limits) -> list[tuple
 
 
 def _with_plain_numbers(data: bytes) -> bytes | None:
-    """Return an Excel file without blanks beside its numbers, which calamine refuses; None if there are none."""
+    """Return an Excel file without blanks around its numbers, which calamine refuses; None if there are none."""
     if not data.startswith(b"PK"):
         return None
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -467,7 +467,7 @@ _HREF = re.compile(r"""\bhref\s*=\s*["']([^"'#:]+)""", re.IGNORECASE)
 
 
 class EpubLoader(Loader):
-    """Books without copy protection."""
+    """EPUB books without copy protection."""
 
     suffixes = frozenset({".epub"})
     mime_types = frozenset({"application/epub+zip"})
@@ -494,8 +494,8 @@ class EpubLoader(Loader):
             spine = dict(_spine(package, posixpath.dirname(package_name)))
             names = [name for name, is_linear in spine.items() if is_linear]
             if len(names) < len(spine):
-                # What stands outside of the reading order is read where the book leads to it, as it does to notes; of
-                # the rest, such as the same book in other languages, nobody who reads the book sees anything.
+                # Files outside the reading order are read if the book links to them, as it does to notes; a reader of
+                # the book never sees the others, such as the same book in other languages.
                 linked = {
                     posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(unescape(href))))
                     for name in names
@@ -521,7 +521,7 @@ class EpubLoader(Loader):
 
 
 def _spine(package: Element, folder: str) -> Iterator[tuple[str, bool]]:
-    """Yield the files of a book in their order, and whether each is part of what is read from front to back."""
+    """Yield the files of a book in order, and whether each is part of the linear reading order."""
     items = {
         element.get("id", ""): element
         for element in package.iter()
@@ -529,7 +529,7 @@ def _spine(package: Element, folder: str) -> Iterator[tuple[str, bool]]:
     }
     for reference in package.iter():
         item = items.get(reference.get("idref", "")) if local_name(reference) == "itemref" else None
-        # The list of contents repeats the headings.
+        # The table of contents repeats the headings.
         if item is not None and "nav" not in item.get("properties", "").split():
             name = posixpath.normpath(posixpath.join(folder, unquote(item.get("href", ""))))
             yield name, reference.get("linear") != "no"

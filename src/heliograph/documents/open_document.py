@@ -1,6 +1,6 @@
 """Loads OpenDocument texts and presentations, as LibreOffice and others write them.
 
-Of a text come headings, lists, tables and notes in their order; of a presentation a section and a page for each slide.
+A text gives headings, lists, tables and notes in order; a presentation gives a section and a page per slide.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _META = {
     "subject": "subject",
     "keyword": "keywords",
 }
-# Lists of what stands elsewhere, what was deleted, comments, readings of signs, and what only programs read.
+# Generated indexes, deleted text, comments, ruby text, and content for programs only.
 _LEFT_OUT = frozenset(
     {
         "table-of-content",
@@ -49,7 +49,7 @@ _MOST_COLUMNS = 64
 
 
 class OpenTextLoader(Loader):
-    """Texts of OpenDocument."""
+    """OpenDocument texts."""
 
     suffixes = frozenset({".odt", ".ott"})
     mime_types = frozenset(
@@ -64,12 +64,12 @@ class OpenTextLoader(Loader):
         return LoadedDocument(raw.name, properties.pop("title", ""), text + "\n" if text else "", properties)
 
 
-# Date, foot and number are the same on every slide.
+# Date, footer and number are the same on every slide.
 _FRAME = frozenset({"date-time", "header", "footer", "page-number", "page"})
 
 
 class OpenPresentationLoader(Loader):
-    """Presentations of OpenDocument."""
+    """OpenDocument presentations."""
 
     suffixes = frozenset({".odp", ".otp"})
     mime_types = frozenset(
@@ -111,7 +111,7 @@ def _slide(slide: Element, number: int, writer: _Writer) -> Iterator[str]:
 
 
 def _read(raw: RawDocument, limits: Limits) -> tuple[Element, _Writer, dict[str, str]]:
-    """Return the content of a document, what writes it, and what it says of itself."""
+    """Return the content of a document, its writer, and its metadata."""
     with open_archive(raw, limits) as archive:
         if b"encryption-data" in archive.read("META-INF/manifest.xml"):
             raise IngestError(f"{raw.name!r} is encrypted; remove its password and try again")
@@ -141,12 +141,12 @@ def _attribute(element: Element, name: str) -> str:
 
 @dataclass(slots=True)
 class _Writer:
-    """Writes what a text, or a shape of a slide, holds as HTML.
+    """Writes the content of a text, or of a shape of a slide, as HTML.
 
     Attributes:
-        parents: Style that a style is made from, by name.
-        numbered: Names of styles of lists that are numbered.
-        notes: Notes so far, as HTML; they stand at the end.
+        parents: Parent style of each style, by name.
+        numbered: Names of the styles of numbered lists.
+        notes: Notes so far, as HTML; they are placed at the end.
     """
 
     parents: Mapping[str, str]
@@ -155,7 +155,7 @@ class _Writer:
 
     @classmethod
     def of(cls, *parts: Element) -> _Writer:
-        """Return one that knows the styles of these parts."""
+        """Return a writer with the styles of these parts."""
         parents: dict[str, str] = {}
         numbered: set[str] = set()
         for element in (element for part in parts for element in part.iter()):
@@ -167,17 +167,17 @@ class _Writer:
         return cls(parents, frozenset(numbered))
 
     def line(self, shape: Element) -> str:
-        """Return the words of a shape's paragraphs one after another."""
+        """Return the words of a shape's paragraphs as one line."""
         paragraphs = (item for item in shape.iter() if local_name(item) in ("p", "h"))
         return " ".join(words for item in paragraphs if (words := "".join(self._words(item, 0, [])).strip()))
 
     def page(self, body: Element) -> str:
-        """Return all of a text or shape."""
+        """Return the whole content of a text or shape."""
         text = "".join(self._blocks(body, 0))
         return text + "".join(f"<p>[{number}] {note}</p>" for number, note in enumerate(self.notes, 1))
 
     def _blocks(self, parent: Element, level: int) -> Iterator[str]:
-        """Return the blocks in an element. Deeper levels than anybody writes are taken as plain text."""
+        """Yield the blocks in an element; too deep levels become plain text."""
         for element in parent:
             kind = local_name(element)
             if kind in _LEFT_OUT:
@@ -229,12 +229,12 @@ class _Writer:
             elif local_name(cell) == "table-cell":
                 words = "".join(self._blocks(cell, level + 1))
                 repeated = _attribute(cell, "number-columns-repeated")
-                # Only empty ones are written once for several.
+                # Only empty cells stand once for several.
                 times = min(int(repeated), _MOST_COLUMNS) if repeated.isdecimal() and not words else 1
                 yield f"<td>{words}</td>" * times
 
     def _words(self, element: Element, level: int, inside: list[str]) -> Iterator[str]:
-        """Return the words of a paragraph; blocks within it, such as frames with text, are added to `inside`."""
+        """Yield the words of a paragraph; blocks inside it, such as frames with text, are appended to `inside`."""
         yield escape(element.text or "")
         for child in element:
             kind = local_name(child)

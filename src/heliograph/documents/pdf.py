@@ -1,9 +1,9 @@
 """Loads PDF through PDFium, and pictures of pages: text in reading order, with headings, lists and tables.
 
-Lines come from `pdf_layout`. Page numbers go, and running heads and feet but where they are met first: they stand at
-the same height on page after page, apart from the text.
-Headings are told by size and weight relative to most of the text, and words parted at a line end are joined. Pages that
-are pictures are read by `scans`, where its extra is installed.
+Lines come from `pdf_layout`. Page numbers are removed, and so are running heads and feet except at their first
+occurrence: they stand at the same height on page after page, apart from the text. Headings are recognised by size and
+weight relative to most of the text, and words hyphenated at a line end are joined. Pages that are pictures are read by
+`scans`, if its extra is installed.
 """
 
 from __future__ import annotations
@@ -43,25 +43,25 @@ from heliograph.documents.pdf_layout import (
 )
 from heliograph.errors import IngestError, import_optional
 
-# Part of the page's height, from either edge, in which they are looked for, and lines looked at there.
+# Share of the page's height, from either edge, in which running lines are searched, and how many lines there.
 _ZONE = 0.13
 _LINES = 5
 _LEAST_PAGES = 3
 _HEIGHT_STEP = 4.0
-# Pages before and after one on which others of its kind must stand; they may be on every second page.
+# Pages before and after one that must have similar lines; these may be on every second page.
 _NEAR = 4
-# How far running lines stand from the text, in distances of the page's lines; less far where
-# many pages have them; and behind such a gap only what most pages have is one.
+# Distance of running lines from the text, in line pitches; the smaller one suffices for lines that many pages have.
+# Beyond such a gap, only a line that most pages have is a running one.
 _GAP, _SMALL_GAP = 1.5, 1.2
 _MANY, _MOST = 0.4, 0.7
-# On so many a number counts the pages; those of footnotes may do so by chance on some.
+# Least share of pages on which a number must count the pages; numbers of footnotes may do so by chance on a few.
 _COUNTING = 0.3
-# Of a running line, in heights of most lines.
+# Largest height of a running line, relative to the median line.
 _LARGEST = 1.25
-# Distances of lines, in their heights: others are of what is raised in a line, or of pages with few.
+# Line pitches, in line heights: others come from superscripts, or from pages with few lines.
 _LEAST_STEP, _LEAST_PITCH, _MOST_PITCH = 0.5, 1.2, 3.0
 _DIGITS = re.compile(r"\d+")
-# Of pages, below 200: "civil" and "mix" are words.
+# Roman page numbers below 200: "civil" and "mix" are words.
 _ROMAN = re.compile(r"(?=.)c?(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})")
 _NUMBERING = re.compile(r"^§?\s?\d{1,2}(?:\.\d{1,2}){0,4}\.?\s+")
 _PAGE_WORD = r"(?:page|p\.|pg\.|seite|blatt|sheet|página|pág\.|folha|стр\.|第)"
@@ -70,12 +70,12 @@ _PAGE_NUMBER = re.compile(
     r"(?:(?:of|/|von|de)\s*\d{1,4}|页|頁|ページ)?(?:\s*[,，/]?\s*共\s*\d{1,4}\s*[页頁])?",
     re.IGNORECASE,
 )
-# The same behind other words, or before them.
+# A page number after other words, or before them.
 _PAGED = re.compile(
     rf"\b{_PAGE_WORD}\s*\d{{1,4}}(?:\s*(?:of|/|von|de)\s*\d{{1,4}})?$|"
     rf"^{_PAGE_WORD}\s*\d{{1,4}}(?:\s*(?:of|/|von|de)\s*\d{{1,4}})?(?=\s)"
 )
-# What stands before a number that is not that of a page, but of an invoice, say.
+# A label before a number that is no page number, such as that of an invoice.
 _LABEL = re.compile(rf"(?!{_PAGE_WORD}).*(?:[:：#№号]|\b(?:no|nr|nº|n°)\.?)", re.IGNORECASE)
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _PARTED_BEFORE, _PARTED_BEHIND = re.compile(r"\s[-\u2013\u2014|·•/]\s$"), re.compile(r"\s[-\u2013\u2014|·•/]\s")
@@ -83,7 +83,7 @@ _PARTED_BEFORE, _PARTED_BEHIND = re.compile(r"\s[-\u2013\u2014|·•/]\s$"), re.
 
 @dataclass(frozen=True, slots=True)
 class PageSpans:
-    """What stands on a page, and how high the page is; of what was read off a picture the order says nothing."""
+    """The spans of a page, and its height; for text read by OCR the order means nothing."""
 
     spans: tuple[Span, ...]
     height: float
@@ -92,7 +92,7 @@ class PageSpans:
 
 @dataclass(frozen=True, slots=True)
 class PageBody:
-    """The spans of a page without running lines, and what these say above and below that is said nowhere else."""
+    """The spans of a page without running lines, and the words of these, above and below, that occur nowhere else."""
 
     spans: list[Span]
     above: tuple[str, ...] = ()
@@ -104,8 +104,8 @@ class _Edge:
     """A line at the edge of a page.
 
     Attributes:
-        gap: How far the next line towards the middle is away, in distances of the page's lines.
-        keys: What lines of other pages must share with it for it to be a running one, each with its height.
+        gap: Distance to the next line towards the middle, in line pitches of the page.
+        keys: Keys, each with a height, of which lines of other pages must share one for it to be a running line.
     """
 
     line: Line
@@ -117,10 +117,10 @@ class _Edge:
 def remove_margins(pages: Sequence[PageSpans]) -> list[PageBody]:
     """Return each page without running heads, feet and page numbers.
 
-    A line is a running one if at the same height at the edge of at least three pages that are near each other stand
-    the same words, numbers aside, or a number first or last that counts the pages; in a shorter document, on all pages.
-    It stands apart from the text, which first and last lines, rows of a table and lines of an address do not. What it
-    says is kept where it is said first, unless the text says it too: it may be all that names a company or its bank.
+    A line is a running one if at least three nearby pages have, at the same height at their edge, the same words,
+    numbers aside, or a first or last number that counts the pages; in a shorter document, all pages must. It stands
+    apart from the text, unlike first and last lines, rows of a table and lines of an address. Its words are kept at
+    their first occurrence, unless the text has them too: they may be the only place that names a company or its bank.
     """
     edges = [_edges(page, number) for number, page in enumerate(pages)]
     seen = _Seen({}, len(pages))
@@ -149,7 +149,7 @@ def _edges(page: PageSpans, number: int) -> tuple[list[_Edge], list[_Edge]]:
     usual = median(pitches) if pitches else 0.0
     largest = _LARGEST * median(span.size for span in ordered) if ordered else 0.0
     zone = _ZONE * page.height
-    # With the spans behind, of which the nearest is the next line.
+    # Together with the spans beyond the zone, of which the nearest is the next line.
     high = bisect_left(ordered, zone, key=lambda span: span.middle)
     low = bisect_right(ordered, page.height - zone, key=lambda span: span.middle)
     sides: tuple[list[_Edge], list[_Edge]] = ([], [])
@@ -164,7 +164,7 @@ def _edges(page: PageSpans, number: int) -> tuple[list[_Edge], list[_Edge]]:
         nexts = [*(line.middle for line in lines[1:]), inner]
         for line, part, other in zip(lines[:_LINES], parts, nexts, strict=False):
             if line.size > largest:
-                # A title, which slides that follow each other may share.
+                # A title, which consecutive slides may share.
                 break
             pitch = min(max(usual, _LEAST_PITCH * line.size), _MOST_PITCH * line.size)
             side.append(_Edge(line, part, abs(other - line.middle) / max(pitch, 1.0), _keys(line, number)))
@@ -186,14 +186,14 @@ def _height(line: Line) -> int:
 
 
 def _outer_numbers(text: str) -> list[re.Match[str]]:
-    """Return the first and the last number of a text, if they may be those of a page."""
+    """Return the first and the last number of a text, if they may be page numbers."""
     numbers = list(_DIGITS.finditer(text))
     return [number for number in (*numbers[:1], *numbers[1:][-1:]) if len(number[0]) <= 4]
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """The pages, in order, on which a key is found at the edge, and how many pages there are."""
+    """The pages, in order, on which a key occurs at the edge, and the number of pages."""
 
     pages: dict[tuple[str, int], list[int]]
     count: int
@@ -207,11 +207,11 @@ class _Seen:
                 return len(places)
             return bisect_right(places, page + _NEAR) - bisect_left(places, page - _NEAR)
 
-        # Rounding may part lines of one height.
+        # Rounding may separate lines of one height.
         return within(key[1]) + max(within(key[1] - 1), within(key[1] + 1))
 
     def is_running(self, edge: _Edge, page: int) -> bool:
-        """Whether a line says the same as those of other pages, or counts them."""
+        """Return whether a line repeats on other pages, or counts them."""
         same, *counting = edge.keys
         is_number = len(edge.line.cells) == 1 and self.is_page_number(edge.line.text, page, same[1])
         if self.count < _LEAST_PAGES:
@@ -222,11 +222,11 @@ class _Seen:
         return self.times(same, page) >= _LEAST_PAGES or is_counting or is_number
 
     def is_usual(self, edge: _Edge, share: float = _MANY) -> bool:
-        """Whether it does so on such a share of all pages."""
+        """Return whether a line does so on at least this share of all pages."""
         return any(self.times(key) >= max(_LEAST_PAGES, share * self.count) for key in edge.keys)
 
     def counts(self, number: re.Match[str], page: int, height: int) -> bool:
-        """Whether a number at this height is that of its page."""
+        """Return whether a number at this height is the number of its page."""
         first = int(number[0]) - page
         if first > 1 and _YEAR.fullmatch(number[0]):
             return False
@@ -234,7 +234,7 @@ class _Seen:
         return times >= min(_LEAST_PAGES, self.count) and (self.count > 1 or first == 1)
 
     def is_page_number(self, text: str, page: int, height: int) -> bool:
-        """Whether a text says the number of its page, and no more: "3/20" may be a mark as well."""
+        """Return whether a text is only the number of its page: "3/20" may be a mark as well."""
         found = _PAGE_NUMBER.fullmatch(text)
         numbers = _outer_numbers(text)
         return found is not None and (
@@ -243,11 +243,11 @@ class _Seen:
         )
 
     def without_page_number(self, text: str, label: str, page: int, height: int) -> str:
-        """Return the words of a cell, in lower case and with "#" for the number of its page; none if it has no others.
+        """Return a cell's words, in lower case, with "#" for its page number; empty if it has no others.
 
-        Invoices, tickets and days of a month may be counted as pages are. So a number beside other words is that of a
-        page behind a word for it, or a dash or the like, alone; one in a cell of its own, unless the cell before names
-        it.
+        Invoices, tickets and days of a month may count up like pages. So a number beside other words is a page number
+        only after a word for page, or if a dash or the like sets it apart; a number in its own cell is one, unless the
+        cell before labels it.
         """
         words = " ".join(text.casefold().split())
         if _ROMAN.fullmatch(text) or (self.is_page_number(words, page, height) and not _LABEL.fullmatch(label)):
@@ -262,7 +262,7 @@ class _Seen:
 
 
 def _running(side: Sequence[_Edge], page: int, seen: _Seen) -> list[_Edge]:
-    """Return the running lines at one edge of a page: a block that stands apart, and usual ones within."""
+    """Return the running lines at one edge of a page: a block that stands apart, and frequent ones within it."""
     found: list[_Edge] = []
     is_apart = False
     for edge in side:
@@ -276,7 +276,7 @@ def _running(side: Sequence[_Edge], page: int, seen: _Seen) -> list[_Edge]:
 
 
 def _news(line: Line, page: int, seen: _Seen, told: set[str], said: set[str]) -> str:
-    """Return what a running line says that none before it and no text says; `told` is added to."""
+    """Return the words of a running line that neither an earlier one nor the text has; add them to `told`."""
     height = _height(line)
     labels = ("", *(cell.text for cell in line.cells))
     words = [
@@ -287,21 +287,21 @@ def _news(line: Line, page: int, seen: _Seen, told: set[str], said: set[str]) ->
     if whole in told or not any(map(str.isalnum, whole)):
         return ""
     told.add(whole)
-    # A sum or a day may be said by chance.
+    # An amount or a day may recur by chance.
     if all(_plain(text) in said and not _DIGITS.search(_plain(text)) for text in words if text):
         return ""
     return " ".join(cell.text for cell, text in zip(line.cells, words, strict=True) if text).replace(HYPHEN, "-")
 
 
 def _plain(text: str) -> str:
-    """Return a text in lower case without the number of its section."""
+    """Return a text in lower case without its section number."""
     words = text.casefold()
     number = _NUMBERING.match(words)
     return words[number.end() :] if number else words
 
 
-# Sizes count in relation to the one that most of the document's letters have. A word that a hyphen parts at the end
-# of a line is joined, unless the document writes it with the hyphen elsewhere.
+# Sizes are relative to the size that most of the document's letters have. A word hyphenated at the end of a line is
+# joined, unless the document has it with the hyphen elsewhere.
 
 _HEADING_RATIO = 1.13
 _MAX_HEADING_CHARACTERS = 200
@@ -325,19 +325,20 @@ _CAPTION = re.compile(
     re.IGNORECASE,
 )
 _NOTE_MARK = re.compile(r"(?:\[?\d{1,3}\]?|[*†‡§]{1,3})\s?\S")
-# Of most of the text's height; and how near to the edges of its column a line begins and ends, in its heights.
+# Share of the usual text height below which text is small; and how near to the edges of its column a full line begins
+# and ends, in its heights.
 _SMALL = 0.92
 _FLUSH, _FULL_EMS = 0.5, 2.0
 _LEADER = re.compile(r"(?:\s?[.·…]){4,}\s*")
 _WORD = re.compile(r"[^\W\d_]+(?:[-\u2010][^\W\d_]+)*")
 _LINE_HYPHENS = f"-\u2010{HYPHEN}"
-# In characters; a longer one is no word that a hyphen parts.
+# In characters; a longer one is no hyphenated word.
 _LONGEST_WORD = 100
 _LAST_WORD = re.compile(rf"([^\W\d_]+)[{_LINE_HYPHENS}]$")
 _FIRST_WORD = re.compile(r"[^\W\d_]+")
 _UNSPACED = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef\u3000-\u30ff]")
 _MOST_TITLE_LINES = 3
-# The number of a section, without its dots.
+# A section number, without its dots.
 _SECTION = re.compile(r"^(?:\d{1,5}|[a-z]\d{1,4})(?=\D)")
 _MARK_AT_START = re.compile(r"^(#{1,6}(?=\s)|```|~~~)")
 
@@ -360,7 +361,7 @@ class Style:
 
 
 def measure_style(pages: Iterable[Sequence[Sequence[Line] | Grid]]) -> Style:
-    """Return how a document is set, from the lines of all of its pages."""
+    """Return the typographic measures of a document, from the lines of all its pages."""
     letters: Counter[float] = Counter()
     lines_of: Counter[float] = Counter()
     words: set[str] = set()
@@ -382,7 +383,7 @@ def measure_style(pages: Iterable[Sequence[Sequence[Line] | Grid]]) -> Style:
     body = letters.most_common(1)[0][0] if letters else 0.0
     sizes: list[float] = []
     for size in sorted((size for size in lines_of if size >= _HEADING_RATIO * body), reverse=True):
-        # Sizes that differ by less than the eye would see are one.
+        # Sizes that differ by less than the eye sees count as one.
         if not sizes or size < 0.95 * sizes[-1]:
             sizes.append(size)
     return Style(body, tuple(sizes[:_HEADING_LEVELS]), frozenset(words), 2 * fixed < letters.total())
@@ -393,7 +394,7 @@ class Block:
     """A paragraph, heading, item of a list or table of a page, as Markdown.
 
     Attributes:
-        is_aside: Whether text goes on around it: a table, a caption, a footnote.
+        is_aside: Whether text continues around it: a table, a caption, a footnote.
         is_first: Whether it is the first of its column.
         is_open: Whether it is text that ends at the edge of its column in the middle of a sentence.
         is_rest: Whether it is text that may be the rest of such a sentence.
@@ -407,7 +408,7 @@ class Block:
 
 
 def render_page(groups: Sequence[Sequence[Line] | Grid], style: Style, titles: Mapping[str, int]) -> Iterator[Block]:
-    """Yield what stands on a page; `titles` are those that the file's bookmarks give for it, in letters only."""
+    """Yield the blocks of a page; `titles` are those that the file's bookmarks give for it, in letters only."""
     for group in groups:
         is_first = True
         for block in _column(group, style, titles):
@@ -432,10 +433,10 @@ def _column(group: Sequence[Line] | Grid, style: Style, titles: Mapping[str, int
 def join_blocks(pages: Sequence[Sequence[Block]], words: frozenset[str]) -> tuple[str, tuple[int, ...]]:
     """Return the text of all pages, and the offset at which each starts.
 
-    A paragraph that goes on in the next column or on the next page is one. Of what stands between its parts, that on
-    its first page comes before it, and that on its last behind, so that each page has what stands on it.
+    A paragraph that continues in the next column or on the next page is joined. Blocks between its parts are moved:
+    those on its first page before it, those on its last page after it, so that each page keeps its blocks.
     """
-    # What comes after each other, in parts, each with its page.
+    # Paragraphs in order, as lists of parts with their pages.
     told: list[list[tuple[int, Block]]] = []
     for page, blocks in enumerate(pages):
         for block in blocks:
@@ -473,7 +474,7 @@ def join_blocks(pages: Sequence[Sequence[Block]], words: frozenset[str]) -> tupl
 
 
 def _begun(told: Sequence[Sequence[tuple[int, Block]]], page: int, block: Block) -> int | None:
-    """Return the place of the paragraph that a block of a page goes on with, or None."""
+    """Return the index of the paragraph that a block continues, or None."""
     for place in range(len(told) - 1, max(-1, len(told) - 2 - _MOST_ASIDES), -1):
         before = told[place][-1][1]
         if before.is_aside:
@@ -483,18 +484,18 @@ def _begun(told: Sequence[Sequence[tuple[int, Block]]], page: int, block: Block)
         end, start = before.text[-1], block.text[0]
         if _UNSPACED.match(end) or _UNSPACED.match(start):
             return place if _UNSPACED.match(end) and _UNSPACED.match(start) else None
-        # A name, or a noun in German, goes on with what is broken off behind a word.
+        # A name, or a noun in German, may continue a paragraph that breaks off after a word.
         return place if start.islower() or end.islower() or end == "," else None
     return None
 
 
 def join_lines(lines: Iterable[str], words: frozenset[str]) -> str:
-    """Return the lines of a paragraph as one: hyphens at line ends resolved, no space between Chinese characters."""
+    """Join the lines of a paragraph: hyphens at line ends resolved, no space between Chinese characters."""
     return "".join(_joined(filter(None, map(str.strip, lines)), words)).replace(HYPHEN, "-")
 
 
 def _joined(texts: Iterable[str], words: frozenset[str]) -> list[str]:
-    """Return texts that go on with each other, each as it is before the next, and with the space between."""
+    """Return consecutive texts, each ready to be concatenated with the next, with the space between."""
     joined: list[str] = []
     end = ""
     for text in texts:
@@ -508,7 +509,7 @@ def _joined(texts: Iterable[str], words: frozenset[str]) -> list[str]:
 
 
 def _seam(before: str, after: str, words: frozenset[str]) -> tuple[int, str]:
-    """Return how many characters the end of a text loses before another, and what stands between them."""
+    """Return how many characters to cut from the end of `before`, and the separator to put before `after`."""
     if before[-1] in _LINE_HYPHENS:
         last, first = _LAST_WORD.search(before), _FIRST_WORD.match(after)
         if last and first:
@@ -520,7 +521,7 @@ def _seam(before: str, after: str, words: frozenset[str]) -> tuple[int, str]:
 
 
 def _letters(text: str) -> str:
-    """Return the letters and digits of a text, by which a bookmark is found on its page."""
+    """Return the letters and digits of a text, by which a bookmark is matched on its page."""
     return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text))).casefold()
 
 
@@ -550,7 +551,7 @@ def _paragraphs(lines: Sequence[Line], style: Style, titles: Mapping[str, int]) 
 
 
 def _find_titles(lines: Sequence[Line], titles: Mapping[str, int]) -> dict[int, tuple[int, int]]:
-    """Return by index of their first line where titles of bookmarks end, and their levels; each is met once."""
+    """Return, by index of their first line, the end and level of bookmarked titles; each is matched once."""
     found: dict[int, tuple[int, int]] = {}
     letters = [_letters(line.text) for line in lines]
     met: set[str] = set()
@@ -558,7 +559,7 @@ def _find_titles(lines: Sequence[Line], titles: Mapping[str, int]) -> dict[int, 
         text = ""
         for end in range(index + 1, min(index + _MOST_TITLE_LINES, len(lines)) + 1) if first else ():
             text += letters[end - 1]
-            # The bookmark may leave out the number that the title has on the page.
+            # The bookmark may omit the number that the title has on the page.
             number = _SECTION.match(text)
             name = text[number.end() :] if text not in titles and number and number.end() <= len(first) else text
             if name in titles and name not in met and any(map(str.isalpha, name)):
@@ -581,14 +582,14 @@ def _starts_paragraph(
             return True
     if _BULLET.match(line.text) or _NUMBERED.match(line.text) or is_entry(last.text):
         return True
-    # Fonts of one size differ in height; headings stand out.
+    # Fonts of one size differ in height; headings differ more.
     ratio = line.size / last.size if last.size else 1.0
     is_heading = max(line.size, last.size) >= _HEADING_RATIO * style.body_size
     is_same_size = 0.88 < ratio < 1.14 if is_heading else 0.7 < ratio < 1.43
     if not is_same_size:
         return True
     if line.is_bold != last.is_bold:
-        # A heading without a gap is bold throughout and short.
+        # A heading without a gap is entirely bold and short.
         bold = last if last.is_bold else line
         if len(bold.text) <= _MAX_BOLD_HEADING_CHARACTERS and not bold.text.endswith((",", ";")):
             return True
@@ -646,23 +647,23 @@ def _heading_level(lines: Sequence[Line], text: str, style: Style) -> int:
 
 
 _PASSWORD_ERROR = 4
-# All titles together in characters: many bookmarks may share a long one.
+# The last is the length of all titles together, in characters: many bookmarks may share a long one.
 _OUTLINE_DEPTH, _MOST_MARKS, _MOST_TITLES = 6, 20_000, 1_000_000
 _DATE = re.compile(r"D?:?(\d{4})(\d{2})?(\d{2})?(\d{2})?(\d{2})?(\d{2})?")
-# What programs write where nobody gave a title.
+# Default titles of programs.
 _NO_TITLE = re.compile(
     r"(?:microsoft (?:word|powerpoint|excel) - .*|untitled.*|.*\.(?:docx?|pptx?|xlsx?|tex|dvi|indd|qxd|pdf)|\W*)",
     re.IGNORECASE,
 )
 
 
-# A page with fewer letters is a picture where one covers so much of it: a stamp or a page number may stand on it.
+# A page with fewer letters is a picture if one covers this much of it: a stamp or a page number may be on it.
 _FEW_LETTERS = 64
 _COVERED = 0.5
 
 
 class PdfLoader(Loader):
-    """PDF files; pages that are pictures are read where the extra `ocr` is installed, and counted elsewhere."""
+    """PDF files; pages that are pictures are read if the extra `ocr` is installed, else counted."""
 
     suffixes = frozenset({".pdf"})
     mime_types = frozenset({"application/pdf"})
@@ -701,7 +702,7 @@ class PdfLoader(Loader):
 
 
 class PictureLoader(Loader):
-    """Pictures of pages. Of folders only TIFF files are taken, which are scans; others may be there for decoration."""
+    """Pictures of pages. From folders only TIFF files are taken, which are scans; other pictures may be decoration."""
 
     suffixes = frozenset({".tif", ".tiff"} if scans.can_read_pictures() else ())
     given_suffixes = frozenset({".png", ".jpg", ".jpeg", ".webp"} if scans.can_read_pictures() else ())
@@ -729,7 +730,7 @@ def _read_pictures(image: Any, raw: RawDocument, limits: Limits) -> list[PageSpa
     turn = import_optional("PIL.ImageOps", scans.EXTRA).exif_transpose
     pages: list[PageSpans] = []
     with image.open(io.BytesIO(raw.data)) as picture:
-        # The pages of a TIFF file; elsewhere what follows the first picture moves, or is a smaller one of the same.
+        # The pages of a TIFF file; in other formats, further pictures are animation frames or smaller copies.
         count = picture.n_frames if picture.format == "TIFF" else 1
         limits.check_pages(raw.name, count)
         for number in range(count):
@@ -759,17 +760,17 @@ def _open(pdfium: Any, raw: RawDocument) -> Any:
         ) from error
 
 
-# Of one page; a scan in 600 dots an inch has 35 million.
+# Per page; a scan at 600 dots per inch has 35 million.
 _MOST_PICTURE_PIXELS = 150_000_000
-# Of the shorter side of a picture, as paper has; sizes count in relation to each other only.
+# The shorter side of a picture, like that of paper; only relative sizes matter.
 _PAGE_POINTS = 595.0
 
-# A page as it is seen; drawn at most so large, whatever its proportions.
+# A page is rendered at most this large, whatever its proportions.
 _MOST_PIXELS = 6_000_000
 
 
 def draw_page(raw: RawDocument, number: int, width: int) -> bytes:
-    """Return a page, from 1, as PNG of this width in pixels; raises `IngestError` if there is none."""
+    """Render a page, from 1, as PNG of this width in pixels; raises `IngestError` if there is none."""
     pdfium = import_optional("pypdfium2", "")
     document = _open(pdfium, raw)
     try:
@@ -795,7 +796,7 @@ def draw_page(raw: RawDocument, number: int, width: int) -> bytes:
 
 
 def _read_pages(pdfium: Any, document: Any, raw: RawDocument, limits: Limits) -> tuple[list[PageSpans], int]:
-    """Return what stands on the pages, and how many are pictures that nothing here reads."""
+    """Return the spans of the pages, and how many pages are pictures that no installed package reads."""
     pages: list[PageSpans] = []
     unread = 0
     left = limits.max_characters
@@ -829,7 +830,7 @@ def _read_pages(pdfium: Any, document: Any, raw: RawDocument, limits: Limits) ->
 
 
 def _outline(pdfium: Any, document: Any) -> Outline:
-    """Return the titles of a file's bookmarks by page, each with its level from 1; of a broken list those before."""
+    """Return the titles of a file's bookmarks by page, each with its level from 1; a broken list gives those before."""
     titles: dict[int, dict[str, int]] = {}
     left = _MOST_TITLES
     try:
@@ -848,7 +849,7 @@ def _outline(pdfium: Any, document: Any) -> Outline:
 
 
 def _is_picture(pdfium: Any, page: Any, spans: Sequence[Span]) -> bool:
-    """Whether a page has no text to speak of, and something to be seen in its place."""
+    """Return whether a page has almost no text, but something visible in its place."""
     if sum(len(span.text) for span in spans) >= _FEW_LETTERS:
         return False
     if not spans:
@@ -886,7 +887,7 @@ def _render(pages: Sequence[PageSpans], outline: Outline = MappingProxyType({}))
 
 
 def _date(stated: str) -> str:
-    """Return a date such as `D:20240131120000+01'00'` in ISO 8601, as far as it is given; empty if it is none."""
+    """Return a date such as `D:20240131120000+01'00'` in ISO 8601, as precise as given; empty if it is none."""
     match = _DATE.match(stated)
     if not match:
         return ""

@@ -1,9 +1,9 @@
 """Turns a PDF page into lines in reading order.
 
-Characters become spans: runs on one line with place, size and weight, in points from the upper left corner. Columns
-are found by the gap between spans; consecutive lines whose cells stand in the same columns are a table. The order in
-which the PDF draws its text is used where it makes sense; elsewhere the page is read by geometry alone. Only the spans
-know PDFium.
+Characters become spans: runs on one line with position, size and weight, in points from the upper left corner. Columns
+are found by the gap between spans; consecutive lines whose cells share columns are a table. The order in which the PDF
+draws its text is used where it makes sense; elsewhere geometry alone decides. Only the code that makes spans knows
+PDFium.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from typing import Any
 from heliograph.documents.markdown import markdown_table
 from heliograph.errors import import_optional
 
-# From a PDF page to spans: runs of characters on one line without a wide gap, with their place, size and weight.
+# From a PDF page to spans: runs of characters on one line without a wide gap, with position, size and weight.
 #
-# Coordinates are points from the page's upper left corner, after turning a page that is shown or written sideways.
-# Everything above works on spans alone and knows nothing of PDFium.
+# Coordinates are points from the page's upper left corner, after rotating a page that is shown or written sideways. All
+# later steps work on spans alone and know nothing of PDFium.
 
 # A hyphen at the end of a line, as PDFium marks it in one way or another.
 HYPHEN = "\u00ad"
@@ -34,7 +34,7 @@ _LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "
 _SPACES = frozenset({0x20, 0xA0, 0x09, 0x3000, 0x2002, 0x2003, 0x2009})
 _LINE_ENDS = frozenset({0x0A, 0x0D})
 _SURROGATES = range(0xD800, 0xE000)
-# Accents that have a place of their own, with those that combine: TeX's older fonts draw "ü" as "¨" over "u".
+# Spacing accents with their combining forms: TeX's older fonts draw "ü" as "¨" over "u".
 _ACCENTS = dict(
     zip(
         "`´¨ˆ˜¯˘ˇ˚¸˙˝˛",
@@ -42,12 +42,12 @@ _ACCENTS = dict(
         strict=True,
     )
 )
-# How far the middle of an accent may lie from that of its letter, in widths of the letter, or heights.
+# Largest distance of an accent's centre from that of its letter, in widths of the letter, or heights.
 _FARTHEST_ACROSS, _FARTHEST_DOWN = 0.35, 0.5
 _BUCKET_POINTS = 4.0
-# A narrower gap beside a letter with an accent, in ems, parts no words.
+# A narrower gap beside an accented letter, in ems, separates no words.
 _LEAST_SPACE = 0.12
-# Wider gaps, in ems, part columns of text or of a table; words of a justified line stand closer.
+# Wider gaps, in ems, separate columns of text or of a table; words of a justified line are closer.
 _WIDEST_GAP = 1.1
 _BOLD_WEIGHT = 600
 # What a font is called says more than its weight, which is guessed from its stems: TeX's bold ones have 545.
@@ -64,7 +64,7 @@ _MAX_TILT_DEGREES = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Characters beside each other.
+    """Adjacent characters on one line.
 
     Attributes:
         top: Upper edge of its line, which lies above the letters.
@@ -83,18 +83,18 @@ class Span:
 
     @property
     def size(self) -> float:
-        """Height of its line, which goes with the size of its font."""
+        """Height of its line, which is proportional to the font size."""
         return self.bottom - self.top
 
     @property
     def middle(self) -> float:
-        """Where its line is, from the top."""
+        """Vertical centre of its line, from the top."""
         return (self.top + self.bottom) / 2
 
 
 @dataclass(slots=True)
 class _Frame:
-    """How to turn the page's own coordinates, from its lower left corner, into those of spans."""
+    """Maps the page's own coordinates, from its lower left corner, to those of spans."""
 
     width: float
     height: float
@@ -111,13 +111,13 @@ class _Frame:
 
 
 def read_spans(page: Any, max_characters: int) -> list[Span]:
-    """Return the spans of a page in the order in which the file draws them; text that stands tilted is left out."""
+    """Return the spans of a page in drawing order; text at an angle is left out."""
     c = import_optional("pypdfium2.raw", "")
     text_page = page.get_textpage()
     try:
         raw = text_page.raw
         count = min(text_page.count_chars(), max_characters)
-        # In how many quarter turns, counted clockwise as PDFium does, most of the text runs.
+        # The direction of most of the text in quarter turns, counted clockwise as PDFium does.
         sample = range(0, count, max(1, count // _ANGLE_SAMPLES))
         angles = (c.FPDFText_GetCharAngle(raw, index) for index in sample)
         found = Counter(round(math.degrees(angle) / 90) % 4 if angle >= 0 else 0 for angle in angles)
@@ -143,9 +143,9 @@ class _Open:
     pieces: list[str]
     first: int
     last: int
-    # Letters or digits: what begins it may be a bullet.
+    # Letters or digits: a span's start without any may be a bullet.
     has_letters: bool
-    # By height, in quarters of a point: how many characters are so high, and where such a one stands.
+    # By height, in quarters of a point: how many characters have it, and the position of one of them.
     heights: dict[int, tuple[int, float, float]] = field(default_factory=dict[int, tuple[int, float, float]])
 
     def measure(self, top: float, bottom: float) -> None:
@@ -154,7 +154,7 @@ class _Open:
         self.heights[height] = (self.heights.get(height, (0,))[0] + 1, top, bottom)
 
     def takes(self, left: float, top: float, bottom: float) -> bool:
-        """Whether a character belongs to it."""
+        """Return whether a character belongs to this span."""
         size = self.bottom - self.top
         middle = (top + bottom) / 2
         is_same_line = self.top <= middle <= self.bottom or top <= (self.top + self.bottom) / 2 <= bottom
@@ -162,7 +162,7 @@ class _Open:
 
 
 def _accented(c: Any, raw: Any, count: int, frame: _Frame) -> dict[int, str]:
-    """Return by index what stands for letters over or under which an accent is drawn, and nothing for the accents."""
+    """Return by index the replacements of letters with a separately drawn accent, and empty ones for the accents."""
     box = c.FS_RECTF()
     letters: dict[int, list[tuple[float, float, float, int, str]]] = {}
     accents: list[tuple[float, float, float, int, str]] = []
@@ -190,7 +190,7 @@ def _accented(c: Any, raw: Any, count: int, frame: _Frame) -> dict[int, str]:
         ]
         if near:
             _, (_, _, _, place, letter) = min(near)
-            # "ı" has no dot, to make room.
+            # "ı" and "ȷ" have no dot, to make room.
             whole = unicodedata.normalize("NFC", {"ı": "i", "ȷ": "j"}.get(letter, letter) + mark)
             if len(whole) == 1:
                 found[place], found[index] = whole, ""
@@ -203,7 +203,7 @@ def _spans(c: Any, raw: Any, count: int, frame: _Frame, accented: Mapping[int, s
     pointer = ctypes.byref(box)
     get_unicode, get_box = c.FPDFText_GetUnicode, c.FPDFText_GetLooseCharBox
     has_space = False
-    # Whether an accent or a low quote was drawn since the last letter, about which PDFium sees gaps where are none.
+    # Whether an accent or a low quote came after the last letter; PDFium reports gaps around it where there are none.
     is_beside_accent = False
     index = 0
     while index < count:
@@ -235,7 +235,7 @@ def _spans(c: Any, raw: Any, count: int, frame: _Frame, accented: Mapping[int, s
             has_space = current is not None and left - current.right > _LEAST_SPACE * (bottom - top)
         if current is not None and current.takes(left, top, bottom):
             if not current.has_letters:
-                # The height of a bullet says nothing about the font of what follows.
+                # The height of a bullet says nothing about the font of the text after it.
                 current.top, current.bottom, current.first = top, bottom, position
                 current.heights.clear()
                 current.has_letters = any(map(str.isalnum, text))
@@ -257,7 +257,7 @@ def _spans(c: Any, raw: Any, count: int, frame: _Frame, accented: Mapping[int, s
 def _line_of_low_quote(
     c: Any, raw: Any, following: range, frame: _Frame, quote: tuple[float, float, float, float]
 ) -> tuple[float, float] | None:
-    """Return top and bottom of the letter behind a quote that stands below its line, as TeX draws "„"; or None."""
+    """Return top and bottom of the letter after a quote that is drawn below its line, as TeX does with "„"; or None."""
     _, top, right, bottom = quote
     box = c.FS_RECTF()
     for index in following[:4]:
@@ -309,44 +309,44 @@ _LEAST_FILLED = 0.5
 _FILLED_SHARE = 0.6
 _LEAST_LINE_EMS = 9.0
 _MAX_DEPTH = 3
-# Far more spans than a page of text has; a drawing's labels are not worth looking for columns in.
+# Far more spans than a page of text has; the labels of a drawing are not searched for columns.
 _MAX_SPANS = 4_000
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Spans of one line, from left to right; more than one where wide gaps part them."""
+    """Spans of one line, from left to right; more than one where wide gaps separate them."""
 
     cells: tuple[Span, ...]
 
     @property
     def text(self) -> str:
-        """Its words."""
+        """The line's words."""
         return " ".join(cell.text for cell in self.cells)
 
     @property
     def left(self) -> float:
-        """Where it starts."""
+        """The left edge."""
         return self.cells[0].left
 
     @property
     def right(self) -> float:
-        """Where it ends."""
+        """The right edge."""
         return max(cell.right for cell in self.cells)
 
     @property
     def top(self) -> float:
-        """Its upper edge."""
+        """The upper edge."""
         return min(cell.top for cell in self.cells)
 
     @property
     def bottom(self) -> float:
-        """Its lower edge."""
+        """The lower edge."""
         return max(cell.bottom for cell in self.cells)
 
     @property
     def middle(self) -> float:
-        """Where it is, from the top."""
+        """The vertical centre, from the top."""
         return (self.top + self.bottom) / 2
 
     @property
@@ -356,7 +356,7 @@ class Line:
 
     @property
     def is_bold(self) -> bool:
-        """Whether all of it starts bold."""
+        """Whether all cells begin in bold."""
         return all(cell.is_bold for cell in self.cells)
 
     @property
@@ -366,7 +366,7 @@ class Line:
 
 
 def read_columns(spans: Sequence[Span]) -> list[list[Line]]:
-    """Return a page's lines in reading order, in groups of one column each."""
+    """Return a page's lines in reading order, one group per column."""
     return [group_lines(group) for group in _ordered(list(spans), 0) if group]
 
 
@@ -376,7 +376,7 @@ def group_lines(spans: Sequence[Span]) -> list[Line]:
 
 
 def part_lines(spans: Sequence[Span]) -> list[list[Span]]:
-    """Return spans parted into those of each line, from top to bottom."""
+    """Group spans by line, from top to bottom."""
     lines: list[list[Span]] = []
     tallest: Span | None = None
     for span in sorted(spans, key=lambda span: (span.middle, span.left)):
@@ -394,7 +394,7 @@ def part_lines(spans: Sequence[Span]) -> list[list[Span]]:
 
 
 def as_line(spans: Iterable[Span]) -> Line:
-    """Return spans that stand beside each other as a line."""
+    """Join spans that stand side by side into a line."""
     cells: list[Span] = []
     for span in sorted(spans, key=lambda span: span.left):
         last = cells[-1] if cells else span
@@ -439,7 +439,7 @@ def _ordered(spans: list[Span], depth: int) -> Iterator[list[Span]]:
 
 
 def find_gap(spans: Sequence[Span]) -> float | None:
-    """Return where the gap between columns is that parts the most text, or None."""
+    """Return the position of the column gap that divides the most text, or None."""
     if len(spans) < 2 * _LEAST_LINES:
         return None
     start, end = min(span.left for span in spans), max(span.right for span in spans)
@@ -458,7 +458,7 @@ def find_gap(spans: Sequence[Span]) -> float | None:
 
 
 def _bands(spans: Sequence[Span], gap: float) -> Iterator[list[Span]]:
-    """Yield, from top to bottom, what lies between spans that cross the gap, and in turn these spans."""
+    """Yield, from top to bottom, the spans between those that cross the gap, alternating with the crossing ones."""
     crossing = sorted((span for span in spans if span.left < gap < span.right), key=lambda span: span.middle)
     others = sorted((span for span in spans if not span.left < gap < span.right), key=lambda span: span.middle)
     position = 0
@@ -479,7 +479,7 @@ def _sides(band: Sequence[Span], gap: float) -> tuple[list[Span], list[Span]]:
 
 
 def _is_prose(spans: Sequence[Span]) -> bool:
-    """Whether the lines of one side mostly fill it and are long enough to be text."""
+    """Return whether the lines of one side mostly fill it and are long enough to be text."""
     start, end = min(span.left for span in spans), max(span.right for span in spans)
     lines = group_lines(spans)
     filled = sum(line.right - line.left >= _FILLED_SHARE * (end - start) and len(line.cells) == 1 for line in lines)
@@ -487,7 +487,7 @@ def _is_prose(spans: Sequence[Span]) -> bool:
     return filled >= _LEAST_FILLED * len(lines) and width >= _LEAST_LINE_EMS
 
 
-# Tables in a PDF: consecutive lines whose cells stand in the same columns.
+# Tables in a PDF: consecutive lines whose cells share columns.
 
 _LEAST_TABLE_ROWS = 3
 _LEAST_WIDE_ROWS = 2
@@ -498,7 +498,7 @@ _LEAST_DOTS = 4
 # Lines of one cell follow each other more closely than rows do.
 _CONTINUATION_GAP = 0.35
 _ROW_GAP = 2.5
-# What numbers or marks an item of a list, or a heading, when a wide gap follows it.
+# A number or mark of a list item or heading, if a wide gap follows it.
 _MARKER = re.compile(
     r"[•●▪■◦○‣∙·➢➤✓\uf0b7\uf0a7*–—-]|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})[.)]|\d{1,2}(?:\.\d{1,2})+\.?|第.{1,3}[章节]|[一二三四五六七八九十]+、"
 )
@@ -512,12 +512,12 @@ class Table:
 
 
 def is_marker(text: str) -> bool:
-    """Return whether a text is a bullet, or numbers an item of a list or a heading."""
+    """Return whether a text is a bullet, or the number of a list item or heading."""
     return bool(_MARKER.fullmatch(text))
 
 
 def is_entry(text: str) -> bool:
-    """Return whether a text is an entry of a table of contents: dots lead to the number of a page."""
+    """Return whether a text is an entry of a table of contents: dots lead to a page number."""
     number = _PAGE_AT_END.search(text, max(0, len(text) - 12))
     if number is None:
         return False
@@ -528,13 +528,13 @@ def is_entry(text: str) -> bool:
 
 
 def find_tables(lines: Sequence[Line]) -> Iterator[Table | list[Line]]:
-    """Yield the lines of a column in order, those that form tables as tables."""
+    """Yield the lines of a column in order, with runs that form tables as tables."""
     plain: list[Line] = []
     position = 0
     merged: list[Line] = []
     for line in lines:
         first, *others = line.cells
-        # A cell that only marks or numbers an item becomes one with the next.
+        # A cell that only marks or numbers an item is merged with the next.
         if others and is_marker(first.text) and not (len(others) > 1 and first.text[0].isalnum()):
             joined = replace(others[0], left=first.left, text=f"{first.text} {others[0].text}")
             merged.append(Line((joined, *others[1:])))
@@ -557,7 +557,7 @@ def find_tables(lines: Sequence[Line]) -> Iterator[Table | list[Line]]:
 
 
 def _table_end(lines: Sequence[Line], start: int) -> int:
-    """Return where the run of lines ends that may be a table, or `start` if none starts here."""
+    """Return the end of the run of lines that may be a table, or `start` if none starts here."""
     if len(lines[start].cells) < 2 or is_entry(lines[start].text):
         return start
     end = start + 1
@@ -568,7 +568,7 @@ def _table_end(lines: Sequence[Line], start: int) -> int:
         gap = line.top - last.bottom
         is_row = len(line.cells) > 1 and gap < _ROW_GAP * line.size
         if not is_row:
-            # It may go on with one cell of the row before.
+            # The line may continue one cell of the row before.
             columns = _table_columns(lines[start:end]) if gap < _CONTINUATION_GAP * line.size else []
             touched = sum(line.left < right and line.right > left for left, right in columns)
             if len(columns) < 2 or touched != 1:
@@ -609,7 +609,7 @@ def _table_columns(lines: Sequence[Line]) -> list[tuple[float, float]]:
 
 
 def _columns(parts: Iterable[Span | _Run]) -> list[tuple[float, float]]:
-    """Return the stretches that these cover across the page, apart from each other."""
+    """Return the disjoint horizontal ranges that these cover."""
     columns: list[tuple[float, float]] = []
     for left, right in sorted((part.left, part.right) for part in parts):
         if columns and left < columns[-1][1]:
@@ -621,22 +621,22 @@ def _columns(parts: Iterable[Span | _Run]) -> list[tuple[float, float]]:
 
 # The order in which a PDF draws its text, used where it makes sense: most programs write in reading order.
 #
-# Spans that follow each other down a column form a run. Runs beside each other form a row, and rows in the same
-# columns a grid, which is a table whose cells may hold several lines. Where the drawing order jumps about, or goes
-# across columns of prose line by line, the page is read by its geometry alone (`pdf_layout`).
+# Spans that follow each other down a column form a run. Runs side by side form a row, and rows that share columns form
+# a grid, which is a table whose cells may hold several lines. Where the drawing order jumps about, or crosses columns
+# of prose line by line, geometry alone decides (`pdf_layout`).
 
 _LINE_GAP = 1.2
 _OUTDENT = 3.0
 _MAX_CELL_LINES = 15
 _LEAST_GRID_ROWS = 2
-# Jumps back up the page, beside those from column to column, before the drawing order is not trusted.
+# Jumps back up the page, other than to the next column, up to which the drawing order is trusted.
 _MOST_JUMPS = 4
 _MOST_JUMPS_SHARE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A table: rows of cells, each the lines it holds; empty where a row has nothing in a column."""
+    """A table: rows of cells, each a list of lines; empty where a row has no text in a column."""
 
     rows: tuple[tuple[tuple[Line, ...], ...], ...]
 
@@ -662,14 +662,14 @@ class _Run:
         self.lines += is_new_line
 
     def overlaps_across(self, other: _Run) -> bool:
-        """Whether both stand side by side."""
+        """Return whether the two runs stand side by side."""
         return min(self.bottom, other.bottom) - max(self.top, other.top) > 0.5 * min(
             self.spans[0].size, other.spans[0].size
         )
 
 
 def read_flow(spans: Sequence[Span]) -> list[list[Line] | Grid]:
-    """Return a page's lines in reading order, in groups of one column each, and its tables of several lines a cell."""
+    """Return a page's lines in reading order, one group per column, and its tables with several lines per cell."""
     runs = list(_runs(spans))
     # How often the drawing order goes back up other than to the right.
     jumps = sum(
@@ -735,7 +735,7 @@ def _is_cell(run: _Run) -> bool:
 
 
 def _parts(rows: Sequence[Sequence[_Run]]) -> Iterator[list[Sequence[_Run]]]:
-    """Yield rows in parts: those that form a grid, and those between that go down one column."""
+    """Yield rows in groups: those that form a grid, and those between that go down one column."""
     position = 0
     flow: list[Sequence[_Run]] = []
     while position < len(rows):
@@ -760,7 +760,7 @@ def _parts(rows: Sequence[Sequence[_Run]]) -> Iterator[list[Sequence[_Run]]]:
 
 
 def _columns_of_flow(rows: Sequence[Sequence[_Run]]) -> Iterator[list[Sequence[_Run]]]:
-    """Yield rows parted where the order goes back up, to the next column."""
+    """Yield rows, split where the order goes back up to the next column."""
     column: list[Sequence[_Run]] = []
     for row in rows:
         first, last = row[0].spans[0], column[-1][0].spans[-1] if column else row[0].spans[0]
@@ -775,5 +775,5 @@ def _columns_of_flow(rows: Sequence[Sequence[_Run]]) -> Iterator[list[Sequence[_
 
 
 def _single(rows: Sequence[Sequence[_Run]]) -> list[Sequence[_Run]]:
-    """Return rows as one row for each run, so that none is taken for a grid."""
+    """Return each run as a row of its own, so that none is taken for a grid."""
     return [[run] for row in rows for run in row]

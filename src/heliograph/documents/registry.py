@@ -1,6 +1,6 @@
-"""Chooses the loader that reads a source: by its bytes, then by the declared type, then by the file's ending.
+"""Chooses the loader of a source: by its bytes, then by the declared type, then by the file's suffix.
 
-Signatures go before names, so a PDF named `notes.txt` is read as a PDF. Formats that are known and not read here are
+Signatures go before names, so a PDF named `notes.txt` is read as a PDF. Known formats that are not supported are
 refused by name. Other packages register loaders as entry points of the group `heliograph.loaders`; theirs go first.
 """
 
@@ -27,7 +27,7 @@ _ZIP = b"PK\x03\x04"
 _EMPTY_ZIP = b"PK\x05\x06"
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _PDF_WITHIN = 1024
-# Names inside an archive that tell what it is.
+# Entries that identify the kind of an archive.
 _BY_ENTRY = (
     ("word/document.xml", _OFFICE + "wordprocessingml.document"),
     ("ppt/presentation.xml", _OFFICE + "presentationml.presentation"),
@@ -43,7 +43,7 @@ _BY_MIMETYPE_FILE = {
     "application/vnd.oasis.opendocument.text",
     "application/vnd.oasis.opendocument.text-template",
 }
-# How files that are compressed by themselves begin, with type and ending.
+# Signatures of single compressed files, with type and suffix.
 COMPRESSED = {
     b"\x1f\x8b": ("application/gzip", ".gz"),
     b"BZh": ("application/x-bzip2", ".bz2"),
@@ -57,7 +57,7 @@ _SIGNATURES = {
     b"II*\x00": "image/tiff",
     b"MM\x00*": "image/tiff",
 }
-# Streams of an OLE file that tell what it is.
+# Streams that identify the kind of an OLE file.
 _OLE_STREAMS = (
     ("Workbook", "application/vnd.ms-excel"),
     ("Book", "application/vnd.ms-excel"),
@@ -70,7 +70,7 @@ _OLE_REFUSED = (
 )
 _OLE_SEARCHED_BYTES = 4_000_000
 _OLE_ROOT = 5
-# What prints pages, after what switches a printer to it, or before a picture of them.
+# The start of PostScript, alone, after printer commands, or before a preview image.
 _POSTSCRIPT = re.compile(rb"(?:\x04|\x1b%-12345X(?:@PJL[^\n]*\n){0,20})?%!PS|\xc5\xd0\xd3\xc6")
 _POSTSCRIPT_ENDINGS = frozenset({".ps", ".eps"})
 _MARKED = frozenset({".md", ".rst", ".adoc"})
@@ -78,14 +78,14 @@ _MARKED = frozenset({".md", ".rst", ".adoc"})
 _NOTES = re.compile(r"[A-Z][A-Z_-]{2,}|(?:README|NEWS|CHANGES|INSTALL|TODO|FAQ)\.\w+")
 _HTML = re.compile(rb"<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
 _HTML_WITHIN = 2048
-# How the source of a manual page begins, where it is not its first macro: with a comment.
+# The start of a manual page's source: a comment or its first macro.
 _ROFF = re.compile(rb"[.']\\\"|\.(?:TH|Dd)\s")
-# What may stand before a page, by its first bytes, and how it ends.
+# Content that may precede a page, by its first bytes, and how it ends.
 _PREAMBLES = {b"<!--": b"-->", b"<?xm": b"?>"}
 
 
 def detect_mime_type(raw: RawDocument) -> str:
-    """Return the content type that the bytes themselves show, or an empty string if they show none.
+    """Return the content type that the bytes themselves show, or an empty string.
 
     Raises:
         IngestError: They are PostScript, an older Office file, an encrypted one, or an archive that is broken or of no
@@ -108,7 +108,7 @@ def detect_mime_type(raw: RawDocument) -> str:
             return mime_type
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
-    # Readers accept a PDF whose header is not at its very start; text that speaks of PDF has no such line.
+    # Readers accept a PDF whose header is not at its very start; text about PDF has no such line.
     if data.startswith(b"%PDF-") or b"\n%PDF-1." in data[:_PDF_WITHIN]:
         return "application/pdf"
     # A page may start after comments and an XML declaration.
@@ -122,15 +122,15 @@ def detect_mime_type(raw: RawDocument) -> str:
 
 
 def _ole_streams(data: bytes) -> set[str]:
-    """Return the names of what an OLE file holds by itself, and not in another document that is put into it.
+    """Return the stream names of an OLE file itself, without those of embedded documents.
 
-    Of a file whose directory is broken, they are the known names that stand anywhere near its ends, in UTF-16.
+    If its directory is broken, they are the known names that occur near its ends, in UTF-16.
     """
     try:
         size = 1 << struct.unpack_from("<H", data, 30)[0]
         tables = struct.unpack_from("<109I", data, 76)
         sector, entries = struct.unpack_from("<I", data, 48)[0], bytearray()
-        # A broken file may send its reader round in circles, where there is nothing to read.
+        # A broken file may have sector chains that loop, or that lead to nothing.
         while (sector + 1) * size < len(data) and len(entries) < _OLE_SEARCHED_BYTES:
             entries += data[(sector + 1) * size : (sector + 2) * size]
             table, place = divmod(sector, size // 4)
@@ -138,7 +138,7 @@ def _ole_streams(data: bytes) -> set[str]:
         if entries[66] == _OLE_ROOT:
             names: set[str] = set()
             waiting = [struct.unpack_from("<I", entries, 76)[0]]
-            # Each entry names the two beside it.
+            # Each entry refers to its two siblings.
             for _ in range(2 + len(entries) // 64):
                 if waiting and (entry := waiting.pop() * 128) < len(entries):
                     length, _kind, left, right = struct.unpack_from("<HHII", entries, entry + 64)
@@ -172,11 +172,12 @@ def _detect_archive(raw: RawDocument) -> str:
 
 
 _GROUP = "heliograph.loaders"
-# The loaders of ours, in the order of search. The first loader that claims an ending (or a type) reads it, and third
-# parties' (the entry points of `_GROUP`) come before ours, so that they can replace one. No two of ours may claim one
-# ending: `tests/unit/documents/test_registry.py` refuses that.
+# Our loaders, in search order. The first loader that claims a suffix (or a type) reads it, and third-party loaders
+# (entry points of `_GROUP`) come before ours, so that they can replace one. No two of ours may claim one suffix:
+# `tests/unit/documents/test_registry.py` checks that.
 #
-# They are imported when the first document is loaded: who only asks questions waits for none of them.
+# They are imported when the first document is loaded, so that a process that only asks questions does not wait for
+# them.
 _LOADERS = """text_formats.TextLoader text_formats.MarkupLoader text_formats.MarkdownLoader web_page.HtmlLoader
     pdf.PdfLoader word.DocxLoader office.PptxLoader office.SpreadsheetLoader open_document.OpenTextLoader
     open_document.OpenPresentationLoader rich_text.RichTextLoader text_formats.DelimitedLoader office.EpubLoader
@@ -184,7 +185,7 @@ _LOADERS = """text_formats.TextLoader text_formats.MarkupLoader text_formats.Mar
     text_formats.CodeLoader xml_document.XmlLoader man_page.ManPageLoader compressed.CompressedLoader
     pdf.PictureLoader"""
 _PLAIN_TEXT = "text/plain"
-# What says no more than that there are bytes, or text.
+# Types that only say that there are bytes, or text.
 _VAGUE_TYPES = frozenset({"", "application/octet-stream", "binary/octet-stream", _PLAIN_TEXT, "application/zip"})
 
 
@@ -199,13 +200,13 @@ def _loaders() -> tuple[Loader, ...]:
 
 @cache
 def known_suffixes(*, given: bool = False) -> frozenset[str]:
-    """Return the endings, in lower case and with the dot, of all files that are taken from folders, or may be given."""
+    """Return the suffixes, in lower case and with the dot, of files taken from folders, or that may be given."""
     own = (loader.suffixes | loader.given_suffixes if given else loader.suffixes for loader in _loaders())
     return frozenset[str]().union(*own)
 
 
 def is_read(name: str, *, given: bool = False) -> bool:
-    """Return whether files of this name are read, by its ending; of a compressed file by that of what it holds.
+    """Return whether files of this name are read, by suffix; a compressed file counts by its inner suffix.
 
     `README`, `NEWS.Debian` and the like are text, too.
 
@@ -219,10 +220,10 @@ def is_read(name: str, *, given: bool = False) -> bool:
 
 
 def find_loader(raw: RawDocument) -> Loader:
-    """Return what reads a source; plain text is read where nothing else is known.
+    """Return the loader for a source; an unknown format is read as plain text.
 
     Raises:
-        IngestError: The bytes are of a kind that is known and not read here; says which.
+        IngestError: The format is known but not supported; says which.
     """
     detected = detect_mime_type(raw)
     found = _by_type(detected) if detected else None
@@ -234,7 +235,7 @@ def find_loader(raw: RawDocument) -> Loader:
 
 
 def load_document(raw: RawDocument, limits: Limits) -> LoadedDocument:
-    """Read a source in this process: its text clean, its title and metadata completed.
+    """Read a source in this process, with clean text, title and complete metadata.
 
     Raises:
         IngestError: It cannot be read, or is beyond a limit; says why and what to do.
@@ -242,7 +243,7 @@ def load_document(raw: RawDocument, limits: Limits) -> LoadedDocument:
     """
     loader = find_loader(raw)
     loaded = loader.load(raw, limits)
-    # As detected or declared if that is one of the loader's types, else its first.
+    # The detected or declared type if it is one of the loader's, else the loader's first.
     found = (mime_type for mime_type in (detect_mime_type(raw), raw.mime_type) if mime_type in loader.mime_types)
     mime_type = next(found, min(loader.mime_types, default=_PLAIN_TEXT))
     metadata = {"mime_type": mime_type, **loaded.metadata}

@@ -1,8 +1,8 @@
 r"""Loads Rich Text (.rtf), as Word, LibreOffice and others write it: headings, lists and tables, notes at the end.
 
 Rich Text is groups in braces, control words (`\par`, `\u8212`) and text in the code page of its font. A group that is a
-*destination* holds what is no text (tables of fonts and styles, pictures) unless it is one of those read here. What is
-read becomes HTML, and that Markdown.
+*destination* holds no text of the document (tables of fonts and styles, pictures) unless it is one of those read here.
+The result becomes HTML, and that Markdown.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _TOKEN = re.compile(
     r"\\(?P<word>[a-zA-Z]{1,32})(?P<number>-?\d{1,10})? ?|\\'(?P<byte>[0-9a-fA-F]{2})|\\(?P<sign>[^a-zA-Z])"
     r"|(?P<brace>[{}])|(?P<text>[^\\{}\r\n]+)|[\r\n]+|\\"
 )
-# Destinations whose content is no text of the document. Marked ones (`\*`) that are not named here are left out too.
+# Destinations without text of the document. Marked ones (`\*`) that are not named here are skipped too.
 _NO_TEXT = """annotation atnauthor atndate atnid atnref atnparent colortbl filetbl footer footerf footerl footerr ftncn
     ftnsep ftnsepc aftncn aftnsep aftnsepc header headerf headerl headerr listtable listoverridetable nonshppict objdata
     objclass pict revtbl rsidtbl sn sp sv tc template themedata xe upr"""
 _LEFT_OUT = frozenset(_NO_TEXT.split())
-# Destinations that are read, and as what.
+# Destinations that are read, with the role of their text.
 _READ = {
     "fonttbl": "fonts",
     "stylesheet": "styles",
@@ -83,7 +83,7 @@ _CHARSETS = {
     255: "cp850",
 }
 _WESTERN = "cp1252"
-# Styles by the names that programs give them, in English or in the language of the writer.
+# Heading styles by the names that programs give them, in English or in the writer's language.
 _HEADING_STYLE = re.compile(r"(?:heading|überschrift|titre|标题|標題|rubrik|título)\s*([1-9])", re.IGNORECASE)
 _TITLE_STYLE = re.compile(r"title|titel|titre|标题|標題|título", re.IGNORECASE)
 _CODE_STYLE = re.compile(r"(?:source|program) ?code|(?:html )?preformatted(?: text)?", re.IGNORECASE)
@@ -92,7 +92,7 @@ _NUMBERED = re.compile(r"[(\[]?(?:\d+|[a-zA-Z]|[ivxlcdmIVXLCDM]+)[.)\]]")
 
 
 class RichTextLoader(Loader):
-    """Rich Text."""
+    """Rich Text files."""
 
     suffixes = frozenset({".rtf"})
     mime_types = frozenset({"application/rtf", "text/rtf"})
@@ -112,12 +112,12 @@ class RichTextLoader(Loader):
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    r"""What holds until a group ends.
+    r"""The state of a group, which ends with it.
 
     Attributes:
-        role: What its text is: `text`, `note`, `mark` (of an item of a list), `field`, `fonts`, `styles`, `info`, one
-            of `_INFO`, or empty where it is nothing.
-        skips: Characters after `\u` that stand for the same, for older readers.
+        role: The role of its text: `text`, `note`, `mark` (of an item of a list), `field`, `fonts`, `styles`, `info`,
+            one of `_INFO`, or empty where it is skipped.
+        skips: How many fallback characters for older readers follow `\u`.
     """
 
     role: str = "text"
@@ -131,8 +131,8 @@ class _Paragraph:
     """A paragraph or a row of a table.
 
     Attributes:
-        tag: What it is in HTML: `p`, `h1` to `h6`, `pre`.
-        mark: What stands before it as an item of a list; empty if it is none.
+        tag: Its HTML tag: `p`, `h1` to `h6`, `pre`.
+        mark: Its mark as an item of a list; empty if it is none.
         cells: Cells of a row; None if it is no row.
     """
 
@@ -157,11 +157,11 @@ class _Reader:
     _default_font: int = -1
     _fonts: dict[int, str] = field(default_factory=dict[int, str])
     _font: int = 0
-    # What paragraphs of a style are in HTML, where that is more than `p`; and the style that is being read.
+    # HTML tags of paragraph styles, other than `p`; and the style that is being read.
     _tags: dict[int, str] = field(default_factory=dict[int, str])
     _style: int = 0
     _style_name: str = ""
-    # Bytes to be decoded together, characters of the paragraph so far, and of others.
+    # Bytes to be decoded together, words of the current paragraph, and words of other destinations.
     _bytes: bytearray = field(default_factory=bytearray)
     _words: list[str] = field(default_factory=list[str])
     _notes: list[list[str]] = field(default_factory=list[list[str]])
@@ -178,7 +178,7 @@ class _Reader:
     _is_first: bool = False
 
     def read(self, text: str) -> None:
-        """Read all tokens of a file; raises `IngestError` if it is longer than a document may be."""
+        """Read all tokens of a file; raises `IngestError` if its text is too long."""
         position = 0
         while match := _TOKEN.match(text, position):
             position = match.end()
@@ -267,7 +267,7 @@ class _Reader:
             self._group = outer
 
     def _word(self, word: str, number: int | None) -> int:
-        """Do what a control word says; return how many characters after it are bytes of a picture."""
+        """Execute a control word; return how many characters after it are bytes of a picture."""
         self._flush()
         if word == "bin":
             return max(0, number or 0)
@@ -285,16 +285,16 @@ class _Reader:
         return 0
 
     def _enter(self, word: str) -> None:
-        """Begin a destination."""
+        """Enter a destination."""
         role = _READ.get(word, "") if word not in _INFO else word if self._group.role == "info" else ""
         if word == "fldinst":
             self._instruction = ""
         elif word == "fldrslt" and self._instruction.split()[:1] == ["TOC"]:
-            # The list of contents repeats the headings.
+            # The table of contents repeats the headings.
             role = ""
         elif role == "mark":
             self._mark = ""
-        # What is left out stays so, but for what a shape holds beside its properties.
+        # A skipped group's children are skipped too, except for the text of a shape beside its properties.
         if not self._group.role and role != "info":
             role = ""
         if role == "note" and self._group.role == "text":
@@ -304,12 +304,12 @@ class _Reader:
         elif role == "text" and self._group.role == "note":
             role = "note"
         elif role == "text" and word == "shptxt":
-            # A box stands for itself.
+            # A text box is a paragraph of its own.
             self._words.append("\n")
         self._group = replace(self._group, role=role)
 
     def _letters(self, word: str, number: int | None) -> None:
-        """Do what a control word says about how the letters that follow are to be read."""
+        """Execute a control word about how to read the following characters."""
         if word == "ansicpg":
             self._default_codec = _codec(number or 0)
             self._group = replace(self._group, codec=self._default_codec)
@@ -336,7 +336,7 @@ class _Reader:
         self._group = replace(self._group, codec=self._fonts.get(font) or self._default_codec)
 
     def _shape(self, word: str, number: int | None) -> bool:
-        """Do what a control word says about paragraphs, tables and styles; return whether it says that."""
+        """Execute a control word about paragraphs, tables and styles; return whether it was one."""
         if self._group.role == "styles":
             if word == "s":
                 self._style = number or 0
@@ -350,7 +350,7 @@ class _Reader:
         elif word == "s":
             self._tag = self._tags.get(number or 0, "p")
         elif word == "outlinelevel":
-            # Nine is the level of text.
+            # Nine is the level of body text.
             self._tag = _heading((number or 0) + 1) if 0 <= (number or 0) < 9 else self._tag
         elif word == "ilvl":
             self._depth = min(max(0, number or 0), _DEEPEST_LIST)
@@ -401,12 +401,12 @@ def _heading(level: int) -> str:
 
 
 def _html(text: str) -> str:
-    # A character beyond U+FFFF is written as two.
+    # A character beyond U+FFFF is written as a surrogate pair.
     return escape(replace_surrogates(text).strip()).replace("\n", "<br>")
 
 
 def _kind(item: _Paragraph) -> str:
-    """Return in what a paragraph stands with its neighbours of the same kind: a table, a list, code; else empty."""
+    """Return the kind of block that a paragraph shares with its neighbours: a table, a list, code; else empty."""
     if item.cells is not None:
         return "table"
     if item.tag != "p":
@@ -415,7 +415,7 @@ def _kind(item: _Paragraph) -> str:
 
 
 def _blocks(paragraphs: Sequence[_Paragraph]) -> Iterator[str]:
-    """Return paragraphs as HTML; neighbours of a kind are one table, list or block of code."""
+    """Yield paragraphs as HTML; neighbours of a kind are one table, list or block of code."""
     place = 0
     while place < len(paragraphs):
         item, start = paragraphs[place], place
@@ -445,7 +445,7 @@ def _is_within(item: _Paragraph, outer: _Paragraph) -> bool:
 
 
 def _items(items: Sequence[_Paragraph]) -> Iterator[str]:
-    """Return the items of one list, deeper lists within the item before."""
+    """Yield the items of one list, with deeper lists inside the item before."""
     starts = [place for place, item in enumerate(items) if place == 0 or not _is_within(item, items[0])]
     for start, end in pairwise((*starts, len(items))):
         yield f"<li>{_html(items[start].text)}{''.join(_blocks(items[start + 1 : end]))}</li>"

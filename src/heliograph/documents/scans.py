@@ -1,8 +1,8 @@
-"""Reads text off pictures of pages: scanned PDF files, and pictures that are documents themselves.
+"""Reads text from pictures of pages: scanned PDF files, and pictures that are documents themselves.
 
-RapidOCR (extra `ocr`) finds the lines and reads them, in Chinese, English and most languages in Latin letters; its
-models are inside its package. Lines become the spans that a page with text has, so that columns, tables, headings and
-paragraphs are told as there (`pdf`).
+RapidOCR (extra `ocr`) finds and reads the lines, in Chinese, English and most languages in Latin letters; its models
+are in its package. Lines become the spans that a page with text has, so that `pdf` finds columns, tables, headings and
+paragraphs in the same way.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from heliograph.errors import import_optional
 
 EXTRA = "ocr"
 # Pixels of a page's shorter side, which gives an A4 page 1,400 along the longer one. On pages of an English manual in
-# 10 points, 1,200 misread 3% of the words, 1,400 4%, 2,000 6% at twice the cost; small print wants more.
+# 10 points, 1,200 misread 3% of the words, 1,400 4%, 2,000 6% at twice the cost; small print needs more.
 SHORTER_SIDE = 1000
 _MOST_PIXELS = 40_000_000
-# What is longer is read in parts, each at least so long; the reader makes anything longer small.
+# A longer picture is read in parts of at least this length; the OCR engine shrinks anything longer.
 _PART = 1400
-# Boxes of lines in one font differ in height by so much.
+# Boxes of lines in one font differ in height by up to this share.
 _SAME_SIZE = 0.15
 _LEAST_SIDE = 32
 _WIDEST = 15
 _LOG = logging.getLogger(__name__)
-# The reader's own check whether a line stands on its head turns some that do not. A thread for each of many cores would
-# take more memory than a process that reads documents may have.
+# The engine's own check for upside-down lines turns some that are not. A thread per core on a machine with many cores
+# would take more memory than a reading process may have.
 _OPTIONS = {
     "Global.use_cls": False,
     "Global.log_level": "critical",
-    # A side is never made longer: of a narrow strip that would take any memory.
+    # A side is never enlarged: for a narrow strip that would take unbounded memory.
     "Det.limit_type": "max",
     "Det.limit_side_len": _PART,
     "EngineConfig.onnxruntime.intra_op_num_threads": min(4, os.cpu_count() or 1),
@@ -53,10 +53,10 @@ def can_read_pictures() -> bool:
 
 
 class ScanLeftError(Exception):
-    """A document has pages to be read off pictures, and this process leaves these to another."""
+    """A document has pages that need OCR, which this process leaves to another."""
 
 
-# Whether it does: a long scan, which takes hours, must not keep other documents waiting.
+# Whether this process leaves them: a long scan, which takes hours, must not keep other documents waiting.
 are_left = False
 
 
@@ -64,23 +64,23 @@ def _nothing() -> None:
     pass
 
 
-# Called after each page that was read off a picture, which takes seconds: a process that reads says that it is alive.
+# Called after each page that OCR has read, which takes seconds, so that the process can report that it is alive.
 on_page: Callable[[], None] = _nothing
 
 
 def picture_scale(across: float, down: float) -> float:
-    """Return how many pixels of a page's picture a point should have, so that it is read well."""
+    """Return how many pixels per point a page's picture should have, so that OCR reads it well."""
     return min(SHORTER_SIDE / max(min(across, down), 1.0), math.sqrt(_MOST_PIXELS / max(across * down, 1.0)))
 
 
 def read_picture(picture: Any, scale: float) -> tuple[Span, ...]:
-    """Return the lines of text in an RGB picture, the upper ones first; none where it cannot be read.
+    """Return the lines of text in an RGB picture, from top to bottom; none if it cannot be read.
 
-    `scale` is the pixels of a point.
+    `scale` is the pixels per point.
 
     Raises:
         MissingDependencyError: The extra `ocr` is not installed.
-        ScanLeftError: This process reads no pictures.
+        ScanLeftError: This process runs no OCR.
     """
     if are_left:
         raise ScanLeftError
@@ -93,16 +93,16 @@ def read_picture(picture: Any, scale: float) -> tuple[Span, ...]:
             _LOG.warning("a page could not be read: %s", type(error).__name__)
             return ()
         on_page()
-        # Four corners a line, from its upper left one on, as a clock goes.
+        # Four corners per line, clockwise from the upper left one.
         for corners, text in zip(found.boxes, found.txts, strict=True) if found.txts else ():
             if shown := " ".join(text.split()):
                 places = [complex(across, top + down) / scale for across, down in corners.tolist()]
                 lines.append(_Line(places, shown))
     if not lines:
         return ()
-    # Lines of a page that was laid askew all fall alike: it is turned back, or they would not stand in rows.
+    # The lines of a page scanned askew all slope alike: the page is rotated back, or they would not form rows.
     back = rect(1.0, -median(phase(line.along) for line in lines))
-    # Boxes are drawn around the ink: lines about as high as most of the text are text, and no headings.
+    # Boxes are drawn around the ink: lines about as high as most of the text are text, not headings.
     body = sorted(line.size for line in lines for _ in line.text)[sum(len(line.text) for line in lines) // 2]
     spans: list[Span] = []
     for line in lines:
@@ -116,7 +116,7 @@ def read_picture(picture: Any, scale: float) -> tuple[Span, ...]:
 def _parts(picture: Any) -> Iterator[tuple[int, Any]]:
     """Yield a picture, or parts of one that is much longer than wide, with the row at which each begins.
 
-    It is parted at the brightest row of some, where no line is likely to stand.
+    It is split at the brightest of several rows, where a line is unlikely.
     """
     width, height = picture.size
     if min(width, height) < _LEAST_SIDE or width > _WIDEST * height:
@@ -135,7 +135,7 @@ def _parts(picture: Any) -> Iterator[tuple[int, Any]]:
 
 
 class _Line(NamedTuple):
-    """A line of text: its corners in points, across as real and down as imaginary parts, and what it says."""
+    """A line of text: its corners in points, as complex numbers (x real, y imaginary), and its words."""
 
     corners: Sequence[complex]
     text: str

@@ -1,4 +1,4 @@
-"""Finds files to load by folder and pattern, and reads sources of every kind, files and URLs, within limits."""
+"""Finds files to load by folder and pattern, and reads files and URLs within limits."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from heliograph.documents.registry import is_read
 from heliograph.errors import IngestError
 from heliograph.settings import DocumentSettings
 
-# Patterns for paths, as `.gitignore` has them.
+# Patterns for paths, like those of `.gitignore`.
 #
-# `*` and `?` stand for anything but `/`, `**` for any number of folders, `[ab]` for one of these characters. A
-# pattern with a `/` that is not its last character is matched from the folder that is walked, others at any depth;
-# one that matches a folder matches everything in it, and one that ends with `/` matches folders only.
+# `*` and `?` match anything but `/`, `**` any number of folders, `[ab]` one of these characters. A pattern with a `/`
+# that is not its last character is matched from the folder that is walked, others at any depth; one that matches a
+# folder matches everything in it, and one that ends with `/` matches folders only.
 
 
 def matches_any(path: str, patterns: Iterable[str]) -> bool:
-    """Return whether a path below the folder, with `/` between its parts, matches one of the patterns."""
+    """Return whether a path relative to the folder, with `/` between its parts, matches one of the patterns."""
     return any(_compile(pattern).fullmatch(path) for pattern in patterns if pattern.strip("/"))
 
 
@@ -63,23 +63,23 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class FileFilter:
-    """Which files are taken from a folder; files that are given themselves are always taken.
+    """Which files are taken from a folder; files that are named themselves are always taken.
 
-    Patterns to include hold whatever the ending, none takes all whose ending is known; those to exclude go over them,
-    of folders too.
+    Include patterns apply whatever the suffix; without any, all files with a known suffix are taken. Exclude patterns
+    override them, for folders too.
     """
 
     include: Sequence[str] = ()
     exclude: Sequence[str] = ()
 
     def takes(self, path: str) -> bool:
-        """Return whether a file is taken, given its path below the folder with `/` between its parts."""
+        """Return whether a file is taken, given its path relative to the folder with `/` between its parts."""
         if matches_any(path, self.exclude):
             return False
         return matches_any(path, self.include) if self.include else is_read(path)
 
     def enters(self, path: str) -> bool:
-        """Return whether a folder below the folder may hold files that are taken."""
+        """Return whether a subfolder may hold files that are taken."""
         return not matches_any(path, self.exclude) and not matches_any(f"{path}/", self.exclude)
 
 
@@ -88,18 +88,18 @@ def find_files(
     files: FileFilter | None = None,
     passed_over: MutableMapping[str, int] | None = None,
 ) -> list[Path]:
-    """Return the files that these paths lead to; a file reached twice is returned once, by its own path if by that too.
+    """Return the files at and below these paths, each once; a file that is also named itself keeps that path.
 
-    Hidden files and folders, and files without a byte, are passed over unless they are given; links are followed, each
-    folder once. A folder within that may not be read is skipped with a warning, as is a link that leads nowhere.
-    Where no patterns say what to take, `passed_over` is told per ending how many files are of no known kind.
+    Hidden files and folders, and empty files, are skipped unless they are named; links are followed, each folder once.
+    An unreadable subfolder is skipped with a warning, as is a dangling link. Without include patterns, `passed_over`
+    counts skipped files of unknown kind per suffix.
 
     Raises:
         IngestError: A given path does not exist, or cannot be one.
     """
     found: dict[str, Path] = {}
     for given in paths:
-        # An empty path would be the working directory, and is mostly a variable that was never set.
+        # An empty path would mean the working directory, and usually comes from an unset variable.
         if not os.fspath(given):
             raise IngestError("a path is empty; give '.' for the working directory")
         path = Path(given)
@@ -113,7 +113,7 @@ def find_files(
 
 
 def find_path_error(path: str | os.PathLike[str]) -> IngestError | None:
-    """Return why a path leads to nothing; None if there is something."""
+    """Return the error of a path that leads to nothing; None if it exists."""
     try:
         Path(path).stat()
     except FileNotFoundError:
@@ -142,7 +142,7 @@ def _walk(folder: Path, files: FileFilter, passed_over: MutableMapping[str, int]
             continue
         seen.add(real)
         try:
-            # In reverse, as the last one pushed is taken first.
+            # In reverse, because the last one pushed is popped first.
             children = sorted((child for child in path.iterdir() if not child.name.startswith(".")), reverse=True)
         except OSError as error:
             _log.warning("the folder %r is skipped: %s", str(path), error.strerror)
@@ -151,7 +151,7 @@ def _walk(folder: Path, files: FileFilter, passed_over: MutableMapping[str, int]
 
 
 def _holds_something(path: Path) -> bool:
-    """Return whether this is a file with something in it; empty ones mark folders and hold places."""
+    """Return whether this is a non-empty file; empty ones mark folders or are placeholders."""
     try:
         return path.is_file() and path.stat().st_size > 0
     except OSError:
@@ -159,7 +159,7 @@ def _holds_something(path: Path) -> bool:
 
 
 def is_url(source: str) -> bool:
-    """Return whether a source is a URL, of whatever scheme, and not a path."""
+    """Return whether a source is a URL, of any scheme, and not a path."""
     scheme, mark, _ = source.partition("://")
     return bool(mark) and scheme[:1].isalpha() and scheme.replace("+", "").replace("-", "").replace(".", "").isalnum()
 
@@ -195,7 +195,7 @@ def read_file(path: str | os.PathLike[str], max_bytes: int, name: str = "") -> R
 
 
 class SourceReader:
-    """Reads files and URLs; its methods block and may be called from any thread but that of an event loop."""
+    """Reads files and URLs; its methods block and may be called from any thread except that of an event loop."""
 
     def __init__(self, settings: DocumentSettings, max_characters: int) -> None:
         """Start nothing yet."""
@@ -213,7 +213,7 @@ class SourceReader:
         self._reader = DocumentReader(limits, isolate=settings.isolate)
 
     def read(self, source: str, name: str = "") -> LoadedDocument:
-        """Return what a file or URL says; it is called `name` if that ends as the path does, else by the path.
+        """Read a file or URL; its name is `name` if that has the path's suffix, else the path.
 
         Raises:
             IngestError: It cannot be read or fetched; says why and what to do.
@@ -226,12 +226,12 @@ class SourceReader:
         if is_url(source):
             # Imported on use: a process that asks questions needs no HTTP client.
             return asyncio.run(import_module("heliograph.documents.fetching").fetch(source, self._settings))
-        # Of what kind a file is shows by how its name ends.
+        # The suffix decides a file's format.
         is_kind_kept = PurePath(name).suffix == PurePath(source).suffix
         return read_file(source, self._settings.max_file_bytes, name if is_kind_kept else "")
 
     def load(self, raw: RawDocument) -> LoadedDocument:
-        """Return what the bytes of a source say; raises as `read`."""
+        """Read a source from its bytes; raises as `read`."""
         return self._reader.load(raw)
 
     def draw_page(self, path: str | os.PathLike[str], name: str, number: int, width: int) -> bytes:
@@ -239,7 +239,7 @@ class SourceReader:
         return self._reader.draw_page(read_file(path, self._settings.max_file_bytes, name), number, width)
 
     def close(self) -> None:
-        """Stop reading and end the reading process; the reader may be used again."""
+        """Stop reading and kill the reading process; the reader may be used again."""
         self._reader.close()
 
 
@@ -248,9 +248,9 @@ def find_sources(
     files: FileFilter | None = None,
     passed_over: MutableMapping[str, int] | None = None,
 ) -> list[str]:
-    """Return the files and URLs that these lead to, in order and without repeats; folders are walked (`find_files`).
+    """Return the files and URLs of these sources, in order and without repeats; folders are walked (`find_files`).
 
-    One of several that does not exist is returned as it is: its reader says so, and the others go on.
+    A missing path among several is returned as it is: reading it fails with an error, and the others continue.
 
     Raises:
         IngestError: None of them exists, or a path is empty.

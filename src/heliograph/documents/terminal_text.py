@@ -1,8 +1,8 @@
 """Reads text that was laid out for a terminal as Markdown: manual pages as `man` prints them, change logs, RFCs.
 
-In such text a line at the left edge is a heading and all that stands below it is indented, a term stands out to the
-left of its explanation, and lines are filled with blanks and words parted at their ends. What comes out has headings,
-paragraphs on one line, list items with terms and what explains them ("- `-f`: Flush the queue.") and code in fences.
+In such text a line at the left edge is a heading with indented text below, a term stands to the left of its
+explanation, and lines are justified and words hyphenated at line ends. The result has headings, paragraphs on one line,
+list items with terms and explanations ("- `-f`: Flush the queue.") and fenced code.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from heliograph.documents.markdown import fence
 # "QMGR(8)          System Manager's Manual          QMGR(8)", the first line of a manual page and often the last.
 _RUNNING = re.compile(r"\s*(?P<name>[\w.:+@-]+\(\d\w{0,4}\))\s{2,}(?:\S.*\s{2,})?(?P=name)\s*$")
 _FOOT = re.compile(r"\S.*\s{8,}\S.*\s{8,}\S+$|\S.*\[Page \w+\]\s*$")
-# What stands at the left edge where the rest is indented: capitals, a number, a date, a version of a Debian package.
+# Lines at the left edge of an indented text: capitals, a number, a date, a version of a Debian package.
 _EDGE = re.compile(
     r"[A-Z][A-Z0-9 ,./()&'-]{2,}$|(?:\d+(?:\.\d+)*\.?|[A-Z]\.)\s+\S|\d{4}-\d\d-\d\d\b|\S+ \(\S+\) .*; urgency=\w+"
 )
 _LONGEST_HEADING = 80
-# Of the lines with words, so many are indented; of those at the left edge, so many are such headings.
+# Least share of lines with words that are indented, and of lines at the left edge that are such headings.
 _LEAST_INDENTED = 0.6
 _LEAST_EDGE = 0.8
 _LEAST_HEADINGS = 2
-# Subsections of a manual page stand between the edge and the body; change logs have their signatures there.
+# Subsections of a manual page stand between the edge and the body, as do signatures in change logs.
 _LEAST_BASE = 5
 # A line at the edge that comes so often is the head of a page; but change logs name a day and a person again and again.
 _REPEATS = 4
@@ -43,11 +43,11 @@ _MOST_LINES, _MOST_DEPTH = 2000, 20
 _TAGGED_LINE = re.compile(r"(-{1,2}\w\S{0,12}) +(?=\S)|(\S{0,11}[^\s.,;!?]) {2,}(?=\S)")
 
 Line = tuple[int, str]
-"""How far a line is indented, and what it says; nothing if it is blank."""
+"""A line's indentation and its words; the words are empty if it is blank."""
 
 
-# Lines between blank ones that come again and again at the same distance, page numbers aside, are heads and feet of
-# pages: so many of them, so many lines apart, and so far off at the most, in so many of the gaps.
+# Isolated lines that recur at regular distances, page numbers aside, are page headers and footers: least occurrences,
+# page lengths in lines, largest deviation, and least share of the gaps that are regular.
 _LEAST_PAGES = 4
 _PAGE_LENGTHS = range(30, 100)
 _OFF = 3
@@ -62,7 +62,7 @@ _SPLIT_WORD = re.compile(r"(?<=[^\W\d_])[-\u2010]\n[ \t]*(?=([^\W\d_]+))")
 
 
 def join_pages(text: str) -> str:
-    """Return a text that was set in pages without their heads and feet; paragraphs and words go on over them."""
+    """Remove page headers and footers from a paginated text, and join the paragraphs and words that they interrupt."""
     lines = text.split("\n")
     said = [" ".join(line.split()) for line in lines]
     places: dict[str, list[int]] = {}
@@ -86,7 +86,7 @@ def join_pages(text: str) -> str:
         if marks.isdisjoint(range(place, end)):
             joined += lines[place : end + 1]
         else:
-            # The widest lines of what stands around say whether the last one was full.
+            # The widest lines nearby tell whether the last one was full.
             around = [*lines[max(0, place - 20) : place], *lines[end : end + 20]]
             is_over = end < len(lines) and bool(joined) and _goes_on(joined[-1], lines[end], max(map(len, around)))
             joined += [*([] if is_over else [""]), *lines[end : end + 1]]
@@ -102,7 +102,7 @@ def join_pages(text: str) -> str:
 
 
 def _is_of_pages(places: Sequence[int]) -> bool:
-    """Return whether lines at these places stand a page apart, or several where left and right pages differ."""
+    """Return whether these lines are a page apart, or several pages where left and right pages differ."""
     gaps = [after - before for before, after in pairwise(places)]
     if len(places) < _LEAST_PAGES:
         return False
@@ -112,7 +112,7 @@ def _is_of_pages(places: Sequence[int]) -> bool:
 
 
 def _goes_on(before: str, after: str, width: int) -> bool:
-    """Return whether a line goes on a paragraph that the end of a page cuts."""
+    """Return whether a line continues a paragraph that a page break cut."""
     if not before.strip() or _ENDS_PARAGRAPH.search(before) or _MARK.match(after.lstrip()):
         return False
     indent = len(after) - len(after.lstrip())
@@ -126,7 +126,7 @@ def is_manual_page(text: str) -> bool:
 
 
 def terminal_markdown(text: str) -> str | None:
-    """Return such a text as Markdown; None where it is laid out in another way."""
+    """Return such a text as Markdown; None if it has another layout."""
     lines = [(len(line) - len(line.lstrip()), line.strip()) for line in text.expandtabs(8).split("\n")]
     if not is_manual_page(text):
         said = [line for line in lines if line[1] and not _FOOT.match(line[1])]
@@ -145,7 +145,7 @@ def set_out_markdown(text: str) -> Iterator[str]:
 
 
 class _Page:
-    """One text: its lines, its name if it is a manual page, and how far its body is indented."""
+    """One text: its lines, its name if it is a manual page, and the indentation of its body."""
 
     def __init__(self, lines: Sequence[Line], base: int = 0) -> None:
         head = next((match for _, words in lines if words and (match := _RUNNING.match(words))), None)
@@ -175,7 +175,7 @@ class _Page:
         for indent, words in (*self._lines, (0, "")):
             is_heading = bool(words) and (not indent or (not paragraph and indent < self._base >= _LEAST_BASE))
             if is_heading or not words or len(paragraph) >= _MOST_LINES:
-                # Indented below the items that are still open where it begins.
+                # Below the items that are still open at its indentation.
                 while paragraph and self._items and self._items[-1] >= paragraph[0][0]:
                     self._items.pop()
                 depth, self._opened = len(self._items), -1
@@ -192,7 +192,7 @@ class _Page:
                 paragraph.append((indent, words))
 
     def _said(self, lines: Sequence[Line], depth: int = 0) -> Iterator[str]:
-        """Yield what lines without a blank one between them say: terms explained, code as it stands, paragraphs."""
+        """Yield the content of lines without a blank one between: terms with explanations, code as is, paragraphs."""
         while lines:
             first, rest = lines[0], lines[1:]
             hanging = list(takewhile(lambda line: line[0] > first[0], rest))  # noqa: B023 (used within this round)
@@ -205,7 +205,7 @@ class _Page:
                 yield _led_by(tag, list(self._said(below, depth + 1)) if column else [said])
                 lines, self._opened = rest[len(hanging) :], first[0]
                 continue
-            # Up to where something begins that is set apart by its indentation.
+            # Up to the next part with an indentation of its own.
             end = next(
                 (
                     place
@@ -219,12 +219,12 @@ class _Page:
             lines, self._opened = lines[end:], -1
 
     def _tag_of(self, line: Line, column: int) -> tuple[str, str] | None:
-        """Return the term or mark that begins a line whose own lines below begin at `column`, and the rest of it."""
+        """Return the term or mark at the start of a line whose continuation begins at `column`, and the line's rest."""
         indent, words = line
         if match := _MARK.match(words):
             return match[1], " ".join(words[match.end() :].split())
         if not column:
-            # The explanation stands where others stand, or far from the term.
+            # The explanation is aligned with others, or far from the term.
             match = _TAGGED_LINE.match(words)
             is_tagged = match is not None and (
                 indent + match.end() in self._indents or match.end() - len(match[0].rstrip()) >= _WIDE_GAP
@@ -238,7 +238,7 @@ class _Page:
         return (" ".join(words.split()), "") if is_term else None
 
     def _code(self, lines: Sequence[Line]) -> str:
-        """Return lines that are code or how a program is called in a fence; nothing of others."""
+        """Return lines of code or a command synopsis in a fence; empty for other lines."""
         least = min(indent for indent, _ in lines)
         is_call = bool(self._name) and all(words.casefold().startswith(self._name) for _, words in lines)
         if not is_call or " - " in lines[0][1] or not any("[" in words or " -" in words for _, words in lines):
@@ -249,7 +249,7 @@ class _Page:
         return fence("\n".join(" " * (indent - least) + words for indent, words in lines))
 
     def _joined(self, lines: Sequence[Line]) -> str:
-        """Return the lines as one; a hyphen at an end stays if the word has it within a line too."""
+        """Join lines; a hyphen at a line end stays if the word also occurs with it within a line."""
         pieces = [""]
         for words in (" ".join(words.split()) for _, words in lines):
             before = pieces[-1]
@@ -265,7 +265,7 @@ class _Page:
 
 
 def _led_by(tag: str, blocks: Sequence[str]) -> str:
-    """Return a term and its description as a list item; further blocks are indented below it."""
+    """Return a term and its description as a list item, with further blocks indented below it."""
     mark = "- "
     if _MARK.match(f"{tag}  x"):
         mark, first = (f"{tag} " if tag[0].isdigit() else mark), blocks[0]

@@ -37,7 +37,7 @@ from heliograph.text.sentences import join_full_lines
 
 
 class MarkdownLoader(Loader):
-    """Markdown: the fields of its front matter are metadata, `title` among them the title."""
+    """Markdown: the fields of its front matter are metadata, and its `title` is the title."""
 
     suffixes = frozenset({".md", ".markdown", ".mdown", ".mkd", ".mdx"})
     mime_types = frozenset({"text/markdown", "text/x-markdown"})
@@ -48,8 +48,8 @@ class MarkdownLoader(Loader):
         return replace(loaded, text=text, title=loaded.title or find_title(text))
 
 
-# Links between notes, as Obsidian, Logseq, Foam and Notion write them, and lines that are only a tag of HTML; in code
-# the same marks mean something else.
+# Links between notes, as Obsidian, Logseq, Foam and Notion write them, and lines that are only an HTML tag; in code the
+# same marks mean something else.
 _NOTE_MARKS = re.compile(
     r"(?P<code>^ {0,3}(?P<fence>```+|~~~+).*?(?:^ {0,3}(?P=fence)|\Z)|(?<!`)(?P<ticks>`{1,20})(?!`)[^`\n]*(?P=ticks))"
     r"|(?<![A-Za-z0-9_])(?P<shown>!?)\[\[(?P<target>[^\W\d][^\[\]|\n]*|#[^\[\]|\n]+)(?:\|(?P<words>[^\[\]\n]*))?\]\]"
@@ -61,10 +61,10 @@ _PICTURE_NAME = re.compile(r"\.(?:png|jpe?g|gif|svg|webp|bmp|mp[34]|webm|mov|pdf
 
 
 def _plain_note(match: re.Match[str]) -> str:
-    """Return the words of a link between notes as they are shown, `Note > Section` where it has none of its own."""
+    """Return the displayed words of a link between notes, `Note > Section` if it has none of its own."""
     if match["code"] or match["tag"] or match["linked"]:
         return match["code"] or match["linked"] or ""
-    # In a cell of a table the bar is escaped.
+    # In a table cell the bar is escaped.
     target, words = match["target"].removesuffix("\\"), (match["words"] or "").strip()
     if match["shown"] and _PICTURE_NAME.search(target):
         return ""
@@ -107,14 +107,14 @@ class MarkupLoader(Loader):
 
 
 def _load_text(raw: RawDocument) -> LoadedDocument:
-    """Return a text without its front matter, whose fields are metadata; its title is the one that is stated there."""
+    """Return a text without its front matter, whose fields become metadata; its title is the one stated there."""
     fields, body = split_front_matter(clean_text(decode_text(raw.data, raw.name, raw.charset)))
     title = fields.pop("title", "")
     stated = title if isinstance(title, str) else ""
     return LoadedDocument(raw.name, stated, join_full_lines(body), fields)
 
 
-# Endings of XML that may be text, which `xml_document` finds out.
+# Suffixes of XML that may be text, which `xml_document` decides.
 XML_TEXTS = frozenset({".xml", ".docbook", ".dbk", ".page", ".dita", ".tei", ".fb2", ".rss", ".atom"})
 _LANGUAGES = {
     "bash": (".sh", ".bash", ".zsh"),
@@ -169,7 +169,7 @@ _BY_SUFFIX = {suffix: language for language, suffixes in _LANGUAGES.items() for 
 
 
 class CodeLoader(Loader):
-    """Source code of any language that is known by its ending."""
+    """Source code of any language that is known by its suffix."""
 
     suffixes = frozenset(_BY_SUFFIX) - XML_TEXTS
     mime_types = frozenset({"text/x-source", "text/x-python", "text/css", "text/javascript", "application/javascript"})
@@ -188,7 +188,7 @@ _DELIMITERS = ",;\t|"
 
 
 class DelimitedLoader(Loader):
-    """Rows of delimited values; comma, semicolon, tab or bar, whichever gives the steadiest rows."""
+    """Rows of delimited values; comma, semicolon, tab or bar, whichever gives the most regular rows."""
 
     suffixes = frozenset({".csv", ".tsv", ".tab"})
     mime_types = frozenset({"text/csv", "text/tab-separated-values"})
@@ -213,7 +213,7 @@ class DelimitedLoader(Loader):
 
 
 def _delimiter(sample: str) -> str:
-    """Return the delimiter that cuts the most rows into equally many cells, at least two."""
+    """Return the delimiter that splits the most rows into the same number of cells, at least two."""
 
     def steadiness(delimiter: str) -> tuple[int, int]:
         rows = list(csv.reader(io.StringIO(sample), delimiter=delimiter))[:50]
@@ -229,13 +229,13 @@ def _delimiter(sample: str) -> str:
 
 # JSON and JSON lines: records become sections, their fields a list; long texts become paragraphs.
 #
-# A list of objects, or one object a line, is a list of records. Each gets a heading from its title, name or id, so
+# A list of objects, or one object per line, is a list of records. Each gets a heading from its title, name or id, so
 # that its chunks say which record they come from. Everything else is one nested list of `key: value`.
 
 _LINE_SUFFIXES = frozenset({".jsonl", ".ndjson"})
 _TITLE_KEYS = ("title", "name", "subject", "headline", "id", "_id", "key")
 _MAX_TITLE_LENGTH = 120
-# From here on a text is a paragraph of its own and not an item of a list.
+# A text at least this long is a paragraph of its own, not an item of a list.
 _PARAGRAPH_CHARACTERS = 200
 
 
@@ -254,10 +254,10 @@ class JsonLoader(Loader):
             return LoadedDocument(raw.name, title, "")
         chat = None
         with suppress(AttributeError, TypeError):
-            # What is only made like a chat is records.
+            # JSON that only resembles a chat is read as records.
             chat = chat_markdown(value)
         if chat is not None:
-            # Of Slack each day is a file in the folder of its channel.
+            # In Slack exports, each day is a file in its channel's folder.
             path = PurePath(raw.name)
             title = chat[0] or " ".join(filter(None, (path.parent.name if isinstance(value, list) else "", title)))
             return LoadedDocument(raw.name, title, f"# {title}\n\n{chat[1]}\n" if chat[1] else "")
@@ -270,7 +270,7 @@ class JsonLoader(Loader):
 
 
 def parse_json(text: str, raw: RawDocument) -> Any:
-    """Return what JSON or JSON lines say, of an empty text None; raises `IngestError` if it is neither or too deep."""
+    """Parse JSON or JSON lines; an empty text gives None. Raises `IngestError` if it is neither or too deep."""
     is_lines = PurePath(raw.name).suffix.lower() in _LINE_SUFFIXES or raw.mime_type in (
         "application/x-ndjson",
         "application/jsonl",
@@ -293,7 +293,7 @@ def parse_json(text: str, raw: RawDocument) -> Any:
 
 
 def records_markdown(title: str, value: Any) -> str:
-    """Return records as Markdown, a section each that is called what the record is; other JSON as a list of its fields.
+    """Return records as Markdown, a section per record under its name; other JSON as a list of its fields.
 
     Raises:
         RecursionError: It nests too deeply.
@@ -313,9 +313,9 @@ def records_markdown(title: str, value: Any) -> str:
 
 
 def _record(record: Mapping[str, Any], level: int) -> Iterator[str]:
-    """Yield a record's short fields as one list and each long text as a paragraph, in their order.
+    """Yield a record's short fields as one list and each long text as a paragraph, in order.
 
-    Headings in a text are those of its parts, below the record's own of this level.
+    Headings within a text are nested below the record's own, which is of this level.
     """
     lines: list[str] = []
     for key, value in record.items():

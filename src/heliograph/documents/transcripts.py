@@ -1,6 +1,6 @@
-"""Reads what was said in a recording: WebVTT and SubRip captions become paragraphs, with who said them and from when.
+"""Reads transcripts of recordings: WebVTT and SubRip captions become paragraphs, with speaker and start time.
 
-Captions cut sentences wherever a screen was full, between numbers and times. What one speaker says without a break
+Captions break sentences wherever a screen was full, between numbers and times. Consecutive speech of one speaker
 becomes one paragraph that begins with the speaker's name and the time in the recording.
 """
 
@@ -16,7 +16,7 @@ from itertools import pairwise
 _CLOCK = r"(?:(?:(\d{1,3}):)?(\d{1,2}):(\d{2})[.,]\d{1,3})"
 _TIMING = re.compile(rf"^[ \t]*{_CLOCK}[ \t]*-->[ \t]*{_CLOCK}.*$", re.MULTILINE)
 _VOICE = re.compile(r"<v(?:\.[^\s>]*)?[ \t]+([^>]+)>")
-# Styles and the times of single words, of WebVTT; places on the screen, of SubRip.
+# WebVTT's styles and times of single words; SubRip's screen positions.
 _TAG = re.compile(r"</?[A-Za-z0-9][^<>]*>|\{\\[^{}]*\}")
 _ASIDE = re.compile(r"\s*(?:NOTE|STYLE|REGION)\b")
 _NAMED = re.compile(r"(?P<name>[^\W\d_][\w .,'’()-]{0,60}?): +(?=\S)")
@@ -39,14 +39,14 @@ def transcript_markdown(text: str) -> str | None:
     cues = _with_named_speakers(list(_cues(text)))
     if not cues:
         return None
-    # Captions that roll up show what was said before once more.
+    # Roll-up captions repeat the lines before.
     repeats = sum(later.lines[0] in earlier.lines for earlier, later in pairwise(cues))
     rolls = repeats * 4 >= len(cues)
     paragraphs: list[str] = []
     said, speaker, end, start = "", "", 0, 0
     shown: tuple[str, ...] = ()
     for cue in cues:
-        # Captions that a machine wrote may have no sentence that ends.
+        # Machine-made captions may have no sentence ends.
         most = _FULL_PARAGRAPH_CHARACTERS * (1 if _SENTENCE_ENDS.search(said) else 3)
         if said and (cue.speaker != speaker or cue.start - end >= _LONG_SILENCE_SECONDS or len(said) >= most):
             paragraphs.append(_paragraph(speaker, start, said))
@@ -65,7 +65,7 @@ def _cues(text: str) -> Iterator[_Cue]:
     timings = list(_TIMING.finditer(text))
     for number, timing in enumerate(timings):
         end = timings[number + 1].start() if number + 1 < len(timings) else len(text)
-        # Words end at an empty line, but for files that do not know this.
+        # A caption's text ends at an empty line, except in malformed files.
         first, *others = text[timing.end() + 1 : end].split("\n\n")
         if others and number + 1 < len(timings):
             # The number or name of the next caption.
@@ -84,7 +84,7 @@ def _seconds(hours: str | None, minutes: str, seconds: str) -> int:
 
 
 def _with_named_speakers(cues: list[_Cue]) -> list[_Cue]:
-    """Return captions with speakers whose names stand before what they say, as names do that come more than once."""
+    """Return captions with speakers, whose names precede their words; a name must occur more than once."""
     names = Counter(match["name"] for cue in cues if (match := _NAMED.match(cue.lines[0])))
     named: list[_Cue] = []
     for cue in cues:
@@ -98,7 +98,7 @@ def _with_named_speakers(cues: list[_Cue]) -> list[_Cue]:
 def _joined(said: str, line: str) -> str:
     if not said:
         return line
-    # A dash says that somebody else speaks.
+    # A dash marks another speaker.
     if line.startswith(("- ", "– ", "-", "–")) and len(line) > 1 and not line[1].isdigit():
         return f"{said}\n{line}"
     return said + ("" if _UNSPACED.match(said[-1]) and _UNSPACED.match(line) else " ") + line

@@ -1,7 +1,7 @@
-"""Loads HTML pages: their content as Markdown, their title, and what they state about themselves.
+"""Loads HTML pages: their content as Markdown, their title, and their metadata.
 
-Prose stays; menus, banners and footers go. A block is judged by what it is and where it stands, and a block that holds
-sentences is never left out because of its name alone.
+Prose stays; menus, banners and footers are removed. A block is judged by its kind and position, and a block that holds
+sentences is never removed because of its name alone.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from heliograph.documents.encoding import decode_text
 from heliograph.documents.html_markdown import is_hidden, layout_cells, role_heading, to_markdown
 from heliograph.errors import import_optional
 
-# What goes is told by what a block is and where it stands:
+# A block's kind and position decide whether it is removed:
 #
 # - elements that are furniture by their meaning (`nav`, `header`, `footer`, `aside`, their roles), unless they hold
 #   prose where content is expected of them;
-# - blocks without a sentence that are mostly links: bars of links that lead to the next page, lists of links into the
-#   page itself, and what stands outside of the block that holds the prose;
+# - blocks without a sentence that are mostly links: bars of links to the neighbouring pages, lists of links into the
+#   page itself, and those outside of the block that holds the prose;
 # - blocks without a sentence that are named as furniture.
 #
-# A *sentence* is a run of words outside of links; what counts is the tree of one page alone, so the same bytes always
-# give the same text, whatever else a site or a workspace holds.
+# A *sentence* is a run of words outside of links; only the tree of this page counts, so the same bytes always give the
+# same text, whatever else a site or a workspace holds.
 
 Node = Any
 
@@ -49,19 +49,19 @@ _ROLES = {
     "main": "main",
 }
 _SECTIONS = frozenset({"nav", "header", "footer", "aside", "dialog"})
-# What blocks without a sentence are called that lead elsewhere, wherever they stand ...
+# Names of blocks without a sentence that lead elsewhere, in any position ...
 _LEADING_NAMES = (
     r"nav|navbar|navigation|menu|sidenav|breadcrumbs?|crumbs|paginat(?:ion|or)|pager|skip|skip-link|toolbar|toc|"
     r"table-of-contents|prev-next|social|share|sharing|searchbox|search-form|cookies?|consent|gdpr|adsbygoogle"
 )
-# ... and what others are called at the edges of the content.
+# ... and names of others, at the edges of the content.
 _OUTER_NAMES = (
     r"sidebar|side-bar|footer|masthead|banner|advert|advertisement|ads|promo|sponsor(?:ed)?|related|recommended|"
     r"newsletter|subscribe|subscription|signup|popup|modal|overlay|respond|widget|buttons"
 )
 _LEADS = re.compile(rf"(?:^|[-_ ])(?:{_LEADING_NAMES})(?:$|[-_ ])", re.IGNORECASE)
 _NAMES = re.compile(rf"(?:^|[-_ ])(?:{_LEADING_NAMES}|{_OUTER_NAMES})(?:$|[-_ ])", re.IGNORECASE)
-# Notes belong to the text that they explain, also where they are but links to what is quoted.
+# Notes belong to the text that they explain, even if they are only links to what it quotes.
 _NOTES = re.compile(r"(?:^|[-_ ])(?:footnotes?|endnotes?)(?:$|[-_ ])", re.IGNORECASE)
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _STEPS = frozenset({"next", "prev", "previous", "up", "start", "home", "contents", "index", "first", "last", "top"})
@@ -72,11 +72,11 @@ _STEP_WORDS = frozenset({
     "上一章", "下一章", "上页", "下页", "起始页", "首页", "首頁", "主页", "目录", "目錄", "索引", "返回", "顶部",
     "返回顶部", "回到顶部", "«", "»", "‹", "›", "<", ">", "<<", ">>", "←", "→", "↑", "⟵", "⟶",
 })  # fmt: skip
-# The end of a page, which may hold sentences.
+# The footer of a page, which may hold sentences.
 _FOOT = re.compile(r"(?:^|\s)(?:(?:page|site|doc|document|main|global)[-_]?)?foot(?:er)?(?:\s|$)", re.IGNORECASE)
 _LONGEST_FOOT = 600
 _LISTS = frozenset({"ul", "ol", "dl", "table", "pre"})
-# Links of a block that are looked for elsewhere on the page.
+# How many links of a block are compared with the rest of the page.
 _MOST_COMPARED = 50
 # In words.
 _LONGEST_NAME = 2
@@ -95,7 +95,7 @@ _MANY_LINKS = 0.3
 # A navigation that holds more of the prose than this is none.
 _SHARE_OF_SECTION = 0.3
 _ARTICLES = frozenset({"article", "section", "blockquote", "figure"})
-# What lies in a list, a table or a definition is judged with the whole of it.
+# The parts of a list, a table or a definition are judged together with the whole.
 _PARTS = frozenset({"li", "dd", "dt", "tr", "td", "th", "tbody", "thead", "tfoot", "caption", "summary", "legend"})
 _DATA = frozenset({"td", "dd", "figcaption"})
 _LEAVES = frozenset({"p", "pre", "ul", "ol", "dl", "table", "blockquote", "figure", "details", *_PARTS})
@@ -106,7 +106,7 @@ _LEAST_CHARACTERS = 200
 
 @dataclass(slots=True, eq=False)
 class _Block:
-    """An element that is no inline one, with what it and those below it hold, counted in characters without spaces."""
+    """A non-inline element, with the content of it and of those below it, counted in characters without spaces."""
 
     node: Node
     tag: str
@@ -132,12 +132,12 @@ class _Block:
     is_hidden: bool = False
 
     def is_named(self, names: re.Pattern[str]) -> bool:
-        """Return whether its author calls it one of these; an id that only repeats its heading is no name."""
+        """Return whether its author gave it one of these names; an id that only repeats its heading does not count."""
         if names.search(_HUMP.sub("-", self.classes)):
             return True
         if not (self.id and names.search(_HUMP.sub("-", self.id))):
             return False
-        # Generators of pages make ids of headings.
+        # Page generators derive ids from headings.
         headings = (block.text() for block in _downwards(self) if block.is_heading())
         return self.id.lower() not in {re.sub(r"\W+", "-", text).strip("-").lower() for text in headings}
 
@@ -145,7 +145,7 @@ class _Block:
         return self.tag in _HEADINGS
 
     def text(self) -> str:
-        """Return the words right in it."""
+        """Return the words directly in this block."""
         return " ".join("".join((*self.own, *self.linked)).split())
 
     def link_share(self) -> float:
@@ -153,16 +153,16 @@ class _Block:
 
 
 def remove_furniture(body: Node, title: str = "") -> int:
-    """Take everything but the content out of the body of a page; a block that says its title stays.
+    """Remove everything but the content from the body of a page; a block that holds the title stays.
 
     Returns:
-        How many characters that a reader sees were taken out, spaces not counted.
+        How many visible characters were removed, spaces not counted.
     """
     # A menu that opens when its word is clicked, such as Bootstrap sets into sentences, is no part of the text.
     menus = ", ".join(f'[data-{kind}toggle="dropdown"] ~ ul' for kind in ("", "bs-"))
     for node in body.css(f"script, style, noscript, template, {menus}"):
         node.decompose()
-    # Of words of which a script would show one, such as the keys of each system, the last is shown.
+    # Of alternatives of which a script would show one, such as the keys of each system, the last is shown.
     for last in body.css("span > [hidden]:last-child:not(:first-child)"):
         others = last.parent.iter(include_text=True) if last.parent is not None else ()
         if all("hidden" in node.attributes if node.is_element_node else not node.text().strip() for node in others):
@@ -171,10 +171,10 @@ def remove_furniture(body: Node, title: str = "") -> int:
     judge = _Judge(root, "".join(title.split()).casefold())
     doomed = judge.furniture()
     omitted = sum(block.characters for block in doomed)
-    # The foot of a page says nothing of how much content there is.
+    # The footer says nothing about how much content there is.
     left = root.characters - omitted + judge.foot_characters
     if left < min(_LEAST_CHARACTERS, _LEAST_LEFT * root.characters) and not judge.has_heading_or_main():
-        # A page that is nothing but furniture is taken whole.
+        # A page of nothing but furniture is kept whole.
         doomed = [block for block in doomed if block.is_hidden]
         omitted = sum(block.characters for block in doomed)
     omitted += sum(_remove_bare_bars(block) for block in judge.kept())
@@ -183,7 +183,7 @@ def remove_furniture(body: Node, title: str = "") -> int:
     return omitted
 
 
-# A class that says that what it names is a heading, whose level a number may tell: "title", "section2-title", "h3".
+# A class that marks a heading, perhaps with its level in a number: "title", "section2-title", "h3".
 _HEADING_CLASS = re.compile(
     r"(?:^|\s)(?:h(?P<h>[1-6])"
     r"|(?:(?P<part>page|doc|document|article|book|chapter|section|sect|subsection|subsubsection|topic|level)"
@@ -198,7 +198,7 @@ _PART_LEVELS = {
 }
 _LEVEL_OF_BOLD = 2
 _LONGEST_HEADING = 120
-# "Figure 1. Wick" is about what stands beside it alone.
+# "Figure 1. Wick" only describes the content beside it.
 _CAPTION = re.compile(
     r"(?:figure|example|table|fig|abbildung|abb|beispiel|tabelle|tableau|exemple)\b\.? ?\d", re.IGNORECASE
 )
@@ -212,9 +212,10 @@ _LEAST_BOLD = 2
 
 
 def mark_headings(body: Node) -> None:
-    """Say of what stands for a heading, on a page without headings below its title, that it is one, by its role.
+    """Mark the headings of a page without headings below its title, by giving them a heading's role.
 
-    That is what its class names so, and else short paragraphs that are bold or large throughout, where several are.
+    They are elements with a heading's class, else short paragraphs that are bold or large throughout, if there are
+    several.
     """
     if body.css_first("h2, h3, h4, h5, h6, [role=heading]") is not None:
         return
@@ -224,7 +225,7 @@ def mark_headings(body: Node) -> None:
         if match is None or node.tag not in ("div", "p") or not _can_be_heading(node):
             continue
         if match["what"] == "header" and not match["number"]:
-            # What stands above the text, which may be anything.
+            # Content above the text may be anything.
             continue
         level = int(match["h"] or match["last"] or 0) or int(match["number"] or 0) + 1
         if not (match["h"] or match["last"] or match["number"]):
@@ -241,13 +242,13 @@ def mark_headings(body: Node) -> None:
         node = bold.parent
         while node is not None and node.tag in _INLINE:
             node = node.parent
-        # The first of a block is all of it, or none is.
+        # Either the first element of a block is all of it, or none is a heading.
         if node is None or node.mem_id in seen or node.tag not in ("p", "div", "center"):
             continue
         seen.add(node.mem_id)
         if _letters(bold) == _letters(node) and _can_be_heading(node):
             found[node.mem_id] = node
-    # Of a line or two it cannot be told whether they stress what they say.
+    # With a line or two, bold may be mere emphasis.
     if len(found) >= _LEAST_BOLD and sum(len(_letters(node)) for node in found.values()) < 0.3 * len(_letters(body)):
         for node in found.values():
             _mark_heading(node, _LEVEL_OF_BOLD)
@@ -263,7 +264,7 @@ def _letters(node: Node) -> str:
 
 
 def _can_be_heading(node: Node) -> bool:
-    """Whether a block is short and no sentence, holds no heading, code or table, and stands in no part of a list."""
+    """Return whether a block is short and no sentence, holds no heading, code or table, and is no part of a list."""
     words = " ".join(node.text().split())
     if not any(character.isalpha() for character in words) or len(words) > _LONGEST_HEADING or _CAPTION.match(words):
         return False
@@ -271,7 +272,7 @@ def _can_be_heading(node: Node) -> bool:
         return False
     if any(inner.mem_id != node.mem_id for inner in node.css("p")):
         return False
-    # A part of a heading goes with the whole of it.
+    # A part of a heading belongs to the whole.
     above = node.parent
     while above is not None and above.tag not in _NO_HEADING_WITHIN:
         if above.attributes and above.attributes.get("role") == "heading":
@@ -283,7 +284,7 @@ def _can_be_heading(node: Node) -> bool:
 def _read_blocks(body: Node) -> _Block:
     root = _Block(body, "body", None)
     blocks = [root]
-    # Nodes to look at, each with the block that it stands in and whether that is within a link.
+    # Nodes to visit, each with its block and whether that is within a link.
     waiting: list[tuple[Node, _Block, bool]] = [(body.first_child, root, False)] if body.first_child else []
     while waiting:
         node, block, is_linked = waiting.pop()
@@ -326,7 +327,7 @@ def _read_blocks(body: Node) -> _Block:
 
 
 def _sum_up(block: _Block) -> None:
-    """Complete a block whose children are complete, and add it to the one that it stands in."""
+    """Complete a block whose children are complete, and add it to its parent."""
     own, linked = "".join(block.own), "".join(block.linked)
     own_length = len("".join(own.split())) if own and not own.isspace() else 0
     linked_length = len("".join(linked.split())) if linked else 0
@@ -363,7 +364,7 @@ def _sum_up(block: _Block) -> None:
 
 
 def _has_sentence(text: str) -> bool:
-    """Whether a text holds a run of words as sentences have them, with an end or so long that it needs none."""
+    """Return whether a text holds a sentence: a run of words with an end, or one too long to need an end."""
     if len(text) < _LEAST_WIDE:
         return False
     pieces = _SENTENCE_END.split(text)
@@ -377,7 +378,7 @@ def _has_sentence(text: str) -> bool:
 
 
 class _Judge:
-    """Says which blocks of a page are furniture."""
+    """Decides which blocks of a page are furniture."""
 
     def __init__(self, root: _Block, title: str) -> None:
         self._root = root
@@ -387,16 +388,16 @@ class _Judge:
         self._has_title = False
         self._is_begun = False
         self._begins_with_heading = _begins_with_heading(self._content)
-        # Whether what is judged stands right before the content, which has no heading of its own.
+        # Whether the current block stands directly before the content, which has no heading of its own.
         self._is_next = False
         self._doomed: list[_Block] = []
         self.foot_characters = 0
-        # All that the page says, without white space, where it is asked for.
+        # All text of the page, without white space, computed when needed.
         self._said: str | None = None
 
     def furniture(self) -> list[_Block]:
-        """Return the blocks to take out, none within another."""
-        # What stands beside the way down to the content is judged first, and then what lies within it.
+        """Return the blocks to remove, none within another."""
+        # Blocks beside the path to the content are judged first, then those within it.
         after: list[_Block] = []
         block = self._root
         while block is not self._content:
@@ -416,7 +417,7 @@ class _Judge:
         return self._doomed
 
     def _is_named_foot(self, block: _Block) -> bool:
-        """Whether a block that ends the page is called its foot, is short, and leads elsewhere."""
+        """Return whether a block at the end of the page is named footer, is short, and leads elsewhere."""
         return (
             block.links > 0
             and block.characters <= _LONGEST_FOOT
@@ -426,7 +427,7 @@ class _Judge:
         )
 
     def _are_said_again(self, block: _Block) -> bool:
-        """Whether most links of a block are names, or what the page says elsewhere, such as its headings."""
+        """Return whether most links of a block are names, or repeat text of the page, such as its headings."""
         if self._said is None:
             self._said = "".join(self._root.node.text().split()).casefold()
         first = islice(block.node.css("a[href]"), _MOST_COMPARED)
@@ -445,7 +446,7 @@ class _Judge:
                 waiting += block.children
 
     def has_heading_or_main(self) -> bool:
-        """Whether what stays is marked as the main part of the page, or begins with a heading of the first level."""
+        """Return whether the remaining blocks have a main part, or begin with a heading of the first level."""
         return self._content.tag == "main" or self._has_title
 
     def _judge_outside(self, block: _Block, depth: int, *, is_before: bool) -> None:
@@ -456,7 +457,7 @@ class _Judge:
             self._doomed.append(block)
             return
         self._has_title |= block.tag == "h1"
-        # The names of fields in a table of data belong to what stands beside them.
+        # Field names in a data table belong to the values beside them.
         is_data = block.tag == "table" and block.data > 0 and not block.steps and layout_cells(block.node) is None
         if depth < _MAX_DEPTH and not is_data:
             for child in block.children:
@@ -502,7 +503,7 @@ class _Judge:
             ends_content = is_last and index >= end
             if ends_content and self._is_begun and child.steps > 1:
                 is_below_bar |= self._is_furniture_inside(child)
-            # Below the links to the next page, up to a heading, stands only what belongs to no page.
+            # Below the links to the next page, up to a heading, only content that belongs to no page stands.
             is_below_bar &= not (child.headings or child.tag in _HEADINGS)
             says_something = child.prose or child.data or child.tag in _LISTS
             is_left_over = is_below_bar and 0 <= end < index and child.links > 0 and not says_something
@@ -521,7 +522,7 @@ class _Judge:
                     and last.tag != "h1"
                     and (following is None or following.tag in _HEADINGS)
                 ):
-                    # The heading of what goes.
+                    # The heading of a removed block.
                     self._doomed.append(last)
                 self._doomed.append(child)
                 last = None
@@ -553,7 +554,7 @@ class _Judge:
             return True
         share = block.link_share()
         if min(block.links_within, block.listed) >= max(_LEAST_LINKS, 0.9 * block.links) and share >= _MOSTLY_LINKS:
-            # A list of the headings of this page; where it says what the page says nowhere else, it is content.
+            # A list of the headings of this page; if it has text that the page has nowhere else, it is content.
             return not block.data and self._are_said_again(block)
         if self._is_begun or block.headings or block.data:
             return False
@@ -561,7 +562,7 @@ class _Judge:
 
 
 def _is_bar_of_steps(block: _Block) -> bool:
-    """Whether a block leads to the pages around this one by links that say so; their titles may read like sentences."""
+    """Return whether a block holds marked links to neighbouring pages, whose titles may read like sentences."""
     return (
         block.marked_steps >= 2
         and 2 * block.marked_steps >= block.links
@@ -572,7 +573,7 @@ def _is_bar_of_steps(block: _Block) -> bool:
 
 
 def _remove_bare_bars(block: _Block) -> int:
-    """Take out links to the pages around this one that stand between blocks; return how many characters they had."""
+    """Remove links to neighbouring pages that stand between blocks; return how many characters they had."""
     if not (block.children and block.linked and block.steps):
         return 0
     omitted = 0
@@ -588,7 +589,7 @@ def _remove_bare_bars(block: _Block) -> int:
     for run in runs:
         links = [node for node in run if node.tag == "a" and "href" in node.attributes]
         rest = "".join(node.text_content or "" if node.is_text_node else node.text() for node in run if node.tag != "a")
-        # A link that leads nowhere from here, such as "Next" on the last page, is a bare word.
+        # A link without a target here, such as "Next" on the last page, is a bare word.
         if (
             links
             and all(_is_step_word(word) for word in re.findall(r"\w+", rest))
@@ -601,7 +602,7 @@ def _remove_bare_bars(block: _Block) -> int:
 
 
 def _is_marked_step(attributes: Mapping[str, str | None]) -> bool:
-    """Whether a link says that it leads to the next page or the like, or to this page in another language."""
+    """Return whether a link is marked as leading to the next page or the like, or to this page in another language."""
     return (
         "hreflang" in attributes
         or ("accesskey" in attributes and (attributes["accesskey"] or "").lower() in _STEP_KEYS)
@@ -610,7 +611,7 @@ def _is_marked_step(attributes: Mapping[str, str | None]) -> bool:
 
 
 def _link_words(link: Node) -> str:
-    """Return what a link says; where it is a picture, what that is described as."""
+    """Return the words of a link; for a picture, its description."""
     if words := link.text().strip():
         return words
     image = link.css_first("img")
@@ -622,7 +623,7 @@ def _is_step_word(text: str) -> bool:
 
 
 def _is_foot(block: _Block, previous: _Block | None) -> bool:
-    """Whether the last block of the content is a page's foot: a copyright, or named so and without a sentence."""
+    """Return whether the last block of the content is a footer: a copyright, or named so and without a sentence."""
     if previous is not None and previous.tag in _HEADINGS:
         return False
     if block.tag in _HEADINGS or block.tag in _PARTS:
@@ -635,9 +636,9 @@ def _is_foot(block: _Block, previous: _Block | None) -> bool:
 
 
 def _find_content(root: _Block, title: str) -> _Block:
-    """Return the block that a page says is its main one, if the prose is there, else the innermost that holds it.
+    """Return the block marked as main if the prose is there, else the innermost block that holds the prose.
 
-    That holds the page's title too, where a heading says the same as the page's head.
+    The block must hold the page's title too, if a heading repeats the title of the page's head.
     """
     blocks = list(_downwards(root))
     for tag in ("main", "article"):
@@ -660,7 +661,7 @@ def _find_content(root: _Block, title: str) -> _Block:
 
 
 def _begins_with_heading(block: _Block) -> bool:
-    """Whether the first words in a block are a heading."""
+    """Return whether the first words in a block are a heading."""
     while not block.is_heading():
         first = next((child for child in block.children if child.characters), None)
         if first is None or block.text():
@@ -730,7 +731,7 @@ class HtmlLoader(Loader):
 
 
 def parse_html(text: str) -> Any:
-    """Return the tree of a page, or of a part, as browsers build it; a `MissingDependencyError` without selectolax."""
+    """Parse a page, or a part, into a tree as browsers do; a `MissingDependencyError` without selectolax."""
     return import_optional("selectolax.lexbor", "").LexborHTMLParser(text)
 
 
@@ -741,7 +742,7 @@ def html_to_markdown(text: str) -> str:
 
 
 def _title(page: Any) -> str:
-    """Return the only first heading of the content, else what the page calls itself."""
+    """Return the content's heading of the first level if it has exactly one, else the page's own title."""
     headings = page.body.css("h1") if page.body is not None else []
     if len(headings) == 1 and (words := to_markdown(headings[0]).replace("\n", " ").strip()):
         return words.lstrip("\\").replace("`", "")

@@ -1,6 +1,6 @@
 """Reads MediaWiki's markup as Markdown: headings, lists, tables and code stay; links keep their words.
 
-Templates are not known here: what is given to one that stands alone becomes a list, of one in a sentence the words.
+Templates are unknown here: the arguments of one that stands alone become a list, those of one in a sentence its words.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _QUOTES = re.compile(r"'{2,5}")
 _HEADING = re.compile(r"^(={1,6})[ \t]*(.+?)[ \t]*\1[ \t]*$", re.MULTILINE)
 _ITEM = re.compile(r"^([*#:;]+)[ \t]*(.*)$")
 _MOST_NESTED = 12
-# What is shown beside a text, and what a page belongs to, in the languages of wikis that are met most.
+# Namespaces of files and categories, in the most frequent languages of wikis.
 _FILES = tuple(
     f"{name}:"
     for names in (
@@ -48,7 +48,7 @@ def wiki_markdown(text: str) -> str:
     kept: list[str] = []
 
     def keep(match: re.Match[str]) -> str:
-        """Put a mark in place of code, in which nothing else is read."""
+        """Put a placeholder for code, in which no markup is read."""
         tag, code = match["tag"].lower(), match["code"]
         language = _CODE_LANGUAGE.search(match["stated"])
         if tag in ("code", "tt", "math", "nowiki") and "\n" not in code.strip():
@@ -90,11 +90,11 @@ def _template(match: re.Match[str]) -> str:
         lines = (f"* {key}: {' '.join(value.split())}" for key, value in named if value)
         others = (value.strip() for value in given if not _NAMED.fullmatch(value))
         return "\n".join(("", *others, *lines, ""))
-    # Magic words and functions of the parser say something about the page.
+    # Magic words and parser functions only describe the page.
     if name.startswith("#") or (":" in name and not given):
         return match["before"] or ""
     words = " ".join(value.strip() for value in given if value.strip() and not _NAMED.fullmatch(value))
-    # Of a work that is cited all is named.
+    # A citation keeps all its arguments.
     words = words or ", ".join(" ".join(value.split()) for _, value in named if value)
     return f"{match['before'] or ''}{words}{match['after'] or ''}"
 
@@ -102,7 +102,7 @@ def _template(match: re.Match[str]) -> str:
 def _link(match: re.Match[str]) -> str:
     target, *words = match[1].split("|")
     if target.strip().casefold().startswith(_FILES):
-        # Of a file the last is its caption, if it is words and no size or place.
+        # A file's last argument is its caption, if it is words and no size or position.
         caption = words[-1].strip() if words else ""
         return f"{caption} " if " " in caption or len(caption) > 12 else ""
     return (words[-1] if words else "").strip() or target.strip().lstrip(":")
@@ -126,7 +126,7 @@ def _table(inside: str) -> str:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """Yield the lines of a text, its lists as those of Markdown."""
+    """Yield the lines of a text, with its lists as Markdown."""
     for line in text.split("\n"):
         item = _ITEM.match(line)
         if item is None:
@@ -135,7 +135,7 @@ def _lines(text: str) -> Iterator[str]:
         marks, words = item.groups()
         depth = "  " * (len(marks) - 1)
         if set(marks) <= {":"}:
-            # Answers on talk pages are indented.
+            # Replies on talk pages are indented.
             yield from ("", words, "")
         elif words:
             yield f"{'   ' * (len(marks) - 1) if '#' in marks else depth}{'1.' if marks[-1] == '#' else '-'} {words}"

@@ -1,7 +1,7 @@
 """Loads Word documents, by mammoth's HTML.
 
-What mammoth does not know is put into words that it does: formulas, text in shapes, charts, diagrams, and fields and
-readings (ruby) around a text. Comments and what was deleted while changes were tracked are left out.
+Elements that mammoth does not know are rewritten as ones that it does: formulas, text in shapes, charts, diagrams, and
+fields and readings (ruby) around a text. Comments and tracked deletions are left out.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ p[style-name='Intense Quote'] => blockquote > p:fresh
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _ALTERNATE = "{http://schemas.openxmlformats.org/markup-compatibility/2006}AlternateContent"
 _TEXT_PART = re.compile(r"word/(?:document\d*|footnotes|endnotes)\.xml")
-# What makes it worth while to write a part anew.
+# Signs that a part needs rewriting.
 _UNKNOWN = re.compile(rb"<w:(?:cr|fldSimple|ruby|dir|bdo)\b|:oMath>|:txbx\b|/(?:chart|diagram)\"")
-# Elements that only say something about what they hold.
+# Elements that only annotate their content.
 _AROUND = frozenset({f"{_W}fldSimple", f"{_W}dir", f"{_W}bdo", f"{_W}rubyBase"})
 _EXTERNAL_PART = re.compile(r"word/[^/]+\.xml|docProps/[^/]+\.xml")
 
 
 class DocxLoader(Loader):
-    """Word documents of today's kind."""
+    """Word documents in the current format (.docx)."""
 
     suffixes = frozenset({".docx", ".docm"})
     mime_types = frozenset({_WORD_TYPES + "document", "application/vnd.ms-word.document.macroenabled.12"})
@@ -95,13 +95,13 @@ def _to_html(mammoth: Any, name: str, data: bytes) -> str:
 
 
 def _describe_image(image: Any) -> list[Any]:
-    """Return nothing in place of a picture but its description, if it has one."""
+    """Return a picture's description, or nothing."""
     html = import_optional("mammoth.html", "office")
     return [html.text(f" {image.alt_text} ")] if image.alt_text else []
 
 
 def _with_parts(data: bytes, parts: dict[str, Element]) -> bytes:
-    """Return an archive with these parts in place of those of the same name."""
+    """Return an archive in which these parts replace those of the same name."""
     if not parts:
         return data
     made = io.BytesIO()
@@ -113,9 +113,9 @@ def _with_parts(data: bytes, parts: dict[str, Element]) -> bytes:
 
 
 def _in_plain_words(root: Element, archive: Archive, part: str, name: str) -> Element:
-    """Return a part of a document with what mammoth does not know put into what it does."""
+    """Return a part of a document with elements unknown to mammoth rewritten."""
     parts = relations(archive, part, name)
-    # Those within come first.
+    # Inner elements come first.
     for parent in reversed(list(root.iter())):
         children = [plain for child in parent for plain in _plain(child, archive, parts, name)]
         if children != list(parent):
@@ -130,7 +130,7 @@ def _plain(element: Element, archive: Archive, parts: dict[str, tuple[str, str]]
     elif tag in _AROUND or local_name(element) == "oMathPara":
         yield from element
     elif tag == f"{_W}ruby":
-        # How it is read stands beside it.
+        # The reading stands beside its text.
         yield from (part for run in element if run.tag != f"{_W}rt" for part in (run if run.tag in _AROUND else [run]))
     elif local_name(element) == "oMath":
         yield _run(_formula(element))
@@ -146,7 +146,7 @@ def _plain(element: Element, archive: Archive, parts: dict[str, tuple[str, str]]
 
 
 def _with_blocks(element: Element, blocks: Iterable[Element]) -> Iterator[Element]:
-    """Yield an element, and blocks that are to stand after the paragraph it is in, as mammoth places what is drawn."""
+    """Yield an element, and blocks to place after its paragraph, as mammoth places drawings."""
     yield element
     drawn = Element(f"{_W}pict")
     drawn.extend(blocks)
@@ -208,7 +208,7 @@ def _formula(element: Element) -> str:
 
 
 def _sign(element: Element, name: str, usual: str) -> str:
-    """Return the sign that the properties of a part of a formula state by this name."""
+    """Return the character that a formula's properties state under this name."""
     stated = next((child for child in element.iter() if local_name(child) == name), None)
     return usual if stated is None else next(iter(stated.attrib.values()), "")
 

@@ -1,8 +1,8 @@
 """The process that parses what hostile input may crash: requests come in on standard input, replies go out.
 
-A frame is eight bytes of length and then that many bytes. An empty one says that it is ready, or still at work after
-one more page of a scan. A request is two frames: a header as JSON and the bytes of the source. A reply is one frame of
-JSON. Whatever a parser prints goes nowhere; it ends when its input does.
+A frame is eight bytes of length and then that many bytes. An empty one means that the process is ready, or has read one
+more page of a scan. A request is two frames: a header as JSON and the bytes of the source. A reply is one frame of
+JSON. The output of parsers is discarded; the process ends when its input does.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def main() -> None:
     """Serve requests until standard input ends."""
     replies = os.fdopen(os.dup(1), "wb")
     requests = sys.stdin.buffer
-    # What libraries print must not get between the frames.
+    # The output of libraries must not get between the frames.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     write_frame(replies, b"")
     scans.on_page = partial(write_frame, replies, b"")
@@ -85,12 +85,12 @@ def _serve(header: bytes, data: bytes) -> bytes:
 
 
 def _limit_memory(max_bytes: int) -> None:
-    """Limit this process, on systems that can."""
+    """Limit this process's memory, on systems that can."""
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     wanted = max_bytes or hard
     if soft != wanted and (hard == resource.RLIM_INFINITY or wanted <= hard):
         try:
             resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
         except (OSError, ValueError):
-            # macOS knows the limit and does not take it; time and size still hold.
+            # macOS has the limit but rejects setting it; time and size are still limited.
             return

@@ -1,7 +1,7 @@
-"""Loads XML that is a text: DocBook, Mallard, DITA, TEI, FictionBook and what is made like them; other XML is code.
+"""Loads XML that is a text: DocBook, Mallard, DITA, TEI, FictionBook and similar formats; other XML is code.
 
-Exports of wikis, trackers and feeds are read by `exports`. Elements become those of HTML that mean the same, by their
-names, and these become Markdown. Entities that the file itself defines as plain words stand for them; nothing is
+Exports of wikis, trackers and feeds are read by `exports`. Elements become HTML of the same meaning, by their names,
+and that becomes Markdown. Entities that the file itself defines as plain words are replaced by them; nothing is
 fetched.
 """
 
@@ -68,7 +68,7 @@ _AS_HTML = {
         "code",
     ),
 }
-# What says something about the text, or stands for what is not there.
+# Metadata about the text, and placeholders for content that is elsewhere.
 _DROPPED = frozenset(
     [
         "indexterm",
@@ -94,7 +94,7 @@ _DROPPED = frozenset(
 )
 _HEADS = re.compile(r"(?!tex)[\w-]*info")
 _KEPT_OF_HEADS = _TITLES | {"subtitle", "abstract", "desc"}
-# What stands between the parts of a way through menus, and between keys that are pressed together.
+# Separators between the steps of a menu path, and between keys that are pressed together.
 _BETWEEN = {
     **dict.fromkeys(("menuchoice", "guiseq", "menucascade"), " → "),
     **dict.fromkeys(("keycombo", "keyseq"), "+"),
@@ -105,7 +105,7 @@ _DEFINED = re.compile(r"""<!ENTITY\s+([\w.-]+)\s+(?:"([^"&<%]{0,200})"|'([^'&<%]
 _ENTITY = re.compile(r"&([A-Za-z][\w.-]*);")
 _OWN = frozenset({"amp", "lt", "gt", "quot", "apos"})
 _DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>")
-# HTML has letters for shorter names, too, which documents that define names of their own do not mean.
+# HTML has characters for shorter names too, which documents with their own names do not mean.
 _LEAST_NAME = 3
 _TEXT_NAMESPACE = re.compile(r"\{http://(?:projectmallard\.org|docbook\.org|www\.tei-c\.org|www\.gribuser\.ru)/")
 _LEAST_PROSE = 0.2
@@ -113,7 +113,7 @@ _LEAST_KEPT = 0.4
 
 
 class XmlLoader(CodeLoader):
-    """XML with paragraphs, or an export, as Markdown; any other as what it is, fenced."""
+    """XML with paragraphs, or an export, as Markdown; any other XML as fenced code."""
 
     suffixes = XML_TEXTS
     mime_types = frozenset({"application/xml", "text/xml", "application/docbook+xml", "application/tei+xml"})
@@ -135,7 +135,7 @@ class XmlLoader(CodeLoader):
         if not text or len("".join(text.split())) < _LEAST_KEPT * (
             len("".join("".join(root.itertext()).split())) - omitted
         ):
-            # Made otherwise than the kinds that are known.
+            # The structure is unlike that of the known kinds.
             return super().load(raw, limits)
         language = next((value for key, value in root.attrib.items() if key.rpartition("}")[2] == "lang"), "")
         title = next((element for element in root.iter() if local_name(element) in _TITLES), None)
@@ -158,11 +158,11 @@ def _parse(text: str) -> ET.Element | None:
         if name in _OWN:
             return match[0]
         letter = html5.get(f"{name};") if len(name) >= _LEAST_NAME or name in name2codepoint else None
-        # A name with a dot stands for a block of text, which is not here.
+        # A name with a dot stands for a block of text, which is not available here.
         return escape(words.get(name) or letter or ("" if "." in name else name))
 
     if "<!ENTITY" in text:
-        # What is left may stand for a text without end.
+        # A remaining entity may expand without end.
         return None
     try:
         return ET.fromstring(_ENTITY.sub(expanded, _DECLARATION.sub("", text, count=1)))  # noqa: S314
@@ -171,7 +171,7 @@ def _parse(text: str) -> ET.Element | None:
 
 
 def _is_text(root: ET.Element) -> bool:
-    """Return whether it says that it is, or many of its words stand in paragraphs, which data have none of."""
+    """Return whether XML says that it is text, or has many of its words in paragraphs, unlike data."""
     if _TEXT_NAMESPACE.match(root.tag):
         return True
     paragraphs = (element for element in root.iter() if local_name(element) in _PARAGRAPHS - {"desc"})
@@ -180,7 +180,7 @@ def _is_text(root: ET.Element) -> bool:
 
 
 def _html(element: ET.Element, depth: int, parent: str = "") -> Iterator[str]:
-    """Yield an element as HTML; `depth` counts the sections around it. Raises `RecursionError` where it is too deep."""
+    """Yield an element as HTML; `depth` counts the sections around it. Raises `RecursionError` if it is too deep."""
     tag = local_name(element)
     if tag in _DROPPED:
         return
@@ -207,7 +207,7 @@ def _html(element: ET.Element, depth: int, parent: str = "") -> Iterator[str]:
     if tag in _LINKS and address.startswith(("http:", "https:")):
         yield f'<a href="{escape(address)}">{escape("".join(element.itertext()) or address)}</a>'
         return
-    # What a list is called stands before it, the term before what explains it, a title before what its page is about.
+    # A list's title precedes it, a term its explanation, a title the page's description.
     is_named = is_section or html in {"ul", "ol", "dl"} or (tag == "item" and html == "dd")
     titles = dict.fromkeys(child for child in element if is_named and local_name(child) in _TITLES)
     for child in titles:
@@ -215,7 +215,7 @@ def _html(element: ET.Element, depth: int, parent: str = "") -> Iterator[str]:
         yield f"<p>{name}</p>" if html in {"ul", "ol", "dl"} else name
     yield f"<{html}>" if html else ""
     yield escape(element.text or "")
-    # What only groups elements counts, to those within it, as what it stands in.
+    # Elements that only group others count as their own parent, for the elements within.
     around = parent if _HEADS.fullmatch(tag) or tag in {"refnamediv", "titleInfo"} else tag
     for child in element:
         if child not in titles:
@@ -226,7 +226,7 @@ def _html(element: ET.Element, depth: int, parent: str = "") -> Iterator[str]:
 
 
 def _with_links(root: ET.Element) -> ET.Element:
-    """Return a text in which a link without words says what it leads to: a title, or else the id of another page."""
+    """Return a text in which a link without words gets the title, or else the id, of its target."""
     by_id = {
         value: item for item in root.iter() for key, value in item.attrib.items() if key.rpartition("}")[2] == "id"
     }
@@ -243,7 +243,7 @@ def _with_links(root: ET.Element) -> ET.Element:
 
 
 def _joined(element: ET.Element) -> str:
-    """Return all words of an element, with what stands between the parts of a way through menus, and between keys."""
+    """Return all words of an element, with separators between the steps of a menu path, and between keys."""
     tag = local_name(element)
     if tag not in _BETWEEN:
         parts = (element.text or "", *(_joined(child) + (child.tail or "") for child in element))

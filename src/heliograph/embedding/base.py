@@ -1,9 +1,9 @@
-"""Embedding models: the contract (texts in, unit vectors out), what is wrapped around each, and that of the settings.
+"""Embedding models: the contract (texts in, unit vectors out), their wrappers, and the model of the settings.
 
-Vectors that a model returns are ready to compare by cosine: of length 1. What the cosines mean differs from model to
-model; `EmbeddingModel.scale` says it, so that weights and thresholds mean about the same for every one.
+Vectors have length 1, ready to compare by cosine. The meaning of a cosine differs from model to model;
+`EmbeddingModel.scale` states it, so that weights and thresholds mean about the same for every model.
 
-Wrappers cut calls into requests, keep them within bounds, count what they cost and cache the vectors of questions.
+Wrappers split calls into requests, limit and count them, and cache the vectors of questions.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from heliograph.models import Usage
 from heliograph.observing import OBSERVER, CallCount, ModelCalls
 from heliograph.settings import EmbeddingSettings, user_cache_dir
 
-# What the cosines of a model are worth: models crowd them into bands of their own.
+# The meaning of a model's cosines: each model crowds them into a range of its own.
 #
-# One model gives 0.05 to texts that have nothing to do with each other and 0.5 to a question and its answer; another
-# 0.74 and 0.88 to the same texts. Fused retrieval adds cosines to other scores and weighs differences between them, so
-# it reads them in one usual scale, which is that of the embedding inside this package. Two points say how to bring a
-# model's cosines there: what it gives to a few questions and the passages that answer them, and to questions and
-# passages that do not belong together. They belong to the model, not to a corpus, so a growing index keeps its scores.
+# One model gives 0.05 to unrelated texts and 0.5 to a question and its answer; another 0.74 and 0.88 to the same texts.
+# Fused retrieval adds cosines to other scores and weighs differences between them, so it converts them to one usual
+# scale, which is that of the embedding inside this package. Two points define the conversion: the model's cosine for
+# some questions with the passages that answer them, and for questions with passages that do not. They belong to the
+# model, not to a corpus, so a growing index keeps its scores.
 
 _T = TypeVar("_T", float, NDArray[np.float32])
 
-# A model that tells a question's answer from any other text by less than this tells nothing by its cosines.
+# If answers score less than this above other texts, the model's cosines carry no information.
 _LEAST_RANGE = 0.02
 
 # Pairs of a question and the passage that answers it, per language.
@@ -54,10 +54,10 @@ QUESTIONS, PASSAGES = zip(*chain.from_iterable(_PAIRS.values()), strict=True)
 
 @dataclass(frozen=True, slots=True)
 class CosineScale:
-    """What a model's cosines mean.
+    """The meaning of a model's cosines.
 
     Attributes:
-        unrelated: Cosine of a question and a passage that has nothing to do with it.
+        unrelated: Cosine of a question and a passage unrelated to it.
         related: Cosine of a question and the passage that answers it; above `unrelated`.
     """
 
@@ -65,7 +65,7 @@ class CosineScale:
     related: float
 
     def usual(self, cosine: _T) -> _T:
-        """Return the cosine that says the same in the usual scale; may lie outside of [-1, 1]."""
+        """Return the equivalent cosine in the usual scale; may lie outside of [-1, 1]."""
         if self == USUAL_SCALE:
             return cosine
         usual = USUAL_SCALE
@@ -74,13 +74,13 @@ class CosineScale:
 
 
 USUAL_SCALE = CosineScale(0.15, 0.61)
-"""That of the embedding inside the package."""
+"""The scale of the embedding inside the package."""
 
 
 def cosines(vectors: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the products of rows and a vector; equal rows have equal ones, which a product of matrices does not give.
+    """Return the dot products of rows and a vector; equal rows get equal results, unlike with a matrix product.
 
-    Nor does this wake the threads of a linear algebra library, which go on spinning for longer than the product takes.
+    Nor does this wake the threads of a linear algebra library, which spin on for longer than the product takes.
 
     Args:
         vectors: `(n, dimension)`.
@@ -92,8 +92,8 @@ def cosines(vectors: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArra
 def scale_between(questions: NDArray[np.float32], passages: NDArray[np.float32]) -> CosineScale:
     """Return a model's scale, from its vectors of `QUESTIONS` and `PASSAGES`.
 
-    Of the languages the one counts that the model tells most in, since some know one only. A model whose cosines tell
-    nothing has the usual scale.
+    The language that the model discriminates best counts, since some models know only one. A model whose cosines carry
+    no information gets the usual scale.
 
     Args:
         questions: `(n, dimension)`, unit rows.
@@ -116,9 +116,9 @@ _FOR_QUESTION: ContextVar[bool] = ContextVar("for_question", default=False)
 
 @contextmanager
 def for_question() -> Generator[None]:
-    """Let all that is embedded within wait as a question does, also what is embedded as a document is.
+    """Give all embedding calls within the block the priority of questions, even those of documents.
 
-    Somebody waits for it, as for the sentences of an answer, while documents that are taken in wait by the thousand.
+    A caller waits for these, as for the sentences of an answer, while documents being indexed queue by the thousand.
     """
     token = _FOR_QUESTION.set(True)
     try:
@@ -128,13 +128,13 @@ def for_question() -> Generator[None]:
 
 
 def waits_as(kind: EmbeddingKind) -> EmbeddingKind:
-    """Return among which of the texts that wait to be embedded a text of a kind waits."""
+    """Return the kind whose queue priority a text of this kind gets."""
     return "query" if _FOR_QUESTION.get() else kind
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingInfo:
-    """What a store must know of the model that filled it.
+    """The properties of a model that a store records.
 
     Attributes:
         name: Identity of model and post-processing; another name means vectors that cannot be compared.
@@ -153,7 +153,7 @@ class EmbeddingInfo:
 
 @dataclass(frozen=True, slots=True)
 class Embeddings:
-    """`vectors`: `(n, dimension)` float32, rows of length 1 in the order of the texts; `usage`: what they cost."""
+    """`vectors`: `(n, dimension)` float32, rows of length 1 in the order of the texts; `usage`: their cost."""
 
     vectors: NDArray[np.float32]
     usage: Usage
@@ -167,25 +167,25 @@ class EmbeddingModel(ABC):
     @property
     @abstractmethod
     def info(self) -> EmbeddingInfo:
-        """What this model is; known without a call over the network."""
+        """The model's properties; available without a network call."""
 
     @abstractmethod
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
-        """Embed texts; no text at all gives a `(0, dimension)` array, an empty text a vector like any other.
+        """Embed texts; no texts give a `(0, dimension)` array, an empty text a vector like any other.
 
         Args:
-            texts: What to embed; any length, any Unicode, lone surrogates included.
-            kind: `query` for questions and keywords, `document` for what is stored.
+            texts: The texts; any length, any Unicode, lone surrogates included.
+            kind: `query` for questions and keywords, `document` for stored texts.
 
         Raises:
             ModelError: The model failed; its subclass says how.
         """
 
     async def scale(self) -> CosineScale:
-        """Return what the model's cosines mean. If `info` does not say it, a few texts are embedded, the first time.
+        """Return the meaning of the model's cosines. If `info` lacks it, the first call measures it with a few texts.
 
         Raises:
-            ModelError: The model failed; it is asked again the next time.
+            ModelError: The model failed; the next call tries again.
         """
         known = self.info.scale or self._measured
         if known is None:
@@ -195,11 +195,11 @@ class EmbeddingModel(ABC):
         return known
 
     async def close(self) -> None:  # noqa: B027 (most models hold nothing)
-        """Let go of connections and threads; closing twice does nothing."""
+        """Release connections and threads; closing twice does nothing."""
 
 
 class WrapperEmbeddingModel(EmbeddingModel):
-    """Passes everything to the model inside, closed with it; subclasses change what they are about and nothing else."""
+    """Passes everything to the model inside, which is closed with it; subclasses change one aspect each."""
 
     def __init__(self, inner: EmbeddingModel) -> None:
         self.inner = inner
@@ -215,7 +215,7 @@ class WrapperEmbeddingModel(EmbeddingModel):
         await self.inner.close()
 
 
-# English has 4 to 5 bytes of UTF-8 a token, Chinese 3 to 4, so this is seldom too few.
+# English has 4 to 5 bytes of UTF-8 per token, Chinese 3 to 4, so this seldom underestimates.
 _BYTES_PER_TOKEN = 3
 
 
@@ -231,9 +231,9 @@ class DeduplicatingEmbeddingModel(WrapperEmbeddingModel):
 
 
 class BatchingEmbeddingModel(WrapperEmbeddingModel):
-    """Splits a call into requests, which run at once as far as a limit inside lets them.
+    """Splits a call into requests, which run concurrently as far as an inner limit allows.
 
-    Tokens of one are estimated; a longer text goes alone.
+    Token counts are estimated; a text that is too long is a request of its own.
     """
 
     def __init__(self, inner: EmbeddingModel, max_batch_tokens: int, max_batch_texts: int) -> None:
@@ -253,7 +253,7 @@ class BatchingEmbeddingModel(WrapperEmbeddingModel):
 def plan_batches(texts: Sequence[str], max_tokens: int, max_texts: int) -> list[list[str]]:
     """Cut a sequence of texts into batches, in order.
 
-    Tokens are estimated by the length in UTF-8; a text with more than `max_tokens` gets its own batch.
+    Tokens are estimated from the length in UTF-8; a text with more than `max_tokens` gets its own batch.
     """
     batches: list[list[str]] = []
     tokens = 0
@@ -272,7 +272,7 @@ _PRIORITIES: dict[EmbeddingKind, int] = {"query": 0, "document": 10}
 
 
 class GuardedEmbeddingModel(WrapperEmbeddingModel):
-    """Sends requests within bounds."""
+    """Sends requests within the limits of a guard."""
 
     def __init__(self, inner: EmbeddingModel, guard: CallGuard) -> None:
         super().__init__(inner)
@@ -292,7 +292,7 @@ class EmbeddingMeter(WrapperEmbeddingModel):
 
     @property
     def usage(self) -> Mapping[EmbeddingKind, CallCount]:
-        """The counts so far, by kind; later calls do not change it."""
+        """The counts so far, by kind; a snapshot."""
         return MappingProxyType(dict(self._counts))
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
@@ -312,17 +312,17 @@ class EmbeddingMeter(WrapperEmbeddingModel):
         OBSERVER.get().tell_model_calls(ModelCalls("embedding", kind, counted.calls, counted.failures, counted.usage))
 
 
-# Keeps the vectors of recent questions and keywords in memory.
+# Caches the vectors of recent questions and keywords in memory.
 #
-# The same question comes again with another mode, another page or after a follow-up, and several channels embed the
+# The same question comes again in another mode, for another page or after a follow-up, and several channels embed the
 # same keywords. Documents pass through: they are embedded once and stored.
 
-# Longer texts are no questions that come again, and would hold on to their megabytes.
+# Longer texts are not recurring questions, and would occupy megabytes.
 _MAX_TEXT_CHARACTERS = 2048
 
 
 class QueryCachedEmbeddingModel(WrapperEmbeddingModel):
-    """Caches the vectors of query texts, the last used `max_entries`; a cached one costs no tokens."""
+    """Caches the vectors of the `max_entries` query texts used last; a cached one costs no tokens."""
 
     def __init__(self, inner: EmbeddingModel, max_entries: int = 512) -> None:
         super().__init__(inner)
@@ -351,20 +351,20 @@ class QueryCachedEmbeddingModel(WrapperEmbeddingModel):
         return Embeddings(np.stack([found[text] for text in texts]), usage)
 
     def clear(self) -> None:
-        """Drop all that is kept, so that what comes next is paid for; for measuring."""
+        """Empty the cache, so that later calls are paid for; for measuring."""
         self._vectors.clear()
 
 
-# Builds the embedding model that the settings ask for, with its wrappers in the one order that works.
+# Builds the embedding model of the settings, with its wrappers in the one order that works.
 #
-# From the outside in, and why there:
+# From the outside in, with the reason:
 #
 # 1. meter: counts what callers asked for and what that cost;
-# 2. query cache: what is kept costs nothing and waits for nobody;
-# 3. deduplication: before texts are shared out to requests;
+# 2. query cache: a cached vector costs nothing and waits for nothing;
+# 3. deduplication: before texts are distributed over requests;
 # 4. batching: its requests are retried, queued and timed one by one;
-# 5. retry: outside the limit, so that a request which waits to be tried again holds no slot meanwhile;
-# 6. limit: outside the timeout, so that waiting in line does not count as time of the model;
+# 5. retry: outside the limit, so that a request holds no slot while it waits for its next try;
+# 6. limit: outside the timeout, so that waiting in the queue does not count as the model's time;
 # 7. timeout;
 # 8. the provider.
 #
@@ -375,11 +375,11 @@ class QueryCachedEmbeddingModel(WrapperEmbeddingModel):
 async def build_embedding_model(settings: EmbeddingSettings) -> EmbeddingMeter:
     """Return the embedding model of the settings.
 
-    The local model is loaded when the first text comes. A service is only called here if its dimension is not set.
+    The local model is loaded with the first text. A service is called here only if its dimension is not set.
 
     Raises:
         SettingsError: A setting that the provider needs is missing or wrong.
-        ModelError: The service was asked for its dimension and failed.
+        ModelError: The service failed when called for its dimension.
     """
     if settings.provider == "openai":
         module = await asyncio.to_thread(import_optional, "heliograph.embedding.openai", "openai")
@@ -389,7 +389,8 @@ async def build_embedding_model(settings: EmbeddingSettings) -> EmbeddingMeter:
         return wrap_embedding_model(model, settings)
     for name in ("model", "base_url"):
         if getattr(settings, name).strip():
-            # Whoever names a service means to use it; the local model in its place would not be noticed for long.
+            # A configured service is meant to be used; silently using the local model instead would go unnoticed for
+            # long.
             raise SettingsError(
                 f"embedding.{name} is set, but embedding.provider is 'e5', the local model; "
                 "set embedding.provider to 'openai' for a service, or leave both out"
@@ -400,7 +401,7 @@ async def build_embedding_model(settings: EmbeddingSettings) -> EmbeddingMeter:
 
 
 def wrap_embedding_model(model: EmbeddingModel, settings: EmbeddingSettings) -> EmbeddingMeter:
-    """Return a model that calls a service (a caller's own, for example) within all wrappers."""
+    """Wrap a model that calls a service (a caller's own, for example) in all wrappers."""
     guard = CallGuard(settings.max_concurrency, settings.timeout_seconds, RetryPolicy(settings.max_retries))
     guarded = GuardedEmbeddingModel(model, guard)
     return _shared_wrappers(BatchingEmbeddingModel(guarded, settings.max_batch_tokens, settings.max_batch_texts))

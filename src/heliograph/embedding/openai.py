@@ -1,8 +1,7 @@
 """Embeddings of an OpenAI-compatible service, by the official SDK: OpenAI, vLLM, llama.cpp, Ollama and others.
 
-One call is one HTTP request, except that a service which refuses vectors in base64 is asked again for plain numbers,
-once. Batches, retries, limits and timeouts are wrappers. What comes back is put in order, checked and brought to
-length 1 here.
+One call is one HTTP request; if a service refuses vectors in base64, a second request asks for plain numbers. Batches,
+retries, limits and timeouts are wrappers. Returned vectors are sorted, checked and normalised here.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ from heliograph.models import Usage
 from heliograph.settings import EmbeddingSettings
 from heliograph.text.tokens import cut_to_tokens
 
-# Services refuse an empty text; this stands for it.
+# Sent instead of an empty text, which services refuse.
 _EMPTY = "."
-# Prose has four or five characters a token; what lies far beyond need not be counted to be cut off.
+# Prose has four or five characters per token; a text far beyond the limit is cut without counting its tokens.
 _MAX_CHARACTERS_PER_TOKEN = 16
 
 
 class OpenAIEmbeddingModel(EmbeddingModel):
     """An embedding model of an OpenAI-compatible service; texts above `max_input_tokens` are cut.
 
-    The settings must have a `dimension` here (`connect` asks for it).
+    The settings must have a `dimension` here (`connect` finds it out).
 
     Raises:
         SettingsError: The address or the key cannot be used, or the model's name or dimension is missing.
@@ -59,11 +58,11 @@ class OpenAIEmbeddingModel(EmbeddingModel):
 
     @classmethod
     async def connect(cls, settings: EmbeddingSettings) -> OpenAIEmbeddingModel:
-        """Return a model; without a set dimension, embeds one text to learn it.
+        """Return a model; without a configured dimension, embed one text to learn it.
 
         Raises:
             SettingsError: As the constructor.
-            ModelError: The service was asked and failed.
+            ModelError: The service was called and failed.
         """
         if settings.dimension or settings.send_dimension or not settings.model.strip():
             return cls(settings)
@@ -79,7 +78,7 @@ class OpenAIEmbeddingModel(EmbeddingModel):
         return self._info
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
-        """Return unit vectors, by one request.
+        """Embed texts with one request.
 
         Raises:
             BadModelReply: Vectors are missing, or not of the right number, length or form.
@@ -113,7 +112,7 @@ class OpenAIEmbeddingModel(EmbeddingModel):
         with translate_openai_errors(self._service):
             reply = await self._create(texts)
         try:
-            # The tokens that the service counted, or an estimate if it did not.
+            # The token count of the service, or an estimate if it gives none.
             count = getattr(getattr(reply, "usage", None), "prompt_tokens", None)
             if not isinstance(count, int) or not count:
                 count = sum(len(text.encode()) // 4 + 1 for text in texts)
@@ -132,7 +131,7 @@ class OpenAIEmbeddingModel(EmbeddingModel):
         try:
             return await self._send(texts, form)
         except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-            # Other requests may have been refused for it meanwhile, so it is this one's own form that counts.
+            # A concurrent request may have changed the form meanwhile, so this request's own form counts.
             if form == "float" or not any(word in str(error) for word in ("encoding_format", "base64")):
                 raise
             self._format = "float"

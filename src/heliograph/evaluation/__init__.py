@@ -1,1 +1,1 @@
-"""Measures retrieval on a set of questions: sets in, indexes, questions, scores, comparisons, reports out."""
+"""Measures retrieval on sets of questions: reads sets, indexes, asks, scores, compares, reports."""

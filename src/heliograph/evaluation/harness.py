@@ -1,8 +1,8 @@
-"""The whole of an evaluation: for each set an index, for each configuration its questions, and the comparisons.
+"""Runs an evaluation: for each set an index, for each configuration its questions, and the comparisons.
 
-What the engine would refuse is told before anything is indexed. Questions are asked one after the other through
-`AsyncHeliograph.query_data`, whose order of chunks is judged, so that nothing is measured that a user would not
-get; only that call is timed. An `EvaluationRun` comes out.
+Questions that the engine would refuse are reported before anything is indexed. Questions are asked one after the other
+through `AsyncHeliograph.query_data`, whose order of chunks is scored, so that only results that a user would get are
+measured; only that call is timed. The result is an `EvaluationRun`.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ from heliograph.query.models import QueryParam
 from heliograph.query.plan import make_plan, readable_tokens
 from heliograph.settings import IngestSettings, Settings
 
-# Makes the index of a set, in a workspace of its own, or finds the one that was made before.
+# Makes the index of a set, in a workspace of its own, or reuses an existing one.
 #
 # Beside each index stands `fingerprint.json`: a hash of all that the index depends on (the texts, how they are joined,
-# settings of ingest and resolution, embedding model, extractor, chat model and how it is asked, and the code, word
-# lists and prompts that documents are read with). If it is the same, nothing is indexed; if not, the workspace is made
-# anew. The file is written last, so an interrupted run counts as none.
+# settings of ingest and resolution, embedding model, extractor, chat model and its settings, and the code, word lists
+# and prompts that read documents). If it is the same, nothing is indexed; if not, the workspace is rebuilt. The file is
+# written last, so an interrupted run leaves none.
 
 _FILE = "fingerprint.json"
 _READERS = (
@@ -72,7 +72,7 @@ _READERS = (
     heliograph.prompts,
     heliograph.text,
 )
-# Trying other words in what is asked later must not cost an index that a chat model was paid for.
+# Changing these prompts must not cost an index that a chat model was paid for.
 _QUESTION_PROMPTS = ("answer.txt", "answer_naive.txt", "keywords.txt", "understanding.txt")
 _CHAT_OPTIONS = {"temperature", "max_output_tokens", "json_mode"}
 _INFO = TypeAdapter(results.IndexInfo)
@@ -80,7 +80,7 @@ _INFO = TypeAdapter(results.IndexInfo)
 
 @dataclass(frozen=True, slots=True)
 class IndexPlan:
-    """Where an index belongs, and hashes of what it must have been made from, code and word lists included."""
+    """The location of an index, and hashes of its inputs, code and word lists included."""
 
     settings: Settings
     fingerprint: str
@@ -95,34 +95,33 @@ class IndexPlan:
 def plan_index(
     name: str, corpus: CorpusMap, settings: Settings, embedding: EmbeddingInfo, folder: Path, extractor: str = ""
 ) -> IndexPlan:
-    """Return where the index of a corpus belongs: in a workspace of its own, so several settings stand side by side.
+    """Return the location of a corpus's index: a workspace of its own, so that indexes of several settings coexist.
 
-    The store's place in the settings is not used. `extractor` is the name of one that stands in for that of the
-    settings.
+    The store's location in the settings is not used. `extractor` is the name of one that replaces that of the settings.
 
     Raises:
-        InvalidRequestError: The store of the settings is not the embedded one, which alone can be made on the side.
+        InvalidRequestError: The store of the settings is not the embedded one, the only kind that can be made here.
     """
     if not settings.store.is_embedded:
         raise InvalidRequestError(
             f"evaluation makes its own indexes in the embedded store, but store.url is {settings.store.url!r}; unset it"
         )
     ingest = settings.ingest
-    # As by default where a setting changes nothing of what an index of the corpus holds.
+    # Settings that do not affect the contents of an index are set to their defaults.
     idle = {"max_parallel_documents"}
     if all(len(item.text) <= ingest.max_document_characters for item in corpus.documents):
         idle.add("max_document_characters")
     choices = {
-        # Where documents are read changes nothing of what is read.
+        # Where documents are read does not affect the result.
         "ingest": ingest.model_dump(mode="json", exclude={"engine"})
         | {name: IngestSettings.model_fields[name].default for name in idle},
         "embedding": [embedding.name, embedding.dimension, embedding.max_input_tokens],
         "embedding_prefix": settings.embedding.document_prefix,
-        # Whoever extracts, a chat model summarises descriptions.
+        # With any extractor, a chat model summarises descriptions.
         "chat": settings.chat.model,
         "extractor": extractor,
     }
-    # What is as it was when these were not looked at is left out, so that indexes made then are found.
+    # Newer inputs are left out at their old defaults, so that earlier indexes are still found.
     further: dict[str, dict[str, Any]] = {}
     if settings.resolution.merge_duplicates:
         further["resolution"] = settings.resolution.model_dump(mode="json", exclude_defaults=True)
@@ -144,11 +143,11 @@ async def ensure_index(
     keeps_stale: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> results.IndexInfo:
-    """Make the index, unless it is there and nothing changed since; a stale one is of other code of ours.
+    """Make the index, unless it exists and is current; a stale one was made by other code.
 
     Raises:
-        IngestError: No document could be taken in.
-        ModelError: A model is out of reach.
+        IngestError: No document could be indexed.
+        ModelError: A model is unreachable.
         StoreError: The store failed.
     """
     known: results.IndexInfo | None = None
@@ -221,7 +220,7 @@ def check_questions(
 
 
 def to_param(configuration: results.Configuration) -> QueryParam:
-    """Return how a configuration asks; raises `InvalidRequestError` if it names no field of `QueryParam`."""
+    """Return the query parameters of a configuration; raises `InvalidRequestError` if it names an unknown field."""
     known = set(QueryParam.__dataclass_fields__) - {"mode"}
     unknown = configuration.options.keys() - known
     if unknown:
@@ -244,7 +243,7 @@ async def run_questions(
     with_answers: bool = True,
     on_question: Callable[[int], None] | None = None,
 ) -> results.RunReport:
-    """Ask every question in one configuration; the embedding model is the engine's, to count what it does.
+    """Ask every question in one configuration; `embedding` is the engine's model, for counting its calls.
 
     Raises:
         InvalidRequestError: The configuration names a field that `QueryParam` does not have, or a value out of range.
@@ -252,9 +251,9 @@ async def run_questions(
         StoreError: The store failed.
     """
     param = to_param(configuration)
-    # What is made ready once, such as a model that is loaded with its first text, is no question's cost.
+    # One-time costs, such as loading a model with its first text, count for no question.
     await engine.query_data(questions[0].text, param)
-    # An earlier configuration has asked the same; each pays for its own vectors.
+    # An earlier configuration has asked the same questions; each pays for its own vectors.
     model = embedding
     while isinstance(model, WrapperEmbeddingModel):
         if isinstance(model, QueryCachedEmbeddingModel):
@@ -279,7 +278,7 @@ async def _ask(
     chunks = found["data"].get("chunks", [])
     places = corpus.places(ChunkSpan(item["file_path"], item["start"], item["end"]) for item in chunks)
     contexts = tuple(item["content"] for item in chunks)
-    # What the entities and relations of the result say, as one text; empty where it has none.
+    # The text of the entities and relations of the result; empty if it has none.
     data = found["data"]
     said = [f"{item['entity_name']}: {item['description']}" for item in data.get("entities", [])]
     said += [f"{item['src_id']}, {item['tgt_id']}: {item['description']}" for item in data.get("relationships", [])]
@@ -302,7 +301,7 @@ async def _ask(
 
 def _judge(answer: Answer, question: Question, contexts: Sequence[str], told: str) -> results.AnswerOutcome:
     wanted = question.answers
-    # A broken reply may hold half of a surrogate pair, with which no report could be written.
+    # A broken reply may have a lone surrogate, which no report could be written with.
     text = replace_surrogates(answer.text)
     can_be_held = results.is_findable(wanted)
     in_context = results.holds_answer("\n".join(contexts), wanted) if can_be_held else None
@@ -343,16 +342,16 @@ def _cost(engine: AsyncHeliograph, embedding: EmbeddingMeter) -> results.Cost:
     )
 
 
-# Takes settings, the embedding model, and an extractor that stands in for that of the settings, or None.
+# Takes settings, the embedding model, and an extractor that replaces that of the settings, or None.
 EngineOpener = Callable[[Settings, EmbeddingModel, Extractor | None], AbstractAsyncContextManager[AsyncHeliograph]]
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationPlan:
-    """What to evaluate and how; `join` passages make a document.
+    """What to evaluate and how; `join` passages make one document.
 
-    Configurations have different names; the first is what the others are compared with. Of each set the first
-    `most_questions` are asked, all if that is None.
+    Configurations have different names; the others are compared with the first. Of each set the first `most_questions`
+    are asked, all if that is None.
     """
 
     configurations: tuple[results.Configuration, ...]
@@ -377,7 +376,7 @@ class EvaluationPlan:
 class Watcher:
     """Callbacks for the progress of an evaluation, called from the event loop.
 
-    `on_set` is told name, passages and questions, `on_question` a configuration and how many questions are done.
+    `on_set` gets name, passages and questions, `on_question` a configuration and how many questions are done.
     """
 
     on_set: Callable[[str, int, int], None] = field(default=lambda _name, _passages, _questions: None)
@@ -395,13 +394,13 @@ async def evaluate(
     open_engine: EngineOpener | None = None,
     watcher: Watcher | None = None,
 ) -> results.EvaluationRun:
-    """Index each set, unless that is done, and ask its questions in every configuration.
+    """Index each set, unless its index is current, and ask its questions in every configuration.
 
-    The store's place in the settings is not used. An embedding in place of that of the settings stays the caller's to
-    close; `open_engine` None makes an engine of the settings.
+    The store's location in the settings is not used. The caller closes an embedding passed in; `open_engine` None makes
+    an engine of the settings.
 
     Raises:
-        InvalidRequestError: A question cannot be asked in a configuration; told before anything is indexed.
+        InvalidRequestError: A question cannot be asked in a configuration; raised before anything is indexed.
         HeliographError: As the engine raises; nothing is skipped.
     """
     chosen = [replace(item, questions=item.questions[: plan.most_questions]) for item in sets]

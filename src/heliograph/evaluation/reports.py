@@ -1,7 +1,7 @@
 """Reports of an evaluation (JSON, Markdown, Ragas lines, an SVG of recall), and two evaluations compared.
 
-JSON is kept and read back, Markdown is for people. `diff_runs` pairs runs by set and configuration, and says which
-questions gained, which lost, and whether the means differ for certain. The SVG is written by hand: a plotting library
+JSON is kept and read back, Markdown is for people. `diff_runs` pairs runs by set and configuration, and returns which
+questions gained, which lost, and whether the means differ significantly. The SVG is written by hand: a plotting library
 would be the largest dependency for the smallest part.
 """
 
@@ -36,7 +36,7 @@ SHOWN = {
     "citations_supported": "citations supported",
     "sentences_cited": "sentences cited",
 }
-# Joined passages share a chunk's place; this is what remains when each takes one of its own.
+# Joined passages share a chunk's rank; this is the recall when each takes a rank of its own.
 _FLAT = {"recall_flat@5": "R@5, one passage a place"}
 
 
@@ -51,7 +51,7 @@ def to_json(run: results.EvaluationRun) -> str:
 
 
 def read_run(path: Path) -> results.EvaluationRun:
-    """Read what `to_json` wrote; raises `InvalidRequestError` if the file cannot be read or holds something else."""
+    """Read a run from the JSON of `to_json`; raises `InvalidRequestError` if the file is unreadable or no run."""
     try:
         return _RUN.validate_json(path.read_bytes())
     except OSError as error:
@@ -65,9 +65,9 @@ def read_run(path: Path) -> results.EvaluationRun:
 
 
 def ragas_lines(report: results.RunReport) -> Iterator[str]:
-    """Yield one JSON object a question, with the columns of Ragas' single-turn samples.
+    """Yield one JSON object per question, with the columns of Ragas' single-turn samples.
 
-    `response` is empty where no answer was asked for, `reference` where the set gives none.
+    `response` is empty if no answer was requested, `reference` if the set gives none.
     """
     for item in report.questions:
         row = {
@@ -174,7 +174,7 @@ def _cost_table(report: results.SetReport) -> str:
     return markdown_table(header, rows)
 
 
-# Two evaluations side by side: which questions gained, which lost, and whether the means differ for certain.
+# Two evaluations side by side: which questions gained, which lost, and whether the means differ significantly.
 #
 # Runs are paired by set and, within a set, by configuration of the same name, else in the order given.
 
@@ -184,9 +184,9 @@ _MOST_SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class QuestionDiff:
-    """One question that scored otherwise, with what it gained in recall@5, 0 where it has none.
+    """One question whose scores differ, with its gain in recall@5, 0 if it has none.
 
-    Ranks are first places of each gold passage, from 1; None where it was not found.
+    Ranks are the first ranks of each gold passage, from 1; None if it was not found.
     """
 
     id: str
@@ -199,7 +199,7 @@ class QuestionDiff:
 
 @dataclass(frozen=True, slots=True)
 class RunDiff:
-    """One set and configuration in two evaluations: questions whose gold moved, most gained first.
+    """One set and configuration in two evaluations: the questions whose gold passages moved, largest gain first.
 
     Unmatched are questions that only one of the two asked.
     """
@@ -211,7 +211,7 @@ class RunDiff:
 
 
 def diff_runs(before: results.EvaluationRun, after: results.EvaluationRun) -> list[RunDiff]:
-    """Return the differences of every set and configuration that both have; raises `InvalidRequestError` of none."""
+    """Return the differences for every set and configuration in both; raises `InvalidRequestError` if there is none."""
     earlier = {(report.name, report.join): report for report in before.sets}
     pairs = [
         (earlier[report.name, report.join], report) for report in after.sets if (report.name, report.join) in earlier
@@ -223,7 +223,7 @@ def diff_runs(before: results.EvaluationRun, after: results.EvaluationRun) -> li
     for old, new in pairs:
         by_name = {run.configuration.name: run for run in old.runs}
         same = [(by_name[run.configuration.name], run) for run in new.runs if run.configuration.name in by_name]
-        # Where no configuration has the same name, they are compared in order.
+        # If no configurations share a name, they are paired in order.
         for first, second in same or zip(old.runs, new.runs, strict=False):
             asked, again = ({item.id: item for item in run.questions} for run in (first, second))
             questions: list[QuestionDiff] = []
@@ -283,12 +283,12 @@ def _parts(diff: RunDiff) -> Iterator[str]:
 _WIDTH, _HEIGHT = 340, 230
 _LEFT, _TOP, _RIGHT, _BOTTOM = 44, 34, 12, 40
 _PER_ROW = 3
-# Told apart by colour-blind readers too: Okabe and Ito, 2008.
+# Distinguishable for colour-blind readers too: Okabe and Ito, 2008.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 
 
 def to_svg(run: results.EvaluationRun) -> str:
-    """Return the plot; sets without gold are left out, and without any other the drawing is empty."""
+    """Return the plot; sets without gold are left out, and if there are no others the drawing is empty."""
     reports = [report for report in run.sets if any(item.summary.questions for item in report.runs)]
     names = list(dict.fromkeys(item.configuration.name for report in reports for item in report.runs))
     columns = max(1, min(_PER_ROW, len(reports)))
@@ -314,7 +314,7 @@ def to_svg(run: results.EvaluationRun) -> str:
 def _panel(report: results.SetReport, names: list[str]) -> Iterator[str]:
     title = report.name + (f" (x{report.join})" if report.join > 1 else "")
     yield f'<text x="{_LEFT}" y="20" font-weight="bold">{escape(title)}</text>'
-    # The scale begins at the ten below the least value, so that lines do not all lie at the top.
+    # The scale begins at the ten below the least value, so that the lines do not all lie at the top.
     scores = [run.summary.scores for run in report.runs if run.summary.scores]
     least = min((100 * item[f"recall@{cut}"] for item in scores for cut in results.CUTS), default=0.0)
     lowest = min(90, int(least // 10) * 10)

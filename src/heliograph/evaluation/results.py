@@ -24,12 +24,12 @@ from heliograph.models import Mode
 from heliograph.text.analysis import terms
 from heliograph.text.sentences import sentence_spans
 
-# Scores of one ranking: recall, nDCG, reciprocal rank, and whether everything wanted is near the top.
+# Scores of one ranking: recall, nDCG, reciprocal rank, and whether all gold is near the top.
 #
-# A ranking is a list of *places*, best first; a place holds the ids that one hit brings and that no hit before it
-# brought. Where a chunk belongs to one passage every place holds one id. Chunks that span several passages bring them
-# together: a reader gets them in one place, so they share it. `recall_flat` gives every passage a place of its own
-# instead, in the order of the text.
+# A ranking is a list of *places*, best first; a place holds the ids that one hit adds to those of the hits before it.
+# Where a chunk belongs to one passage every place holds one id. Chunks that span several passages give one place to all
+# of them, because a reader gets them together. `recall_flat` gives every passage a place of its own instead, in the
+# order of the text.
 
 Places = Sequence[Sequence[str]]
 RankingScores = dict[str, float]
@@ -39,14 +39,14 @@ METRICS = (*(f"recall@{cut}" for cut in CUTS), "recall_flat@5", "ndcg@10", "mrr"
 
 
 def score_ranking(places: Places, gold: Mapping[str, float]) -> RankingScores:
-    """Return every score of `METRICS`, each in [0, 1]; `gold` is the grade per wanted id, at least one."""
+    """Return every score of `METRICS`, each in [0, 1]; `gold` is the grade per gold id, at least one."""
     ranks = _first_ranks(places)
     found = {id_: ranks[id_] for id_ in gold if id_ in ranks}
     flat = _first_ranks([[id_] for id_ in chain.from_iterable(places)])
     scores = {f"recall@{cut}": sum(rank <= cut for rank in found.values()) / len(gold) for cut in CUTS}
     scores["recall_flat@5"] = sum(flat.get(id_, 6) <= 5 for id_ in gold) / len(gold)
-    # The discounted gain with linear grades over the best possible, as trec_eval has it. The best possible is that of
-    # one passage a place; passages that share places can do no better than 1.
+    # The discounted gain with linear grades over the best possible, as in trec_eval. The best possible has one passage
+    # per place; with shared places the score is capped at 1.
     gain = sum(gold[id_] / math.log2(rank + 1) for id_, rank in found.items() if rank <= 10)
     best = sorted(gold.values(), reverse=True)[:10]
     scores["ndcg@10"] = min(1.0, gain / sum(grade / math.log2(rank + 1) for rank, grade in enumerate(best, 1)))
@@ -63,7 +63,7 @@ def _first_ranks(places: Places) -> dict[str, int]:
     return ranks
 
 
-# Scores of answers: does a text hold the answer, how near is it to one, and are its citations sound.
+# Scores of answers: whether a text holds the answer, its similarity to one, and whether its citations are sound.
 #
 # Normalising follows SQuAD's evaluation script (lower case, no punctuation, no articles, single spaces) after NFKC;
 # Chinese, Japanese and Korean characters count as words of their own, as in CMRC's script.
@@ -73,10 +73,10 @@ _UNSPACED = re.compile(r"[\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\U
 _WORD = re.compile(rf"{_UNSPACED.pattern}|(?:(?!{_UNSPACED.pattern})\w)+")
 _CITATION = re.compile(r"\[(\d+(?:\s*[,，;、]\s*\d+)*)\]")
 _QUOTE = re.compile(r"^- (.*?)\s*(?:\[\d+\])?$", re.MULTILINE)
-# An answer that is laid out by parts has each part of the question on a line of its own, in bold.
+# An answer laid out in parts has each part of the question on its own line, in bold.
 _PART = re.compile(r"^\*\*.*\*\*$", re.MULTILINE)
 _REFERENCES = re.compile(r"^#{2,3} (?:References|参考资料|参考文献)\s*$", re.MULTILINE)
-# What only decides says nothing that a text could hold.
+# Answers that only decide are nothing that a text could hold.
 _VERDICTS = frozenset({"yes", "no", "true", "false", "是", "否", "不是", "有", "没有"})
 
 
@@ -103,26 +103,26 @@ def answer_words(text: str) -> list[str]:
 
 
 def is_findable(answers: Sequence[str]) -> bool:
-    """Whether a text can hold one of these answers: not if there is none, or all are like yes and no."""
+    """Return whether a text can hold one of these answers: not if there is none, or all are like yes and no."""
     return any(answer_words(answer) for answer in answers) and not all(
         answer.strip(" .。").casefold() in _VERDICTS for answer in answers
     )
 
 
 def holds_answer(text: str, answers: Sequence[str]) -> bool:
-    """Whether one of the answers occurs in a text, both normalised, as whole words."""
+    """Return whether one of the answers occurs in a text, both normalised, as whole words."""
     haystack = f" {' '.join(answer_words(text))} "
     return any(words and f" {' '.join(words)} " in haystack for words in map(answer_words, answers))
 
 
 def exact_match(text: str, answers: Sequence[str]) -> float:
-    """Return 1 if a text, its citations left out, is one of the answers, both normalised; else 0."""
+    """Return 1 if a text without its citations equals one of the answers, both normalised; else 0."""
     words = answer_words(_uncited(text))
     return float(any(words == answer_words(answer) for answer in answers))
 
 
 def answer_f1(text: str, answers: Sequence[str]) -> float:
-    """Return the best F1 of words that a text, its citations left out, and an answer share; two empty ones agree."""
+    """Return the best word F1 of a text, without its citations, and an answer; two empty ones agree."""
     words = answer_words(_uncited(text))
     best = 0.0
     for wanted in map(answer_words, answers):
@@ -137,7 +137,7 @@ def quoted_sentences(answer: str) -> list[str]:
 
 
 def leading_quotes(answer: str) -> list[str]:
-    """Return the first quote of an extractive answer; where it is laid out by parts of the question, of each part."""
+    """Return the first quote of an extractive answer, or of each part if it is laid out in parts of the question."""
     parts = _PART.split(_without_references(answer))
     return [quotes[0] for part in parts if (quotes := [quote for quote in _QUOTE.findall(part) if quote])]
 
@@ -145,7 +145,7 @@ def leading_quotes(answer: str) -> list[str]:
 def check_citations(answer: str, sources: Mapping[str, str]) -> Faithfulness:
     """Return how sound the citations of an answer are; its list of references at the end is left out.
 
-    A citation belongs to the sentence that it stands in, or right after. It is supported if the cited source and the
+    A citation belongs to the sentence that it stands in, or directly after. It is supported if the cited source and the
     sentence share a content word (stop words dropped, words stemmed); a sentence without content words needs none.
 
     `sources` are texts per reference number, such as the retrieved chunks of that document.
@@ -167,7 +167,7 @@ def check_citations(answer: str, sources: Mapping[str, str]) -> Faithfulness:
 
 
 def _sentences_with_citations(text: str) -> list[str]:
-    """Return sentences; one that is nothing but citations belongs to the one before it."""
+    """Return sentences; one with only citations belongs to the one before it."""
     found: list[str] = []
     for start, end in sentence_spans(text):
         sentence = text[start:end].strip()
@@ -188,20 +188,20 @@ def _without_references(answer: str) -> str:
     return _REFERENCES.split(answer, maxsplit=1)[0]
 
 
-# How sure a difference between two configurations is: the paired bootstrap over questions.
+# The significance of a difference between two configurations: the paired bootstrap over questions.
 #
-# Source: Efron and Tibshirani, An Introduction to the Bootstrap, 1993; paired as in Smucker, Allan and Carterette,
-# CIKM 2007. The seed is fixed, so the same scores give the same interval.
+# Source: Efron and Tibshirani, An Introduction to the Bootstrap, 1993; paired as in Smucker, Allan and Carterette, CIKM
+# 2007. The seed is fixed, so the same scores give the same interval.
 
 RESAMPLES = 10_000
 _SEED = 20_240_917
-# Resamples drawn at once: 10,000 of 10,000 questions would take 800 MB.
+# Values drawn at once: 10,000 resamples of 10,000 questions would take 800 MB.
 _MOST_DRAWN = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What a configuration gains over another: the mean of paired differences, and its 95% interval."""
+    """The gain of one configuration over another: the mean of paired differences, and its 95% interval."""
 
     mean: float
     low: float
@@ -210,12 +210,12 @@ class Difference:
 
     @property
     def is_certain(self) -> bool:
-        """Whether the interval leaves out zero."""
+        """Return whether the interval excludes zero."""
         return self.low > 0 or self.high < 0
 
 
 def paired_difference(base: Sequence[float], other: Sequence[float], resamples: int = RESAMPLES) -> Difference:
-    """Return the mean of `other - base` with its 95% percentile interval; no scores at all give zeros.
+    """Return the mean of `other - base` with its 95% percentile interval; empty lists give zeros.
 
     Raises:
         ValueError: The lists differ in length.
@@ -237,7 +237,7 @@ def paired_difference(base: Sequence[float], other: Sequence[float], resamples: 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """One way to ask: a mode, and fields of `QueryParam` that are not at their default."""
+    """One way to ask: a mode, and the fields of `QueryParam` that differ from their defaults."""
 
     name: str
     mode: Mode
@@ -245,7 +245,7 @@ class Configuration:
 
     @classmethod
     def parse(cls, text: str) -> Configuration:
-        """Read `MODE` or `MODE:FIELD=VALUE,FIELD=VALUE`, for example `mix:top_k=60,enable_rerank=false`.
+        """Parse `MODE` or `MODE:FIELD=VALUE,FIELD=VALUE`, for example `mix:top_k=60,enable_rerank=false`.
 
         Raises:
             InvalidRequestError: There is no such mode, or a field has no value.
@@ -275,15 +275,15 @@ def _value(text: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class AnswerOutcome:
-    """What became of the answer to one question.
+    """The outcome of the answer to one question.
 
     Attributes:
         kind: A value of `AnswerKind`.
-        is_hit: Whether an accepted answer occurs in it: in the first three quoted sentences of an extractive one.
-            None where the set gives no answer that a text could hold.
+        is_hit: Whether an accepted answer occurs in it: in the first three quoted sentences of an extractive one. None
+            if the set gives no answer that a text could hold.
         in_context: Whether one occurs in the retrieved chunks; None likewise.
-        in_graph: Whether one occurs in the names and descriptions of entities and relations beside them; None
-            likewise, and where the mode shows none.
+        in_graph: Whether one occurs in the names and descriptions of the retrieved entities and relations; None
+            likewise, and if the mode shows none.
         f1: Best F1 with an accepted answer; None unless a chat model wrote it.
         is_unanswered: As the `Answer` says.
     """
@@ -301,13 +301,13 @@ class AnswerOutcome:
 
 @dataclass(frozen=True, slots=True)
 class QuestionOutcome:
-    """What became of one question in one configuration.
+    """The outcome of one question in one configuration.
 
     Attributes:
-        gold: Ids of the passages wanted; empty for a question that has none.
+        gold: Ids of the gold passages; empty for a question that has none.
         found: Places of the ranking, as in `heliograph.evaluation.results`.
-        cpu_seconds: Of this process, all threads, in that time.
-        contexts: Texts of the retrieved chunks; kept out of the written report.
+        cpu_seconds: CPU time of this process, all threads, for the question.
+        contexts: Texts of the retrieved chunks; left out of the written report.
     """
 
     id: str
@@ -345,7 +345,7 @@ class Unanswerable:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Milliseconds of a question, from question to context."""
+    """Latency per question in milliseconds, from question to context."""
 
     median_wall_ms: float = 0.0
     p95_wall_ms: float = 0.0
@@ -380,7 +380,7 @@ class RunReport:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a configuration gains over another, per metric, with bootstrap intervals."""
+    """The gain of one configuration over another, per metric, with bootstrap intervals."""
 
     base: str
     other: str
@@ -389,7 +389,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class IndexInfo:
-    """The index that a run searched, its contents, and how many documents could not be taken in."""
+    """The index that a run searched, its contents, and how many documents could not be indexed."""
 
     folder: str
     fingerprint: str
@@ -404,7 +404,7 @@ class IndexInfo:
 
 @dataclass(frozen=True, slots=True)
 class SetReport:
-    """One set in one or several configurations; the first one is what the others are compared with."""
+    """One set in one or several configurations; the others are compared with the first."""
 
     name: str
     passages: int
@@ -416,7 +416,7 @@ class SetReport:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationRun:
-    """Everything one call of the harness found."""
+    """The result of one evaluation."""
 
     created_at: datetime
     heliograph: str
@@ -441,7 +441,7 @@ ANSWER_METRICS = (
 def summarize(configuration: Configuration, outcomes: Sequence[QuestionOutcome], cost: Cost) -> RunReport:
     """Return the report of a run.
 
-    Questions without gold are counted apart; where no question has gold, nothing is scored but its answers.
+    Questions without gold are counted apart; if no question has gold, only answers are scored.
     """
     with_gold = [item for item in outcomes if item.gold]
     without = [item for item in outcomes if not item.gold]
@@ -467,7 +467,7 @@ def summarize(configuration: Configuration, outcomes: Sequence[QuestionOutcome],
 
 
 def compare(base: RunReport, other: RunReport) -> Comparison:
-    """Return what `other` gains over `base`, per metric, over the questions for which both have it."""
+    """Return the gain of `other` over `base`, per metric, over the questions for which both have it."""
     theirs = {item.id: question_scores(item) for item in other.questions if item.gold}
     ours = {item.id: question_scores(item) for item in base.questions if item.gold}
     differences: dict[str, Difference] = {}
@@ -480,7 +480,7 @@ def compare(base: RunReport, other: RunReport) -> Comparison:
 
 
 def question_scores(outcome: QuestionOutcome) -> dict[str, float]:
-    """Return every score of one question: those of its ranking, and those of its answer that apply."""
+    """Return every score of one question: those of its ranking, and the applicable ones of its answer."""
     scores, answer = dict(outcome.scores), outcome.answer
     if answer is None:
         return scores

@@ -1,8 +1,8 @@
 """Evaluation sets: passages, questions, which passages answer which question; and passages as documents.
 
-Two layouts are read, told apart by the corpus: the plain one, and that of BEIR. `map_corpus` makes documents of
-passages (several passages a document on request) and maps retrieved chunks back to passages. `GivenExtractor` gives
-the extractions that a set brings with it, in place of an extractor's.
+Two layouts are read, distinguished by the corpus: the plain one, and that of BEIR. `map_corpus` makes documents of
+passages (several passages per document on request) and maps retrieved chunks back to passages. `GivenExtractor` replays
+extractions that a set includes, in place of an extractor.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from heliograph.models import Chunk, Document, Extraction
 from heliograph.text.sentences import sentence_spans
 
 CORPUS, QUERIES, QRELS = "corpus.jsonl", "queries.jsonl", "qrels"
-# BEIR measures on test; sets that have no such split are for development.
+# BEIR measures on test; sets without a test split are for development.
 _SPLITS = ("test", "dev", "train")
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _Row = dict[str, Any]
@@ -36,7 +36,7 @@ _Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """One unit of a corpus: what a question's gold names."""
+    """One unit of a corpus, to which a question's gold refers."""
 
     id: str
     title: str
@@ -62,7 +62,7 @@ class GivenExtraction:
     triples: tuple[tuple[str, str, str], ...] = ()
 
     def named_in(self, text: str) -> GivenExtraction:
-        """Return what of it a part of the passage, given in lower case, names."""
+        """Return the part of it that a part of the passage, given in lower case, names."""
         return GivenExtraction(
             tuple(name for name in self.entities if name.casefold() in text),
             tuple(triple for triple in self.triples if triple[0].casefold() in text and triple[2].casefold() in text),
@@ -73,7 +73,7 @@ class GivenExtraction:
 class EvaluationSet:
     """A corpus and questions about it; ids are unique, and every gold id is that of a passage.
 
-    `extractions` say per id of a passage what was read in it, to be used in place of an extractor; None for none.
+    `extractions` has the extraction per id of a passage, to be used in place of an extractor; None for none.
     """
 
     name: str
@@ -91,7 +91,7 @@ def find_sets(folder: Path) -> list[Path]:
     if (folder / CORPUS).is_file():
         return [folder]
     questions = (path.parent / QUERIES for path in folder.glob(f"*/{CORPUS}"))
-    # A corpus may stand beside others for what else was noted of it, such as the entities in it.
+    # Other corpora may lie beside a set's, for instance of its entities.
     found = sorted(path.parent for path in questions if path.is_file() and path.stat().st_size)
     if not found:
         raise NotFoundError(
@@ -104,12 +104,12 @@ def find_sets(folder: Path) -> list[Path]:
 def read_set(folder: Path, split: str = "", extractions: str = "") -> EvaluationSet:
     """Read a set from the folder of `corpus.jsonl` and `queries.jsonl`.
 
-    `split` says which judgements of a BEIR set to use; empty means test, else dev, else train, else the only ones. Of a
-    plain set it leaves the questions whose `split` it is. `extractions` names a file with what was read in each
-    passage; empty if an extractor shall read.
+    `split` says which judgements of a BEIR set to use; empty means test, else dev, else train, else the only ones. In a
+    plain set it selects the questions with this `split`. `extractions` names a file with the extractions of the
+    passages; empty to use an extractor.
 
     Raises:
-        InvalidRequestError: A file is missing or says something that cannot be used; names it and the line.
+        InvalidRequestError: A file is missing or has an invalid value; names it and the line.
     """
     corpus = list(_rows(folder / CORPUS))
     is_beir = bool(corpus) and "_id" in corpus[0][1]
@@ -192,7 +192,7 @@ def _beir_questions(folder: Path, split: str) -> list[Question]:
         fields = line.split("\t")
         if number == 1 and not _is_number(fields[-1]):
             continue
-        # trec_eval's four columns have a second one that says nothing.
+        # trec_eval's format has four columns, of which the second is unused.
         if len(fields) not in (3, 4) or not _is_number(fields[-1]):
             raise InvalidRequestError(f"line {number} of {str(file)!r} is not 'query-id TAB corpus-id TAB score'")
         if not math.isfinite(float(fields[-1])):
@@ -201,7 +201,7 @@ def _beir_questions(folder: Path, split: str) -> list[Question]:
     questions: list[Question] = []
     for where, row in _rows(folder / QUERIES):
         id_ = _string(row, "_id", where)
-        # The questions of other splits stand in the same file.
+        # The same file has the questions of other splits.
         if id_ in judgements:
             gold = {passage: grade for passage, grade in judgements[id_].items() if grade > 0}
             questions.append(Question(id_, _string(row, "text", where), gold))
@@ -239,7 +239,7 @@ def _rows(path: Path) -> Iterator[tuple[str, _Row]]:
         where = f"line {number} of {str(path)!r}"
         try:
             row = json.loads(line)
-            # A file that is UTF-8 can hold half of a surrogate pair only as an escape.
+            # In a file that is valid UTF-8, a lone surrogate can only be an escape.
             if _SURROGATE_ESCAPE.search(line):
                 row = json.loads(replace_surrogates(json.dumps(row, ensure_ascii=False)))
         except ValueError as error:
@@ -269,17 +269,17 @@ def _check_unique(ids: Sequence[str], path: Path) -> None:
 
 # Passages as documents, and retrieved chunks as passages again.
 #
-# A passage is a document: its title a first line, its text below. On request several neighbouring passages make one
+# A passage is a document: its title as first line, its text below. On request several neighbouring passages make one
 # document, so that chunks mix topics; a chunk then stands for the passages that it shares enough characters with.
 
 _GAP = "\n\n"
-# A chunk holds a passage if they share this part of the shorter of the two.
+# A chunk holds a passage if they share this fraction of the shorter of the two.
 _LEAST_SHARED = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkSpan:
-    """Where a retrieved chunk stands: the source of its document and its characters in it, `start` to before `end`."""
+    """The position of a retrieved chunk: its document's source, and its characters from `start` to before `end`."""
 
     source: str
     start: int
@@ -314,16 +314,16 @@ class _Spans:
 
 @dataclass(frozen=True, slots=True)
 class CorpusMap:
-    """The documents to index, each with a source by which its chunks are known, and the way back."""
+    """The documents to index, each with a source that identifies its chunks, and the mapping back."""
 
     documents: tuple[NewDocument, ...]
     spans: Mapping[str, _Spans]
 
     def places(self, chunks: Iterable[ChunkSpan]) -> list[tuple[str, ...]]:
-        """Return, per chunk that brings a passage which none before it brought, those passages; order is kept.
+        """Return the new passages of each chunk that adds any to those of the chunks before it; order is kept.
 
         A chunk of an unknown source, such as of a document that does not belong to the set, is a place without any
-        passage: it took room that a passage could have had.
+        passage: it took a rank that a passage could have had.
         """
         seen: set[str] = set()
         places: list[tuple[str, ...]] = []
@@ -340,9 +340,9 @@ class CorpusMap:
 
 
 def map_corpus(evaluation_set: EvaluationSet, join: int = 1) -> CorpusMap:
-    """Return the documents that stand for a set's passages, in order, `join` passages each.
+    """Return the documents for a set's passages, in order, `join` passages each.
 
-    1 keeps each alone, with its own title; joined documents have no title but their name.
+    1 keeps each alone, with its own title; joined documents have only their name as title.
     """
     passages = evaluation_set.passages
     if join == 1:
@@ -362,22 +362,22 @@ def map_corpus(evaluation_set: EvaluationSet, join: int = 1) -> CorpusMap:
 
 
 def _text(passage: Passage) -> str:
-    """Return a passage as it will be stored, so that characters can be counted in it."""
+    """Return a passage as it will be stored, so that offsets in it are valid."""
     return clean_text(f"{passage.title}\n{passage.text}" if passage.title else passage.text)
 
 
-# Extractions that a set brings with it, in place of what an extractor would read: what would a better one be worth?
+# Extractions that a set includes, in place of an extractor: how much would a better one be worth?
 #
-# A set may hold a file beside its corpus that says what a model or a person read in each passage, one passage a line:
-# `id`, `entities` (names) and `triples` (lists of source, predicate and target). `GivenExtractor` gives a chunk what
-# was read in its passages: all of one that it holds whole, of one that is cut off what the chunk's text names. Names
-# become mentions in the same way as those in the replies of a chat model.
+# A set may have a file beside its corpus with what a model or a person extracted from each passage, one passage per
+# line: `id`, `entities` (names) and `triples` (lists of source, predicate and target). `GivenExtractor` gives a chunk
+# the extractions of its passages: all of a passage that it holds whole, else the part that the chunk's text names.
+# Names become mentions in the same way as those in the replies of a chat model.
 
 
 class GivenExtractor(Extractor):
-    """Replays given extractions, per id of a passage; one without any says nothing.
+    """Replays given extractions, per id of a passage; one without any gives an empty extraction.
 
-    The documents must be those of the corpus; they are taken in once and not updated.
+    The documents must be those of the corpus, inserted once and not updated.
     """
 
     def __init__(self, corpus: CorpusMap, given: Mapping[str, GivenExtraction]) -> None:
@@ -387,7 +387,7 @@ class GivenExtractor(Extractor):
 
     @property
     def name(self) -> str:
-        """`given-` and a hash of all that is given."""
+        """`given-` and a hash of all given extractions."""
         return self._name
 
     async def extract(
@@ -399,13 +399,13 @@ class GivenExtractor(Extractor):
             text = chunk.text.casefold()
             sentences = [" ".join(chunk.text[start:end].split()) for start, end in sentence_spans(chunk.text)]
             folded = [(sentence, sentence.casefold()) for sentence in sentences]
-            # The passages that the chunk holds any character of, in order, and whether it holds them whole.
+            # The passages that the chunk overlaps, in order, and whether it holds them whole.
             spans = self._corpus.spans.get(document.source)
             for passage, is_whole in spans.touching(chunk.start, chunk.end) if spans else ():
                 item = self._given.get(passage, GivenExtraction())
                 item = item if is_whole else item.named_in(text)
                 names = {entity_key(name): name for name in map(clean_name, reversed(item.entities)) if name}
-                # Of a name the text says the first sentence that holds it.
+                # A name is described by the first sentence that contains it.
                 entities = tuple(
                     ParsedEntity(name, UNKNOWN_TYPE, next((said for said, low in folded if name.casefold() in low), ""))
                     for name in names.values()

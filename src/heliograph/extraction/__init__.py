@@ -1,1 +1,1 @@
-"""Extraction: reads what the chunks of a document say, as mentions of entities and relations."""
+"""Extraction: reads entity mentions and relation mentions in the chunks of a document."""

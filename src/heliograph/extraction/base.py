@@ -1,12 +1,13 @@
-"""Extractors: the contract (chunks in, one `Extraction` per chunk out), the form of extractions, and the one to use.
+"""Extractors: the contract (chunks in, one `Extraction` per chunk out), the form of extractions, and the choice of one.
 
-An extractor reads; it neither stores nor merges. Names come out through `clean_name`, ranks through `mention_rank`, and
-both ends of every relation are among the entities of its chunk.
+An extractor reads; it neither stores nor merges. It passes names through `clean_name`, takes ranks from `mention_rank`,
+and lists both ends of every relation among the entities of its chunk.
 
-What extractors of every kind, given graphs, imports and archives say passes `canonical_extraction`: clean, distinct, in
-one order, complete, and at its place. So a rule which mentions are kept stands there. An entity that one drops must
-take its relations and aliases along, before `unlisted_ends` is asked: an end that is not listed comes back as an entity
-of unknown type. Aliases that a passage itself introduces are added by `with_introduced_aliases`.
+Extractions from every source (extractors, supplied graphs, imports, archives) pass through `canonical_extraction`,
+which makes them clean, distinct, sorted, complete and correctly placed. So a rule about which mentions to keep belongs
+there. A rule that drops an entity must drop its relations and aliases too, before `unlisted_ends` runs: a relation's
+end that is not listed comes back as an entity of unknown type. `with_introduced_aliases` adds the aliases that a
+passage itself introduces.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ from heliograph.text.sentences import sentence_spans
 
 
 def ignore_progress() -> None:
-    """Do nothing; the progress callback of those who do not watch."""
+    """Do nothing; the default progress callback."""
 
 
 class Extractor(ABC):
-    """Reads mentions in chunks. Implementations are safe to call from many tasks at once."""
+    """Reads mentions in chunks. Implementations must be safe to call from many tasks at once."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """Identity of the extractor, kept with what it extracted; short, without spaces."""
+        """The extractor's identity, stored with its extractions; short, without spaces."""
 
     @abstractmethod
     async def extract(
@@ -60,10 +61,10 @@ class Extractor(ABC):
         """
 
     def contexts(self, document: Document, chunks: Sequence[Chunk]) -> list[str]:  # noqa: ARG002
-        """Return, per chunk, what else its reading depends on besides its text, its headings and the title.
+        """Return, per chunk, what its extraction depends on besides its text, its headings and the title.
 
-        A chunk that stays must be read again when its context has changed; one whose context is the same gives the same
-        extraction, so that an update ends where a fresh insert would. Takes CPU time in proportion to the text.
+        A chunk that stays must be read again when its context has changed; the same context gives the same extraction,
+        so that an update ends where a fresh insert would. Takes CPU time in proportion to the text.
 
         Returns:
             One short string per chunk; empty for extractors that read each chunk by itself, which is the default.
@@ -77,18 +78,18 @@ class Extractor(ABC):
         contexts: Sequence[str],  # noqa: ARG002
         on_chunk: Callable[[], None] = ignore_progress,
     ) -> list[Extraction]:
-        """Read some chunks of a document as they are read among all of its chunks; see `extract`.
+        """Read some chunks of a document with the same result as reading all of them; see `extract`.
 
         Args:
             document: The document.
             chunks: The chunks to read, in order.
-            contexts: What `contexts` gave for each of them. The default does not need them.
+            contexts: The context of each, from `contexts`. The default implementation ignores them.
             on_chunk: See `extract`.
         """
         return await self.extract(document, chunks, on_chunk)
 
 
-# Casts no vote against any other type.
+# Never outvotes another type.
 UNKNOWN_TYPE = "unknown"
 _MAX_WEIGHT = 1_000_000.0
 
@@ -97,12 +98,12 @@ RelationOrder = tuple[int, str, str, str, tuple[str, ...], str, float]
 
 
 def entity_mention_order(mention: EntityMention) -> EntityOrder:
-    """Return what an entity's mentions are sorted by: rank, chunk, then content."""
+    """Return the sort key of an entity's mentions: rank, chunk, then content."""
     return (mention.rank, mention.chunk_id, mention.name, mention.type, mention.description)
 
 
 def relation_mention_order(mention: RelationMention) -> RelationOrder:
-    """Return what a relation's mentions are sorted by: rank, chunk, then content."""
+    """Return the sort key of a relation's mentions: rank, chunk, then content."""
     return (
         *(mention.rank, mention.chunk_id, mention.source, mention.target),
         *(mention.keywords, mention.description, mention.weight),
@@ -112,8 +113,8 @@ def relation_mention_order(mention: RelationMention) -> RelationOrder:
 def canonical_extraction(extraction: Extraction) -> Extraction:
     """Return an extraction whose mentions are clean, distinct, sorted, and complete.
 
-    Mentions without a name and relations of an entity with itself are dropped; an end of a relation that the chunk
-    does not list becomes a mention of unknown type; a weight that is no positive number counts as 1.
+    Mentions without a name and relations of an entity with itself are dropped; an end of a relation that the chunk does
+    not list becomes a mention of unknown type; a weight that is no positive number becomes 1.
     """
     entities: set[EntityMention] = set()
     for mention in extraction.entities:
@@ -129,7 +130,7 @@ def canonical_extraction(extraction: Extraction) -> Extraction:
         weight = float(mention.weight)
         weight = min(weight, _MAX_WEIGHT) if math.isfinite(weight) and weight > 0 else 1.0
         clean = {"source": source, "target": target, "keywords": keywords, "description": description, "weight": weight}
-        # A number of another library, such as NumPy's, equals its float, and no store takes it.
+        # A number of another library, such as NumPy's, equals its float, but no store accepts it.
         is_number = isinstance(mention.weight, float | int)  # pyright: ignore[reportUnnecessaryIsInstance]
         if not is_number or any(getattr(mention, name) != value for name, value in clean.items()):
             mention = replace(mention, **clean, source_id="", target_id="")
@@ -149,7 +150,7 @@ def canonical_extraction(extraction: Extraction) -> Extraction:
 def unlisted_ends(
     entities: Iterable[EntityMention], relations: Iterable[RelationMention]
 ) -> Iterator[tuple[str, RelationMention]]:
-    """Yield each end of some relations that no entity mention names, once, with the first relation that has it."""
+    """Yield each end of the relations that no entity mention names, once, with the first relation that has it."""
     listed = {entity_key(mention.name) for mention in entities}
     for relation in relations:
         for name in (relation.source, relation.target):
@@ -159,7 +160,7 @@ def unlisted_ends(
 
 
 def canonical_aliases(aliases: Iterable[AliasMention]) -> tuple[AliasMention, ...]:
-    """Return alias mentions clean, distinct and sorted, without those whose two names are spellings of one."""
+    """Return alias mentions clean, distinct and sorted, without those whose two names are spellings of one name."""
     if not aliases:
         return ()
     clean = {AliasMention(m.chunk_id, clean_name(m.name), clean_name(m.alias)) for m in aliases}
@@ -168,7 +169,7 @@ def canonical_aliases(aliases: Iterable[AliasMention]) -> tuple[AliasMention, ..
 
 
 def moved_extraction(extraction: Extraction, position: int) -> Extraction:
-    """Return the extraction of a chunk that now stands at another position of its document."""
+    """Return the extraction of a chunk that has moved to another position in its document."""
     return replace(
         extraction,
         entities=tuple(replace(m, rank=moved_rank(m.rank, position)) for m in extraction.entities),
@@ -179,7 +180,7 @@ def moved_extraction(extraction: Extraction, position: int) -> Extraction:
 def placed_extraction(extraction: Extraction, chunk_id: str, document_id: str, position: int) -> Extraction:
     """Return an extraction as if it had been read in a chunk of this id, at this position of this document.
 
-    What its mentions count for is left open again: it follows from the rules where they are committed.
+    The entity ids of its mentions are cleared, because they are resolved when the extraction is committed.
     """
     ranks = {flag: mention_rank(document_id, position, is_subject=flag) for flag in (True, False)}
     return replace(
@@ -199,12 +200,12 @@ def placed_extraction(extraction: Extraction, chunk_id: str, document_id: str, p
 
 # Aliases that a passage itself introduces: an acronym in brackets beside its expansion, or the other way round.
 #
-# Only what can be checked by its letters counts, since an alias holds in all documents: every letter of the acronym
-# must begin a word of the expansion, in order, and only small words may be left over. "MQTT" after "Message Queuing
-# Telemetry Transport" is one, "XML" after "Extensible Markup Language" is none. What chat models say of aliases comes
-# in by `chat`.
+# Only those count that the letters confirm, since an alias holds in all documents: every letter of the acronym must
+# begin a word of the expansion, in order, and only small words may be left over. "MQTT" after "Message Queuing
+# Telemetry Transport" is one, "XML" after "Extensible Markup Language" is none. Aliases that chat models report come in
+# through `chat`.
 
-# Most passages hold no acronym beside a bracket and need not be cut into sentences.
+# Most passages have no acronym beside a bracket, so they need not be split into sentences.
 _HINT = re.compile(r"[(（][A-Z][A-Za-z0-9&/.-]{1,11}[)）]|[A-Z][A-Za-z0-9&/.-]{1,11} ?[(（][^()（）\n]{4,80}[)）]")
 _WORD = re.compile(r"[^\W_]+")
 _SMALL_WORDS = frozenset(
@@ -214,7 +215,7 @@ _SMALL_WORDS = frozenset(
 
 
 def with_introduced_aliases(extraction: Extraction, chunk: Chunk) -> Extraction:
-    """Return an extraction with the aliases that its chunk introduces; the same if it introduces none."""
+    """Return an extraction with the aliases that its chunk introduces; unchanged if it introduces none."""
     if not extraction.entities or not _HINT.search(chunk.text):
         return extraction
     text = chunk.text
@@ -225,7 +226,7 @@ def with_introduced_aliases(extraction: Extraction, chunk: Chunk) -> Extraction:
 
 
 def _spells(short: str, long: str) -> bool:
-    """Whether the letters of a short form are the first letters of the words of a long one."""
+    """Return whether the letters of a short form are the first letters of the words of a long one."""
     letters = [character.casefold() for character in short if character.isalnum()]
     words = _WORD.findall(long)
     if len(letters) < 2 or not words or words[0].casefold()[0] != letters[0]:
@@ -239,7 +240,7 @@ def _spells(short: str, long: str) -> bool:
     return index == len(letters)
 
 
-# The extractor that the settings ask for; it is imported when one is made: most processes only ask questions.
+# The extractor of the settings. Its module is imported when one is made, because most processes only ask questions.
 
 
 class NoExtractor(Extractor):
@@ -261,7 +262,7 @@ class NoExtractor(Extractor):
 
 
 def choose_extractor(settings: IngestSettings, chat: ChatModel | None) -> Callable[[], Extractor]:
-    """Return what makes the extractor of the settings; raises `SettingsError` if it needs a chat model."""
+    """Return a factory for the extractor of the settings; raises `SettingsError` if it needs a chat model."""
     wanted = settings.extractor
     if wanted == "none":
         return NoExtractor

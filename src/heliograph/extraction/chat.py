@@ -1,9 +1,9 @@
-"""Extracts by a chat model: one call per chunk, further passes for names it missed, further tries where it failed.
+"""Extracts with a chat model: one call per chunk, further passes for names it missed, retries where it failed.
 
-Chunks come in; requests are built, replies are read leniently (`replies`) and their records become mentions. The system
-message is the same for all chunks, so providers can reuse it; the chunk stands between two markers made from its text,
-so nothing in it can end it early. A chunk whose replies stay unusable gets an `Extraction` with an error; the others
-are kept.
+Requests are built per chunk, replies are parsed leniently (`replies`), and their records become mentions. The system
+message is the same for all chunks, so providers can cache it; the chunk stands between two markers derived from its
+text, so nothing in it can end it early. A chunk whose replies stay unusable gets an `Extraction` with an error; the
+others are kept.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from heliograph.text.sentences import table_head
 from heliograph.text.tokens import count_tokens
 
 _LONGEST_LABEL = 300
-# A record takes forty tokens, and dense prose has one every twelve, entities and relations together.
+# A record takes forty tokens, and dense prose has one per twelve tokens, entities and relations together.
 _NEEDED_PER_TOKEN = 4
 _LEAST_NEEDED = 1024
 
@@ -45,7 +45,7 @@ class ExtractionRequests:
         )
 
     def first(self, document: Document, chunk: Chunk) -> ChatRequest:
-        """Return the request that asks for what a chunk says."""
+        """Return the request for the mentions of a chunk."""
         passage = table_head(chunk.columns) + chunk.text
         text = Template(load_prompt("extract_text")).substitute(
             title=_label(document.title),
@@ -61,7 +61,7 @@ class ExtractionRequests:
         )
 
     def again(self, request: ChatRequest, attempt: int, problem: str) -> ChatRequest:
-        """Return a request once more after a reply that could not be used, different from the one before."""
+        """Return a retry of a request after an unusable reply; it differs from the request before."""
         note = Template(load_prompt("extract_again")).substitute(
             attempt=attempt, problem=" ".join(problem.split())[:_LONGEST_LABEL]
         )
@@ -69,7 +69,7 @@ class ExtractionRequests:
         return replace(request, messages=(*before, ChatMessage(last.role, f"{last.content}\n{note}")))
 
     def more(self, request: ChatRequest, reply: str) -> ChatRequest:
-        """Return the request that asks for what a reply passed over."""
+        """Return the request for records that a reply missed."""
         following = (ChatMessage("assistant", reply), ChatMessage("user", load_prompt("extract_more")))
         return replace(request, messages=(*request.messages, *following))
 
@@ -83,28 +83,28 @@ def _folded(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
-# All chunks of a document are asked for at once; how many calls are under way is the chat model's limit to keep. A
-# chunk whose replies stay unusable, or that the service would not answer
-# in time, gets an `Extraction` with an error while the others are kept; a service that is down, or answers nothing at
-# all, fails them all. Tokens are counted for what this run spent, not for replies that were in the cache.
+# All chunks of a document are requested at once; the chat model limits how many calls are under way. A chunk whose
+# replies stay unusable, or whose calls time out, gets an `Extraction` with an error while the others are kept; a
+# service that is down, or answers no call at all, fails them all. The ledger counts the tokens of this run only, not
+# those of cached replies.
 
 _log = logging.getLogger(__name__)
 
-# A conversation longer than this is not carried on for what was missed: the passage is lost in it.
+# A longer conversation gets no further pass, because the model loses sight of the passage.
 _MAX_GLEANING_TOKENS = 20_480
-# A chunk this short may say nothing; a reply to it without records is taken as such.
+# A chunk this short may have nothing to extract, so a reply without records is accepted.
 _TRIVIAL_TOKENS = 12
-# Chunks of one document that wait for the model at once; more would only take memory.
+# How many chunks of one document wait for the model at once; more would only take memory.
 _MAX_WAITING = 256
 
-# What concerns one chunk; any other model error concerns the service.
+# Errors that concern one chunk; any other model error concerns the service.
 _SILENCE = (ModelTimeout, RateLimited)
 _CHUNK_ERRORS = (BadModelReply, ContextTooLong, *_SILENCE)
 
 
 @dataclass(slots=True)
 class _Ledger:
-    """What the calls for one chunk left behind."""
+    """Tokens and other results of the calls for one chunk."""
 
     reply_keys: dict[str, None] = field(default_factory=dict[str, None])
     usage: Usage = field(default_factory=Usage)
@@ -130,11 +130,11 @@ class ChatExtractor(Extractor):
     """Reads chunks with a chat model."""
 
     def __init__(self, chat: ChatModel, settings: IngestSettings) -> None:
-        """Keep the parts."""
+        """Store the chat model and the settings."""
         self._chat = chat
         self._settings = settings
         self._requests = ExtractionRequests(settings)
-        # How often the service has answered, whatever it said.
+        # How often the service has answered, with any content.
         self._heard = 0
 
     @property
@@ -145,11 +145,12 @@ class ChatExtractor(Extractor):
     async def extract(
         self, document: Document, chunks: Sequence[Chunk], on_chunk: Callable[[], None] = ignore_progress
     ) -> list[Extraction]:
-        """See `Extractor`. Skips chunks without a letter.
+        """Read chunks; see `Extractor`. Chunks without a letter are skipped.
 
         Raises:
-            ModelError: The service failed as a whole; calls under way are cancelled. Where it answered for no chunk of
-                the document, and for no other document meanwhile, it is silent as a whole and not slow with one chunk.
+            ModelError: The service failed as a whole; calls under way are cancelled. A service that answered for no
+                chunk of the document, and for no other document meanwhile, counts as failed, not as slow with one
+                chunk.
         """
         waiting = asyncio.Semaphore(_MAX_WAITING)
         read = [chunk for chunk in chunks if any(map(str.isalpha, chunk.text))]
@@ -184,7 +185,7 @@ class ChatExtractor(Extractor):
             _log.warning("document %r: %s", document.source, error)
         entities, relations = to_mentions(records, document, chunk, self._settings.entity_types)
         keys = tuple(ledger.reply_keys)
-        # An alias counts where it stands in the chunk.
+        # An alias counts only if the chunk contains it.
         text = _folded(chunk.text)
         aliases = tuple(
             AliasMention(chunk.id, entity.name, alias)
@@ -195,10 +196,10 @@ class ChatExtractor(Extractor):
         return Extraction(chunk.id, self.name, entities, relations, error, keys, ledger.usage, aliases)
 
     async def _ask_until_usable(self, first: ChatRequest, chunk: Chunk, ledger: _Ledger) -> _Answer:
-        """Ask, and ask again while the reply is unusable and tries are left.
+        """Send the request, and retry while the reply is unusable and tries are left.
 
-        Kept replies are gone through first, so that a run that was broken off repeats no call. If none of them is
-        usable, those requests are asked afresh.
+        Cached replies are used first, so that an interrupted run repeats no call. If none of them is usable, those
+        requests are sent again.
 
         Raises:
             BadModelReply: No reply was usable.
@@ -242,7 +243,7 @@ class ChatExtractor(Extractor):
     async def _glean(self, answer: _Answer, records: ReadRecords, ledger: _Ledger) -> None:
         """Ask for missed records, as often as the settings say and as long as new ones come.
 
-        What was read before stands whatever becomes of these passes, unless the service fails as a whole.
+        Records read before are kept whatever happens in these passes, unless the service fails as a whole.
         """
         request, reply = answer.request, answer.reply
         if not answer.parsed.entities and not answer.parsed.relations:

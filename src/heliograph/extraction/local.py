@@ -1,8 +1,8 @@
-"""Extracts without a chat model: names, and the sentences in which they meet.
+"""Extracts without a chat model: names, and relations from the sentences in which they occur together.
 
 Deterministic and offline, for English, Chinese and mixtures of both. Occurrences come from `local_reading`. A chunk
-keeps its most telling entities, each described by the sentence that says most of it; a sentence in which two of them
-meet is a relation, with the words between them as keywords. Chunks are read in windows, so memory is bounded.
+keeps its most informative entities, each described by the sentence that says most about it; two entities in one
+sentence are related, with the words between them as keywords. Chunks are read in windows, so memory is bounded.
 
 Types are `person`, `location`, `organization`, `event`, `content`, `artifact`, `concept`, or `unknown`; the setting
 `ingest.entity_types` is for chat models.
@@ -41,7 +41,7 @@ from heliograph.text.sentences import row_cells
 from heliograph.text.tokens import is_usually_lower
 
 EXCERPT_LENGTH = 200
-# A Chinese character says, and costs, about as much as two letters.
+# A Chinese character carries, and costs, about as much as two letters.
 HAN_EXCERPT_LENGTH = 100
 
 _LINE_MARK = re.compile(r"^\s*(?:#{1,6}|[-*+•>|]|\d{1,3}[.)])\s+")
@@ -52,11 +52,11 @@ _LONGEST_SENTENCE = 4000
 def excerpt(sentence: str, at: int) -> str:
     """Return a sentence on one line, without marks, cut at word bounds to 200 characters around `at` (100 in Chinese).
 
-    A row of a table is "first cell: other cells".
+    A table row is "first cell: other cells".
 
     Args:
         sentence: The sentence.
-        at: The place in it that must be shown.
+        at: The position in it that the excerpt must include.
     """
     if len(sentence) > _LONGEST_SENTENCE:
         window = max(0, at - _LONGEST_SENTENCE // 2)
@@ -70,15 +70,15 @@ def excerpt(sentence: str, at: int) -> str:
     longest = HAN_EXCERPT_LENGTH if is_chinese(text) else EXCERPT_LENGTH
     if len(text) <= longest:
         return text
-    # Where `at` is once marks are taken out; off by a mark's length if it lies within a pair such as **...**.
+    # The position of `at` without marks; off by a mark's length if it lies within a pair such as **...**.
     place = min(len(plain(sentence[first : max(at, first)])), len(text))
-    # As much as possible from the start of the sentence, which is where its subject stands.
+    # As much as possible from the start of the sentence, where its subject is.
     start = 0
     if place > longest // 2:
         start = place - longest // 4
         cut = _CUT.search(text, start, start + longest // 5)
         start = cut.end() if cut else start
-    # The last place where no word is cut, if there is one near.
+    # The last position nearby that cuts no word, if there is one.
     end = min(start + longest - 2, len(text))
     if end < len(text):
         cuts = [cut.start() for cut in _CUT.finditer(text, max(start + 1, end - EXCERPT_LENGTH // 5), end + 1)]
@@ -87,12 +87,13 @@ def excerpt(sentence: str, at: int) -> str:
 
 
 def keywords_between(text: str, sentence: SentenceReading, start: int, end: int) -> tuple[str, ...]:
-    """Return what a sentence says of two entities: its predicate between `start` and `end`, else the few words there.
+    """Return the keywords of a relation: the predicate between `start` and `end`, else the few words there.
 
-    A list of names says nothing, and where many words stand between two names it is not known which of them do.
+    A list of names has no keywords, and where many words separate two names it is unclear which of them relate the
+    names.
 
     Args:
-        text: The text that the sentence is in.
+        text: The text that contains the sentence.
         sentence: The sentence.
         start: Where the first entity ends.
         end: Where the second one begins.
@@ -106,7 +107,7 @@ def keywords_between(text: str, sentence: SentenceReading, start: int, end: int)
 
 
 def _few_words(gap: str) -> str:
-    """Return the words between two entities as they stand, where they are few and no mark parts them."""
+    """Return the words between two entities if they are few and no mark separates them."""
     words = _POSSESSIVE.sub("", plain(gap).strip(_AT_EDGES)).split()
     while words and words[-1].lower() in _ARTICLES:
         words.pop()
@@ -126,7 +127,7 @@ _POSSESSIVE = re.compile(r"^['’]?s ")
 _AT_EDGES = " \t\n\"'“”‘’«»„`*_()[]"
 _PARTS_WORDS = re.compile(r"[,;:，、；：。！？《》（）【】|()\[\]{}=<>/\\\"“”«»„`*]|\.(?:\s|$)|\d")
 _MOST_WORDS, _LONGEST_SAID = 7, 50
-# Where another clause or another thing begins, what is said ends.
+# Another clause or another entity ends the predicate.
 _ENDS_PREDICATE = word_list("conjunctions") | word_list("pronouns") | {"and", "or", "but", "nor", "that", "which"}
 _MOST_PREDICATE_WORDS = 5
 _HAN_GAP = compiled(
@@ -136,7 +137,7 @@ _HAN_NO_PREDICATE = compiled(r"[和与及或等、]+.*|以及|或者|并且|其�
 
 
 def _predicate(gap: str, sentence: SentenceReading, start: int, end: int) -> str:
-    """Return the verb nearest to the second entity with what ties it to that: "was founded by", "largest city in"."""
+    """Return the verb nearest to the second entity and the words linking them: "was founded by", "largest city in"."""
     if is_chinese(gap):
         whole = _HAN_GAP.fullmatch(gap.strip())
         if whole and not _HAN_NO_PREDICATE.fullmatch(whole["said"]) and whole["said"] not in stop_words("zh"):
@@ -154,7 +155,7 @@ def _predicate(gap: str, sentence: SentenceReading, start: int, end: int) -> str
         return ""
     said = written[at:]
     if said[0] in _AUXILIARIES:
-        # What somebody or something is, and not that it is.
+        # Keep what somebody or something is, without the auxiliary.
         said = said[1:]
     elif at and words[at - 1] == "not":
         said = ["not", *said]
@@ -179,7 +180,7 @@ def _is_verb(words: Sequence[str], index: int) -> bool:
     if before == "to" or before in _AUXILIARIES - _BE:
         return word.isalpha() and word not in stop_words("en")
     if (word.endswith("ed") and len(word) > 4) or (word.endswith("ing") and before in _BE):
-        # "an updated version of" says nothing of who updated it.
+        # In "an updated version of", "updated" does not say who updated it.
         return before not in _ARTICLES
     if index or not word.endswith("s") or len(word) < 4 or word.endswith(("ss", "us", "'s", "’s")):
         return False
@@ -187,11 +188,11 @@ def _is_verb(words: Sequence[str], index: int) -> bool:
     return len(words) == 1 or words[1] in _ARTICLES or words[1] in _TIES
 
 
-# Choosing the entities of a chunk, and what is said of each.
+# Choosing the entities of a chunk, and the description of each.
 #
-# Every entity that is kept costs an embedding, so a chunk keeps the most telling ones: its subjects, what it defines,
-# what recurs, and long names before short ones. The description of a mention is the sentence of the chunk that says
-# most of it: a definition first.
+# Every entity that is kept costs an embedding, so a chunk keeps the most informative ones: its subjects, the terms it
+# defines, recurring ones, and long names before short ones. The description of a mention is the sentence of the chunk
+# that says most about it: a definition first.
 
 _HAN = re.compile(rf"[{HAN}]")
 _SAYS_WHAT = compiled(
@@ -201,7 +202,7 @@ _ENDS_OPENING = 12
 _USUAL_LENGTH = range(30, 260)
 _SAYS_SOMETHING = 2.0
 _CLEAR_OF_DOUBT = 100.0
-# Both forms of an abbreviation are kept where it is introduced, since that is where one is found by the other.
+# Both forms of an abbreviation are kept where it is introduced, because there each leads to the other.
 _DEFINED = 50.0
 
 
@@ -210,8 +211,8 @@ class ChosenEntity:
     """An entity that a chunk keeps.
 
     Attributes:
-        mention: What is stored of it.
-        score: How telling it is; comparable within its chunk.
+        mention: Its mention as stored.
+        score: How informative it is; comparable within its chunk.
         is_subject: Whether the chunk is about it.
         places: Its occurrences, in order; none when only a title or heading names it.
     """
@@ -223,7 +224,7 @@ class ChosenEntity:
 
 
 def choose_entities(read: ReadChunk, limit: int) -> dict[str, ChosenEntity]:
-    """Return the `limit` most telling entities by key, best first; ties go to what stands first."""
+    """Return the `limit` most informative entities by key, best first; ties go to the earlier one."""
     places: dict[str, list[Occurrence]] = {key: [] for key in read.subjects}
     for occurrence in read.occurrences:
         places.setdefault(occurrence.key, []).append(occurrence)
@@ -253,15 +254,15 @@ def choose_entities(read: ReadChunk, limit: int) -> dict[str, ChosenEntity]:
     return chosen
 
 
-# What each adds to the score by which the entities of a chunk are kept.
-_MENTION = 0.5  # a mention, up to so many
+# What each property adds to the score that decides which entities of a chunk are kept.
+_MENTION = 0.5  # per mention, up to a limit
 _MOST_COUNTED = 4
 _LONG_NAME = 1.0  # a name of several words, with a digit, or of more than three Chinese characters
 _TYPED = 0.5  # a type that is more than "concept"
 _IN_FIRST_SENTENCE = 0.5
-_PHRASE = -1.5  # being a phrase and no name
+_PHRASE = -1.5  # being a phrase, not a name
 _DEMONYM = -2.0
-_MAY_BE_COMMON = -1.0  # one word without a type that is mostly written small
+_MAY_BE_COMMON = -1.0  # one word without a type that is mostly in lower case
 
 
 def _score(found: Sequence[Occurrence], read: ReadChunk, kind: str) -> float:
@@ -283,11 +284,11 @@ def _score(found: Sequence[Occurrence], read: ReadChunk, kind: str) -> float:
     )
 
 
-# What each adds to the score by which the sentence is chosen that describes an entity.
+# What each property adds to the score that decides which sentence describes an entity.
 _EXPANDS = 4.0  # giving the long form of its short name, or the reverse
 _SAYS_WHAT_IT_IS = 3.0  # "X is a ..."
 _OPENS = 1.0  # beginning with its name
-_OTHER_NAME = 0.3  # another entity in it, up to so many
+_OTHER_NAME = 0.3  # per other entity in it, up to a limit
 _MOST_OTHERS = 5
 _READABLE = 1.0  # being of a usual length
 
@@ -295,7 +296,7 @@ _READABLE = 1.0  # being of a usual length
 def _description(key: str, found: Sequence[Occurrence], read: ReadChunk, others: Sequence[int]) -> str:
     text = read.chunk.text
     if all(_is_heading(read, place.sentence) for place in found):
-        # Only a title or heading names it: it has the first sentence below that says something.
+        # If only a title or heading names the entity, it gets the first informative sentence below.
         first = found[0].sentence if found else 0
         below = range(first, len(read.sentences))
         index = next((i for i in below if read.says[i]), next((i for i in below if not _is_heading(read, i)), -1))
@@ -303,7 +304,7 @@ def _description(key: str, found: Sequence[Occurrence], read: ReadChunk, others:
     defining = {d.sentence for d in read.definitions if key in (d.short, d.long)}
 
     def says(place: Occurrence) -> float:
-        """Return how much the sentence at this place says of the entity."""
+        """Return how much the sentence at this occurrence says about the entity."""
         sentence = read.sentences[place.sentence]
         opens = place.start - sentence.start <= _ENDS_OPENING
         defines = opens and _SAYS_WHAT.match(text, place.end, min(sentence.end, place.end + 60)) is not None
@@ -325,11 +326,11 @@ def _is_heading(read: ReadChunk, sentence: int) -> bool:
     return read.chunk.text[read.sentences[sentence].start] == "#"
 
 
-# Relations of a chunk: sentences in which two of its entities meet.
+# Relations of a chunk: sentences in which two of its entities occur.
 #
-# The sentence is the description, the words between the two names are the keywords. A sentence with one entity
-# relates it to what the section is about. Neighbours in a sentence count more than distant ones, and of all
-# candidates a bounded number is kept: first those that tie in an entity not yet related, then the best of the rest.
+# The sentence is the description, the words between the two names are the keywords. A sentence with one entity relates
+# it to the topic of its section. Neighbours in a sentence count more than distant ones, and a bounded number of
+# candidates is kept: first those that connect an entity not yet related, then the best of the rest.
 
 _LISTED = compiled(r"(?:\s|[,、，&/;；()（）和与及或]|and|or)*")
 _NEAR = 100
@@ -357,7 +358,7 @@ def choose_relations(read: ReadChunk, entities: Mapping[str, ChosenEntity], limi
         if len(pair) == 2 and (pair not in best or candidate.score > best[pair].score):
             best[pair] = candidate
     ranked = sorted(best.values(), key=lambda candidate: (-candidate.score, candidate.start, candidate.target))
-    # Those first that relate an entity which no better one does.
+    # First those relations that connect an entity which no better relation connects.
     covered: set[str] = set()
     first: list[_Candidate] = []
     rest: list[_Candidate] = []
@@ -401,10 +402,10 @@ def _candidates(read: ReadChunk, entities: Mapping[str, ChosenEntity]) -> Iterat
     for index, places in by_sentence.items():
         if _is_heading(read, index):
             continue
-        # "American" says of which country something is; as many sentences say so as there are films and singers.
+        # "American" only gives a country of origin; as many sentences have it as there are films and singers.
         telling = [place for place in places if place.name.lower() not in DEMONYMS]
         some = telling[:_MOST_IN_SENTENCE]
-        # Neighbours meet, and the first entity of the sentence meets each further one.
+        # Neighbours are related, and the first entity of the sentence with each further one.
         for left, right in (*pairwise(some), *((some[0], other) for other in some[2:])):
             gap = read.chunk.text[left.end : right.start]
             is_near = len(gap) <= _NEAR
@@ -417,13 +418,13 @@ def _candidates(read: ReadChunk, entities: Mapping[str, ChosenEntity]) -> Iterat
             yield _Candidate(left.key, right.key, index, left.end, right.start, weight, score)
         subject = read.topics[index].key
         if telling and subject in entities and all(place.key != subject for place in places):
-            # The first entity of a sentence that does not name what its section is about.
+            # The first entity of a sentence that does not name its section's topic.
             place, start = telling[0], read.sentences[index].start
             score = 1.5 + 0.1 * min(entities[place.key].score, 10.0)
             yield _Candidate(subject, place.key, index, start, place.start, _FAR_WEIGHT, score)
 
 
-# What the whole document says of each chunk: its `ChunkContext`, as text. Linear in the document.
+# What the whole document contributes to each chunk: its `ChunkContext`, as text. Linear in the document.
 
 _CAPITAL = r"[^\W\d_a-zß-öø-ÿ][^\W\d_]+(?:[-'’][^\W\d_]+)*"
 _CAPITALISED_NAME = re.compile(
@@ -431,7 +432,7 @@ _CAPITALISED_NAME = re.compile(
 )
 _CAPITALISED_WORD = re.compile(rf"(?<!\w){_CAPITAL}")
 _SMALL = word_list("small_words")
-# Characters of a sentence beside the name that it speaks of.
+# The fewest characters that a sentence about a name has besides the name.
 _LEAST_SAID, _LEAST_SAID_IN_HAN = 20, 6
 _BELOW_TITLE = 4000
 
@@ -440,9 +441,9 @@ def chunk_contexts(chunks: Sequence[Chunk], language: str = "", title: str = "")
     """Return the context of every chunk of a document.
 
     Args:
-        chunks: All chunks of the document, in order; of a part of them, the contexts are of that part.
-        language: The language of the document, stated or detected, as an ISO 639-1 code; empty where nobody knows it.
-        title: The title of the document; empty where nobody gave it one.
+        chunks: All chunks of the document, in order; for a part of them, the contexts are of that part.
+        language: The language of the document, stated or detected, as an ISO 639-1 code; empty if unknown.
+        title: The title of the document; empty if it has none.
     """
     text = "\n".join(chunk.text for chunk in chunks)
     language = language[:2].lower()
@@ -466,7 +467,7 @@ def chunk_contexts(chunks: Sequence[Chunk], language: str = "", title: str = "")
         introduced.append(own)
         for surname, name in own.items():
             known.setdefault(surname, {})[name] = None
-    # A surname that two persons bear stands for neither of them where neither is named.
+    # A surname shared by two persons stands for neither where neither is named in full.
     sure = {surname: next(iter(names)) for surname, names in known.items() if len(names) == 1}
     contexts: list[ChunkContext] = []
     for chunk, own in zip(chunks, introduced, strict=True):
@@ -485,12 +486,12 @@ def chunk_contexts(chunks: Sequence[Chunk], language: str = "", title: str = "")
 
 
 def _is_title_case(name: str) -> bool:
-    """Return whether a title has no word in small letters but those that join names, which says that it is a name."""
+    """Return whether all words of a title but those that join names are capitalised, which marks a name."""
     return not any(word.islower() and word not in _SMALL for word in name.split()) or " " not in name
 
 
 def _speaks_of(text: str, name: str) -> bool:
-    """Return whether a text has a name in a line that says more than the name; both are in lower case."""
+    """Return whether a line of the text has the name and more than the name; both are in lower case."""
     start = text.find(name)
     while start >= 0:
         first, last = text.rfind("\n", 0, start) + 1, text.find("\n", start)
@@ -502,10 +503,10 @@ def _speaks_of(text: str, name: str) -> bool:
     return False
 
 
-# The extractor. The work is done in a thread; the event loop stays free.
+# The extractor. The work runs in a thread, so the event loop stays free.
 
-# Dense prose names 70 to 80 entities in 1000 tokens. A question's next hop is found by what a chunk mentions in
-# passing, so most are kept. Indexing takes a quarter more CPU time than with 22, since each is embedded.
+# Dense prose names 70 to 80 entities in 1000 tokens. The next hop of a question often goes through a passing mention,
+# so most are kept. Indexing takes a quarter more CPU time than with 22, since each is embedded.
 DEFAULT_ENTITIES_PER_1000_TOKENS = 60.0
 DEFAULT_RELATIONS_PER_1000_TOKENS = 24.0
 
@@ -543,7 +544,7 @@ class LocalExtractor(Extractor):
         return "local"
 
     def contexts(self, document: Document, chunks: Sequence[Chunk]) -> list[str]:
-        """Return per chunk whether it is the first, and full names that others introduce; see `Extractor.contexts`."""
+        """Return the contexts of `chunk_contexts`; see `Extractor.contexts`."""
         language = document.metadata.get("language")
         return chunk_contexts(chunks, language if isinstance(language, str) else "", spoken_title(document))
 
@@ -566,7 +567,7 @@ class LocalExtractor(Extractor):
         contexts: Sequence[str],
         on_chunk: Callable[[], None] = ignore_progress,
     ) -> list[Extraction]:
-        """Read some chunks of one document; see `Extractor.extract_in_context`. No chunk by itself ever fails.
+        """Read some chunks of one document; see `Extractor.extract_in_context`. No chunk ever fails by itself.
 
         Raises:
             ModelUnavailable: A chunk is Chinese and the files of the Chinese word model are missing or damaged.

@@ -1,6 +1,6 @@
-"""What a name in a chunk stands for: the name to store, the full name that a short one means, and its type.
+"""Resolves the names in a chunk: the name to store, the full name behind a short one, and its type.
 
-A type is what the text says; where it says nothing, the name alone may tell a person or a place.
+The type comes from the text; where the text gives none, the name alone may reveal a person or a place.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from heliograph.text.tokens import encode, is_hardly_capitalised, is_usually_low
 
 # Short names and full names in one chunk: "Weber" is Anna Weber, "the Institute" is the Nordlicht Institute.
 #
-# All full names of the chunk are known before any short one is looked up. A short name stands for the full name that
-# was used last, or for the first one to come. What the chunk's context knows comes after what the chunk says itself.
+# All full names of the chunk are known before any short one is resolved. A short name stands for the matching full name
+# used last before it, or else the first one after it. The chunk's own names take precedence over those of its context.
 
 _HAN = re.compile(rf"[{HAN}]")
 _ARTICLE = re.compile(r"(?:the|an?) (?=[^\W_])(?!hague|gambia)", re.IGNORECASE)
@@ -64,7 +64,7 @@ class NameBook:
         """Start with the names known before the text is read.
 
         Args:
-            subjects: Names and types of what the chunk is about.
+            subjects: Names and types of the chunk's subjects.
             context: Full names by surname, from elsewhere in the document.
         """
         self._types: dict[str, Counter[str]] = {}
@@ -75,13 +75,13 @@ class NameBook:
             self._remember(name, kind, -1)
 
     def learn(self, spans: Iterable[NameSpan]) -> None:
-        """Take in the names of the chunk, in order of the text."""
+        """Add the names of the chunk, in order of the text."""
         for span in spans:
             if name := cleaned_name(span.text):
                 self._remember(name, span.type, span.start)
 
     def full_name(self, span: NameSpan, text: str) -> str:
-        """Return the name to store for a name in the text; empty when it names nothing. Counts its type, too."""
+        """Return the name to store for a name in the text, and count its type; empty if it names nothing."""
         name = cleaned_name(span.text)
         if not name:
             return ""
@@ -91,7 +91,7 @@ class NameBook:
         return found
 
     def type_of(self, key: str) -> str:
-        """Return the type that most occurrences speak for."""
+        """Return the type that most occurrences support."""
         return prevailing_type(self._types.get(key, {}))
 
     def _vote(self, name: str, kind: str) -> None:
@@ -105,7 +105,7 @@ class NameBook:
         if last in _BODIES and kind not in {"person", "content"}:
             self._add(f"the {last}", name, place)
         is_full_name = _FULL_NAME.fullmatch(name) and words[0].lower() not in _NOT_FIRST_NAMES
-        # "Diocese of Fredericton" gives Fredericton no other meaning.
+        # "Diocese of Fredericton" does not change the type of Fredericton.
         if kind not in _PERSONS or not is_full_name or not stop_words("en").isdisjoint(words):
             return
         is_surname = words[-1][0].isupper() and last not in COMMON_WORDS and last not in PLACES
@@ -124,7 +124,7 @@ class NameBook:
             return name
         words = name.split()
         if len(words) > 1:
-            # With or without a middle name, a person has the name under which the chunk first knows them.
+            # With or without a middle name, a person keeps the first name form in the chunk.
             found = self._places.get(f"{words[0].lower()} {words[-1].lower()}") if span.type == "person" else None
             return found[0][1] if found else name
         lower = name.lower()
@@ -136,7 +136,7 @@ class NameBook:
         return self._nearest(lower, span.start, self._context.get(lower, name))
 
     def _nearest(self, short: str, place: int, otherwise: str) -> str:
-        """Return the full name used last before a place, else the first one after it, else `otherwise`."""
+        """Return the full name used last before a position, else the first one after it, else `otherwise`."""
         found = self._places.get(short)
         if not found:
             return otherwise
@@ -148,7 +148,7 @@ class NameBook:
 
 
 def shorter_names(name: str) -> list[str]:
-    """Return how else a person of several given names is called: "Dick Humbert" for 'Richard Elmer "Dick" Humbert'."""
+    """Return shorter forms of a person's several given names: "Dick Humbert" for 'Richard Elmer "Dick" Humbert'."""
     words = [word for word in _NICKNAME.sub(" ", name).split() if word.lower().strip(".") not in _SUFFIXES]
     is_person = len(words) > 1 and words[0].lower() not in KEPT_TITLES and words[-1].lower() not in _BODIES
     if not is_person or any(word.islower() for word in words):
@@ -158,17 +158,17 @@ def shorter_names(name: str) -> list[str]:
     return [short for given in first if (short := f"{given} {words[-1]}") != name]
 
 
-# A person or a place by the name alone, where no text says what it is.
+# Persons and places recognised by the name alone, where no text gives the type.
 #
-# A linear classifier over the word table of the offline embedding: "Max Tegmark" lies where given names lie, "Olsztyn"
-# where places do, in any language. `benchmarks/name_types.py` fits it to the types that texts themselves tell.
+# A linear classifier over the word table of the offline embedding: "Max Tegmark" lies near given names, "Olsztyn" near
+# places, in any language. `benchmarks/name_types.py` fits it to types that texts state.
 
 CLASSES = ("person", "location", "organization", "other")
-"""What names are told apart as, in the order of the weights' columns."""
+"""The classes of names, in the order of the weights' columns."""
 WEIGHTS_PATH = Path(__file__).parent / "name_types.npy"
 
-# So far the best class must lie above the next one: 98 of 100 persons and 96 of 100 places are right then. At 0.25 some
-# 85 and 75 of 100 of those that come to it are. Organizations are not told well enough at any.
+# Least margin of the best class over the next. At these, 98 of 100 persons and 96 of 100 places are right; of the names
+# with a margin of about 0.25, some 85 and 75 of 100. For organizations no margin is good enough.
 _MARGINS = {"person": 0.4, "location": 0.4}
 # The word table's values are about an eighth of the other features.
 _SCALE = 8.0
@@ -178,10 +178,10 @@ _SMALL_BEHIND_HYPHEN = re.compile(r"-[a-z]")
 
 @lru_cache(maxsize=65_536)
 def type_by_name(name: str) -> str:
-    """Return `person` or `location` where a name leaves no doubt, else `unknown`.
+    """Return `person` or `location` if a name leaves no doubt, else `unknown`.
 
-    Chinese names are left to the tagger, which reads them in their sentence; a word for a kind of place ("Valley"), and
-    one that is mostly written small or in part ("U-boats"), is no name of one.
+    Chinese names are left to the tagger, which reads them in their sentence. A word for a kind of place ("Valley") is
+    no name, nor is a word that is mostly in lower case or has a lower-case part ("U-boats").
     """
     words = _words() if _may_be_name(name) else None
     if words is None:
@@ -191,7 +191,7 @@ def type_by_name(name: str) -> str:
 
 
 def decide(name: str, scores: NDArray[np.float64]) -> str:
-    """Return what a name is by the scores of its classes, `(4,)`; see `type_by_name`."""
+    """Return the class of a name by the scores of the classes, `(4,)`; see `type_by_name`."""
     first, second = np.argsort(scores)[:-3:-1]
     kind = CLASSES[first]
     is_clear = _may_be_name(name) and scores[first] - scores[second] >= _MARGINS.get(kind, np.inf)
@@ -206,18 +206,18 @@ def _may_be_name(name: str) -> bool:
     return len(name) <= _LONGEST and not is_chinese(name)
 
 
-# By so much of it a word is a place's name for sure no more; and capitals stand for emphasis or for any such thing
-# ("ZAKOŃCZENIA") and are no acronym.
+# From the first on, a word is no sure name of a place. From the second on, capitals are emphasis or a placeholder
+# ("ZAKOŃCZENIA"), not an acronym.
 _UNSURE, _SHOUTED = 2.0, 10.0
 
 
 @lru_cache(maxsize=65_536)
 def smallness(word: str) -> float:
-    """Return how much more the texts of the world write a word small than with its capital, as the log of the ratio.
+    """Return the log of how much more often running text has a word in lower case than as it is written here.
 
-    Told by the pieces of the offline embedding, of which any language has more than `text.tokens` knows of it: much for
-    "помощник", less than nothing for "Olsztyn". Nothing for what those tokens know with its capital ("Git"), and for
-    what stands in capitals as an acronym does.
+    It is estimated from the tokens of the offline embedding, which know more of each language than `text.tokens`: high
+    for "помощник", below zero for "Olsztyn". It is zero for words that those tokens know capitalised ("Git"), and for
+    words that are in capitals like an acronym.
     """
     if is_hardly_capitalised(word):
         return math.inf
@@ -231,12 +231,12 @@ def smallness(word: str) -> float:
 
 
 def _is_place_written(name: str) -> bool:
-    """Return whether a name may be a place's, and is not a word that is written small."""
+    """Return whether a name may be that of a place, that is, not a word usually in lower case."""
     return " " in name or smallness(name) < _UNSURE
 
 
 def features(words: E5Words, name: str) -> NDArray[np.float32]:
-    """Return what is weighed of a name, `(n,)`: the mean, first and last of its tokens, how it is written, and 1."""
+    """Return the features of a name, `(n,)`: the mean, first and last of its tokens, its spelling, and 1."""
     vectors = words.vectors(name) * np.float32(_SCALE)
     parts = name.split()
     written = (
@@ -257,7 +257,7 @@ def _words() -> E5Words | None:
     try:
         return E5Words(user_cache_dir())
     except ModelUnavailable:
-        # Another embedding serves the workspace, and the offline one is not installed: types stay open.
+        # The workspace uses another embedding and the offline one is not installed: types stay open.
         return None
 
 

@@ -1,9 +1,9 @@
-"""Finds which entities occur where in a chunk, before any is chosen.
+"""Finds where entities occur in a chunk, before any is chosen.
 
-Chunks with their contexts come in; `ReadChunk`s go out: sentences, and every occurrence of an entity with its place.
-Short names are resolved to full ones, abbreviations tied to long forms, pronouns ("he", "the film") to what they stand
-for, speakers of dialogue found, and recurring phrases taken for concepts. A chunk's reading depends on its text,
-headings, title and context alone, so an unchanged chunk reads the same.
+Chunks with their contexts become `ReadChunk`s: sentences, and every occurrence of an entity with its position. Short
+names are resolved to full ones, abbreviations linked to long forms, pronouns and nouns ("he", "the film") resolved,
+speakers of dialogue found, and recurring phrases taken for concepts. A chunk's reading depends only on its text,
+headings, title and context, so an unchanged chunk reads the same.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ from heliograph.text.tokens import encode, is_everyday, is_usually_lower
 
 # What the reading of a chunk depends on besides its own text: its context, which the whole document decides.
 #
-# It says whether the chunk opens the document, for which short names in it another chunk has the full name ("weber" for
-# "Anna Weber"), which of its words the document uses as labels, whether the document speaks of what its title names,
-# and of a German document, which words of the chunk it uses as names or as nouns. Nothing else of the document matters,
-# so a chunk whose context is the same reads the same, whatever else was changed.
+# It says whether the chunk opens the document, which full names of other chunks its short names may mean ("weber" for
+# "Anna Weber"), which of its words the document uses as labels, whether the document discusses what its title names,
+# and, for a German document, which words of the chunk it uses as names or as nouns. Nothing else of the document
+# matters, so a chunk with the same context reads the same, whatever else was changed.
 
 _FIRST = "first"
 _GERMAN_WORDS = "de:"
@@ -66,15 +66,15 @@ _UNSAID = "unsaid"
 
 @dataclass(frozen=True, slots=True)
 class ChunkContext:
-    """The context of a chunk, which is kept as a short text.
+    """The context of a chunk, which is stored as a short text.
 
     Attributes:
         opens_document: Whether the chunk is the first of its document.
         full_names: Full names of persons by their surnames in lower case.
-        german: What a German document says of words in the chunk; None in other languages.
-        language: What the document is in as a whole, if headings are read otherwise in it than in English.
-        labels: Words of the chunk that the document has with a capital and without.
-        says_title: Whether the document speaks of what its title names, and has it not only as a heading.
+        german: The evidence of a German document about words in the chunk; None in other languages.
+        language: The language of the whole document, if its headings are read by other rules than English ones.
+        labels: Words of the chunk that the document has both with a capital and without.
+        says_title: Whether the document mentions what its title names, other than as a heading.
     """
 
     opens_document: bool
@@ -85,7 +85,7 @@ class ChunkContext:
     says_title: bool = True
 
     def __str__(self) -> str:
-        """Return it as text, which `of` reads."""
+        """Return the context as text, which `of` parses."""
         lines = [_FIRST] if self.opens_document else []
         lines += (f"{surname}\t{name}" for surname, name in sorted(self.full_names.items()))
         if self.german is not None:
@@ -98,7 +98,7 @@ class ChunkContext:
 
     @classmethod
     def of(cls, context: str) -> ChunkContext:
-        """Read a context as text."""
+        """Parse a context from its text."""
         lines = context.split("\n")
         german = (line.removeprefix(_GERMAN_WORDS).split("|") for line in lines if line.startswith(_GERMAN_WORDS))
         return cls(
@@ -113,15 +113,15 @@ class ChunkContext:
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """An entity stands somewhere in a chunk.
+    """A place in a chunk that names an entity.
 
     Attributes:
-        key: What makes two spellings one entity.
+        key: The entity's key, the same for all spellings.
         name: The name to store.
         sentence: Index of the sentence.
-        start: First character in the chunk.
+        start: Index of the first character in the chunk.
         end: One past the last character.
-        is_phrase: Whether it is a term found among common words and not a name.
+        is_phrase: Whether it is a term found among common words, not a name.
     """
 
     key: str
@@ -143,12 +143,12 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """What a part of a chunk is about.
+    """The topic of a part of a chunk.
 
     Attributes:
-        key: Key of the entity; empty when it is not known.
+        key: Key of the entity; empty if unknown.
         name: Its name.
-        nouns: What it is said to be, in lower case: "the film" stands for it.
+        nouns: Common nouns, in lower case, that the text says it is: "the film" refers to it.
     """
 
     key: str = ""
@@ -158,7 +158,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class ReadChunk:
-    """A chunk, read.
+    """The result of reading a chunk.
 
     Attributes:
         chunk: The chunk.
@@ -166,10 +166,10 @@ class ReadChunk:
         occurrences: All occurrences in order.
         references: Places that mean an entity without naming it, in order.
         definitions: The abbreviations that it introduces.
-        subjects: Keys and names of what the chunk is about, in order; they need not occur in its text.
-        topics: Per sentence what its part of the chunk is about.
+        subjects: Keys and names of the chunk's subjects, in order; they need not occur in its text.
+        topics: The topic of each sentence's part of the chunk.
         says: Per sentence whether it states something, and is no heading, label, caption or cell.
-        type_of: Gives the type of an entity by its key.
+        type_of: Returns the type of an entity by its key.
     """
 
     chunk: Chunk
@@ -186,10 +186,10 @@ class ReadChunk:
 _HAN = re.compile(rf"[{HAN}]")
 
 
-# Other names of what a passage is about, as its first sentence tells them: "better known as X", "又称X".
+# Other names of a passage's subject, from its first sentence: "better known as X", "又称X".
 #
-# The first sentence with its entities in, those that are but another name of the subject out; and shorter forms of a
-# person's full name. The chunk is about each of them.
+# Of the entities in the first sentence, those that are only another name of the subject are returned, and also shorter
+# forms of a person's full name. The chunk is about each of them.
 
 _SAID_TO_BE = (
     r"\b(?:known|referred to|called|billed|credited|styled|spelled|spelt|abbreviated|released|titled|translated)\b"
@@ -206,13 +206,13 @@ _AND = compiled(r"[\s,、\"”’」》]*(?:and|or|和|或|、)[\s\"'“‘「�
 def other_names(
     text: str, subject: tuple[str, str], occurrences: Sequence[Occurrence], *, is_person: bool
 ) -> Iterator[tuple[str, str]]:
-    """Yield keys and names of what else the subject is called.
+    """Yield keys and names of the subject's other names.
 
     Args:
         text: The chunk's text.
-        subject: Key and name of what its first sentence is about.
+        subject: Key and name of the first sentence's subject.
         occurrences: The entities in that sentence, in order.
-        is_person: Whether it is a person.
+        is_person: Whether the subject is a person.
     """
     joined_by: re.Pattern[str] | None = None
     end = -1
@@ -231,11 +231,10 @@ def other_names(
         yield from ((entity_key(name), name) for name in shorter_names(subject[1]))
 
 
-# What "he", "it", "the film", "他" and "该公司" stand for: what is spoken of, or the person named last.
+# Resolution of "he", "it", "the film", "他" and "该公司" to the current topic, or the person named last.
 #
-# The sentences of a chunk with the entities in them in, references out: places that mean an entity without naming it.
-# The rules are those of the commonest case (a section speaks of its subject; a person is spoken of until another is
-# named); where they do not decide, there is no reference.
+# The result is references: places that mean an entity without naming it. The rules cover the commonest case (a section
+# is about its subject; a person is the topic until another is named); where they do not decide, there is no reference.
 
 _PRONOUN = re.compile(
     r"\b(?:(?P<person>[Hh]e|[Ss]he|[Hh]is|[Hh]er|[Hh]im|[Hh]imself|[Hh]erself)|(?P<thing>[Ii]ts?|[Tt]hey|[Tt]heir)"
@@ -260,8 +259,8 @@ def references(
         text: The chunk's text.
         sentences: Its sentences.
         occurrences: The entities in them, in order.
-        topics: Per sentence what is spoken of.
-        type_of: Gives the type of an entity by its key.
+        topics: The topic of each sentence.
+        type_of: Returns the type of an entity by its key.
     """
     named: dict[int, list[Occurrence]] = {}
     for occurrence in occurrences:
@@ -277,7 +276,7 @@ def references(
         meant = _meant(found, topic, person, type_of) if found else ("", "")
         if found and meant[0] and all(occurrence.key != meant[0] for occurrence in here):
             yield Occurrence(*meant, index, found.start(), found.end())
-        # Who opens a sentence is who the next one speaks of.
+        # The person who opens a sentence is the topic of the next one.
         opener = next((one for one in here if type_of(one.key) == "person"), None)
         person = (opener.key, opener.name) if opener else person
 
@@ -300,13 +299,13 @@ def _meant(
 
 # Terms that are no names: recurring phrases, Chinese noun phrases, and values that Chinese sentences state.
 #
-# Phrases of a sentence (`heliograph.text.phrases`) in, terms with their places out.
+# They come with their positions, from the phrases of a sentence (`heliograph.text.phrases`).
 
 _UNSPACED = re.compile(r"\S+")
 _LEAST_REPEATS = 3
 _LEAST_REPEATS_HAN = 2
 _SHORTEST_HAN_PHRASE = 3
-# "the environment variable" is one, "I am looking forward" is none.
+# "the environment variable" has a noun, "I am looking forward" has none.
 _WORD_BEFORE = re.compile(r"([^\W\d_]+)\W{1,3}\Z")
 _LONGEST_WORD_BEFORE = 12
 _BEFORE_NOUNS = word_list("before_nouns")
@@ -314,7 +313,7 @@ _POINTING = word_list("pointing_adjectives")
 _STAND_BEFORE_NOUNS = _BEFORE_NOUNS | _POINTING
 _LONGEST_PHRASE = 80
 _POSSESSIVE = re.compile(r"['’]s$")
-# "柳江的主要支流是寨蒿河。": what is said to be the attribute of something.
+# "柳江的主要支流是寨蒿河。": the stated value of an attribute.
 _STATED = compiled(
     rf"的[{HAN}A-Za-z]{{1,12}}?(?:是|叫做?|名为)(?P<value>[^，。；：！？、的是了在与和及或\s\d][^，。；：！？、的是了在与和及或]{{1,11}})(?=[。；，]|$)"
 )
@@ -322,9 +321,9 @@ _STATED = compiled(
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A term that a phrase may name, and where it stands.
+    """A term that a phrase may name, and its position.
 
-    `is_lone` if it may be one even if it stands there once; `is_noun` if the word before it stands before nouns.
+    `is_lone` if it counts even when it occurs once; `is_noun` if the word before it is one that precedes nouns.
     """
 
     key: str
@@ -355,12 +354,12 @@ def repeated_terms(sentences: Iterable[Sequence[Term]]) -> dict[str, str]:
 
 
 def kept_terms(text: str, terms: Iterable[Term], repeated: dict[str, str]) -> Iterator[Term]:
-    """Yield the recurring terms of a sentence, and Chinese noun phrases even if they stand there once."""
+    """Yield the recurring terms of a sentence, and Chinese noun phrases even if they occur only once."""
     free_from = 0
     for term in terms:
         if term.start < free_from:
             continue
-        # "X 的 官方语言 是 Y": such a phrase only names a property of a thing.
+        # "X 的 官方语言 是 Y": such a phrase only names an attribute of a thing.
         is_attribute = text[term.start - 1 : term.start] == "的" and text[term.end : term.end + 1] in set("是为有在由")
         if term.key in repeated or (term.is_lone and not is_attribute):
             yield Term(term.key, repeated.get(term.key, term.name), term.start, term.end)
@@ -382,7 +381,7 @@ def _terms(text: str, phrase: Phrase) -> Iterator[Term]:
         return
     words = [match.span() for match in _UNSPACED.finditer(phrase.text)]
     while words and phrase.text[slice(*words[0])].lower() in _POINTING:
-        # "The current object" is whichever is spoken of.
+        # "The current object" is a different one in each context.
         words.pop(0)
     for length in (3, 2):
         for first in range(len(words) - length + 1):
@@ -412,7 +411,7 @@ _SPACES = re.compile(r"\s*")
 
 
 def read_chunks(title: str, chunks: Sequence[Chunk], contexts: Sequence[str]) -> list[ReadChunk]:
-    """Read chunks; each by itself, together they are faster.
+    """Read chunks; each result depends on its chunk alone, but reading them together is faster.
 
     Args:
         title: The title of their document; may be empty.
@@ -439,7 +438,7 @@ def _read_chunk(
         replace(
             part,
             titles=tuple(name for title in part.titles if (name := said.as_said(*title))),
-            # "Beachten Sie, dass ..., was" says not what somebody was.
+            # "Beachten Sie, dass ..., was": the English rules would misread the German "was".
             opening=None if said.is_german else part.opening,
         )
         for part in read_parts(text, sentences, said.subjects_of, may_define_term=opens_document and not subjects)
@@ -450,7 +449,7 @@ def _read_chunk(
     inside = _known_spans(text, sentences, abbreviations, titles, openings, is_english=said.is_english)
     named = [without_overlaps([*known, *sentence.names]) for known, sentence in zip(inside, sentences, strict=True)]
     named = said.without_unsaid(named, inside)
-    # Without the phrases that lie within names found by other means.
+    # Without the phrases that lie within names found in other ways.
     settled = [
         replace(sentence, phrases=tuple(phrases_outside(sentence.phrases, known))) if known else sentence
         for sentence, known in zip(sentences, inside, strict=True)
@@ -502,7 +501,7 @@ def _about(
     titles: Iterable[tuple[str, str]],
     book: NameBook,
 ) -> dict[str, str]:
-    """Return keys and names of what a part is about, the main one first.
+    """Return keys and names of a part's subjects, the main one first.
 
     The first part is about whatever it opens with, another only about what it defines or has as a title: most
     paragraphs open with some name.
@@ -512,7 +511,7 @@ def _about(
     keys = {entity_key(name): name for name, _ in titles} | opener
     main = next(iter(keys.items()), ("", ""))
     if main[0] in opener:
-        # What else it is called, by the first sentence that names it.
+        # Its other names, from the first sentence that names it.
         first = next(occurrence.sentence for occurrence in inside if occurrence.key == main[0])
         named = [occurrence for occurrence in inside if occurrence.sentence == first]
         keys |= other_names(text, main, named, is_person=book.type_of(main[0]) == "person")
@@ -520,10 +519,10 @@ def _about(
 
 
 def _topics(parts: Sequence[Part], about: Sequence[dict[str, str]], named: Collection[str] | None) -> Iterator[Topic]:
-    """Yield the topic of each sentence; a part that is about nothing of its own goes on with that of the one before.
+    """Yield the topic of each sentence; a part without a subject of its own keeps the topic of the part before.
 
-    What the chunk never names (`named`; None for the first of a document) is no topic: what a title names need not be
-    what every section under it speaks of.
+    A subject that the chunk never names (`named`; None for the first chunk of a document) is no topic, because a
+    section need not be about what the title names.
     """
     topic = Topic()
     for part, keys in zip(parts, about, strict=True):
@@ -537,9 +536,9 @@ def _topics(parts: Sequence[Part], about: Sequence[dict[str, str]], named: Colle
 def _subjects(
     title: str, chunk: Chunk, line: str, said: _Said, *, opens_document: bool, says_title: bool
 ) -> list[tuple[str, str]]:
-    """Return the names of the nearest heading that has any, and of the title where the chunk has no other.
+    """Return the names of the nearest heading that has any, and in the first chunk, or failing these, of the title.
 
-    A heading names something if the text below it does, too; a title that is not English, if any part of its document
+    A heading names something if the text below it does too; a title that is not English, if any part of its document
     does.
     """
     read = said.subjects_of
@@ -549,7 +548,7 @@ def _subjects(
         tuple(
             name
             for one in names
-            # In English a title that is made as names are is one, whatever the text says.
+            # An English title with the form of a name is one, whatever the text says.
             if (name := one if said.is_english and one in given else said.as_said(*one, is_given=one in given))
         )
         for names in found
@@ -561,7 +560,7 @@ def _subjects(
 
 
 class _Said:
-    """What the sentences of a chunk say, apart from its headings, labels, captions and cells."""
+    """What the sentences of a chunk say, without its headings, labels, captions and cells."""
 
     def __init__(
         self,
@@ -585,7 +584,7 @@ class _Said:
         self._headings = {_BEFORE_HEADING.sub("", line).rstrip() for line in lines}
 
     def subjects_of(self, heading: str) -> tuple[tuple[str, str], ...]:
-        """Return names and types in a heading, as what the chunk says tells verbs from nouns."""
+        """Return names and types in a heading, telling verbs from nouns by the text below."""
         return subjects_of(heading, language=self._language, below=self._text)
 
     def as_said(self, name: str, kind: str, *, is_given: bool = False) -> tuple[str, str] | None:
@@ -594,12 +593,12 @@ class _Said:
         Args:
             name: The name.
             kind: Its type.
-            is_given: Whether other parts of the document speak of it.
+            is_given: Whether other parts of the document mention it.
         """
         if name in self._labels or (name.isupper() and not self._labels.isdisjoint(name.split())):
             return None
         if self._language != "en" and (article := _BEFORE_SMALL.match(name)) and not self._is_inside(name):
-            # "L'archivio Debian", but not "La dolce vita" where the text says so.
+            # "L'archivio Debian", but not "La dolce vita" if the text has it with its article.
             name = name[article.end() :]
         start = _find_word(self._lower, name.lower()) if len(self._lower) == len(self._text) else -1
         if start < 0:
@@ -607,9 +606,9 @@ class _Said:
                 return None
             if is_given:
                 return name, kind
-            # A capital says nothing in German, where every noun has one, and little of a word that stands alone.
+            # A capital proves nothing in German, where every noun has one, and little for a single word.
             has_capitals = "de" not in self._languages and " " in name and _IN_TITLE_CASE.fullmatch(name) is not None
-            # "SINOPSIS" and "BOGUES": where a heading is in capitals, they prove nothing of a word.
+            # "SINOPSIS" and "BOGUES": in a heading in capitals, they prove nothing about a word.
             longest = (0 if " " in name else _LONGEST_ACRONYM - 1) if name.isupper() else len(name)
             has_sure_word = any(
                 word[0].isalpha()
@@ -620,13 +619,13 @@ class _Said:
                 )
                 for word in name.split()
             )
-            # Where the text below the heading begins.
+            # Find the start of the text below the heading.
             at = self._whole.find(name)
             behind = _SPACES.match(self._whole, at + len(name) if at >= 0 else 0)
             is_meant = has_sure_word or _PRONOUN_FIRST.match(self._whole, behind.end() if behind else 0) is not None
             return (name, kind) if is_meant and "," not in name and "、" not in name else None
         if _HAN.search(name) and len(encode(name)) == 1 and entity_key(name) not in self._names:
-            # "颜色": a word of every text. Places that are as common are tagged as names.
+            # "颜色" occurs in every text. Places that are as common are tagged as names.
             return None
         said = name if is_given or name in self._text else self._text[start : start + len(name)]
         if " " not in name and not _HAN.search(name):
@@ -638,7 +637,7 @@ class _Said:
         return said, kind
 
     def _is_inside(self, name: str) -> bool:
-        """Return whether a sentence has this, as it is written, behind another word."""
+        """Return whether a sentence has this name, as written, after another word."""
         return re.search(rf"\w,? {re.escape(name)}", self._text) is not None
 
     @cached_property
@@ -651,14 +650,14 @@ class _Said:
 
     @property
     def is_english(self) -> bool:
-        """Whether the chunk is English for the most part, and its document not German."""
+        """Whether the chunk is mostly English, and its document not German."""
         return not self.is_german and self._languages[0] == "en"
 
     def _is_german_noun(self, name: str) -> bool:
         words = name.split()
         if "de" not in self._languages:
             return False
-        # A whole heading is a term if it is a noun, but one of its words is not: "Software in Paketen organisieren".
+        # A whole heading is a term if it is a noun, but a single word of it is not: "Software in Paketen organisieren".
         german = german_words(self._whole) if self._german is None else self._german
         german = german._replace(nouns=frozenset()) if name in self._headings else german
         return is_german_noun(("in", *words), 1, len(words), german)
@@ -666,9 +665,10 @@ class _Said:
     def without_unsaid(
         self, named: Sequence[Sequence[NameSpan]], known: Sequence[Sequence[NameSpan]]
     ) -> list[list[NameSpan]]:
-        """Return the names per sentence, without those of headings, labels and cells that may be none.
+        """Return the names per sentence, without doubtful ones in headings, labels and cells.
 
-        Where every word has a capital, a capital proves nothing; what a sentence names is a name in them, too.
+        Where every word is capitalised, a capital proves nothing; but names that a sentence has are names in headings,
+        too.
         """
         return [
             list(spans) if says else [span for span in spans if span in inside or self._is_name(span, sentence)]
@@ -681,7 +681,7 @@ class _Said:
             return True
         if name.isupper() and len(name) >= _LONGEST_ACRONYM and self._whole[sentence.start] == "#":
             return False
-        # "Bugfix checklist", "2.1. Properties": the first word of a line has its capital from there.
+        # "Bugfix checklist", "2.1. Properties": the first word of a line is capitalised for its position.
         if span.type != "unknown" or any(map(str.isalpha, self._whole[sentence.start : span.start])):
             return _is_sure(name)
         words = name.split()
@@ -691,7 +691,7 @@ class _Said:
 
 
 def _find_word(text: str, word: str) -> int:
-    """Return where a text has a word or phrase, or -1; a quoted phrase only refers to a heading."""
+    """Return where a text has a word or phrase, or -1; a quoted phrase is skipped, as it only refers to a heading."""
     start = text.find(word)
     while start >= 0 and not _HAN.search(word):
         around = text[start - 1 : start], text[start + len(word) : start + len(word) + 1]
@@ -702,7 +702,7 @@ def _find_word(text: str, word: str) -> int:
 
 
 def _is_sure(name: str) -> bool:
-    """Return whether a name is one wherever it stands: no word of it is usually written in small letters."""
+    """Return whether a name is one in any position: none of its words is usually in lower case."""
     if _HAN.search(name):
         return False
     words = [word for word in name.replace("-", " ").split() if word[0].isalpha() and word.lower() not in _SMALL]
@@ -722,22 +722,22 @@ def _known_spans(
     *,
     is_english: bool,
 ) -> list[list[NameSpan]]:
-    """Return, per sentence, the names that are known by other means than their make."""
+    """Return, per sentence, the names known from other evidence than their form."""
     known = [*speaker_spans(text, is_english=is_english)]
     for short, (start, end) in abbreviations:
         long = text[start:end]
         kind = type_of_name(clean_name(long) or "?", "", "") if long[0].isupper() else "concept"
-        # What the long form is, the short one is too.
+        # The short form has the type of the long form.
         kind = "concept" if kind == "unknown" else kind
         known.append(NameSpan(long, start, end, kind))
         known.append(NameSpan(text[slice(*short)], *short, kind))
     for name, kind in subjects:
-        # A title's or heading's name stands in any letter case.
+        # A name from the title or a heading matches in any letter case.
         known.extend(_places(text, name, kind, is_cased=False))
     for opening in openings:
-        # A name in title case only where it is written so.
+        # A name in title case matches only in title case.
         known.extend(_places(text, opening.name, opening.kind, is_cased=not opening.name[1:].islower()))
-    # What a Chinese sentence states as the value of an attribute, however the word model cuts it.
+    # The value that a Chinese sentence states for an attribute, however the word model cuts it.
     stated = (match for sentence in sentences for match in _STATED.finditer(text, sentence.start, sentence.end))
     types = {(name.start, name.end): name.type for sentence in sentences for name in sentence.names}
     known += [
@@ -768,7 +768,7 @@ def _is_word(character: str) -> bool:
 def _opener(
     text: str, sentences: Sequence[SentenceReading], occurrences: Sequence[Occurrence], first: int
 ) -> dict[str, str]:
-    """Return the entity with which the part from sentence `first` on opens, if it opens with one."""
+    """Return the entity that opens the part from sentence `first` on, if one does."""
     for occurrence in occurrences:
         sentence = sentences[occurrence.sentence]
         if text[sentence.start] == "#":

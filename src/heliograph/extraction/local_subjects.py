@@ -1,8 +1,8 @@
-"""Says what a document, section, paragraph or chunk is about, and which parts of its text are read for names.
+"""Finds the subjects of documents, sections, paragraphs and chunks, and the text in them that is read for names.
 
-A title or heading is a name when it is short and says what, not how. Without one, the opening sentence tells: "King of
-the Sierras is a 1938 film ...". A chunk is about what its title or nearest heading names and what its paragraphs open
-with. A title that is only a file's name is no subject.
+A title or heading is a name when it is short and says what, not how. Without one, the opening sentence decides: "King
+of the Sierras is a 1938 film ...". A chunk is about what its title or nearest heading names and what its paragraphs
+open with. A title that is only a file name is no subject.
 """
 
 from __future__ import annotations
@@ -40,32 +40,32 @@ from heliograph.text.sentences import NameSpan, is_own_line, paragraph_starts
 from heliograph.text.tokens import encode, is_usually_lower
 
 _SPACE = re.compile(r"\s+")
-# What Markdown marks: code, which is taken as it stands, a link or picture, and emphasis. Only pairs of marks at the
-# edges of words are marks; `*args`, `2*3*4`, `snake_case` and names such as `__init__` are text.
+# Markdown markup: code, which is kept as written, links, pictures and emphasis. Only pairs of marks at the edges of
+# words are markup; `*args`, `2*3*4`, `snake_case` and names such as `__init__` are text.
 _MARKUP = re.compile(
     r"(?<!`)(?P<ticks>`+)(?!`)(?P<code>.{1,500}?)(?<!`)(?P=ticks)(?!`)"
     r"|(?<![A-Za-z\d_)\]])!?\[(?P<link>[^\]]{0,200})\]\([^()]{0,500}\)"
     r"|(?<![A-Za-z\d_*)\]\\])(?P<stars>\*{2,3})(?![\s*])(?P<strong>.{1,500}?)(?<![\s*])(?P=stars)(?![A-Za-z\d_*(])"
     r"|(?<![A-Za-z\d_*)\]\\])\*(?![\s*])(?P<slanted>[^*]{1,500})(?<!\s)\*(?![A-Za-z\d_*(])"
-    # Those of which the other one stands in another sentence.
+    # Marks whose counterpart is in another sentence.
     r"|^\s*\*{2,3}(?=[^\sa-z*])|(?<=[^\s*])\*{2,3}$"
     r"|(?<!\w)__(?![\s_]|[a-z\d_]{1,80}__(?!\w))(?P<bold>.{1,500}?)(?<![\s_])__(?!\w)"
     r"|`"
 )
-# Of a link that was cut, or whose label is within another.
+# The target of a link that was cut, or whose label is nested in another.
 _TARGET_LEFT = re.compile(r"\]\((?:https?:|mailto:|[/#])[^\s)]*\)?")
 _PLURAL = re.compile(r"[a-z]{2,}(?:ches|shes|xes|sses|zes|ies|[^suiy]s|ys)", re.IGNORECASE)
 _NO_PLURALS = frozenset({"series", "species", "news", "means", "always", "lens"})
 
 
 def plain(text: str) -> str:
-    """Return a text on one line and without Markdown's marks and links' targets; keeps code and mere look-alikes."""
+    """Return a text on one line, without Markdown marks and link targets; keeps code and mere look-alikes."""
     said = _without_marks(_SPACE.sub(" ", text)).strip()
     return _TARGET_LEFT.sub("]", said) if "](" in said else said
 
 
 def _without_marks(text: str) -> str:
-    # Most sentences have no mark, and to look for pairs of them costs a tenth of an extraction.
+    # Most sentences have no mark, and searching for pairs of marks takes a tenth of an extraction.
     return _MARKUP.sub(_inside, text) if any(mark in text for mark in "`*[") or "__" in text else text
 
 
@@ -73,14 +73,14 @@ def _inside(match: re.Match[str]) -> str:
     if (code := match["code"]) is not None:
         # Blanks beside a tick that is part of the code.
         return code.strip(" ")
-    # Marks may stand within others.
+    # Marks may be nested.
     return _without_marks(
         next((match[part] for part in ("link", "strong", "slanted", "bold") if match[part] is not None), "")
     )
 
 
 def singular(phrase: str) -> str:
-    """Return an English phrase with its last word in the singular, by its ending; other words stay as they are."""
+    """Return an English phrase with its last word in the singular, judged by its ending; other words stay."""
     head, space, last = phrase.rpartition(" ")
     if not last.isascii() or not _PLURAL.fullmatch(last) or last.lower() in _NO_PLURALS:
         return phrase
@@ -90,11 +90,11 @@ def singular(phrase: str) -> str:
     return f"{head}{space}{last[:-cut]}"
 
 
-# What a title or heading stands for: the names that a section is about.
+# What a title or heading names: the names that a section is about.
 #
 # A title or heading is a name when it is short and says what, not how: "MQTT over TLS" and "Willi Schneider (skeleton
-# racer)" are; "How to install", "Overview", "notes/index.md" and "2024-05-01" are not. Of a heading that is no name,
-# the names inside it are taken, if any.
+# racer)" are names; "How to install", "Overview", "notes/index.md" and "2024-05-01" are not. A heading that is no name
+# gives the names inside it, if any.
 
 _HASHES = re.compile(r"^\s*#+\s*")
 _PART_NUMBER = r"(?:\d{1,3}(?:\.\d{1,3})*|[IVXLC]{1,6}|[A-Z])"
@@ -105,7 +105,7 @@ _NUMBERING = compiled(
     r"|[A-Z](?:\.\d{1,3})+\.?\s+|第\s?[一二三四五六七八九十百\d]{1,4}\s?[章节部篇回讲]\s*[:：、]?\s*|[（(]?[一二三四五六七八九十]{1,3}[)）、]\s*)",
     re.IGNORECASE,
 )
-# A part of a work whose title stands before is about what stands behind its number, if anything does: "The Bell,
+# A heading with a work's title and a part number is about the text after the number, if there is any: "The Bell,
 # Chapter 2: The Flood", "望江钟 第二章：大水".
 _HAN_PART = r"[\s·，、：:]\s?第\s?[一二三四五六七八九十百\d]{1,4}\s?[章节部篇回讲]"
 _PART = rf"[,:;–—-]\s+(?:{'|'.join(sorted(STRUCTURE_WORDS))})\s+{_PART_NUMBER}"
@@ -117,12 +117,12 @@ _APPENDIX = re.compile(r"[A-H]\. ([^\W\d_]{2,})")
 _ARTICLES = word_list("articles")
 # In other languages these are prepositions and the like: "Acceso a Internet".
 _OWN_ARTICLES = {"en": {"a", "an"}, "it": {"i"}, "nl": {"de"}, "pt": {"a", "as", "o", "os"}}
-# An article, or a preposition with one, that is no pronoun before a verb ("pour la modifier").
+# An article, alone or joined with a preposition, that is no pronoun before a verb ("pour la modifier").
 _BEFORE_NOUN = (
     r"(?<!pour )(?<!de )(?<!à )(?<!peut )(?<!vez )"
     rf"(?:{'|'.join(sorted(_ARTICLES))}|a|an|any|each|every|this|that|de[il]|del[al]|delle|degli|dell|da[sl]?|des|dos?|du|nella?)"
 )
-# What stands beside verbs with a subject: "La pantalla se bloquea".
+# Words beside a finite verb: "La pantalla se bloquea".
 _FINITE = {
     "es": frozenset({"cómo", "cuándo", "está", "están", "no", "por_qué", "qué", "se", "son"}),
     "fr": frozenset({"comment", "est", "ne", "pas", "pourquoi", "quand", "que", "se", "sont"}),
@@ -139,13 +139,13 @@ _SENTENCE_MARK = re.compile(r"[。！？?!;；|=…]| > |\.\.\.|: |：")
 _CAPITAL = r"(?:[A-Z\d][^\s:]*|a|an|and|at|by|for|from|in|of|on|the|to|with)"
 _OPENS_PART = re.compile(r"(?:^|[:?!–—])\s*(?:[\d.]+\s+)?$")
 _TITLE_CASE = re.compile(rf"{_CAPITAL}(?: {_CAPITAL})*")
-# A title with its subtitle, such as: Joust 2, Survival of the Fittest (a colon between them).
+# A title with its subtitle, such as: Joust 2, Survival of the Fittest (with a colon between them).
 _TITLE_WITH_SUBTITLE = re.compile(rf"[A-Z\d]\S*(?<!:)(?: {_CAPITAL}){{0,4}}: {_CAPITAL}(?: {_CAPITAL}){{1,5}}")
 _HAN = re.compile(rf"[{HAN}]")
 _LONGEST_HEADING = 300
 # "git-push(1) Manual Page" is about git-push.
 _MANUAL_PAGE = re.compile(r"(?P<name>[A-Za-z][\w.+-]*) ?\(\d[a-zA-Z]{0,2}\)(?: (?:Manual|Man) [Pp]age)?$")
-# "Apache Module mod_md" and "Source code for django.urls.resolvers" are about what stands last.
+# "Apache Module mod_md" and "Source code for django.urls.resolvers" are about their last word.
 _ABOUT_CODE = re.compile(
     r"(?:\S+ ){0,3}(?:[Cc]lass|[Cc]ommand|[Ff]unction|[Mm]ethod|[Mm]odule|[Oo]ption|[Pp]ackage|[Cc]ode for|[Ll]ibrary) "
     r"(?P<name>[A-Za-z_][\w-]*[._][\w.-]+)(?:\(\))?$"
@@ -161,21 +161,21 @@ _SAYING_HOW = word_list("headings_saying_how")
 
 
 def _small(text: str) -> str:
-    """Return a text in lower case, Turkish capitals like the others: "İLGİLİ", "KULLANIM"."""
+    """Return a text in lower case, with Turkish capitals mapped like the others: "İLGİLİ", "KULLANIM"."""
     return text.casefold().replace("\u0307", "").replace("ı", "i")
 
 
-# Headings of every other document.
+# Headings that many documents share.
 _GENERIC = frozenset(map(_small, word_list("generic_headings")))
 
 
 def subjects_of(heading: str, *, language: str = "en", below: str = "") -> tuple[tuple[str, str], ...]:
-    """Return the `(name, type)`s that a title or heading stands for, the main one first; often one, maybe none.
+    """Return the `(name, type)`s that a title or heading names, the main one first; often one, maybe none.
 
     Args:
         heading: The title or heading, or a line above a paragraph.
-        language: The language of what it stands above. In a German document a capital proves nothing.
-        below: What it stands above, which shows whether its first word is a verb.
+        language: The language of the text below. In a German document a capital proves nothing.
+        below: The text below, which shows whether the first word is a verb.
     """
     text = _heading_text(heading[:_LONGEST_HEADING])
     return _read_heading(text, language, _begins_with_verb(text, language, below)) if text else ()
@@ -201,10 +201,10 @@ def _read_heading(text: str, language: str, begins_with_verb: bool) -> tuple[tup
     if not name or is_generic or _FILE_NAME.fullmatch(name):
         return ()
     is_german = language == "de"
-    # A verb, though with a capital, is no part of the names behind it: "Installare Apache".
+    # A verb, even with a capital, is not part of the names after it: "Installare Apache".
     verb = name.partition(" ")[0] if begins_with_verb else ""
     found = find_names(" " * len(verb) + name[len(verb) :], is_german=is_german)
-    # A German heading with a verb, participle or adjective is one: "Bild mit Rahmen geöffnet".
+    # A German heading with a verb, participle or adjective describes an action: "Bild mit Rahmen geöffnet".
     says_what_to_do = (
         begins_with_verb
         or _says_what_to_do(name)
@@ -223,17 +223,17 @@ def _read_heading(text: str, language: str, begins_with_verb: bool) -> tuple[tup
         # Every noun has a capital: "Dateien und Ordner löschen".
         sure = [span for span in sure if any(is_known_name(word, NO_GERMAN_WORDS) for word in span.text.split())]
     if says_what_to_do and name.partition(" ")[0].endswith("ing"):
-        # "Assigning Footprints" is no name because of its capitals.
+        # The capital does not make "Assigning Footprints" a name.
         sure = [span for span in sure if span.start]
     inner = {clean_name(span.text): span.type for span in sure if not _FILE_NAME.fullmatch(span.text)}
     return tuple((name, kind) for name, kind in inner.items() if name)[:_MOST_INNER_NAMES]
 
 
 def _proves_itself(heading: str, word: NameSpan, language: str) -> bool:
-    """Return whether the capital of a single word in a heading says that it is a name.
+    """Return whether the capital of a single word in a heading marks it as a name.
 
-    The first word has one anyway, and so has a common word behind a colon, or where other common words have one, too.
-    Which words are common is less well known of other languages: in "Manuel : Gravure du rythme" any may be.
+    The first word always has one, as does a common word after a colon or among other capitalised common words. In other
+    languages, less is known about which words are common: in "Manuel : Gravure du rythme" any may be.
     """
     goes_on = heading[word.end : word.end + 2].strip()[:1].islower()
     if language != "en" and goes_on and _OPENS_PART.search(heading[: word.start]):
@@ -247,26 +247,26 @@ def _proves_itself(heading: str, word: NameSpan, language: str) -> bool:
 
 
 def _says_what_to_do(name: str) -> bool:
-    """Return whether a heading is about doing something: "Installing Packages", "安装软件包", "Pakete installieren"."""
+    """Return whether a heading describes an action: "Installing Packages", "安装软件包", "Pakete installieren"."""
     if _HAN.search(name):
         return any(phrase.is_predicate for sentence in read_texts([name])[0] for phrase in sentence.phrases)
     first, _, rest = name.partition(" ")
     last = rest.rpartition(" ")[2]
-    # A German infinitive at the end; what is one token is a word of English, too ("Access token").
+    # A German infinitive at the end; a single token is a word of English as well ("Access token").
     if last.islower() and last.endswith("en") and len(encode(f" {last}")) > 1:
         return True
     if not rest or not first.endswith("ing") or first.lower() in _THINGS_IN_ING:
         return False
-    # "Assigning" is too rare to tell, but "assign" is not.
+    # "Assigning" is too rare to decide, but "assign" is not.
     base = first.removesuffix("ing")
     return is_usually_lower(first) or (len(base) > _SHORTEST_VERB and is_usually_lower(base))
 
 
 def _begins_with_verb(heading: str, language: str, below: str) -> bool:
-    """Return whether a heading tells to do something: "Installare Apache", "Set the clock", "Ändern der Uhr".
+    """Return whether a heading begins with an instruction: "Installare Apache", "Set the clock", "Ändern der Uhr".
 
-    Its first word is one that stands before an article, or is made as infinitives are and nowhere below used as nouns
-    and names are. In English what stands below must use it as verbs are used.
+    Its first word stands before an article, or is formed like an infinitive and is nowhere below used as a noun or
+    name. In English the text below must use it as a verb.
     """
     first, _, rest = heading.partition(" ")
     lower = first.lower()
@@ -275,7 +275,7 @@ def _begins_with_verb(heading: str, language: str, below: str) -> bool:
     if not first[1:].islower() or lower in GIVEN_NAMES or lower in function_words() - _VERBS_TOO:
         return False
     second = re.split("[ '’]", rest, maxsplit=1)[0]
-    # In English the title of a work may go on so, with capitals: "Winnie the Pooh".
+    # In English the title of a work may continue with an article and capitals: "Winnie the Pooh".
     is_sentence = language != "en" or any(word.islower() and word not in function_words() for word in rest.split())
     if is_sentence and (second in _ARTICLES or second in _OWN_ARTICLES.get(language, ())):
         return True
@@ -288,7 +288,7 @@ def _begins_with_verb(heading: str, language: str, below: str) -> bool:
             return False
     elif language not in INFINITIVES or not INFINITIVES[language].fullmatch(lower):
         return False
-    # A menu may be called "Editar", so a capital says something only of a word that is not known.
+    # A menu may be called "Editar", so a capital matters only for unknown words.
     is_known = language != "en" and is_usually_lower(first)
     as_name = "" if is_known else rf"|[\w,] {re.escape(first)}(?!\w)"
     return not re.search(rf"(?i:(?<!\w){_BEFORE_NOUN}[ '’]{word}(?!\w)){as_name}", below)
@@ -308,11 +308,11 @@ def _is_name(name: str) -> bool:
     return 1 < len(name) <= _MOST_LETTERS and len(words) <= most and _SAYING_HOW.isdisjoint(words)
 
 
-# What a passage without title or heading is about, by how it opens: "King of the Sierras is a 1938 film ...".
+# The subject of a passage without title or heading, from its opening: "King of the Sierras is a 1938 film ...".
 #
-# A sentence in, the name that it defines out. In English the subject stands before "is a" and the like: a phrase in
-# title case, a quoted title, or, where it opens a document, a common term ("Canon law is the body of ..."). In
-# Chinese it stands before "是", a comma or a bracket, and is one name or noun, or is repeated by the next sentence.
+# The name that the sentence defines is returned. In English the subject stands before "is a" and the like: a phrase in
+# title case, a quoted title, or, at the start of a document, a common term ("Canon law is the body of ..."). In Chinese
+# it stands before "是", a comma or a bracket, and is one name or noun, or is repeated by the next sentence.
 
 _COPULA = re.compile(r"\s(?:is|are|was|were)\s+(?:(?:also|originally|usually|typically)\s+)?")
 _DETERMINER = re.compile(r"(?:an?|the|one of|any|any of)\s", re.IGNORECASE)
@@ -323,7 +323,7 @@ _SMALL = word_list("small_words")
 _CLAUSE_OPENERS = word_list("prepositions") | word_list("conjunctions")
 _NO_SUBJECTS = stop_words("en") | CALENDAR
 _PRONOUNS = word_list("pronouns")
-# "Ann, who is a singer" says what Ann is.
+# "Ann, who is a singer" defines Ann.
 _NO_DEFINED = _PRONOUNS - {"who", "which"}
 _QUOTES = ('"', "“")
 _LONGEST_REPEATED = 60
@@ -359,12 +359,12 @@ _NO_PERSONS = word_list("things_ending_as_persons")
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """How a passage opens.
+    """The opening of a passage.
 
     Attributes:
-        name: What it is about.
-        kind: The type of that, `unknown` if the sentence does not tell.
-        nouns: Common nouns, in lower case, that the sentence says it is: "the film" then means it.
+        name: Its subject.
+        kind: The subject's type, `unknown` if the sentence does not reveal it.
+        nouns: Common nouns, in lower case, that the sentence calls it: "the film" then means it.
     """
 
     name: str
@@ -373,7 +373,7 @@ class Opening:
 
 
 def read_opening(text: str, sentences: list[SentenceReading], *, opens_document: bool) -> Opening | None:
-    """Return what a passage opens with, or None when its first sentence defines nothing.
+    """Return the opening of a passage, or None when its first sentence defines nothing.
 
     Args:
         text: The passage.
@@ -393,7 +393,7 @@ def read_opening(text: str, sentences: list[SentenceReading], *, opens_document:
 
 
 def title_line(text: str, sentences: Sequence[SentenceReading]) -> str:
-    """Return the line of its own with which a passage begins; empty if it begins otherwise."""
+    """Return the line of its own at the start of a passage; empty if there is none."""
     if not sentences:
         return ""
     end = sentences[0].end
@@ -402,7 +402,7 @@ def title_line(text: str, sentences: Sequence[SentenceReading]) -> str:
 
 
 def _repeated(text: str, sentences: Sequence[SentenceReading]) -> str:
-    """Return the first sentence if it is but a name with which the second begins: "柳江。柳江的主要支流是寨蒿河。"."""
+    """Return the first sentence if it is only a name with which the second begins: "柳江。柳江的主要支流是寨蒿河。"."""
     if len(sentences) < 2:
         return ""
     name = text[sentences[0].start : sentences[0].end].strip(_MARKS + "。.")
@@ -435,7 +435,7 @@ def _english_opening(sentence: str, *, opens_document: bool) -> Opening | None:
 
 
 def _subject(written: str, is_definition: bool, *, is_work: bool, is_whole: bool, may_be_term: bool) -> str:
-    """Return the subject of a sentence if it is one name or term; a work may be named by any words."""
+    """Return the subject of a sentence if it is one name or term; for a work, any words may be the name."""
     stripped = written.strip(_MARKS)
     has_article = stripped.lower().startswith(("the ", "a ", "an "))
     name = clean_name(stripped[4:] if stripped[:4].lower() == "the " else stripped)
@@ -482,10 +482,10 @@ def _chinese_opening(text: str, sentence: str, first: SentenceReading) -> Openin
     return Opening(name) if is_noun or is_repeated or is_marked else None
 
 
-# The parts of a chunk, and what each opens with: packing puts paragraphs side by side that need not share a topic.
+# The parts of a chunk, and the opening of each: packing puts paragraphs side by side that need not share a topic.
 #
-# A part is a paragraph (`heliograph.text.sentences`). Its sentences in; out come the names in its title line or
-# heading, and what its first sentence defines. What of that it is about, `local_reading` says.
+# A part is a paragraph (`heliograph.text.sentences`). It gives the names in its title line or heading, and the
+# definition in its first sentence. `local_reading` decides which of them it is about.
 
 
 @dataclass(frozen=True, slots=True)
@@ -494,7 +494,7 @@ class Part:
 
     Attributes:
         first: Index of its first sentence.
-        last: One past that of its last.
+        last: One past the index of its last.
         titles: Names and types in its title line, else in its nearest heading.
         opening: What its first sentence defines, if anything.
     """
@@ -517,7 +517,7 @@ def read_parts(
     Args:
         text: The chunk's text.
         sentences: Its sentences.
-        read_heading: Gives names and types in a heading or title line.
+        read_heading: Returns names and types in a heading or title line.
         may_define_term: Whether the first part may define a common term.
     """
     starts = paragraph_starts(text)
@@ -532,10 +532,10 @@ def read_parts(
     return parts
 
 
-# What a chunk is about, given the names that a reader found in it.
+# The subjects of a chunk, given the names that an extractor found in it.
 #
-# It is about what the document's title or its nearest heading names, with or without what stands in brackets there,
-# and about what its paragraphs open with.
+# They are what the document's title or the nearest heading names, with or without the text in brackets there, and what
+# its paragraphs open with.
 
 # List marks, emphasis, quotes and numbering that may stand before a text's first word.
 _LEADING_MARKS = re.compile(r"(?:[\s#>*\-_`\"'“”‘’«»「」《》(]|\d{1,3}[.)、])*")
@@ -544,7 +544,7 @@ _OPENING_LENGTH = 400
 
 
 def subject_keys(title: str, chunk: Chunk, names: Iterable[str]) -> set[str]:
-    """Return the keys of what a chunk is about.
+    """Return the keys of a chunk's subjects.
 
     Args:
         title: Title of its document; may be empty.
@@ -565,33 +565,33 @@ def subject_keys(title: str, chunk: Chunk, names: Iterable[str]) -> set[str]:
     for name in names:
         folded = name.casefold()
         is_word = folded[-1:].isascii() and folded[-1:].isalnum()
-        # Not merely with a longer word of the same beginning.
+        # Not if a longer word merely has the same beginning.
         behind = [text[len(folded) : len(folded) + 1] for text in starts if text.startswith(folded)]
         if not all(is_word and character.isascii() and character.isalnum() for character in behind):
             opening.add(entity_key(name))
     return (titles | opening) - {""}
 
 
-# Whether a document's title is one that somebody gave, or only what its file is called.
+# Whether a document's title is a real title or only the name of its file.
 #
-# A document without heading and stated title is called by the end of its source. "Apollo 11.txt" is a title all the
-# same; "scan_0001.pdf", "report-final-v2.docx" and "3f2a9c8d.txt" name a file, and nobody asks about them.
+# A document without a heading or a stated title takes the end of its source as title. "Apollo 11.txt" is a real title
+# all the same; "scan_0001.pdf", "report-final-v2.docx" and "3f2a9c8d.txt" are file names, which no question asks about.
 #
-# Who called it so is not known: a title that equals the name of its file counts as that name, even if somebody gave
-# it. So "1984" is none for "1984.txt", nor is "The Book" for "The Book.txt".
+# Where a title came from is unknown: one that equals the file's name counts as a file name, even if a person set it. So
+# "1984" is none for "1984.txt", nor is "The Book" for "The Book.txt".
 
 _FILE_TITLE_WORD = re.compile(rf"[{HAN}]+|[^\W\d_{HAN}]+")
-# Digests, ids and what cameras and programs number.
+# Digests, ids, and numbers that cameras and programs assign.
 _HASH = re.compile(r"(?=\D*\d)[0-9A-Fa-f]{8,}(?:-[0-9A-Fa-f]{4,})*")
 _MIXED = re.compile(r"(?:[A-Za-z]+\d+){3,}[A-Za-z]*|(?:\d+[A-Za-z]+){3,}\d*")
 _SHORTEST_MIXED = 8
-# What is named by an address keeps its ending in the title.
+# A document named by a URL keeps its ending in the title.
 _ENDING = re.compile(r"\.[a-z]\w{1,4}$")
 _FILE_WORDS = word_list("file_name_words")
 
 
 def spoken_title(document: Document) -> str:
-    """Return the title of a document as far as people would say it: empty where it is only the name of a file."""
+    """Return the title of a document as people would say it: empty if it is only a file name."""
     title, source = document.title, document.source
     if title not in (PurePath(source).stem, source.rpartition("/")[2], name_title(source)):
         return title
@@ -601,17 +601,17 @@ def spoken_title(document: Document) -> str:
     words = _FILE_TITLE_WORD.findall(name)
     if all((len(word) == 1 and word.islower()) or word.casefold() in _FILE_WORDS for word in words):
         return ""
-    # One word in small letters, however it is joined, is how files are called, and no title; not all scripts have such.
+    # One word in lower case, with or without joints, is a typical file name, not a title; not all scripts have case.
     is_title = " " in name or name != name.lower() or any(c.isalpha() and c.lower() == c.upper() for c in name)
     return title if is_title else ""
 
 
-# Which parts of a chunk are read for names, and which of its sentences say something.
+# The parts of a chunk that are read for names, and its sentences that state something.
 #
-# The same text comes out with blanks for what names nothing: program text, bibliographic references, lines of links and
-# the labels of tables; places stay as they are. Names stand there, too, but a page's listing, its bibliography and its
-# navigation say nothing of them that anybody asks, and such names soon are the best connected ones. What program text
-# defines is read all the same.
+# The text is returned with blanks in place of program text, bibliographic references, lines of links and the labels of
+# tables; positions stay the same. There are names in these, too, but a page's listing, bibliography and navigation say
+# nothing about them that a question asks for, and such names soon become the best connected ones. Names that program
+# text defines are kept.
 
 _FENCED = re.compile(
     r"^[ \t>]{0,12}(?P<fence>```+|~~~+)[^\n]*\n(?P<inside>.*?)(?:^[ \t>]{0,12}(?P=fence)[`~]*[ \t]*$|\Z)",
@@ -619,10 +619,10 @@ _FENCED = re.compile(
 )
 _LONG_IN_HAN, _LEAST_WORDS, _LEAST_LOWER = 16, 4, 2
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
-# Preformatted prose (a letter, an RFC) is no program.
+# Preformatted prose (a letter, an RFC) is no program text.
 _PROSE_WORDS, _PROSE_SHARE, _PROSE_HAN_SHARE = 20, 0.25, 0.5
 
-# Listings lose their fences where a long one is cut into chunks, and plain text never had any.
+# Listings lose their fences where a long one is split into chunks, and plain text never had any.
 _CODE_LINE = re.compile(
     r"\s*(?:(?:async def|class|const|def|fn|func|function|import|let|package|static|struct|using|var) [\w(]"
     r"|\([\w.-]+ [(\"].*|return\b|from [\w.]+ import\b"
@@ -646,7 +646,7 @@ _CITATION_MARK = re.compile(
     r"|\[(?:Google Scholar|PubMed|Cross ?Ref|Medline|PMC[^\]]*|Web of Science)"
     r"|[(\s](?:1[5-9]|20)\d\d[a-z]?\)?[.,;:]|\((?:1[5-9]|20)\d\d[a-z]?\)"
     r"|\b\d{1,4} ?(?:\(\d[\d–/-]*\))? ?(?:[:,]|\*\*) ?(?:pp?\. ?)?[eS]?\d{1,5} ?[–-] ?\d{1,5}|\b10\.\d{4,9}/"
-    # A volume in bold before its pages is proof enough for two.
+    # A bold volume number before pages counts as two marks.
     r"|\*\*(?=\d{1,4}\*\* ?[eS]?\d{1,5} ?[–-] ?\d)"
     r"|\bpp?\. ?\d|\b[Vv]ol\. ?\d|\b(?:Retrieved|Accessed|Archived) (?:on |from |\d)"
     r"|\bUniversity Press\b|\bJournal of\b"
@@ -654,18 +654,18 @@ _CITATION_MARK = re.compile(
 )
 _LEAST_MARKS, _LETTERS_PER_MARK = 3, 80
 _LINKS_ALONE = re.compile(r"[\s*+•|>·,;/#\d.-]*(?:!?\[[^\]\n]*\](?:\([^)\n]*\)|\[[^\]\n]*\])?[\s*+•|>·,;/-]*)+")
-# "The Wayback Machine - https://..." names what a link leads to, or who keeps it.
+# "The Wayback Machine - https://..." names a link's target or its host.
 _NAMED_ADDRESS = re.compile(r"(?:[^\n|]{0,60}?(?:[:：]|\s[–-])\s*)?<?https?://\S+\s*")
 _LINK = re.compile(
     r"\[(?P<label>[^\[\]\n]{1,60})\]\((?P<target>[^()\s]{1,500}(?:\([^()\s]{0,200}\)[^()\s]{0,200}){0,4})\)"
 )
 _BEFORE_BUTTONS = frozenset(".,;:)]0123456789")
 _LEAST_BUTTONS = 3
-# What is left of such links where a page was saved as text: "pp. 211-221.Google Scholar", "Boston [Google Scholar]".
+# Such links in a page saved as text: "pp. 211-221.Google Scholar", "Boston [Google Scholar]".
 _BUTTON_AT_END = re.compile(
     r"(?<=[\w)\]]\.)[A-Z][a-z]+(?: [A-Z][a-z]+){1,2}[ \t]*$|\[[A-Z][\w ]{1,40}\][ \t]*$", re.MULTILINE
 )
-# What is no text of a reference: where a link leads, and ids.
+# Parts of a reference that are no text: link targets and ids.
 _TARGET = re.compile(r"\]\([^)\n]*\)|https?://\S+|(?<!\S)(?=\S*\d)(?=\S*[./:%])\S{12,}")
 _LINE = re.compile(r"[^\n]+")
 
@@ -674,7 +674,7 @@ _CELL = re.compile(r"[^|]+")
 
 
 def prose_of(text: str) -> str:
-    """Return a chunk's text with blanks for program text, references, links that are but buttons, labels of tables."""
+    """Return a chunk's text with blanks for program text, references, links that are only buttons, and table labels."""
     blanks = list(_blank_spans(text))
     if not blanks:
         return text
@@ -683,7 +683,7 @@ def prose_of(text: str) -> str:
     for start, end in sorted(blanks):
         if end > place:
             parts.append(text[place : max(start, place)])
-            # Line ends stay, since they tell paragraphs apart.
+            # Line ends stay, because they separate paragraphs.
             parts.append("".join("\n" if c == "\n" else " " for c in text[max(start, place) : end]))
             place = end
     return "".join(parts) + text[place:]
@@ -721,7 +721,7 @@ def _blank_spans(text: str) -> Iterator[tuple[int, int]]:
             yield start, end
         elif line.lstrip().startswith("|"):
             following = text[slice(*lines[number + 1])] if number + 1 < len(lines) else ""
-            # Cells that only label others: those that end in a colon, and a header's.
+            # Cells that only label others: those that end in a colon, and header cells.
             is_header = _TABLE_RULE.fullmatch(following) is not None
             cells = [(cell.span(), cell.group().strip()) for cell in _CELL.finditer(line)]
             has_colon = any(written.endswith((":", "：")) for _, written in cells)
@@ -736,9 +736,9 @@ def _blank_spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _button_labels(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the labels of links that say where they lead, as "Google Scholar" does behind every reference.
+    """Yield the labels of links that only say where they lead, as "Google Scholar" does after every reference.
 
-    Such links touch one another or the mark before, or lead elsewhere each time.
+    Such links touch one another or the mark before, or recur with different targets.
     """
     links = list(_LINK.finditer(text)) if "](" in text else []
     targets: dict[str, set[str]] = {}
@@ -771,10 +771,10 @@ def _is_prose(inside: str) -> bool:
     return len(words) >= _PROSE_WORDS and said >= _PROSE_SHARE * len(words)
 
 
-# Who speaks in a chat log or interview: lines such as "AdamSmith: Hi!" in which a label comes back.
+# The speakers in a chat log or interview: lines such as "AdamSmith: Hi!" whose label recurs.
 #
-# A text in, spans of the speakers' names out. A label written as one word is the name it is made of ("AdamSmith" is
-# Adam Smith), since questions are asked about persons and not about accounts.
+# The result is spans of the speakers' names. A label written as one word stands for the name in it ("AdamSmith" is Adam
+# Smith), because questions ask about persons, not accounts.
 
 _LABEL = re.compile(
     r"^[ \t>*_-]{0,8}([^\W\d_][\w'’.-]{1,30}(?: [^\W\d_][\w'’.-]{0,20}){0,2})\**(?::\**[ \t]+|：)(?P<said>[^\n]*)",
@@ -782,7 +782,7 @@ _LABEL = re.compile(
 )
 _CAMEL = re.compile(r"(?<=[a-zß-öø-ÿ])(?=[A-Z])")
 _TWO_NAMES = re.compile(r"[^\W\d_a-z][a-zß-öø-ÿ]+-?[^\W\d_a-z][a-zß-öø-ÿ-]+")
-# What somebody says ends as a sentence does, or with a picture or smiley; what a field holds does not.
+# Speech ends like a sentence, or with a picture or smiley; the value of a field does not.
 _IS_SAID = re.compile(r"[.!?…。！？~\"”’]\s*$|[:;][ -]?[()D]\s*$|[^\w\s\x00-\u2fff\u3001-\uffef]\s*$")
 _LEAST_TURNS = 2
 _NO_SPEAKERS = COMMON_WORDS | STRUCTURE_WORDS | SHOUTED_WORDS
@@ -790,13 +790,13 @@ _LEAST_LINES, _TALK_SHARE = 4, 0.75
 
 
 def speakers(text: str, *, is_english: bool = True) -> dict[str, str]:
-    """Return the labels of those who speak in a text, with their names; none in a text that is no conversation.
+    """Return the labels of the speakers in a text, with their names; none if the text is no conversation.
 
-    A label that comes back is a speaker's, and one that two names are written into ("AdamSmith").
+    A label is a speaker's if it recurs or is made of two names ("AdamSmith").
 
     Args:
         text: The text.
-        is_english: Whether it is; of words in other languages it is not known whether they are names.
+        is_english: Whether the text is English; in other languages it is unknown which words are names.
     """
     if ":" not in text and "：" not in text:
         return {}
@@ -810,11 +810,11 @@ def speakers(text: str, *, is_english: bool = True) -> dict[str, str]:
     words = [word for label in turns for word in _CAMEL.sub(" ", label).split() if not _HAN.search(word)]
     has_name = not GIVEN_NAMES.isdisjoint(word.lower() for word in words)
     if words and not has_name and (not is_english or all(map(is_usually_lower, words))):
-        # Fields of a listing, such as "Saved" and "See also"; among speakers somebody is called by a name.
+        # Fields of a listing, such as "Saved" and "See also"; at least one speaker would have a given name.
         return {}
     is_talk = len(turns) >= _LEAST_TURNS and max(turns.values()) >= _LEAST_TURNS
     if not is_talk:
-        # Terms of a glossary are listed, in the order of letters, or said again at once.
+        # Terms of a glossary are list items, are sorted, or are repeated at once.
         labels = [match[1].casefold() for match in found]
         is_listed = 2 * sum(match[0].lstrip()[0] in "-*" for match in found) >= len(found)
         is_sorted = len(labels) >= _LEAST_LINES and labels == sorted(labels)
@@ -829,7 +829,7 @@ def speakers(text: str, *, is_english: bool = True) -> dict[str, str]:
         and not label[-1].isdigit()
         and (has_name or not all(map(is_usually_lower, label.split())))
         and (
-            # Chinese shows no name by a capital, and settings are explained in lines of this form, too.
+            # Chinese names have no capitals, and settings are explained in lines of this form, too.
             (is_all_talk and not _HAN.search(label))
             or (is_talk and count >= _LEAST_TURNS)
             or (has_name and _TWO_NAMES.fullmatch(label))

@@ -1,8 +1,9 @@
 """Turns extraction replies into records and mentions: text of a chat model in, cleaned entities and relations out.
 
-JSON and rows (`reply_readers`) may be mixed. Keys of many spellings and places that depend on the dialect are mapped to
-fields; `RecordCollector` cleans names, drops repeats and bounds the count. Broken records are dropped and counted by
-reason, never silently. `ReadRecords` gathers those of one chunk, and `to_mentions` makes its mentions of them.
+JSON and rows (`reply_readers`) may be mixed. Keys of many spellings, and fields whose position depends on the dialect,
+are mapped to records; `RecordCollector` cleans names, drops repeats and bounds the count. Broken records are dropped
+and counted by reason, never silently. `ReadRecords` collects the records of one chunk, and `to_mentions` turns them
+into mentions.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from heliograph.extraction.reply_readers import (
 from heliograph.ids import clean_name, entity_key, mention_rank
 from heliograph.models import FIELD_SEPARATOR, Chunk, Document, EntityMention, RelationMention
 
-# So that a reply that loops costs no more than one that does not.
+# Bounds the cost of a reply that repeats itself endlessly.
 MAX_RECORDS = 400
 MAX_DESCRIPTION_LENGTH = 2000
 
@@ -55,7 +56,7 @@ _BOLD = re.compile(r"\*\*(.+)\*\*")
 # "7" and "1.5" name nothing; "1984" and "192.168.0.1" may.
 _SHORT_NUMBER = re.compile(r"\d{1,2}|(?=\d*\.)[\d.]{1,5}")
 _NUMBER = re.compile(r"-?\d{1,9}(?:\.\d{1,9})?")
-# Words of a prompt's own template that a model copies instead of filling in.
+# Placeholders of the prompt's template that a model copies instead of filling in.
 _PLACEHOLDERS = frozenset(
     {"entity_name", "entity_type", "entity_description", "source_entity", "target_entity", "entity1", "entity2"}
     | {"relationship_keywords", "relationship_description", "relationship_strength"}
@@ -64,7 +65,7 @@ _PLACEHOLDERS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ParsedEntity:
-    """What a reply says of one entity, whose type is normalised (`clean_type`), `unknown` where it gives none."""
+    """An entity record of a reply; its type is normalised (`clean_type`), `unknown` if the reply gives none."""
 
     name: str
     type: str
@@ -74,7 +75,7 @@ class ParsedEntity:
 
 @dataclass(frozen=True, slots=True)
 class ParsedRelation:
-    """What a reply says of two entities; the strength, in (0, 10], is 1.0 where it gives none (`strength_weight`)."""
+    """A relation record of a reply; its weight, in (0, 10], is 1.0 if the reply gives none (`strength_weight`)."""
 
     source: str
     target: str
@@ -85,12 +86,12 @@ class ParsedRelation:
 
 @dataclass(frozen=True, slots=True)
 class ParsedExtraction:
-    """All that could be read in one reply.
+    """All records of one reply.
 
     Attributes:
         entities: Distinct entity records in the order of the reply; one entity may have several.
         relations: Distinct relation records, likewise.
-        problems: What was repaired or dropped, one line a reason.
+        problems: What was repaired or dropped, one line per reason.
         says_empty: Whether the reply is a well-formed "there is nothing", as opposed to an unreadable one.
     """
 
@@ -101,12 +102,12 @@ class ParsedExtraction:
 
     @property
     def is_usable(self) -> bool:
-        """Whether the reply can be taken as an answer: it holds a record or says that there is none."""
+        """Whether the reply counts as an answer: it has a record or says that there is none."""
         return bool(self.entities or self.relations) or self.says_empty
 
 
 class RecordCollector:
-    """Cleans and keeps the records of one reply."""
+    """Cleans and collects the records of one reply."""
 
     def __init__(self) -> None:
         self._entities: dict[tuple[str, str], ParsedEntity] = {}
@@ -114,11 +115,11 @@ class RecordCollector:
         self._problems: Counter[str] = Counter()
 
     def note(self, problem: str) -> None:
-        """Remember that something was repaired or dropped."""
+        """Record that something was repaired or dropped."""
         self._problems[problem] += 1
 
     def add_entity(self, name: str, entity_type: str, description: str, aliases: Iterable[str] = ()) -> None:
-        """Take an entity record as written; an unusable name drops it, unusable aliases are left out."""
+        """Add an entity record; an unusable name drops it, unusable aliases are left out."""
         cleaned = _usable_name(name)
         if not cleaned:
             self.note("an entity without a usable name was dropped")
@@ -136,7 +137,7 @@ class RecordCollector:
     def add_relation(
         self, source: str, target: str, keywords: str | list[str], description: str, weight: float
     ) -> None:
-        """Take a relation record as written; an unusable name or a relation to itself drops it."""
+        """Add a relation record; an unusable name or a relation to itself drops it."""
         ends = _usable_name(source), _usable_name(target)
         keys = entity_key(ends[0]), entity_key(ends[1])
         if not all(ends):
@@ -157,7 +158,7 @@ class RecordCollector:
             self._relations[key] = relation
 
     def finish(self, *, says_empty: bool) -> ParsedExtraction:
-        """Return the parsed records; `says_empty` holds only if no record came at all, usable or not."""
+        """Return the parsed records; `says_empty` is kept only if no record came at all, usable or not."""
         has_dropped = any("dropped" in problem for problem in self._problems)
         return ParsedExtraction(
             tuple(self._entities.values()),
@@ -176,8 +177,8 @@ class RecordCollector:
 def clean_type(text: str) -> str:
     r"""Return a type in lower case with underscores: `Natural Object` -> `natural_object`.
 
-    Of several, parted by commas, the first counts; the characters `'()<>|/\` are removed; nothing that says anything
-    gives `unknown`.
+    Of several types separated by commas, the first counts; the characters `'()<>|/\` are removed; a type without
+    letters or digits gives `unknown`.
     """
     folded = unicodedata.normalize("NFKC", _CONTROL.sub(" ", text)).casefold()
     for part in _LIST_SEPARATOR.split(folded):
@@ -188,11 +189,11 @@ def clean_type(text: str) -> str:
 
 
 def strength_weight(text: str) -> float:
-    """Return the weight of a relation from the strength that a reply gives it.
+    """Return the weight of a relation from the strength in a reply.
 
-    Strengths are asked for on a scale from 1 to 10, whose middle is an ordinary mention: 5 weighs 1.0 and 10 weighs
-    2.0, so that a strong mention counts as much as two ordinary ones. Larger numbers count as 10, numbers below 1 as
-    a share of 1 (0.5 weighs 1.0), zero and less as 1. Without a number the weight is 1.0.
+    The prompt asks for strengths from 1 to 10, whose middle is an ordinary mention: 5 gives 1.0 and 10 gives 2.0, so
+    that a strong mention counts as much as two ordinary ones. Larger numbers count as 10, numbers below 1 as a share of
+    1 (0.5 gives 1.0), zero and less as 1. Without a number the weight is 1.0.
     """
     match = _NUMBER.search(text)
     if match is None:
@@ -212,7 +213,7 @@ def _usable_name(text: str) -> str:
 
 
 def _usable_alias(text: str, name: str) -> str:
-    """Return an alias as it is stored; empty for what names nothing, or would name other things elsewhere.
+    """Return an alias as it is stored; empty if it names nothing, or would name other things elsewhere.
 
     Common nouns, pronouns and a part of the name itself ("Smith") mean something else in the next document.
     """
@@ -229,9 +230,9 @@ def _clean_description(text: str) -> str:
     return line[:MAX_DESCRIPTION_LENGTH].rstrip()
 
 
-# From what the readers found to records. Keys come in many spellings, rows with kinds that are sometimes wrong.
+# Conversion of parsed JSON and rows to records. Keys come in many spellings, and the kinds of rows are sometimes wrong.
 
-# Keys without case, spaces and underscores, the most telling first.
+# Keys without case, spaces and underscores, the most specific first.
 _NAME = ("entityname", "name", "entity", "entityid", "实体名称", "名称", "实体", "label", "id")
 _TYPE = ("entitytype", "type", "category", "kind", "实体类型", "类型", "类别", "label")
 _DESCRIPTION = (
@@ -263,10 +264,10 @@ _LONGEST_TYPE_AS_WRITTEN = 40
 
 
 def add_object(found: JsonObject, collector: RecordCollector) -> bool:
-    """Hand the record in a JSON object or list to the collector.
+    """Add the record in a JSON object or list to the collector.
 
     Returns:
-        Whether the object says anything of an extraction, be it that a list of entities is empty.
+        Whether the object belongs to an extraction, even if only as an empty list of entities.
     """
     if found.items:
         return _add_list(_squash(found.label), found.items, collector)
@@ -298,7 +299,7 @@ def add_object(found: JsonObject, collector: RecordCollector) -> bool:
 
 
 def add_rows(reading: RowReading, collector: RecordCollector) -> None:
-    """Hand the records in rows to the collector."""
+    """Add the records in rows to the collector."""
     names = {_row_key(row.fields[0]) for row in reading.rows if row.kind == "entity" and row.fields}
     types = {clean_type(row.fields[1]) for row in reading.rows if row.kind == "entity" and len(row.fields) > 1}
     for row in (_set_kind(row, names, types, collector) for row in reading.rows):
@@ -334,7 +335,7 @@ def _pick(fields: dict[str, JsonField], keys: Sequence[str]) -> str:
 
 def _add_list(label: str, items: Sequence[str], collector: RecordCollector) -> bool:
     if items[0].casefold() in KINDS and len(items) >= 3:
-        # Rows written as lists are in the order of the older dialect when they end with a strength.
+        # Rows written as lists have the field order of the older dialect if they end with a strength.
         row = Row(KINDS[items[0].casefold()], tuple(items[1:]))
         add_rows(RowReading((row,), not is_strength(items[-1]), says_empty=False, is_cut=False), collector)
     elif label in _RELATION_LISTS and len(items) == 3:
@@ -348,7 +349,7 @@ def _add_list(label: str, items: Sequence[str], collector: RecordCollector) -> b
 
 
 def _row_name(text: str) -> str:
-    """Return a name without the parts of damaged delimiters that cling to it; `list<int>` stays as it is."""
+    """Return a name without the parts of damaged delimiters attached to it; `list<int>` stays as it is."""
     name = text.strip("| ").removeprefix(">").removesuffix("<")
     if name.startswith("<") and (name.endswith(">") or ">" not in name):
         name = name[1:].removesuffix(">")
@@ -362,7 +363,7 @@ def _row_key(text: str) -> str:
 
 
 def _set_kind(row: Row, names: set[str], types: set[str], collector: RecordCollector) -> Row:
-    """Return the row with the kind that its fields show it to be; of no kind if they show none."""
+    """Return the row with the kind that its fields reveal; without a kind if they reveal none."""
     kind: RowKind = row.kind
     fields: Sequence[str] = row.fields
     while len(fields) > 3 and fields[0].casefold() in KINDS:
@@ -393,16 +394,16 @@ _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[\w+-]{0,20}[ \t]*$", re.MULTILINE)
 
 
 def parse_extraction(text: str, *, is_complete: bool = True) -> ParsedExtraction:
-    """Read the records in a reply; empty text gives an empty, unusable result.
+    """Parse the records of a reply; empty text gives an empty, unusable result.
 
-    Of one that was cut at a length limit (`is_complete` False), a last row is not trusted.
+    The last row of a reply that was cut at a length limit (`is_complete` False) is not trusted.
 
     Returns:
         Distinct records in the order of the reply (JSON first), and what was repaired or dropped.
     """
     collector = RecordCollector()
     plain = _FENCE.sub("", _without_reasoning(text, collector))
-    # What is left without the JSON values that speak of records.
+    # The text without the JSON values that hold records.
     rest: list[str] = []
     kept = 0
     for value in read_json(plain):
@@ -423,8 +424,8 @@ def parse_extraction(text: str, *, is_complete: bool = True) -> ParsedExtraction
 def _without_reasoning(text: str, collector: RecordCollector) -> str:
     """Return a reply without the reasoning before or between its lines.
 
-    Reasoning whose start tag the template swallowed ends at its end tag; reasoning that was never finished takes the
-    rest of the reply with it, since what it drafts is not yet an answer.
+    Reasoning whose start tag the chat template swallowed ends at its end tag. Unfinished reasoning removes the rest of
+    the reply, since a draft in it is not yet an answer.
     """
     kept: list[str] = []
     position = 0
@@ -441,14 +442,14 @@ def _without_reasoning(text: str, collector: RecordCollector) -> str:
     return plain[end.end() :] if end else plain
 
 
-# What several passes over one chunk said, and its mentions.
+# The records of several passes over one chunk, and the mentions made of them.
 
 K = TypeVar("K")
 R = TypeVar("R", ParsedEntity, ParsedRelation)
 
 
 class ReadRecords:
-    """The records of one chunk, gathered over passes: per entity and pair, the pass that says more counts."""
+    """The records of one chunk from all passes: for each entity and pair, those of the pass that says more."""
 
     def __init__(self) -> None:
         self._entities: dict[str, list[ParsedEntity]] = {}
@@ -465,7 +466,7 @@ class ReadRecords:
         return [record for records in self._relations.values() for record in records]
 
     def add(self, parsed: ParsedExtraction) -> bool:
-        """Take the records of one pass; return whether it said anything new."""
+        """Add the records of one pass; return whether it said anything new."""
         entities: dict[str, list[ParsedEntity]] = {}
         for entity in parsed.entities:
             entities.setdefault(entity_key(entity.name), []).append(entity)
@@ -483,8 +484,9 @@ def to_mentions(
 ) -> tuple[tuple[EntityMention, ...], tuple[RelationMention, ...]]:
     """Return the mentions of a chunk from the records read in it.
 
-    A mention is ranked as a subject if its entity, or one end of its relation, is what the chunk is about
-    (`chunk_subjects`). Types that differ from those configured only in case, spaces or dashes are spelled as there.
+    A mention is ranked as a subject if its entity, or one end of its relation, is a subject of the chunk
+    (`chunk_subjects`). Types that differ from the configured ones only in case, spaces or dashes get the configured
+    spelling.
     """
     subjects = subject_keys(document.title, chunk, [entity.name for entity in records.entities])
 
@@ -503,7 +505,7 @@ def to_mentions(
         )
         for r in records.relations
     ]
-    # Of an end that no record describes its relation tells.
+    # An end without a record of its own is described by its relation.
     entities += [
         EntityMention(chunk.id, name, UNKNOWN_TYPE, relation.description, rank(name))
         for name, relation in unlisted_ends(entities, relations)
@@ -512,7 +514,7 @@ def to_mentions(
 
 
 def _merge(known: dict[K, list[R]], key: K, records: list[R]) -> bool:
-    """Replace the known records of a thing by a pass's if these say more; return whether they do."""
+    """Replace the known records of an entity or pair by those of a pass if these say more; return whether they do."""
     if key in known and _length(records) <= _length(known[key]):
         return False
     known[key] = records

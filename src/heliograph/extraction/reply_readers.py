@@ -1,8 +1,8 @@
 """Reads damaged JSON and damaged rows of delimited fields in a chat model's reply.
 
-Text comes in; JSON objects or rows of fields go out, in order. Both readers are lenient: prose, fences and cut ends
-around records are passed over, a record that is cut off is left out whole. No text raises an error, and time is linear
-in its length.
+Text comes in; JSON objects or rows of fields go out, in order. Both readers are lenient: they skip prose, fences and
+cut ends around records, and leave out a cut-off record entirely. No text raises an error, and time is linear in its
+length.
 """
 
 from __future__ import annotations
@@ -16,24 +16,23 @@ from typing import Any, Literal
 
 from heliograph.text.patterns import late_pattern
 
-# Reading the rows in a reply: fields parted by a delimiter such as `<|#|>` or `<|>`, however damaged.
+# Reading the rows in a reply: fields separated by a delimiter such as `<|#|>` or `<|>`, however damaged.
 #
-# Text comes in; out go rows with their kind and fields, in order. Three dialects are in use, told apart by the
-# delimiter that most of a reply uses:
+# Rows with their kind and fields are returned in order. Three dialects are in use; the delimiter that most of a reply
+# uses tells which:
 #
 # - `entity<|#|>name<|#|>type<|#|>description` and `relation<|#|>source<|#|>target<|#|>keywords<|#|>description`,
 # - `("entity"<|>"name"<|>"type"<|>"description")##` with
 #   `("relationship"<|>"source"<|>"target"<|>"description"<|>"keywords"<|>strength)##`,
 # - the same without keywords.
 #
-# A row begins where a kind stands before a delimiter, be it at a line's start, after `##`, or right after another row
-# whose separator was forgotten. A last row that breaks off is left out. Every character is looked at a bounded number
-# of times.
+# A row begins where a kind stands before a delimiter: at a line's start, after `##`, or right after another row whose
+# separator is missing. A last row that breaks off is left out. Every character is read a bounded number of times.
 
 RowKind = Literal["entity", "relation", "keywords", ""]
 
-# An angle bracket and a bar, or a bar and something of a delimiter; a lone bar, and `a || b`, belong to the text. The
-# `#` of `C#` and the `>` of `list<int>` before a delimiter are left to the name.
+# An angle bracket and a bar, or a bar and another part of a delimiter; a lone bar, and `a || b`, belong to the text.
+# The `#` of `C#` and the `>` of `list<int>` before a delimiter belong to the name.
 DELIMITER = late_pattern(
     r"<#>|<\|#(?![|#<>])"
     r"|(?<!<)<{1,8}#?\|(?:[|<>#\\]*[|>])?"
@@ -75,8 +74,8 @@ class Row:
     """One row.
 
     Attributes:
-        kind: What it calls itself; empty for a row that does not say.
-        fields: Its fields after the kind, cleaned of quotes and brackets; none of the last ones is empty.
+        kind: The kind that it states; empty for a row that states none.
+        fields: Its fields after the kind, without quotes and brackets; none of the last ones is empty.
     """
 
     kind: RowKind
@@ -85,7 +84,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class RowReading:
-    """What `read_rows` found.
+    """The result of `read_rows`.
 
     Attributes:
         says_empty: Whether there is a terminator and no other word.
@@ -99,9 +98,9 @@ class RowReading:
 
 
 def read_rows(text: str, *, is_complete: bool = True) -> RowReading:
-    """Return every row of a reply, or of the rest of it after other forms were read.
+    """Return every row of a reply, or of its remaining text after JSON was read.
 
-    Of one that was cut at a length limit (`is_complete` False), the last line is not trusted.
+    The last line of a reply that was cut at a length limit (`is_complete` False) is not trusted.
     """
     plain = _TERMINATOR.sub("\n", text.translate(_FULL_WIDTH))
     starts = _find_starts(plain)
@@ -122,7 +121,7 @@ def read_rows(text: str, *, is_complete: bool = True) -> RowReading:
 
 
 def is_strength(field: str) -> bool:
-    """Whether a field holds a number and nothing else that says anything."""
+    """Return whether a field holds only a number."""
     return len(field) <= 48 and _STRENGTH.fullmatch(field) is not None
 
 
@@ -131,7 +130,7 @@ def _find_starts(text: str) -> list[re.Match[str]]:
     for match in _ROW_START.finditer(text):
         at = match.start()
         lead = text[max(at - _MAX_LEAD, 0) : at]
-        # What stands before bullets, brackets and quotes.
+        # The character before bullets, brackets and quotes.
         before = next((character for character in reversed(lead) if character not in _LEAD), "\n")
         if before.isalpha():
             continue  # "... is an entity<|>8": the end of a sentence
@@ -143,13 +142,13 @@ def _find_starts(text: str) -> list[re.Match[str]]:
             between = text[starts[-1].end() : match.start()]
             wanted = 2 if KINDS[starts[-1].group(1).lower()] == "entity" else 3
             if "\n" not in between and len(DELIMITER.findall(between)) < wanted:
-                continue  # `entity<|#|>name<|#|>entity<|#|>...`: a field of the row under way
+                continue  # `entity<|#|>name<|#|>entity<|#|>...`: a field of the current row
         starts.append(match)
     return starts
 
 
 def _row_start(text: str, kind: int) -> int:
-    """Return where the row whose kind stands at `kind` starts: before its bracket and quote, if it has them."""
+    """Return where the row whose kind is at `kind` starts: before its bracket and quote, if it has them."""
     start = kind
     for index in range(kind - 1, max(kind - 4, 0) - 1, -1):
         if text[index] not in "\"'“‘( ":
@@ -160,7 +159,7 @@ def _row_start(text: str, kind: int) -> int:
 
 
 def _count_lines(lines: list[str]) -> int:
-    """Return how many of the lines from a row's start on belong to it: one, unless a field goes on."""
+    """Return how many of the lines from a row's start belong to it: one, unless a field spans lines."""
     delimiters = opened_at = 0
     is_open = False
     for count, line in enumerate(lines[:_MAX_ROW_LINES], start=1):
@@ -188,7 +187,7 @@ def _is_quote_end(text: str) -> bool:
 
 
 def _breaks_off(row: str, *, is_complete: bool) -> bool:
-    """Whether the row at the very end of a reply lacks its end; only a closing bracket or `##` shows for certain."""
+    """Return whether the last row of a reply breaks off; only a closing bracket or `##` proves that it does not."""
     is_open = _has_open_quote(DELIMITER.split(row)[-1])
     is_closed = row.rstrip().endswith((")", "##"))
     if is_complete:
@@ -198,7 +197,7 @@ def _breaks_off(row: str, *, is_complete: bool) -> bool:
 
 
 def _bare_rows(lines: list[str]) -> list[Row]:
-    """Return the lines that are rows but do not say of what kind."""
+    """Return the lines that are rows without a stated kind."""
     return [_make_row("", line.lstrip(_LEAD)) for line in lines if len(DELIMITER.findall(line)) >= 2]
 
 
@@ -206,7 +205,7 @@ def _make_row(kind: RowKind, text: str, *, is_plain: bool = False) -> Row:
     parts = text.split("|") if is_plain else DELIMITER.split(text)
     last = parts[-1] = _strip_row_end(parts[-1].strip())
     head = last.rstrip("0123456789. ")
-    # A strength may cling to the quoted field before it: `"..."8`.
+    # A strength may be attached to the quoted field before it: `"..."8`.
     if head.endswith('"') and head != last.rstrip():
         parts[-1:] = [head, last[len(head) :]]
     fields: list[str] = []
@@ -223,7 +222,7 @@ def _make_row(kind: RowKind, text: str, *, is_plain: bool = False) -> Row:
 
 
 def _strip_row_end(text: str) -> str:
-    """Remove what closes a row: `##`, commas after it, and brackets that were not opened in this field."""
+    """Remove a row's closing characters: `##`, commas after it, and brackets that were not opened in this field."""
     surplus = {closing: text.count(closing) - text.count(opening) for opening, closing in ("()", "[]", "{}")}
     while text:
         if text.endswith("##"):
@@ -240,13 +239,13 @@ def _strip_row_end(text: str) -> str:
 
 # Reading the JSON in a reply, however broken: a lenient reader that yields objects as they close.
 #
-# Text comes in; out go the values found in it with their objects, innermost first. Records of an extraction are flat,
-# so an object counts as soon as its own brace closes: what encloses it may be cut off, doubled or wrapped in prose.
-# An object that is itself cut off is left out whole, never completed by guesswork.
+# The values found are returned with their objects, innermost first. Records of an extraction are flat, so an object
+# counts as soon as its own brace closes: the values around it may be cut off, doubled or wrapped in prose. An object
+# that is itself cut off is left out entirely, never completed by guesswork.
 #
-# Repaired on the way: trailing and missing commas, single and typographic quotes, unquoted words, unescaped quotes
-# and line breaks in strings, strings and objects that were never closed. Every character is looked at a bounded
-# number of times, whatever the text (general JSON repairers take quadratic time on replies that loop).
+# Repairs: trailing and missing commas, single and typographic quotes, unquoted words, unescaped quotes and line breaks
+# in strings, strings and objects that were never closed. Every character is read a bounded number of times, whatever
+# the text (general JSON repairers take quadratic time on replies that loop).
 
 JsonField = str | list[str]
 
@@ -275,8 +274,8 @@ class JsonObject:
     """One object, or one list in a list.
 
     Attributes:
-        label: Key of what holds it, such as `entities`; empty at the top.
-        key: Its own key in the object that holds it; empty in a list.
+        label: Key of its container, such as `entities`; empty at the top.
+        key: Its own key in the object that contains it; empty in a list.
         fields: Values by key as written: text, or a list of texts. Numbers and booleans are text too.
         items: For a list: its texts; then there are no fields.
     """
@@ -289,10 +288,10 @@ class JsonObject:
 
 @dataclass(frozen=True, slots=True)
 class JsonValue:
-    """One value at the top of a text.
+    """One value at the top level of a text.
 
     Attributes:
-        objects: All objects in it that were closed, in the order in which they close, and lists in lists.
+        objects: All closed objects in it, in the order in which they close, and lists in lists.
         is_cut: Whether the text ended within it.
     """
 
@@ -303,7 +302,7 @@ class JsonValue:
 
 
 def read_json(text: str) -> list[JsonValue]:
-    """Return every object and list that stands at the top of a text.
+    """Return every object and list at the top level of a text.
 
     A bracket that follows a row delimiter on its line belongs to that row's text and is not read.
     """
@@ -322,7 +321,7 @@ def read_json(text: str) -> list[JsonValue]:
 
 @dataclass(slots=True)
 class _Frame:
-    """A value that is open: an object waiting for `key`'s value (if `expects_value`), or a list."""
+    """An open value: an object waiting for the value of `key` (if `expects_value`), or a list."""
 
     is_object: bool
     own_key: str
@@ -333,7 +332,7 @@ class _Frame:
 
 
 class _Reader:
-    """Reads one value, from its opening bracket to the one that closes it or to the end of the text."""
+    """Reads one value, from its opening bracket to its closing one or to the end of the text."""
 
     def __init__(self, text: str, start: int) -> None:
         self._text = text
@@ -372,7 +371,7 @@ class _Reader:
         self._open_counts[is_object] += 1
 
     def _pop(self) -> bool:
-        """Close the innermost value, hand it to what holds it, and return whether it was an object."""
+        """Close the innermost value, add it to its container, and return whether it was an object."""
         frame = self._stack.pop()
         self._open_counts[frame.is_object] -= 1
         holder = self._stack[-1] if self._stack else None
@@ -395,7 +394,7 @@ class _Reader:
     def _take_quoted(self, start: int) -> None:
         top = self._stack[-1]
         if top.is_object and not top.expects_value:
-            # What stands here can only be a key; any other quote is a stray one.
+            # Only a key can stand here; any other quote is a stray one.
             if key := _KEY.match(self._text, start):
                 top.key, top.expects_value = key.group(2) or key.group(3), True
                 self._position = key.end()
@@ -421,7 +420,7 @@ class _Reader:
             top.items.append(value)
             return
         if top.fields and next(iter(top.fields)) == top.key:
-            # Two records ran into one another: the second begins where the first key comes again.
+            # Two records ran together: the second begins where the first key recurs.
             self._emit(top, self._stack[-2] if len(self._stack) > 1 else None)
             top.fields = {}
         top.fields.setdefault(top.key, value)
@@ -429,7 +428,7 @@ class _Reader:
 
 
 def _read_string(text: str, start: int, *, in_object: bool) -> tuple[str | None, int]:
-    """Return the value of the string whose opening quote is at `start`, and where reading goes on; None if cut."""
+    """Return the value of the string whose opening quote is at `start`, and where to read on; None if cut."""
     position = inner = start + 1
     while match := _OPENERS[text[start]].search(text, position):
         position, quote = match.end(), match.start()
@@ -447,7 +446,7 @@ def _read_string(text: str, start: int, *, in_object: bool) -> tuple[str | None,
 
 
 def _is_closing(text: str, after: int, *, in_object: bool) -> bool:
-    """Whether a quote that ends at `after` closes its string, by what follows it."""
+    """Return whether the quote that ends at `after` closes its string, judged by the text after it."""
     match = _NOT_SPACE.search(text, after)
     if match is None or match.group() in "}]":
         return True
@@ -467,12 +466,12 @@ def _unescape(text: str) -> str:
     if "\\" not in text:
         return text
     decoded = _ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else _ESCAPED.get(match[2], match[2]), text)
-    # Two escapes may be the halves of one character.
+    # Two escapes may be the surrogate halves of one character.
     return decoded.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-# JSON objects in a reply, however it is dressed: thinking, code fences and text around the JSON are skipped, and JSON
-# that is almost right is repaired. Keywords and the understanding of a question are read so.
+# JSON objects in a reply: reasoning, code fences and text around the JSON are skipped, and slightly broken JSON is
+# repaired. Replies with keywords and with the understanding of a question are read this way.
 
 _THINKING = late_pattern(r"<think>.*?(?:</think>|\Z)", re.DOTALL | re.IGNORECASE)
 _UNOPENED_THINKING = late_pattern(r"\A.*</think>", re.DOTALL | re.IGNORECASE)
@@ -481,9 +480,9 @@ _TYPOGRAPHY = str.maketrans({"“": '"', "”": '"', "：": ":"})
 
 
 def objects_in(reply: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the JSON objects of a model's reply, each followed by the objects that are values of it.
+    """Yield the JSON objects of a model's reply, each followed by the objects that are its values.
 
-    Nothing is yielded for a reply without one.
+    Yields nothing for a reply without an object.
     """
     text = _UNOPENED_THINKING.sub("", _THINKING.sub("", reply))
     parts = [match[1] for match in _FENCE.finditer(text)] or [text]
@@ -502,7 +501,7 @@ def _load(text: str) -> Any:
     with suppress(ValueError, RecursionError):
         return json.loads(body)
     damaged = text[max(start, 0) :].translate(_TYPOGRAPHY)
-    # The reader leaves out what breaks off; of a question's words those before the break are worth having.
+    # The reader leaves out an object that breaks off, but a question's words before the break are useful.
     for end in ("", "}", "]}", '"}', '"]}'):
         if found := [item.fields for value in read_json(damaged + end) for item in reversed(value.objects)]:
             return found

@@ -4,7 +4,7 @@
     from heliograph.lightrag.llm.openai import gpt_4o_mini_complete, openai_embed
     from heliograph.lightrag.utils import EmbeddingFunc
 
-What is imported from `lightrag.X` is here as `heliograph.lightrag.X`; docs/lightrag-api.md says what of it.
+An import from `lightrag.X` becomes one from `heliograph.lightrag.X`; docs/lightrag-api.md lists the supported names.
 """
 
 from heliograph._version import __version__

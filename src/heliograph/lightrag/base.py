@@ -1,4 +1,4 @@
-"""The parameters and results of `LightRAG`: of questions, states of documents, deletions."""
+"""The parameters and results of `LightRAG`: for questions, document states and deletions."""
 
 from __future__ import annotations
 
@@ -37,11 +37,12 @@ TextChunkSchema = dict[str, Any]
 class QueryParam:
     """Parameters of one question; fields, order and defaults are those of LightRAG 1.5.7.
 
-    `top_k` and the token budgets take `TOP_K`, `CHUNK_TOP_K`, `MAX_ENTITY_TOKENS`, `MAX_RELATION_TOKENS` and
-    `MAX_TOTAL_TOKENS` of the environment as defaults. Behind them stand, by name only, two of versions before 1.5.
+    `top_k` and the token budgets take their defaults from `TOP_K`, `CHUNK_TOP_K`, `MAX_ENTITY_TOKENS`,
+    `MAX_RELATION_TOKENS` and `MAX_TOTAL_TOKENS` of the environment. After them come two keyword-only parameters of
+    versions before 1.5.
 
     Attributes:
-        ids: Only the documents of these ids exist for this question; None or an empty list leaves out none.
+        ids: Restricts the question to the documents of these ids; None or an empty list restricts nothing.
         model_func: The function for this question, in place of `llm_model_func` and of those of roles.
     """
 
@@ -67,12 +68,12 @@ class QueryParam:
     model_func: InitVar[Callable[..., Any] | None] = None
 
     def __post_init__(self, ids: list[str] | None, model_func: Callable[..., Any] | None) -> None:
-        # Attributes, but no fields, which are those of 1.5.7.
+        # Attributes but not fields, which are those of 1.5.7.
         vars(self).update(ids=ids, model_func=model_func)
 
 
 class DocStatus(str, Enum):  # noqa: UP042 (programs print it as LightRAG does, `DocStatus.PROCESSED`)
-    """Where a document is on its way in."""
+    """The processing state of a document."""
 
     PENDING = "pending"
     PARSING = "parsing"
@@ -85,7 +86,7 @@ class DocStatus(str, Enum):  # noqa: UP042 (programs print it as LightRAG does, 
 
 @dataclass
 class DocProcessingStatus:
-    """One document: how its text begins and how long it is, its file, its state, its chunks, and why it failed."""
+    """One document: the beginning and length of its text, its file, state and chunks, and the error if it failed."""
 
     content_summary: str
     content_length: int
@@ -103,14 +104,14 @@ class DocProcessingStatus:
 
     @classmethod
     def from_stored(cls, data: dict[str, Any]) -> DocProcessingStatus:
-        """Return a status from a record, whose other fields are left out."""
+        """Return a status from a record, whose other fields are ignored."""
         known = {item.name for item in fields(cls)}
         return cls(**{name: value for name, value in data.items() if name in known})
 
 
 @dataclass
 class DeletionResult:
-    """What a deletion came to; `status_code` is what the service answers with."""
+    """The result of a deletion; `status_code` is the HTTP status of the service."""
 
     status: Literal["success", "not_found", "not_allowed", "fail"]
     doc_id: str

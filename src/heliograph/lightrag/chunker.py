@@ -1,4 +1,4 @@
-"""Cutting a text into windows of tokens, by the signature that LightRAG's chunking functions have."""
+"""Splits a text into windows of tokens, with the signature of LightRAG's chunking functions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def chunking_by_token_size(
 
     Raises:
         ChunkTokenLimitExceededError: A piece is too long and may not be cut.
-        ValueError: The sizes do not go together.
+        ValueError: The sizes contradict each other.
     """
     if not 0 <= chunk_overlap_token_size < chunk_token_size:
         raise ValueError(

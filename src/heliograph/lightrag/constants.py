@@ -1,4 +1,4 @@
-"""Names of constants that programs import from LightRAG: the mark between texts, and defaults of its fields."""
+"""Names of constants that programs import from LightRAG: the separator between texts, and defaults of its fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exceptions that programs written for LightRAG catch by name; ours stay what they are beside them."""
+"""The exceptions that programs written for LightRAG catch by name; our own exceptions are unchanged."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["ChunkTokenLimitExceededError", "EmptyQueryError", "QueryValidationEr
 
 
 class ChunkTokenLimitExceededError(ValueError):
-    """A piece between two separators that is longer than a chunk may be, where only they may part it."""
+    """A piece between two separators is longer than a chunk may be, and may only be split at separators."""
 
     def __init__(self, chunk_tokens: int, chunk_token_limit: int, chunk_preview: str | None = None) -> None:
         begins = f" (it begins {chunk_preview[:80]!r})" if chunk_preview else ""

@@ -1,4 +1,4 @@
-"""The fields of LightRAG's class, their defaults from LightRAG's environment, and the settings that they stand for."""
+"""The fields of LightRAG's class, their defaults from LightRAG's environment, and the settings that they map to."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _EMBEDDED = {
     *("JsonKVStorage", "NanoVectorDBStorage", "NetworkXStorage", "JsonDocStatusStorage"),
     *("FaissVectorDBStorage", "NoopVectorDBStorage"),
 }
-# What settings of questions call as the fields, and what does nothing here.
+# Fields with the same name in the settings of questions, and fields without effect here.
 _EQUAL = (
     *("top_k", "chunk_top_k", "max_entity_tokens", "max_relation_tokens", "max_total_tokens"),
     "user_prompt_prefix",
@@ -43,7 +43,7 @@ def _chat_calls_at_once() -> float:
 
 @dataclass
 class Fields:
-    """What `LightRAG` is made with. What cannot be as it is in LightRAG warns once; docs/lightrag-api.md lists it."""
+    """The fields of `LightRAG`. One that cannot work as in LightRAG warns once; docs/lightrag-api.md lists it."""
 
     working_dir: str = "./rag_storage"
     kv_storage: str = "JsonKVStorage"
@@ -124,14 +124,14 @@ class Fields:
     user_prompt_prefix: str = field(default_factory=lambda: str(get_env_value("USER_PROMPT_PREFIX", "")))
 
     def made_settings(self, params: Mapping[str, Any], chat_seconds: float) -> Settings:
-        """Return the settings that the fields stand for; what has no field is as the environment says.
+        """Return the settings that the fields map to; settings without a field come from the environment.
 
         Args:
             params: `addon_params`.
             chat_seconds: How long a call of a chat model may take.
 
         Raises:
-            ValueError: A field holds what cannot be.
+            ValueError: A field has an invalid value.
         """
         base = Settings.load()
         changes: dict[str, dict[str, Any]] = {
@@ -161,7 +161,7 @@ class Fields:
                 "cache": self.enable_llm_cache,
                 "max_concurrency": self.llm_model_max_async,
                 "timeout_seconds": chat_seconds,
-                # A function tries again by itself where it should.
+                # A function does its own retries where needed.
                 "max_retries": 0,
             },
             "embedding": {
@@ -189,13 +189,13 @@ class Fields:
 
     @property
     def least_cosine(self) -> float:
-        """Least cosine of a hit."""
+        """The least cosine of a hit."""
         return float(
             self.vector_db_storage_cls_kwargs.get("cosine_better_than_threshold", self.cosine_better_than_threshold)
         )
 
     def _urls(self) -> dict[str, str]:
-        """Return the URLs of the stores that the fields name, with what LightRAG's environment says of each."""
+        """Return the URLs of the stores that the fields name, configured by LightRAG's environment."""
         urls: dict[str, str] = {}
         given = {self.kv_storage, self.vector_storage, self.graph_storage, self.doc_status_storage} - _EMBEDDED
         if any(name.startswith("PG") for name in given):
@@ -220,7 +220,7 @@ class Fields:
         return urls
 
     def tell_what_has_no_effect(self, params: Mapping[str, Any]) -> None:
-        """Warn of fields and parameters that are set and do nothing here."""
+        """Warn about fields and parameters that are set but have no effect here."""
         told = [name for name in _IDLE if getattr(self, name)]
         told += ["embedding_cache_config"] if self.embedding_cache_config.get("enabled") else []
         for name in sorted(told):

@@ -1,7 +1,7 @@
-"""What `LightRAG` does to the graph by hand, and how it writes the graph out.
+"""The methods of `LightRAG` that edit the graph by hand, and those that export it.
 
 Every change is a curation: it outlasts re-indexing and can be undone (`heliograph undo`). Refusals are `ValueError`s,
-as LightRAG raises them, and deletions tell what they came to.
+as LightRAG raises them, and deletions return their outcome.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class GraphMethods(ABC):
 
     @property
     def chunk_entity_relation_graph(self) -> GraphView:
-        """The graph, to be read by names."""
+        """The graph, for reading by names."""
         return GraphView(self._opened, self._opened_beside)
 
     # Reading
@@ -58,12 +58,12 @@ class GraphMethods(ABC):
     async def get_knowledge_graph(
         self, node_label: str, max_depth: int = 3, max_nodes: int | None = None
     ) -> KnowledgeGraph:
-        """Return what lies around an entity, or with `*` the best connected entities; at most `max_graph_nodes`."""
+        """Return the neighbourhood of an entity, or with `*` the best connected entities; at most `max_graph_nodes`."""
         most = self.max_graph_nodes if max_nodes is None else min(max_nodes, self.max_graph_nodes)
         return await self.chunk_entity_relation_graph.get_knowledge_graph(node_label, max_depth, most)
 
     async def get_entity_info(self, entity_name: str, include_vector_data: bool = False) -> dict[str, Any]:
-        """Return `entity_name`, `source_id` and `graph_data`, the last two None where there is none."""
+        """Return `entity_name`, `source_id` and `graph_data`, the last two None if there is no such entity."""
         graph = self.chunk_entity_relation_graph
         data = await graph.get_node(entity_name) if clean_name(entity_name) else None
         info = {"entity_name": entity_name, "source_id": data["source_id"] if data else None, "graph_data": data}
@@ -90,10 +90,10 @@ class GraphMethods(ABC):
     # Editing
 
     async def acreate_entity(self, entity_name: str, entity_data: dict[str, Any]) -> dict[str, Any]:
-        """Make an entity.
+        """Create an entity.
 
         Raises:
-            ValueError: There is one of this name, or the description is empty.
+            ValueError: The name exists already, or the description is empty.
         """
         description = _needed(entity_data, "description", f"Entity '{entity_name}'")
         name = _name(entity_name)
@@ -165,10 +165,10 @@ class GraphMethods(ABC):
     async def acreate_relation(
         self, source_entity: str, target_entity: str, relation_data: dict[str, Any]
     ) -> dict[str, Any]:
-        """Make a relation between two entities that are there.
+        """Create a relation between two existing entities.
 
         Raises:
-            ValueError: One of them is not, they are one, they are related already, or the description is empty.
+            ValueError: One of them does not exist, they are the same or already related, or the description is empty.
         """
         description = _needed(relation_data, "description", f"Relation '{source_entity}' -> '{target_entity}'")
         weight = _weight(relation_data.get("weight", 1.0), str(relation_data.get("source_id", "")))
@@ -232,7 +232,7 @@ class GraphMethods(ABC):
         merge_strategy: Mapping[str, str] | None = None,
         target_entity_data: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Make several entities one; what is said of them is united, and `target_entity_data` put over it.
+        """Merge several entities; their descriptions are united, and `target_entity_data` overrides the result.
 
         Raises:
             ValueError: One of them does not exist, or none is given.
@@ -259,7 +259,7 @@ class GraphMethods(ABC):
         return await self.get_entity_info(target)
 
     async def adelete_by_entity(self, entity_name: str) -> DeletionResult:
-        """Take an entity and its relations away; `not_found` where there is none, or none of this name any more."""
+        """Remove an entity and its relations; `not_found` if there is none, or none of this name any more."""
         kb, _ = await self._opened()
         missing = DeletionResult("not_found", entity_name, f"Entity '{entity_name}' not found.", 404)
         entity = await kb.entity(entity_name) if clean_name(entity_name) else None
@@ -273,7 +273,7 @@ class GraphMethods(ABC):
         return DeletionResult("success", entity_name, message, 200)
 
     async def adelete_by_relation(self, source_entity: str, target_entity: str) -> DeletionResult:
-        """Take a relation away; `not_found` where there is none."""
+        """Remove a relation; `not_found` if there is none."""
         label = f"{source_entity} -> {target_entity}"
         kb, _ = await self._opened()
         ends = sorted((source_entity, target_entity))
@@ -285,17 +285,17 @@ class GraphMethods(ABC):
         message = f"Relation Delete: `{ends[0]}`~`{ends[1]}` deleted successfully"
         return DeletionResult("success", label, message, 200)
 
-    # Writing the graph out
+    # Exporting the graph
 
     async def aexport_data(
         self, output_path: str, file_format: Format = "csv", include_vector_data: bool = False
     ) -> None:
-        """Write entities, relations and what is embedded of relations into one file, each as a table.
+        """Write entities, relations and the embedded texts of relations into one file, each as a table.
 
         Args:
-            output_path: The file; what is there is replaced.
-            file_format: `csv`, `excel`, `md` or `txt`; or `graphml`, the graph as LightRAG keeps it in its folder.
-            include_vector_data: Whether rows tell what is embedded of them.
+            output_path: The file; an existing one is replaced.
+            file_format: `csv`, `excel`, `md` or `txt`; or `graphml`, the graph as LightRAG stores it in its folder.
+            include_vector_data: Whether rows include their embedded text.
 
         Raises:
             ValueError: There is no such format.
@@ -336,7 +336,7 @@ class GraphMethods(ABC):
         relations.sort(key=lambda row: (row["src_entity"], row["tgt_entity"]))
         return {"Entities": entities, "Relations": relations, "Relationships": relationships}
 
-    # The same for code that is not async
+    # The same methods for code that is not async
 
     create_entity = blocking(acreate_entity)
     edit_entity = blocking(aedit_entity)
@@ -348,7 +348,7 @@ class GraphMethods(ABC):
     export_data = blocking(aexport_data)
 
 
-# What is checked of what a program gives, by LightRAG's rules.
+# Checks of a program's arguments, by LightRAG's rules.
 
 
 def _name(given: Any) -> str:
@@ -396,21 +396,21 @@ def _weight(given: Any, source_id: str) -> float:
 
 @asynccontextmanager
 async def _refusals() -> AsyncGenerator[None]:
-    """Turn errors about names that are unknown, taken or wrong into those that LightRAG raises."""
+    """Turn errors about unknown, taken or invalid names into those that LightRAG raises."""
     try:
         yield
     except (ConflictError, NotFoundError, InvalidRequestError) as error:
         raise ValueError(str(error)) from error
 
 
-# A graph that a program made for `ainsert_custom_kg`, checked before anything of it is written.
+# A graph that a program passes to `ainsert_custom_kg`, checked before anything is written.
 
 
 @dataclass(slots=True)
 class CustomGraph:
-    """A graph that a program made, checked: chunks by document and file, entities and relations by name.
+    """A checked graph from a program: chunks by document and file, entities and relations by name.
 
-    What is said by a chunk has its key; what is not has none, and `files` the path it came with.
+    An entity or relation from a chunk has the chunk's key; others have none, and `files` has their file path.
     """
 
     documents: dict[tuple[str, str], list[GivenChunk]]
@@ -420,7 +420,7 @@ class CustomGraph:
 
     @classmethod
     def read(cls, given: Mapping[str, Any], full_doc_id: str | None) -> CustomGraph:
-        """Read and check what `ainsert_custom_kg` is given.
+        """Read and check the argument of `ainsert_custom_kg`.
 
         Raises:
             ValueError: A name is empty, a relation has one end, or a weight is too small.
@@ -474,7 +474,7 @@ def _graph_name(given: Any, label: str) -> str:
     return name
 
 
-# The formats of an export. Tables without a row are left out of CSV and Excel, and told as empty in the others.
+# The formats of an export. CSV and Excel leave out empty tables; the other formats show them as empty.
 
 Tables = Mapping[str, Sequence[Mapping[str, str]]]
 

@@ -1,8 +1,8 @@
 """`LightRAG`, the class that programs written for LightRAG 1.5.7 use, on top of our engine.
 
-Fields become settings, functions become models, and every method is one or two calls of `AsyncHeliograph`. What cannot
-be as it is there warns once; docs/lightrag-api.md lists it. A working directory that LightRAG wrote is taken in
-when it is first opened.
+Fields become settings, functions become models, and every method is one or two calls of `AsyncHeliograph`. Where
+LightRAG's behaviour is impossible, it warns once; docs/lightrag-api.md lists these cases. A working directory that
+LightRAG wrote is imported when it is first opened.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ class LightRAG(Fields, GraphMethods):
         print(await rag.aquery("What does ESP32 speak?", param=QueryParam(mode="hybrid")))
         await rag.finalize_storages()
 
-    Defaults are those of LightRAG, and the variables of its environment count for them. A field without effect warns
-    when it is set. Methods without an `a` before their name are for code that is not async.
+    Defaults are those of LightRAG, including its environment variables. A field without effect warns when it is set.
+    Methods without a leading `a` in their name are for code that is not async.
 
     Raises:
-        ValueError: `llm_model_func` or `embedding_func` is missing, or a field holds what cannot be.
+        ValueError: `llm_model_func` or `embedding_func` is missing, or a field has an invalid value.
     """
 
     def __post_init__(self, addon_params: Mapping[str, Any] | None) -> None:
@@ -123,13 +123,13 @@ class LightRAG(Fields, GraphMethods):
         return LightragChatModel(roles, name, told)
 
     def __getattr__(self, name: str) -> Never:
-        # Reached only for what is not here.
+        # Only called for attributes that do not exist here.
         raise AttributeError(missing_attribute("LightRAG", name))
 
     # Opening and closing
 
     async def initialize_storages(self) -> None:
-        """Open the workspace; what LightRAG wrote into the working directory is taken in, where nothing else is yet."""
+        """Open the workspace; if it is empty, import the files that LightRAG wrote into the working directory."""
         await self._kb.open()
         self._loop = asyncio.get_running_loop()
         folder = Path(self.working_dir, self.workspace)
@@ -143,7 +143,7 @@ class LightRAG(Fields, GraphMethods):
         await self._kb.close()
 
     async def check_and_migrate_data(self) -> None:
-        """Do nothing: a store of an earlier version is brought up to date when it is opened."""
+        """Do nothing: a store of an earlier version is upgraded when it is opened."""
 
     @property
     def running_loop(self) -> asyncio.AbstractEventLoop | None:
@@ -153,7 +153,7 @@ class LightRAG(Fields, GraphMethods):
     async def _opened(self) -> tuple[AsyncHeliograph, Rows]:
         await self._kb.stats()
         self._loop = asyncio.get_running_loop()
-        # What is remembered of chunks holds for one opened store.
+        # The cached chunk ids are valid for one opened store.
         if self._rows is None or self._rows.store is not self._kb.store:
             self._rows = Rows(self._kb.store, cast("TokenizerInterface", self.tokenizer))
         return self._kb, self._rows
@@ -174,7 +174,7 @@ class LightRAG(Fields, GraphMethods):
         file_paths: str | Sequence[str] | None = None,
         track_id: str | None = None,
     ) -> str:
-        """Take texts in, and return when each is processed or failed, which its status tells.
+        """Insert texts, and return when each is processed or failed, as its status shows.
 
         Args:
             input: One or many texts.
@@ -182,14 +182,14 @@ class LightRAG(Fields, GraphMethods):
             split_by_character_only: Split nowhere else.
             ids: Id of each text; None takes one from its file name, or from the text.
             file_paths: File of each text, of which the name counts. A known name or id, and a known text, is a
-                duplicate: what is there stays, and the attempt is recorded as failed.
+                duplicate: the existing document stays, and the attempt is recorded as failed.
             track_id: Name of this call; None makes one.
 
         Returns:
             The name of this call, by which `aget_docs_by_track_id` finds its documents.
 
         Raises:
-            ValueError: The lists differ in length, or an id is there twice.
+            ValueError: The lists differ in length, or an id occurs twice.
         """
         track = track_id or new_track_id("insert")
         await self._enqueue(input, ids, file_paths, track, (split_by_character, split_by_character_only))
@@ -215,7 +215,7 @@ class LightRAG(Fields, GraphMethods):
         return track if await self._enqueue(input, ids, file_paths, track, (None, False)) else None
 
     async def apipeline_process_enqueue_documents(self) -> None:
-        """Process what is pending; a model that is out of reach makes it fail, as its status tells."""
+        """Process pending documents; if a model is unreachable they fail, as their status shows."""
         kb, rows = await self._opened()
         try:
             report = await kb.resume()
@@ -235,7 +235,7 @@ class LightRAG(Fields, GraphMethods):
         track: str,
         split: tuple[str | None, bool],
     ) -> int:
-        """Store what is new as pending and what is not as a failed attempt; return how many are new."""
+        """Store new texts as pending and duplicates as failed attempts; return how many are new."""
         kb, _ = await self._opened()
         texts = [sanitize_text_for_encoding(text) for text in _listed(given)]
         files = [base_name(path) for path in _aligned(file_paths, "file paths", len(texts)) or [""] * len(texts)]
@@ -261,7 +261,7 @@ class LightRAG(Fields, GraphMethods):
     async def _known(
         self, id_: str, text: str, file: str, before: Sequence[NewDocument]
     ) -> tuple[str, str, str, str] | None:
-        """Return of what is a duplicate: why, the id that was first, its state and its call; None if it is new."""
+        """Return the reason, original id, state and call of a duplicate; None for a new text."""
         for item in before:
             if item.id == id_ or (file != UNKNOWN_SOURCE and item.source == file):
                 return "filename", item.id, "batch_duplicate", ""
@@ -285,7 +285,7 @@ class LightRAG(Fields, GraphMethods):
     async def ainsert_custom_chunks(
         self, full_text: str, text_chunks: Sequence[str], doc_id: str | None = None
     ) -> None:
-        """Take a text in that is cut already; of a document that is there, add chunks to it.
+        """Insert a text that is already split; for an existing document, add chunks to it.
 
         Raises:
             HeliographError: A model or the store failed.
@@ -310,10 +310,11 @@ class LightRAG(Fields, GraphMethods):
             raise result.error or IngestError(f"the document {id_!r} could not be taken in")
 
     async def ainsert_custom_kg(self, custom_kg: Mapping[str, Any], full_doc_id: str | None = None) -> None:
-        """Take a graph in that is made already: `chunks`, `entities` and `relationships`; no chat model is called.
+        """Insert a ready-made graph: `chunks`, `entities` and `relationships`; no chat model is called.
 
-        Chunks of one `full_doc_id` (else of one `source_id`) and one file are a document here, which can be deleted.
-        What no chunk of the graph speaks of is made by hand. Of two entries of one thing the last counts.
+        Chunks with the same `full_doc_id` (else the same `source_id`) and file become a document here, which can be
+        deleted. Entities and relations without a chunk in the graph become curations. Of duplicate entries the last
+        counts.
 
         Raises:
             ValueError: A name is empty, a relation has one end, or a weight is too small; nothing was written.
@@ -338,7 +339,7 @@ class LightRAG(Fields, GraphMethods):
         rows.forget()
 
     async def _make_by_hand(self, kb: AsyncHeliograph, graph: CustomGraph) -> None:
-        """Make or overwrite entities and relations that no chunk of a graph speaks of."""
+        """Create or overwrite, as curations, the entities and relations that no chunk of a graph mentions."""
         for item in graph.entities.values():
             if not item.chunk:
                 said = {"type": item.type, "description": item.description}
@@ -361,7 +362,7 @@ class LightRAG(Fields, GraphMethods):
                 )
 
     async def adelete_by_doc_id(self, doc_id: str, delete_llm_cache: bool = False) -> DeletionResult:  # noqa: ARG002
-        """Delete a document and all that only it said, exactly; replies of models about it always go with it."""
+        """Delete a document and all that only it said, exactly; cached model replies about it are always deleted."""
         kb, rows = await self._opened()
         document = await kb.document(doc_id)
         if document is None:
@@ -389,7 +390,7 @@ class LightRAG(Fields, GraphMethods):
         return {id_: row for id_, row in zip(wanted, await self.doc_status.get_by_ids(wanted), strict=True) if row}
 
     async def get_docs_by_status(self, status: DocStatus) -> dict[str, DocProcessingStatus]:
-        """Return the documents in a state, by id; in LightRAG before 1.5.7."""
+        """Return the documents in a state, by id; a method of LightRAG before 1.5.7."""
         return await self.doc_status.get_docs_by_status(status)
 
     async def aget_docs_by_track_id(self, track_id: str) -> dict[str, DocProcessingStatus]:
@@ -397,7 +398,7 @@ class LightRAG(Fields, GraphMethods):
         return await self.doc_status.get_docs_by_track_id(track_id)
 
     async def aclear_cache(self) -> None:
-        """Drop all replies of models that are kept."""
+        """Drop all cached model replies."""
         await self.llm_response_cache.drop()
 
     # Questions
@@ -405,7 +406,7 @@ class LightRAG(Fields, GraphMethods):
     async def aquery(
         self, query: str, param: QueryParam | None = None, system_prompt: str | None = None
     ) -> str | AsyncIterator[str] | None:
-        """Return the answer to a question, or with `param.stream` its pieces; None where a model or the store failed.
+        """Return the answer to a question, or with `param.stream` its pieces; None if a model or the store failed.
 
         Raises:
             EmptyQueryError: The question is empty.
@@ -417,14 +418,14 @@ class LightRAG(Fields, GraphMethods):
     async def aquery_with_separate_keyword_extraction(
         self, query: str, prompt: str, param: QueryParam | None = None
     ) -> str | AsyncIterator[str] | None:
-        """Return the answer to a question whose keywords are its own, while `prompt` says how to answer; before 1.4.8.
+        """Return the answer to a question; only the question gives keywords, `prompt` says how to answer. Before 1.4.8.
 
         Raises as `aquery`.
         """
         return await self.aquery(query, replace(param or QueryParam(), user_prompt=prompt))
 
     async def aquery_data(self, query: str, param: QueryParam | None = None) -> dict[str, Any]:
-        """Return what an answer would be made from: `status`, `message`, `data`, `metadata`.
+        """Return the retrieved data for an answer: `status`, `message`, `data`, `metadata`.
 
         Raises:
             EmptyQueryError: The question is empty.
@@ -447,9 +448,9 @@ class LightRAG(Fields, GraphMethods):
         system_prompt: str | None = None,
         progress_callback: Callable[[str], Any] | None = None,
     ) -> dict[str, Any]:
-        """Return what `aquery_data` does and, as `llm_response`, the answer made from it.
+        """Return the result of `aquery_data` and, as `llm_response`, the answer made from it.
 
-        A model or store that fails is status `failure`, and its message says why; `content` is None then.
+        If a model or store fails, the status is `failure`, with the reason as message; `content` is None then.
 
         Raises:
             EmptyQueryError: The question is empty.
@@ -493,7 +494,7 @@ class LightRAG(Fields, GraphMethods):
         return await rows.retrieval(retrieval) | {"llm_response": response}
 
     def _engine_param(self, param: QueryParam, system_prompt: str | None) -> EngineParam:
-        # Equal names in both but for these.
+        # Names are equal in both, except for these.
         given: dict[str, Any] = {item.name: getattr(param, item.name) for item in fields(QueryParam)}
         given |= {
             "chunk_top_k": param.chunk_top_k or param.top_k,
@@ -503,9 +504,9 @@ class LightRAG(Fields, GraphMethods):
             "system_prompt": system_prompt,
             "stream": False,
         }
-        # Whether one of these holds is all that LightRAG asks of it; a program may have None or 1 there.
+        # LightRAG only tests whether these are true; a program may pass None or 1.
         given |= {item.name: bool(given[item.name]) for item in fields(QueryParam) if isinstance(item.default, bool)}
-        # Programs may hand over an object of their own with the fields of 1.5.7.
+        # Programs may pass an object of their own with the fields of 1.5.7.
         if ids := getattr(param, "ids", None):
             given["filter"] = DocumentIds(tuple(_listed(ids)))
         if (function := getattr(param, "model_func", None)) is not None:
@@ -526,7 +527,7 @@ class LightRAG(Fields, GraphMethods):
     def register_role_llm_builder(
         self, builder: Callable[[str, dict[str, Any]], tuple[Callable[..., Any], dict[str, Any] | None]]
     ) -> None:
-        """Have `builder(role, metadata)` make function and keywords where only `binding`, `model` or `host` change."""
+        """Register `builder(role, metadata)`, which makes function and keywords when only a role's metadata changes."""
         self._roles.builder = builder
 
     def set_role_llm_metadata(self, role: str, **metadata: Any) -> None:
@@ -543,14 +544,14 @@ class LightRAG(Fields, GraphMethods):
         timeout: int | None = None,
         **metadata: Any,
     ) -> None:
-        """Change the model of one role from the next call on; None leaves a value as it is.
+        """Change the model of one role from the next call on; None leaves a value unchanged.
 
         Args:
             role: `extract`, `keyword` or `query`.
             model_func: Its function.
-            model_kwargs: Keywords that it is given.
+            model_kwargs: Keyword arguments for the function.
             max_async: How many of its calls run at once.
-            timeout: Seconds that one may take; the longest of all that the instance was made with bounds it.
+            timeout: Seconds that a call may take, at most the longest timeout that the instance was made with.
             metadata: `binding`, `model`, `host`, `api_key`, `provider_options`: for the builder.
 
         Raises:
@@ -560,10 +561,10 @@ class LightRAG(Fields, GraphMethods):
         self._roles.change(role, model_func, model_kwargs, max_async, timeout, **metadata)
 
     def update_llm_role_config(self, role: str, **changes: Any) -> None:
-        """See `aupdate_llm_role_config`, which takes the same and waits for nothing either."""
+        """See `aupdate_llm_role_config`, which takes the same arguments and does not wait for anything either."""
         self._roles.change(role, **changes)
 
-    # The workspace by the names of LightRAG's storages, to be read
+    # Read-only views of the workspace under the names of LightRAG's storages
 
     doc_status = cached_property(lambda self: storages.DocStatusView(self._opened))
     full_docs = cached_property(lambda self: storages.FullDocsView(self._opened))
@@ -583,7 +584,7 @@ class LightRAG(Fields, GraphMethods):
         lambda self: storages.VectorView(self._opened, Collection.RELATIONS, self._embedding, self.least_cosine)
     )
 
-    # The same for code that is not async
+    # The same methods for code that is not async
 
     insert = blocking(ainsert)
     insert_custom_chunks = blocking(ainsert_custom_chunks)
@@ -639,7 +640,7 @@ def _checked(query: str, param: QueryParam) -> str:
 
 
 def _told_by(callback: Callable[[str], Any] | None) -> Callable[[str], None] | None:
-    """Return a callback that may be async as one that is not."""
+    """Wrap a callback that may be async as one that is not."""
     if callback is None:
         return None
     under_way: set[asyncio.Future[Any]] = set()

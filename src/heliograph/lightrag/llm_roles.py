@@ -1,4 +1,4 @@
-"""Which chat function serves which role: extraction, keywords, answers; it may change while a program runs."""
+"""The chat function of each role: extraction, keywords, answers; it may change while a program runs."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class RoleSpec:
 
 
 ROLES = tuple(RoleSpec(name, name.upper(), f"{name} LLM func") for name in ("extract", "keyword", "query", "vlm"))
-# What a role's description never shows.
+# Metadata keys with these words are left out of a role's description.
 _SECRETS = ("key", "secret", "password", "token")
 
 
 @dataclass
 class RoleLLMConfig:
-    """What one role does otherwise than the rest; None leaves it as it is for all."""
+    """The overrides of one role; None keeps the value common to all roles."""
 
     func: Any = None
     kwargs: dict[str, Any] | None = None
@@ -36,7 +36,7 @@ class RoleLLMConfig:
 
 @dataclass(slots=True)
 class ChatRole:
-    """A function, the keywords that it is given with each call, and what bounds its calls; None is as for all."""
+    """A function, its keyword arguments, and the limits of its calls; None means the limit common to all roles."""
 
     function: Callable[..., Any]
     keywords: Mapping[str, Any]
@@ -48,7 +48,7 @@ class ChatRole:
 
 
 class ChatRoles:
-    """The function of each role: one for all, with what it is given and its bounds, but for what some do otherwise.
+    """The function of each role: a common one, with its arguments and limits, and the overrides of some roles.
 
     Raises:
         ValueError: There is no such role.
@@ -72,11 +72,11 @@ class ChatRoles:
 
     @property
     def longest_seconds(self) -> float:
-        """How long a call of any role may take."""
+        """The longest time that a call of any role may take."""
         return max(self._timeout_seconds, *(role.timeout_seconds or 0 for role in self._roles.values()))
 
     def role(self, name: str) -> ChatRole:
-        """Return one role; raises `ValueError` if there is none of this name."""
+        """Return one role; raises `ValueError` for an unknown name."""
         found = self._roles.get(name.strip().lower())
         if found is None:
             raise ValueError(f"there is no role {name!r}; there are {', '.join(sorted(self._roles))}")
@@ -91,7 +91,7 @@ class ChatRoles:
         timeout: float | None = None,
         **metadata: Any,
     ) -> None:
-        """Change what is given of one role. `metadata` goes to the builder, which makes a function of it.
+        """Change the configuration of one role. `metadata` goes to the builder, which makes a function of it.
 
         Raises:
             TypeError: `model_func` cannot be called.

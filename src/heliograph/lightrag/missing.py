@@ -1,6 +1,6 @@
-"""What LightRAG has and this package has not: modules, attributes, and how its storages are written to.
+"""Parts of LightRAG that this package lacks: modules, attributes, and write methods of its storages.
 
-Importing such a module, or asking for such an attribute, says what to use in its place.
+Importing such a module, or accessing such an attribute, raises an error that says what to use instead.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class MissingModules(MetaPathFinder):
 
     @classmethod
     def install(cls) -> None:
-        """Add the finder behind all others; a second call does nothing."""
+        """Append the finder to all others; a second call does nothing."""
         if not any(isinstance(finder, cls) for finder in sys.meta_path):
             sys.meta_path.append(cls())
 
@@ -52,7 +52,7 @@ class MissingModules(MetaPathFinder):
         path: Sequence[str] | None,  # noqa: ARG002
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
-        """Return None for modules that are none of LightRAG's; raise `ModuleNotFoundError` for its others."""
+        """Return None for modules outside of LightRAG; raise `ModuleNotFoundError` for its missing ones."""
         if not fullname.startswith(_PACKAGE):
             return None
         name = fullname.removeprefix(_PACKAGE)
@@ -71,7 +71,7 @@ _INSERT = _WRITE.format(call="ainsert, ainsert_custom_chunks or ainsert_custom_k
 _DROP = "views do not write; delete the documents with adelete_by_doc_id, or name another workspace"
 _GRAPH = "`_graph` is a copy of the graph for networkx, and get_all_nodes and get_all_edges read it without that"
 _DETAILS = "get_entity_info and get_relation_info of LightRAG tell one with include_vector_data=True; query finds some"
-# What programs ask LightRAG's storages for, by the kind of view.
+# Attributes that programs use of LightRAG's storages, by the kind of view, and what to use instead.
 _INSTEAD = {
     **{kind: {"delete": _DELETE, "upsert": _INSERT} for kind in ("DocStatusView", "FullDocsView", "ChunkView")},
     "GraphView": {
@@ -98,6 +98,6 @@ _FOR_ALL = {
 
 
 def missing_attribute(kind: str, name: str) -> str:
-    """Return the message of an `AttributeError`: that `kind` has no `name`, and what to use in its place."""
+    """Return the message of an `AttributeError`: that `kind` has no `name`, and what to use instead."""
     advice = _INSTEAD.get(kind, {}).get(name) or _FOR_ALL.get(name) or "docs/lightrag-api.md lists what is there"
     return f"{kind} of heliograph.lightrag has no {name!r}: {advice}"

@@ -1,7 +1,7 @@
-"""Functions as LightRAG calls them, as our models: for chat, embedding, reranking and cutting texts.
+"""Adapters that make our models from LightRAG's functions: for chat, embedding, reranking and chunking.
 
-A chat function is given the last message as `prompt`, and `system_prompt`, `history_messages`, `response_format`,
-`stream`, `hashing_kv` and the program's own keywords as far as it takes them. What it raises is a `ModelError` here.
+A chat function gets the last message as `prompt`, and `system_prompt`, `history_messages`, `response_format`, `stream`,
+`hashing_kv` and the program's own keywords, as far as it accepts them. Its exceptions become `ModelError`s.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from heliograph.models import Chunk, Usage
 from heliograph.rerank.base import Reranker, RerankHit
 from heliograph.text.tokens import count_tokens
 
-# Where no limit is told: that of most services.
+# The usual limit of services, for functions without a stated one.
 _MOST_INPUT_TOKENS = 8192
 _ROLES = {
     Purpose.EXTRACT: "extract",
@@ -40,7 +40,7 @@ _ROLES = {
 
 
 class LightragChatModel(ChatModel):
-    """A chat model that is `llm_model_func`, or another function for some of its roles."""
+    """A chat model that calls `llm_model_func`, or other functions for some of its roles."""
 
     def __init__(self, roles: ChatRoles, name: str, config: Mapping[str, Any]) -> None:
         self._roles, self._name = roles, name
@@ -101,7 +101,7 @@ class LightragChatModel(ChatModel):
 
 
 def _taken(function: Callable[..., Any], keywords: dict[str, Any]) -> dict[str, Any]:
-    """Return the keywords that a function takes."""
+    """Return the keywords that a function accepts."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -113,10 +113,10 @@ def _taken(function: Callable[..., Any], keywords: dict[str, Any]) -> dict[str, 
 
 
 class LightragEmbeddingModel(EmbeddingModel):
-    """An `EmbeddingFunc` as an embedding model; vectors are brought to length 1."""
+    """An `EmbeddingFunc` as an embedding model; vectors are normalised to length 1."""
 
     def __init__(self, function: EmbeddingFunc, min_score: float) -> None:
-        # As in LightRAG a model without a name may be exchanged for another with vectors of the same length.
+        # As in LightRAG, a model without a name may be exchanged for another with vectors of the same length.
         name = function.model_name or "embedding_func"
         tokens = function.max_token_size or _MOST_INPUT_TOKENS
         self._function = function
@@ -136,7 +136,7 @@ class LightragEmbeddingModel(EmbeddingModel):
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not np.all(np.isfinite(norms)):
             raise BadModelReply(f"the embedding function {self._info.name!r} gave numbers that are not finite")
-        # A text without a word that a toy embedding knows is near nothing.
+        # A text without a word that a toy embedding knows gets a vector that is near nothing.
         first_axis = np.eye(1, dimension, dtype=np.float32)
         return Embeddings(np.where(norms > 0, vectors / np.where(norms > 0, norms, 1), first_axis), Usage())
 
@@ -175,7 +175,7 @@ class LightragReranker(Reranker):
 
 @dataclass(slots=True)
 class _Cut:
-    """How one document is cut, until it is."""
+    """How to split one document, remembered until it is split."""
 
     separator: str | None = None
     only: bool = False
@@ -184,9 +184,9 @@ class _Cut:
 
 @dataclass(slots=True)
 class LightragChunker(Chunker):
-    """Cuts texts by `chunking_func`, by default into windows of tokens as LightRAG does.
+    """Splits texts by `chunking_func`, by default into windows of tokens as LightRAG does.
 
-    What a call of `insert` asks for, and pieces that are given ready, are noted by document until it is cut.
+    The split options of an `insert` call, and ready-made pieces, are stored per document until it is split.
     """
 
     tokenizer: TokenizerInterface
@@ -196,11 +196,11 @@ class LightragChunker(Chunker):
     _cuts: dict[str, _Cut] = field(default_factory=dict[str, _Cut])
 
     def note(self, document_id: str, separator: str | None, *, only: bool) -> None:
-        """Cut a document at a separator first, or there only."""
+        """Split a document at a separator first, or only there."""
         self._cuts[document_id] = _Cut(separator, only)
 
     def note_pieces(self, document_id: str, pieces: Sequence[str]) -> None:
-        """Cut a document into these pieces, each of which stands in its text."""
+        """Split a document into these pieces, each of which occurs in its text."""
         self._cuts[document_id] = _Cut(pieces=pieces)
 
     def chunk(self, document_id: str, text: str, page_starts: Sequence[int] = ()) -> list[Chunk]:  # noqa: ARG002
@@ -209,7 +209,7 @@ class LightragChunker(Chunker):
         placed: list[tuple[str, Span]] = []
         begin = 0
         for piece in pieces:
-            # A window of tokens may begin or end within a character, which is left to its neighbour.
+            # A window of tokens may begin or end within a character, which then belongs to its neighbour.
             content = piece.strip() if piece.strip() in text else piece.strip().strip("\ufffd").strip()
             if not content:
                 continue
@@ -230,7 +230,7 @@ class LightragChunker(Chunker):
         try:
             found = self.function(*arguments)
             if inspect.isawaitable(found):
-                # Texts are cut in threads, where no event loop runs, or, where they are short, in the engine's.
+                # Texts are split in threads without an event loop, or, if short, in the engine's loop.
                 found = _awaited(found)
         except HeliographError:
             raise

@@ -1,4 +1,4 @@
-"""Where older programs import the cutting of texts from; in LightRAG 1.5.7 it is `lightrag.chunker`."""
+"""The module from which older programs import the chunking function; in LightRAG 1.5.7 it is `lightrag.chunker`."""
 
 from heliograph.lightrag.chunker import chunking_by_token_size
 

@@ -1,4 +1,4 @@
-"""What programs read of LightRAG's `PROMPTS`: delimiters of an extraction, and the answer where nothing was found."""
+"""The entries of LightRAG's `PROMPTS` that programs read: extraction delimiters, and the answer without results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _Prompts(dict[str, Any]):
         raise KeyError(f"{name}: Heliograph's prompts are its own and are not read from here")
 
 
-# `fail_response` is what a question is answered with of which nothing was found; programs look for the mark at its end.
+# `fail_response` is the answer to a question without results; programs look for the mark at its end.
 PROMPTS = _Prompts(
     DEFAULT_TUPLE_DELIMITER="<|#|>",
     DEFAULT_COMPLETION_DELIMITER="<|COMPLETE|>",

@@ -28,7 +28,7 @@ def validate_query_not_empty(query: str) -> str:
 
 
 def validate_rag_query(query: str) -> str:
-    """Return a question that is searched for, stripped.
+    """Return a question to search for, stripped.
 
     Raises:
         EmptyQueryError: Nothing is left.

@@ -1,4 +1,4 @@
-"""Rerank functions as programs import them from LightRAG; each asks a service by our own client."""
+"""Rerank functions as programs import them from LightRAG; each calls a service through our own client."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def generic_rerank_api(
     """Return `index` and `relevance_score` of the best texts, best first; long ones are scored in pieces.
 
     Without `top_n` all are returned. `request_format`, or `response_format`, is `aliyun` for DashScope and `standard`
-    for the form that most share. `extra_body` has no effect, and warns; `return_documents`, `enable_chunking` and
+    for the common form. `extra_body` has no effect, and warns; `return_documents`, `enable_chunking` and
     `max_tokens_per_doc` are ignored.
 
     Raises:
@@ -70,7 +70,7 @@ async def _rerank(
 def _rerank_by(
     service: str, provider: Literal["cohere", "jina", "aliyun"], model: str, base_url: str, variable: str
 ) -> Callable[..., Coroutine[Any, Any, list[dict[str, Any]]]]:
-    """Return a function that asks one service; its usual model and address, and the variable that holds its key."""
+    """Return a function that calls one service, with its default model and address, and the variable with its key."""
 
     async def rerank(
         query: str,

@@ -1,7 +1,8 @@
-"""Our records as the rows that LightRAG's programs read: entities, relations, chunks, documents, answers.
+"""Converts our records to the rows that LightRAG's programs read: entities, relations, chunks, documents, answers.
 
-Chunks go by LightRAG's ids: `{document}-chunk-000` by their place, `chunk-<md5>` where a program gave the chunk itself.
-A type that nobody told is `UNKNOWN`. What no chunk mentions has the origin that a person gave, or `manual_creation`.
+Chunks have LightRAG's ids: `{document}-chunk-000` by their position, `chunk-<md5>` where a program gave the chunk
+itself. An unknown type is `UNKNOWN`. Entities and relations that no chunk mentions have the origin that a person gave,
+or `manual_creation`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from heliograph.stores.base import ScanKind, Store
 from heliograph.wire.documents import doc_status
 from heliograph.wire.graph import given_origin
 
-# Where a document's metadata keeps what is LightRAG's alone.
+# Key in a document's metadata for data that only LightRAG has.
 DETAILS = "lightrag"
 MANUAL = "manual_creation"
 UNKNOWN = "UNKNOWN"
@@ -42,12 +43,12 @@ _MOST_NAMED = 100_000
 
 
 def is_duplicate(document: Document) -> bool:
-    """Whether a document only records that another one was there before it."""
+    """Return whether a document only records a duplicate of another one."""
     return document.id.startswith("dup-") and document.status is DocumentStatus.FAILED
 
 
 class Rows:
-    """Makes rows of what one workspace holds."""
+    """Makes rows from the contents of one workspace."""
 
     def __init__(self, store: Store, tokenizer: TokenizerInterface) -> None:
         self._tokenizer = tokenizer
@@ -57,11 +58,11 @@ class Rows:
     # Chunks
 
     def forget(self) -> None:
-        """Forget the chunks looked up, since documents have changed."""
+        """Clear the cached chunk ids, because documents have changed."""
         self._names.clear()
 
     async def chunk_names(self, ids: Iterable[str]) -> dict[str, str]:
-        """Return LightRAG's id of each chunk that there is."""
+        """Return LightRAG's id of each existing chunk."""
         wanted = list(dict.fromkeys(ids))
         if len(self._names) > _MOST_NAMED:
             self._names.clear()
@@ -74,20 +75,20 @@ class Rows:
         return {id_: self._names[id_] for id_ in wanted if id_ in self._names}
 
     def name_chunks(self, chunks: Iterable[Chunk], given: frozenset[str]) -> None:
-        """Remember the ids of some chunks; `given` are documents whose chunks a program gave."""
+        """Cache the ids of some chunks; `given` are documents whose chunks a program supplied."""
         for chunk in chunks:
             is_given = chunk.document_id in given
             made = f"{chunk.document_id}-chunk-{chunk.position:03d}"
             self._names[chunk.id] = compute_mdhash_id(chunk.text, "chunk-") if is_given else made
 
     async def document_chunks(self, document: Document) -> list[tuple[str, Chunk]]:
-        """Return a document's chunks in order, each with LightRAG's id of it."""
+        """Return a document's chunks in order, each with its LightRAG id."""
         chunks = await self.store.records.get_document_chunks(document.twin_of or document.id)
         self.name_chunks(chunks, frozenset([document.id]) if _has_given_chunks(document) else frozenset())
         return [(self._names[chunk.id], chunk) for chunk in chunks]
 
     async def chunk_by_name(self, name: str) -> Chunk | None:
-        """Return the chunk that LightRAG calls so, or None; one that a program gave is looked for among all."""
+        """Return the chunk with this LightRAG id, or None; for a chunk that a program supplied, all are searched."""
         document_id, found, place = name.rpartition("-chunk-")
         if found and place.isdecimal():
             chunks = await self.store.records.get_document_chunks(document_id)
@@ -99,7 +100,7 @@ class Rows:
         return None
 
     def chunk_row(self, name: str, chunk: Chunk, document: Document) -> dict[str, Any]:
-        """Return a chunk as `text_chunks` holds it."""
+        """Return a chunk as a row of `text_chunks`."""
         return {
             "tokens": len(self._tokenizer.encode(chunk.text)),
             "content": chunk.text,
@@ -123,7 +124,7 @@ class Rows:
             {
                 "entity_id": item.name,
                 "entity_type": UNKNOWN if item.type in ("", UNKNOWN_TYPE) else item.type,
-                # What only a relation names has no description; LightRAG writes one.
+                # An entity that only a relation names has no description; LightRAG writes one.
                 "description": item.description or UNKNOWN,
                 **origins[item.id],
                 **given.get(item.id, {}),
@@ -202,7 +203,7 @@ class Rows:
     # Questions
 
     async def retrieval(self, retrieval: Retrieval) -> dict[str, Any]:
-        """Return a retrieval as `aquery_data` does."""
+        """Return a retrieval in the form of `aquery_data`."""
         mode = retrieval.mode.value
         if retrieval.failure in (Failure.NO_RESULTS, Failure.NO_KEYWORDS):
             return {
@@ -270,7 +271,7 @@ def _has_given_chunks(document: Document) -> bool:
 
 
 def base_name(path: object) -> str:
-    """Return the file name of a path, by which LightRAG knows a document; `unknown_source` where there is none."""
+    """Return the file name of a path, by which LightRAG identifies a document; `unknown_source` if there is none."""
     name = str(path or "").strip()
     if name in ("", UNKNOWN_SOURCE, "no-file-path"):
         return UNKNOWN_SOURCE

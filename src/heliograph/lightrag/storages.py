@@ -1,4 +1,4 @@
-"""Views of one workspace by the names of LightRAG's storages, for programs that read them; none of them writes."""
+"""Read-only views of one workspace under the names of LightRAG's storages."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ Open = Callable[[], Awaitable[tuple[AsyncHeliograph, Rows]]]
 
 
 async def all_documents(kb: AsyncHeliograph, **conditions: Any) -> list[Document]:
-    """Return all documents that meet some conditions of a `DocumentQuery`."""
+    """Return all documents that match the conditions of a `DocumentQuery`."""
     return [document async for document in kb.store.records.all_documents(DocumentQuery(**conditions))]
 
 
 class _View:
-    """What all storages have there: methods that open, write out and close one, and do nothing here."""
+    """The methods common to LightRAG's storages that open, flush and close one; they do nothing here."""
 
     def __init__(self, opened: Open) -> None:
         self._opened = opened
@@ -46,13 +46,13 @@ class _View:
         """Do nothing: a view opens the workspace when it is first read."""
 
     async def index_done_callback(self) -> None:
-        """Do nothing: what is written is on disk when the call that writes it returns."""
+        """Do nothing: every write is on disk when its call returns."""
 
     async def finalize(self) -> None:
         """Do nothing: `finalize_storages` closes the workspace."""
 
     def __getattr__(self, name: str) -> Never:
-        # Reached only for what is not here.
+        # Only called for attributes that do not exist here.
         raise AttributeError(missing_attribute(type(self).__name__, name))
 
 
@@ -61,19 +61,19 @@ class _KeyValueView(_View, ABC):
 
     @abstractmethod
     async def get_by_id(self, id: str) -> dict[str, Any] | None:
-        """Return one as a dict, or None."""
+        """Return one record as a dict, or None."""
 
     async def get_by_ids(self, ids: Sequence[str]) -> list[dict[str, Any] | None]:
-        """Return each as a dict, or None, in order."""
+        """Return each record as a dict, or None, in order."""
         return [await self.get_by_id(id_) for id_ in ids]
 
     async def filter_keys(self, keys: Iterable[str]) -> set[str]:
-        """Return those keys that are not there."""
+        """Return those keys that do not exist."""
         wanted = list(keys)
         return {key for key, row in zip(wanted, await self.get_by_ids(wanted), strict=True) if row is None}
 
     async def is_empty(self) -> bool:
-        """Whether the workspace holds no document."""
+        """Return whether the workspace has no document."""
         kb, _ = await self._opened()
         return not any((await kb.stats()).documents.values())
 
@@ -101,7 +101,7 @@ class DocStatusView(_KeyValueView):
         return {id_: _record(state) for id_, state in (await rows.statuses(await all_documents(kb))).items()}
 
     async def get_all_status_counts(self) -> dict[str, int]:
-        """Return the same, and `all`."""
+        """Return the counts per state, and the total as `all`."""
         counts = await self.get_status_counts()
         return counts | {"all": sum(counts.values())}
 
@@ -110,7 +110,7 @@ class DocStatusView(_KeyValueView):
         return await self.get_docs_by_statuses([status])
 
     async def get_docs_by_statuses(self, statuses: Iterable[DocStatus | str]) -> dict[str, DocProcessingStatus]:
-        """Return all documents in any of some states."""
+        """Return all documents in any of these states."""
         wanted = tuple(item for word in statuses for item in STATUSES[DocStatus(word).value])
         if not wanted:
             return {}
@@ -137,7 +137,7 @@ class DocStatusView(_KeyValueView):
         sort_direction: str = "desc",
         status_filters: Sequence[DocStatus] | None = None,
     ) -> tuple[list[tuple[str, DocProcessingStatus]], int]:
-        """Return one page, as pairs of id and state, and how many there are in all."""
+        """Return one page, as pairs of id and state, and the total number."""
         words = status_filters or ([status_filter] if status_filter else list(DocStatus))
         statuses = tuple(item for word in words for item in STATUSES[DocStatus(word).value])
         if not statuses:
@@ -164,7 +164,7 @@ class FullDocsView(_KeyValueView):
     """Texts of documents."""
 
     async def get_by_id(self, id: str) -> dict[str, Any] | None:
-        """Return `content` and `file_path` of one, or None."""
+        """Return `content` and `file_path` of one document, or None."""
         kb, _ = await self._opened()
         document, text = await kb.document(id), await kb.document_text(id)
         if document is None or text is None:
@@ -172,7 +172,7 @@ class FullDocsView(_KeyValueView):
         return {"content": text, "file_path": document.source, "parse_format": "raw", "_id": id}
 
     async def get_all(self) -> dict[str, dict[str, Any]]:
-        """Return all that have a text, by id."""
+        """Return all documents that have a text, by id."""
         kb, _ = await self._opened()
         found = {item.id: await self.get_by_id(item.id) for item in await all_documents(kb)}
         return {id_: row for id_, row in found.items() if row is not None}
@@ -182,7 +182,7 @@ class ChunkView(_KeyValueView):
     """Chunks."""
 
     async def get_by_id(self, id: str) -> dict[str, Any] | None:
-        """Return one, or None."""
+        """Return one chunk, or None."""
         kb, rows = await self._opened()
         chunk = await rows.chunk_by_name(id)
         document = await kb.document(chunk.document_id) if chunk else None
@@ -199,7 +199,7 @@ class ChunkView(_KeyValueView):
 
 
 class MentionedView(_KeyValueView):
-    """What each document mentions: `entity_names`, or `relation_pairs`, and their `count`; by the document's id."""
+    """The names that each document mentions: `entity_names`, or `relation_pairs`, and their `count`; by document id."""
 
     def __init__(self, opened: Open, *, of_relations: bool) -> None:
         super().__init__(opened)
@@ -221,7 +221,7 @@ class MentionedView(_KeyValueView):
 
 
 class SourcesView(_KeyValueView):
-    """The chunks that speak of an entity, by its name, or of a relation, by `source<SEP>target`."""
+    """The chunks that mention an entity, by its name, or a relation, by `source<SEP>target`."""
 
     async def get_by_id(self, id: str) -> dict[str, Any] | None:
         kb, rows = await self._opened()
@@ -234,10 +234,10 @@ class SourcesView(_KeyValueView):
 
 
 class ReplyView(_View):
-    """Kept replies of models; their keys are ours."""
+    """Cached model replies; their keys are ours."""
 
     async def drop(self) -> dict[str, str]:
-        """Drop all of them."""
+        """Drop all cached replies."""
         kb, _ = await self._opened()
         await kb.clear_cache()
         return {"status": "success", "message": "data dropped"}
@@ -257,10 +257,10 @@ class GraphView(_View):
 
     @property
     def _graph(self) -> Any:
-        """A frozen copy of the graph as `networkx` has it, which must be installed; linear in the graph.
+        """A frozen `networkx` copy of the graph; needs `networkx`, and takes time linear in the graph.
 
-        Programs read it as an attribute, mostly while an event loop runs in their thread, which cannot be waited for
-        then: so it is read in a thread of its own.
+        Programs read it as an attribute, mostly while an event loop runs in their thread, which cannot wait then: so a
+        separate thread reads it.
         """
         networkx = import_module("networkx")
 
@@ -290,20 +290,20 @@ class GraphView(_View):
         return await kb.relation(name, other)
 
     async def has_node(self, node_id: str) -> bool:
-        """Whether there is an entity."""
+        """Return whether an entity exists."""
         return await self._entity(node_id) is not None
 
     async def has_edge(self, source_node_id: str, target_node_id: str) -> bool:
-        """Whether there is a relation, in either order."""
+        """Return whether a relation exists, in either order."""
         return await self._relation(source_node_id, target_node_id) is not None
 
     async def node_degree(self, node_id: str) -> int:
-        """Return how many relations touch an entity; 0 where there is none."""
+        """Return how many relations an entity has; 0 if it does not exist."""
         entity = await self._entity(node_id)
         return entity.degree if entity else 0
 
     async def edge_degree(self, src_id: str, tgt_id: str) -> int:
-        """Return the degrees of both ends together."""
+        """Return the sum of the degrees of both ends."""
         return await self.node_degree(src_id) + await self.node_degree(tgt_id)
 
     async def get_node(self, node_id: str) -> dict[str, Any] | None:
@@ -319,7 +319,7 @@ class GraphView(_View):
         return (await rows.relations([relation]))[0] if relation else None
 
     async def get_node_edges(self, source_node_id: str) -> list[tuple[str, str]] | None:
-        """Return the relations of an entity as pairs of names, its own first; None where there is none."""
+        """Return the relations of an entity as pairs of names, its own first; None if it does not exist."""
         kb, _ = await self._opened()
         entity = await self._entity(source_node_id)
         if entity is None:
@@ -329,11 +329,11 @@ class GraphView(_View):
         return [(entity.name, item.target if item.source_id == entity.id else item.source) for item in found]
 
     async def has_nodes_batch(self, node_ids: Iterable[str]) -> set[str]:
-        """Return those names that stand for an entity."""
+        """Return those names that belong to an entity."""
         return {name for name in node_ids if await self.has_node(name)}
 
     async def get_nodes_batch(self, node_ids: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Return the properties of each entity that there is, by the name given."""
+        """Return the properties of each existing entity, by the name given."""
         found = {name: await self.get_node(name) for name in node_ids}
         return {name: row for name, row in found.items() if row is not None}
 
@@ -342,11 +342,11 @@ class GraphView(_View):
         return {name: await self.node_degree(name) for name in node_ids}
 
     async def edge_degrees_batch(self, edge_pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], int]:
-        """Return of each pair the degrees of both ends together."""
+        """Return, per pair, the sum of the degrees of both ends."""
         return {pair: await self.edge_degree(*pair) for pair in edge_pairs}
 
     async def get_edges_batch(self, pairs: Iterable[dict[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
-        """Return the properties of each relation that there is; `pairs` are dicts of `src` and `tgt`."""
+        """Return the properties of each existing relation; `pairs` are dicts of `src` and `tgt`."""
         found = {(pair["src"], pair["tgt"]): await self.get_edge(pair["src"], pair["tgt"]) for pair in pairs}
         return {pair: row for pair, row in found.items() if row is not None}
 
@@ -364,7 +364,7 @@ class GraphView(_View):
         return [entity.name for entity in await kb.entities(limit=limit)]
 
     async def search_labels(self, query: str, limit: int = 50) -> list[str]:
-        """Return names that a text is, begins, or is part of."""
+        """Return the names that equal a text, begin with it, or contain it."""
         kb, _ = await self._opened()
         return [entity.name for entity in await kb.entities(search=query, limit=limit)] if query.strip() else []
 
@@ -387,7 +387,7 @@ class GraphView(_View):
         return found
 
     async def get_knowledge_graph(self, node_label: str, max_depth: int = 3, max_nodes: int = 1000) -> KnowledgeGraph:
-        """Return what lies around an entity, or with `*` the best connected entities."""
+        """Return the neighbourhood of an entity, or with `*` the best connected entities."""
         kb, rows = await self._opened()
         if node_label.strip() == "*":
             part = await best_connected(kb, max_nodes)
@@ -410,14 +410,14 @@ class GraphView(_View):
 
 
 class VectorView(_View):
-    """Vectors of chunks, entities or relations, searched by a text."""
+    """Vectors of chunks, entities or relations, searched with a text."""
 
     def __init__(self, opened: Open, collection: Collection, embedding: EmbeddingModel, least: float) -> None:
         super().__init__(opened)
         self._collection, self._embedding, self._least = collection, embedding, least
 
     async def query(self, query: str, top_k: int, query_embedding: Any = None) -> list[dict[str, Any]]:
-        """Return the nearest, each with its `id`, `distance` (the cosine) and what it is of."""
+        """Return the nearest rows, each with its `id`, `distance` (the cosine) and its own fields."""
         kb, rows = await self._opened()
         vector = query_embedding
         if vector is None:

@@ -1,4 +1,4 @@
-"""Parts of the graph as LightRAG's programs read them: the shapes that the service replies."""
+"""Parts of the graph as LightRAG's programs read them: the shapes of the service's replies."""
 
 from __future__ import annotations
 

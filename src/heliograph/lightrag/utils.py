@@ -1,6 +1,6 @@
-"""What programs import from LightRAG's `utils`: the wrapper of an embedding function, tokenizers, ids, logging.
+"""Names that programs import from LightRAG's `utils`: the wrapper of an embedding function, tokenizers, ids, logging.
 
-Texts are counted in tokens of `o200k_base` without a download; what has `encode` and `decode` may take its place.
+Texts are counted in tokens of `o200k_base` without a download; any object with `encode` and `decode` may replace it.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ _told: set[str] = set()
 
 
 def warn_once(text: str) -> None:
-    """Warn of a difference from LightRAG, once a process."""
+    """Warn about a difference from LightRAG, once per process."""
     if text not in _told:
         _told.add(text)
         warnings.warn(text, UserWarning, stacklevel=3)
 
 
 def retired(*names: str) -> Callable[[type[R]], type[R]]:
-    """Let a class be made with keywords, too, that LightRAG 1.5.7 has no more; those that are set warn, without effect.
+    """Let a class accept keywords that LightRAG 1.5.7 no longer has; those that are set warn, without effect.
 
-    Programs for its older versions name them, as its own examples did.
+    Programs for its older versions use them, as its own examples did.
     """
 
     def accept(kind: type[R]) -> type[R]:
@@ -68,9 +68,9 @@ def retired(*names: str) -> Callable[[type[R]], type[R]]:
 
 
 def get_env_value(env_key: str, default: Any, value_type: type = str, special_none: bool = False) -> Any:
-    """Return a variable of the environment as a type, or the default where it is not set or no such value.
+    """Return an environment variable converted to a type, or the default if it is unset or cannot be converted.
 
-    A list is written as JSON; a number that is not finite is none.
+    A list is written as JSON; a number that is not finite does not count.
     """
     value = environment_variable(env_key)
     if value is None or (special_none and value == "None"):
@@ -86,12 +86,12 @@ def get_env_value(env_key: str, default: Any, value_type: type = str, special_no
 
 
 def lightrag_number(name: str, default: float) -> float:
-    """Return a number of LightRAG's environment, or the default where it is not set or no number."""
+    """Return a number of LightRAG's environment, or the default if it is unset or no number."""
     return get_env_value(name, default, float)
 
 
 def default_number(name: str, kind: type[float] = int) -> Any:
-    """Return a field whose default is a number of LightRAG's environment, and without it LightRAG's constant."""
+    """Return a field whose default is a number of LightRAG's environment, else LightRAG's constant."""
     return field(default_factory=lambda: kind(lightrag_number(name, getattr(constants, f"DEFAULT_{name}"))))
 
 
@@ -101,9 +101,9 @@ class EmbeddingFunc:
 
     Attributes:
         func: From a list of texts to an array, `(n, embedding_dim)`; async.
-        max_token_size: Longest text, given to `func` if it takes `max_token_size`.
-        model_name: By which a workspace knows who embedded it.
-        supports_asymmetric: Whether `func` takes `context`, which is `query` or `document`.
+        max_token_size: Longest text, passed to `func` if it accepts `max_token_size`.
+        model_name: The name by which a workspace identifies its embedding model.
+        supports_asymmetric: Whether `func` accepts `context`, which is `query` or `document`.
     """
 
     embedding_dim: int
@@ -114,15 +114,15 @@ class EmbeddingFunc:
     supports_asymmetric: bool = False
 
     def __post_init__(self) -> None:
-        # The settings of the outermost count.
+        # The settings of the outermost wrapper count.
         while isinstance(self.func, EmbeddingFunc):
             self.func = self.func.func
 
     async def __call__(self, *args: Any, **kwargs: Any) -> NDArray[np.float32]:
-        """Return the vectors of some texts.
+        """Return the vectors of the given texts.
 
         Raises:
-            ValueError: They are not as many, or not as long, as they should be.
+            ValueError: Their number or length is wrong.
         """
         if self.send_dimensions:
             kwargs["embedding_dim"] = self.embedding_dim
@@ -145,7 +145,7 @@ class EmbeddingFunc:
 
 
 def wrap_embedding_func_with_attrs(**kwargs: Any) -> Callable[[Callable[..., Any]], EmbeddingFunc]:
-    """Return a decorator that makes an `EmbeddingFunc` of a function; takes its fields but `func`."""
+    """Return a decorator that makes an `EmbeddingFunc` of a function; takes its fields except `func`."""
 
     def wrap(function: Callable[..., Any]) -> EmbeddingFunc:
         return EmbeddingFunc(func=function, **kwargs)
@@ -154,14 +154,14 @@ def wrap_embedding_func_with_attrs(**kwargs: Any) -> Callable[[Callable[..., Any
 
 
 class TokenizerInterface(Protocol):
-    """What counts tokens."""
+    """The interface of tokenizers."""
 
     def encode(self, content: str) -> list[int]:
         """Return the tokens of a text."""
         ...
 
     def decode(self, tokens: list[int]) -> str:
-        """Return the text of some tokens."""
+        """Return the text of token ids."""
         ...
 
 
@@ -177,12 +177,12 @@ class Tokenizer:
         return self.tokenizer.encode(content)
 
     def decode(self, tokens: list[int]) -> str:
-        """Return the text of some tokens."""
+        """Return the text of token ids."""
         return self.tokenizer.decode(tokens)
 
 
 class TiktokenTokenizer(Tokenizer):
-    """Tokens of `o200k_base`, whatever model is named: those of `gpt-4o` and `gpt-4o-mini`, and near all others."""
+    """Tokens of `o200k_base`, whatever model is named: those of `gpt-4o` and `gpt-4o-mini`, close for all others."""
 
     def __init__(self, model_name: str = "gpt-4o-mini") -> None:
         # Its tables are part of a package: nothing is downloaded.
@@ -190,33 +190,33 @@ class TiktokenTokenizer(Tokenizer):
 
 
 def compute_mdhash_id(content: str, prefix: str = "") -> str:
-    """Return the MD5 of a text behind a prefix, as LightRAG makes its ids."""
+    """Return a prefix and the MD5 of a text, as LightRAG makes its ids."""
     return prefix + md5(content.encode("utf-8", "ignore"), usedforsecurity=False).hexdigest()
 
 
 def compute_args_hash(*args: Any) -> str:
-    """Return the MD5 of some values, of several each behind its length, as LightRAG makes its keys."""
+    """Return the MD5 of the values, each preceded by its length if there are several, as LightRAG makes its keys."""
     words = [str(arg) for arg in args]
     return compute_mdhash_id("".join(words if len(words) < 2 else (f"{len(word)}:{word}" for word in words)))
 
 
 def generate_track_id(prefix: str = "upload") -> str:
-    """Return a name for a call of `ainsert`, which no other has."""
+    """Return a unique name for a call of `ainsert`."""
     return track_id(prefix)
 
 
 def sanitize_text_for_encoding(text: str, replacement_char: str = "") -> str:
-    """Return a text without what is no character and white space around it, HTML's entities made characters."""
+    """Return a text with HTML entities decoded, without invalid characters and surrounding white space."""
     return clean_text(_UNREADABLE.sub(replacement_char, unescape(text.strip()))).strip()
 
 
 def normalize_entity_name(input_text: str) -> str:
-    """Return a name as it is stored; empty if it is none."""
+    """Return a name as it is stored; empty if it is no valid name."""
     return clean_name(input_text)
 
 
 def cosine_similarity(v1: Any, v2: Any) -> float:
-    """Return the cosine of two vectors; 0 where one of them has no length."""
+    """Return the cosine of two vectors; 0 if one of them has length 0."""
     one, other = np.asarray(v1, np.float64), np.asarray(v2, np.float64)
     length = np.linalg.norm(one) * np.linalg.norm(other)
     return float(one @ other / length) if length else 0.0
@@ -229,7 +229,7 @@ def always_get_an_event_loop() -> asyncio.AbstractEventLoop:
     except RuntimeError:
         pass
     with warnings.catch_warnings():
-        # Where this thread has no loop, asyncio warns that it makes one, or fails.
+        # If this thread has no loop, asyncio warns that it makes one, or fails.
         warnings.simplefilter("error", DeprecationWarning)
         with suppress(RuntimeError, DeprecationWarning):
             loop = asyncio.get_event_loop()
@@ -243,17 +243,17 @@ def always_get_an_event_loop() -> asyncio.AbstractEventLoop:
 def blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> Callable[Concatenate[Any, P], R]:
     """Return a method for code that is not async: the same without the `a` before its name.
 
-    In a thread of its own, such as `run_in_executor` gives, it runs in the loop that the instance is used in.
+    In another thread, such as one of `run_in_executor`, it runs on the event loop that uses the instance.
 
     Raises:
-        RuntimeError: An event loop runs in this thread, and `nest_asyncio` does not let it be entered again; the method
-            with an `a` before its name is for there.
+        RuntimeError: An event loop runs in this thread, and `nest_asyncio` does not make it re-entrant; use the method
+            with an `a` before its name there.
     """
     name = method.__name__.removeprefix("a")
 
     @wraps(method)
     def call(self: Any, *args: P.args, **kwargs: P.kwargs) -> R:
-        # Looked up by name, so that a subclass that overrides the method is asked here, too.
+        # Looked up by name, so that a subclass's override of the async method is called.
         coroutine = getattr(self, method.__name__)
         try:
             running = asyncio.get_running_loop()
@@ -278,7 +278,7 @@ def setup_logger(
     log_file_path: str | None = None,
     enable_file_logging: bool = True,
 ) -> None:
-    """Have a logger write to standard error and, where a path is given, to that file.
+    """Make a logger write to standard error and, if a path is given, to that file.
 
     `add_filter` is ignored.
     """
@@ -296,17 +296,17 @@ def setup_logger(
 
 
 def set_verbose_debug(enabled: bool) -> None:
-    """Log every detail, or no more than usual."""
+    """Turn detailed logging on or off."""
     logger.setLevel(logging.DEBUG if enabled else logging.INFO)
 
 
 def verbose_debug(msg: str, *args: Any, **kwargs: Any) -> None:
-    """Log a message at the level of debugging."""
+    """Log a message at debug level."""
     logger.debug(msg, *args, **kwargs)
 
 
 class TokenTracker:
-    """Adds up what model functions spend; they call `add_usage` with what their service counted."""
+    """Adds up the tokens of model functions, which call `add_usage` with the count of their service."""
 
     def __init__(self) -> None:
         self.reset()
@@ -319,7 +319,7 @@ class TokenTracker:
         print(self)  # noqa: T201 (as LightRAG's does)
 
     def reset(self) -> None:
-        """Begin at zero."""
+        """Reset the counts to zero."""
         self.prompt_tokens = self.completion_tokens = self.total_tokens = self.call_count = 0
 
     def add_usage(self, token_counts: dict[str, int]) -> None:

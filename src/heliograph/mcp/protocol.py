@@ -1,16 +1,16 @@
 """The protocol's server: lists and runs the tools, lists and reads the resources, with the rights of the caller.
 
-It is built on the SDK's plain `Server`: what is listed depends on who asks, documents are listed page by page, and what
-is read tells where it was cut, none of which `MCPServer` knows. One server serves all sessions of a process and keeps
-nothing between requests: who asks, and where, is asked of each request anew, so a session gains nothing by having been
-opened by somebody else.
+It is built on the SDK's plain `Server`: lists depend on the caller, documents are listed page by page, and a resource
+states where it was cut, none of which `MCPServer` supports. One server serves all sessions of a process and keeps
+nothing between requests: caller and workspace are determined anew for each request, so a session gains nothing from who
+opened it.
 
-Resources are documents and entities, which people pick in their client and agents read by their address. Listed are
-documents, the latest first; entities are found by the tools.
+Resources are documents and entities, which people pick in their client and agents read by URI. Documents are listed,
+the latest first; entities are found by the tools.
 
-Failures tell what failed and what to do, and nothing of the inside of the process; where things lie on the machine is
-told to its operator alone. A tool's failure is a result with `isError`, which the model reads and may act on. A
-resource has no such result, so its failure is an error of the protocol.
+An error says what failed and what to do, but reveals nothing about the inside of the process; paths on the machine are
+shown only to its operator. A tool's failure is a result with `isError`, which the model reads and may act on. A
+resource has no such result, so its failure is a protocol error.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from heliograph.stores.base import DocumentQuery
 
 _LOG = logging.getLogger(__name__)
 
-# Says of a request, as the transport gives it (None on standard input), who sent it and to which workspace.
+# Returns the sender of a request, as the transport gives it (None on standard input), and the workspace.
 Identify = Callable[[Any], tuple[Principal, str]]
 
 _INSTRUCTIONS = (
@@ -89,12 +89,12 @@ Context = ServerRequestContext[Any, Any]
 
 
 def make_server(host: Host, settings: McpSettings, identify: Identify) -> Server[Any]:
-    """Return a server whose tools work with the parts of a process.
+    """Return a server whose tools use the parts of a process.
 
     Args:
         host: The parts.
-        settings: How tools are named, and whether those that change anything are offered.
-        identify: Says who sent a request; raises `HeliographError` to refuse it.
+        settings: How tools are named, and whether tools that change anything are offered.
+        identify: Returns the sender of a request; raises `HeliographError` to refuse it.
     """
     handlers = _Handlers(host, settings, identify)
     return Server(
@@ -117,7 +117,7 @@ class _Handlers:
     identify: Identify
 
     async def list_tools(self, context: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        """Return what the caller may use."""
+        """Return the tools that the caller may use."""
         return types.ListToolsResult(tools=self._offered(context))
 
     async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
@@ -126,7 +126,7 @@ class _Handlers:
         if tool is None:
             known = ", ".join(tool.name for tool in self._offered(context))
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r:.200}; there are: {known}")
-        # The session sends nothing to a client that did not ask.
+        # The session sends no progress to a client that did not request it.
         call = self._call(context, ProgressSender(context.session.report_progress))
         principal = call.principal
         try:
@@ -167,13 +167,13 @@ class _Handlers:
     async def list_resource_templates(
         self, _context: Context, _: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        """Return the forms of addresses."""
+        """Return the URI templates."""
         return _TEMPLATES
 
     async def read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        """Return what an address names."""
+        """Return the resource of a URI."""
         uri = str(params.uri)
         call = self._call(context)
         try:
@@ -211,7 +211,7 @@ class _Handlers:
 async def _read_document(
     engine: AsyncHeliograph, uri: str, id_: str, query: dict[str, str]
 ) -> types.TextResourceContents:
-    """Return a document's text, from `?offset=` on and as much as `?limit=` says."""
+    """Return a document's text, from `?offset=` and up to `?limit=`."""
     offset = _read_number("offset", query.get("offset", "0"), 0, 10**9)
     limit = _read_number("limit", query.get("limit", str(_MOST_CHARACTERS)), 1, _MOST_CHARACTERS)
     document = await require_document(engine, id_)
@@ -230,7 +230,7 @@ async def _read_document(
 
 
 async def _read_entity(engine: AsyncHeliograph, uri: str, name: str) -> types.TextResourceContents:
-    """Return all that is known of an entity, as JSON."""
+    """Return all data of an entity, as JSON."""
     entity, store = await require_entity(engine, name), engine.store
     ranked = await store.graph.rank_incident_relations([entity.id])
     heaviest = sorted(ranked, key=lambda item: (-item.weight, item.id))[:_MOST_RELATIONS]
@@ -246,7 +246,7 @@ async def _read_entity(engine: AsyncHeliograph, uri: str, name: str) -> types.Te
 
 
 def _read_address(uri: str) -> tuple[str, str, dict[str, str]]:
-    """Return what an address names: its kind, the name, decoded, and what stands behind the question mark."""
+    """Parse a URI: the kind, the decoded name, and the query parameters."""
     try:
         parts = urlsplit(uri)
     except ValueError:
@@ -273,7 +273,7 @@ def _resource_failure(uri: str, error: HeliographError, principal: Principal) ->
 
 
 def _told(name: str, error: Exception, principal: Principal) -> str:
-    """Return a failure as the caller may read it; a defect is logged."""
+    """Return an error message that the caller may read; a defect is logged."""
     if isinstance(error, ValidationError):
         found = error.errors(include_url=False, include_context=False)
         told = [

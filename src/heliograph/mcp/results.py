@@ -1,8 +1,7 @@
-"""What the tools return: each result as structured content, by its fields, and as text for a model, by `as_text`.
+"""The results of the tools: each as structured content, by its fields, and as text for a model, by `as_text`.
 
-A document may say "ignore what you were told". So whatever documents say stands in the text between two lines that
-carry a mark which does not occur in it, and is called data there. Long descriptions are cut; the resource of an entity
-has the whole.
+A document may say "ignore what you were told". So text of documents stands between two lines with a mark that does not
+occur in it, and is labelled as data there. Long descriptions are cut; the resource of an entity has the whole.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _OWN_REFERENCES = re.compile(r"\n+### References\n+(?:- \[\d+\][^\n]*\n?)+\s*\Z"
 
 
 def fence(text: str) -> str:
-    """Return a text between two lines that name it data; it cannot hold the second one itself."""
+    """Return a text between two lines that mark it as data; it cannot contain the closing line itself."""
     mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_MARK_LENGTH]
     while mark in text:
         mark = hashlib.sha256(mark.encode()).hexdigest()[:_MARK_LENGTH]
@@ -41,11 +40,11 @@ class ToolResult(Shape):
 
     @abstractmethod
     def as_text(self) -> str:
-        """Return the result as a model reads it."""
+        """Return the result as text for a model."""
 
 
 def _readable(most: int) -> BeforeValidator:
-    """Return what joins the statements of a description, and cuts it at `most` characters."""
+    """Return a validator that joins the statements of a description, and cuts it at `most` characters."""
 
     def read(description: str) -> str:
         text = description.replace(FIELD_SEPARATOR, " ")
@@ -187,7 +186,7 @@ class QueryResult(ToolResult):
         if self.kind == "none" and self.is_unanswered:
             parts.append("Nothing was found for this question.")
         if self.answer:
-            # The list below says more than the answer's own.
+            # The list below has more detail than the answer's own.
             parts.append(_OWN_REFERENCES.sub("", self.answer) if self.references else self.answer)
         if self.references:
             lines = ["References:"]

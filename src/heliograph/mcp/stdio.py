@@ -1,9 +1,9 @@
 """Serving one client over standard input and output.
 
-One message a line and nothing else on either. A line that is no message is answered with an error, which the SDK's own
-transport passes over in silence. The end of the input does not break off what is under way: it is passed on once all
-that was asked is answered, or the time for that has passed. A client that reads slowly, or a process that is told to
-stop, waits for no thread that reads or writes: they are daemons, which the SDK's are not.
+One message per line and nothing else on either. A line that is no message is answered with an error, while the SDK's
+own transport ignores it silently. The end of the input does not cancel running requests: it is passed on once all
+requests are answered, or a timeout has passed. A client that reads slowly, or a process that is being stopped, waits
+for no thread that reads or writes: they are daemons, unlike the SDK's.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ T = TypeVar("T")
 
 _LOG = logging.getLogger(__name__)
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-# Longer than the longest text that is taken in, as JSON may write one character in twelve bytes.
+# Longer than the longest accepted text, as JSON may encode one character in twelve bytes.
 _BYTES_PER_CHARACTER = 12
 _MOST_LINE_BYTES = 1_000_000_000
 _SKIPPED_BYTES = 65_536
-# Stands in for a line that is too long to keep; no JSON, so that it is refused like other garbage.
+# Replaces a line that is too long to keep; it is no JSON, so that it is refused like other garbage.
 _TOO_LONG = "(a line that is too long)"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _EXPECTED = "Invalid Request: give 'jsonrpc': '2.0', a 'method', 'params' as an object, and an 'id' to be answered"
@@ -58,8 +58,8 @@ def run_stdio(settings: Settings) -> None:
 
     Raises as `open_parts` of the engine does.
     """
-    # Output is for the protocol alone: whatever else is printed goes to standard error, and nobody else reads input.
-    # These are never closed: a thread may still wait on them.
+    # Output is for the protocol alone: all other output goes to standard error, and no other code reads input. These
+    # descriptors are never closed: a thread may still wait on them.
     given, taken = os.dup(0), os.dup(1)
     with Path(os.devnull).open("rb") as nothing:
         os.dup2(nothing.fileno(), 0)
@@ -67,7 +67,7 @@ def run_stdio(settings: Settings) -> None:
     try:
         asyncio.run(_serve(settings, given, taken))
     finally:
-        # What was printed meanwhile still goes where it was to go.
+        # Flush buffered output to where it belongs.
         sys.stdout.flush()
         os.dup2(given, 0)
         os.dup2(taken, 1)
@@ -99,11 +99,10 @@ async def _serve(settings: Settings, input_fd: int, output_fd: int) -> None:
 async def serve_lines(
     server: Server[Any], input_fd: int, output_fd: int, most_bytes: int, patience_seconds: float
 ) -> None:
-    """Serve one client that sends and reads a message a line, until it sends or reads no more.
+    """Serve one client that sends and reads a message per line, until it sends or reads no more.
 
-    Both descriptors are left open; a line longer than `most_bytes` is refused. The end of the input is held back for
-    `patience_seconds` at the most while answers are owed; what is not answered then is cancelled, which loses no
-    document.
+    Both descriptors are left open; a line longer than `most_bytes` is refused. The end of the input is held back for at
+    most `patience_seconds` while requests are unanswered; after that they are cancelled, which loses no document.
     """
     owed: set[types.RequestId | None] = set()
     settled = asyncio.Event()
@@ -111,7 +110,7 @@ async def serve_lines(
     outgoing, from_server = create_memory_object_stream[SessionMessage]()
 
     async def read_all(refusals: MemoryObjectSendStream[SessionMessage]) -> None:
-        """Hand every line to the server that is a message, answer any other, and hand on the end when it may come."""
+        """Pass valid messages to the server, answer invalid lines, and pass on the end of the input in time."""
         stream = os.fdopen(input_fd, "rb", closefd=False)
         async with to_server, refusals:
             while (line := await _in_daemon_thread(partial(_read_line, stream, most_bytes))) is not None:
@@ -124,7 +123,7 @@ async def serve_lines(
                 if isinstance(message, types.JSONRPCRequest):
                     owed.add(message.id)
                 elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
-                    # It waits for no answer.
+                    # A cancelled request gets no answer.
                     id_ = (message.params or {}).get("requestId")
                     owed.discard(id_ if isinstance(id_, int | str) else None)
                 await to_server.send(SessionMessage(message))
@@ -135,7 +134,7 @@ async def serve_lines(
                         await settled.wait()
 
     async def write_all() -> None:
-        """Write every message; a `BrokenPipeError` when nobody reads any more."""
+        """Write every message; a `BrokenPipeError` when the reader has closed the pipe."""
         async with from_server:
             async for item in from_server:
                 line = item.message.model_dump_json(by_alias=True, exclude_unset=True) + "\n"
@@ -160,8 +159,8 @@ def _refusal(line: str, error: ValidationError) -> types.JSONRPCError | None:
     """Return the answer to a line that is no message; None for no answer.
 
     A line that is no JSON, or JSON nested too deeply, is a parse error of JSON-RPC; other JSON is an invalid request.
-    Empty lines are nothing, and what looks like an answer is never answered, so that no two sides answer one another's
-    errors for ever.
+    Empty lines are ignored, and a line that looks like an answer is never answered, so that two sides cannot answer
+    each other's errors for ever.
     """
     first = error.errors(include_url=False)[0]
     if first["type"] == "json_invalid":
@@ -195,8 +194,8 @@ def _read_line(stream: BufferedReader, most_bytes: int) -> str | None:
     text = line.removesuffix(b"\n").decode("utf-8", "replace")
     if not _SURROGATE.search(text):
         return text
-    # Clients in JavaScript write halves of surrogate pairs where they cut a text, and the SDK's parser refuses the
-    # whole message, so that the client would wait for its answer forever.
+    # Clients in JavaScript send lone surrogates where they cut a text, and the SDK's parser refuses the whole message,
+    # so that the client would wait for its answer forever.
     try:
         return replace_surrogates(json.dumps(json.loads(text), ensure_ascii=False))
     except (ValueError, RecursionError):
@@ -210,9 +209,9 @@ def _write_whole(fd: int, line: bytes) -> None:
 
 
 async def _in_daemon_thread(work: Callable[[], T]) -> T:
-    """Return the result of something that may block, in a thread that the end of the process does not wait for."""
+    """Run a function that may block in a daemon thread, which the end of the process does not wait for."""
     done: Future[T] = Future()
-    # Who gives up waiting does not take the thread's place to put its result.
+    # A cancelled waiter does not keep the thread from setting its result.
     done.set_running_or_notify_cancel()
 
     def run() -> None:

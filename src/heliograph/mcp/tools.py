@@ -1,9 +1,9 @@
 """The tools for agents: those that read, those that change documents, and how one is described to clients.
 
-A tool is an async function below `@tool`. Its name is the tool's, its docstring tells the model that chooses what it is
-for, its arguments and result are the schemas: the SDK derives them from the signature (`func_metadata`), and here they
-are written so that every client reads them. Unknown arguments are refused, so that a misspelt one is noticed; numbers
-have limits; what else is wrong with a filter, an id or a text is for the engine to say.
+A tool is an async function below `@tool`. The function's name is the tool's, its docstring tells the model when to use
+it, its arguments and result are the schemas: the SDK derives them from the signature (`func_metadata`), and this file
+rewrites them so that every client can read them. Unknown arguments are refused, so that a misspelt one is noticed;
+numbers have limits; the engine checks filters, ids and texts.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ from heliograph.wire.query import MAX_TEXT, Count
 
 _LOG = logging.getLogger(__name__)
 
-# Progress notifications of one call: what the engine tells between two awaits goes out one after the other.
+# Progress notifications of one call: values that the engine reports between two awaits are sent one after the other.
 #
-# Nothing is sent to a client that did not ask. A client that reads slowly gets fewer of them, in order and never
-# going down, and holds nobody up at the end.
+# Nothing is sent to a client that did not request progress. A client that reads slowly gets fewer notifications, in
+# order and never decreasing, and delays nothing at the end.
 
 SendProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 
@@ -65,13 +65,12 @@ _LAST_SECONDS = 1.0
 
 
 class ProgressSender:
-    """Sends how far one call is.
+    """Sends the progress of one call.
 
-        async with sender.sending():
-            await kb.query(question, progress=sender.tell_stage)
+        async with sender.sending(): await kb.query(question, progress=sender.tell_stage)
 
     Args:
-        send: Sends one notification: progress, total and message; None if the client asked for none.
+        send: Sends one notification: progress, total and message; None if the client requested none.
     """
 
     def __init__(self, send: SendProgress | None) -> None:
@@ -94,12 +93,12 @@ class ProgressSender:
         self._tell(progress.chunks_done + progress.documents_done, total + progress.documents_total or None, text)
 
     def tell_count(self, what: str, count: int) -> None:
-        """Report how many things of a kind were looked at."""
+        """Report how many things of a kind have been processed."""
         self._tell(self._last + 1, None, f"{what}: {count:,}")
 
     @asynccontextmanager
     async def sending(self) -> AsyncGenerator[None]:
-        """Send within the block; what still waits at its end is sent unless that takes long."""
+        """Send within the block; notifications still queued at its end are sent unless that takes long."""
         if self._send is None:
             yield
             return
@@ -115,7 +114,7 @@ class ProgressSender:
     def _tell(self, progress: float, total: float | None, message: str) -> None:
         if self._send is None or message == self._last_message:
             return
-        # The protocol wants it to rise with each notification.
+        # The protocol requires it to rise with each notification.
         self._last = max(progress, self._last + 1e-3) if self._last_message else progress
         self._last_message = message
         if self._waiting.full():
@@ -139,9 +138,9 @@ class Host:
 
     Attributes:
         workspaces: Lends engines.
-        admission: Lets questions through, so many at once.
-        jobs: Works in the background; None where nothing does.
-        access: Counts questions; None where nobody is asked who he is.
+        admission: Limits how many questions run at once.
+        jobs: Runs background jobs; None if there are none.
+        access: Counts questions; None without authentication.
     """
 
     workspaces: Workspaces
@@ -152,13 +151,13 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of a tool, or one look at resources.
+    """One call of a tool, or one request for resources.
 
     Attributes:
         host: Serves it.
-        principal: Who asks.
-        workspace: Where.
-        progress: Told how far it is.
+        principal: The caller.
+        workspace: The workspace's name.
+        progress: Receives the progress.
     """
 
     host: Host
@@ -168,10 +167,10 @@ class Call:
 
     @asynccontextmanager
     async def engine(self, role: Role) -> AsyncGenerator[AsyncHeliograph]:
-        """Yield the engine of the workspace to who has this role; a writer's own workspace is made if need be.
+        """Yield the engine of the workspace to a caller with this role; a writer's own workspace is created if needed.
 
         Raises:
-            PermissionDenied: The role, or the workspace, is not that of who asks.
+            PermissionDenied: The caller lacks the role, or the workspace is not the caller's.
             NotFoundError: There is no such workspace.
             StoreError: It cannot be opened.
         """
@@ -187,7 +186,7 @@ class Call:
         """Yield the engine for a question, once it is the caller's turn.
 
         Raises:
-            OverloadedError: This client asks too often, or too many wait.
+            OverloadedError: This client sends too many questions, or too many are waiting.
             PermissionDenied: As in `engine`.
         """
         async with self.engine(Role.READ) as engine:
@@ -205,11 +204,11 @@ class Tool:
     """One tool.
 
     Attributes:
-        title: For people.
-        role: Who may call it.
-        function: Does it; its name is the tool's without the prefix.
-        arguments: What it takes.
-        result: What it returns.
+        title: A title for people.
+        role: The role that may call it.
+        function: Its implementation; the function's name is the tool's without the prefix.
+        arguments: The model of its arguments.
+        result: The model of its result.
         is_destructive: Whether it may replace or delete something.
         is_idempotent: Whether a second call with the same arguments changes nothing more.
     """
@@ -224,12 +223,12 @@ class Tool:
 
     @property
     def name(self) -> str:
-        """Its name, without the prefix."""
+        """The tool's name, without the prefix."""
         return self.function.__name__
 
     @property
     def is_read_only(self) -> bool:
-        """Whether it changes nothing."""
+        """Return whether it changes nothing."""
         return self.role is Role.READ
 
     @cache  # noqa: B019 (there are as many tools as the table has)
@@ -238,7 +237,7 @@ class Tool:
         return ToolDescription(
             name=f"{PREFIX}{separator}{self.name}",
             title=self.title,
-            # For the model that chooses.
+            # For the model that chooses a tool.
             description=" ".join((self.function.__doc__ or "").partition("\n\n    Raises:")[0].split()),
             input_schema=_plain(self.arguments.model_json_schema(), drops_nulls=True),
             output_schema=_plain(self.result.model_json_schema(mode="serialization")),
@@ -252,13 +251,13 @@ class Tool:
         )
 
     async def run(self, call: Call, arguments: dict[str, Any]) -> CallToolResult:
-        """Run it.
+        """Run the tool.
 
         Raises:
             ValidationError: An argument is not valid.
             HeliographError: As the tool's function says.
         """
-        # Not by the SDK's `validate_arguments`, which first reads texts as JSON: a document may be JSON.
+        # Not with the SDK's `validate_arguments`, which parses texts as JSON first: a document may be JSON.
         read = self.arguments.model_validate(arguments)
         given = {name: getattr(read, name) for name in type(read).model_fields}
         result = await self.function(call, **given)
@@ -273,7 +272,7 @@ TOOLS: list[Tool] = []
 
 
 def find_tool(name: str) -> Tool | None:
-    """Return the tool of a name, with whatever character stands between it and the prefix."""
+    """Return the tool of a name, whatever separator follows the prefix."""
     prefix, rest = name[: len(PREFIX)], name[len(PREFIX) :]
     if prefix != PREFIX or rest[:1] not in (".", "_", "-", "/"):
         return None
@@ -286,7 +285,7 @@ Function = TypeVar("Function", bound=Callable[..., Awaitable[shapes.ToolResult]]
 def tool(
     title: str, role: Role = Role.READ, *, is_destructive: bool = False, is_idempotent: bool = True
 ) -> Callable[[Function], Function]:
-    """Offer a function as a tool; see `Tool` for the arguments."""
+    """Register a function as a tool; see `Tool` for the arguments."""
 
     def offer(function: Function) -> Function:
         known = func_metadata(function, skip_names=["call"])
@@ -297,8 +296,8 @@ def tool(
     return offer
 
 
-# Schemas as clients take them. Some read neither `$ref` nor `anyOf`; an argument that may be left out says so by not
-# being required, so it needs no branch for null.
+# Schemas in a form that all clients accept. Some support neither `$ref` nor `anyOf`; an optional argument is simply not
+# required, so it needs no branch for null.
 
 _NULL = {"type": "null"}
 
@@ -315,7 +314,7 @@ def _plain(schema: dict[str, Any], *, drops_nulls: bool = False) -> dict[str, An
         if "$ref" in mapping:
             beside = {name: item for name, item in mapping.items() if name != "$ref"}
             return plain(definitions[mapping["$ref"].rpartition("/")[2]]) | beside
-        # Titles that pydantic makes up repeat the name; a property called `title` is an object.
+        # Titles that pydantic generates repeat the name; a property called `title` is an object.
         found = {name: plain(item) for name, item in mapping.items() if name != "title" or not isinstance(item, str)}
         branches = [branch for branch in found.get("anyOf", ()) if branch != _NULL]
         if not drops_nulls or len(branches) != 1:
@@ -327,10 +326,10 @@ def _plain(schema: dict[str, Any], *, drops_nulls: bool = False) -> dict[str, An
     return plain(schema)
 
 
-# What the tools take, each described for the model that fills it in.
+# The arguments of the tools, each described for the model that fills it in.
 
 _Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4_096)]
-# As it is stored, so that the document that it means is found before anything is replaced.
+# Cleaned as stored, so that the document with this id is found before anything is replaced.
 _Id = Annotated[_Name, AfterValidator(clean_text)]
 _Question = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TEXT)]
 _MOST_DOCUMENTS = 1_000
@@ -371,7 +370,7 @@ KnownId = Annotated[_Id, Field(description="Id of the document, as query and ins
 
 _SUGGESTIONS = 5
 _CANDIDATES = 100
-# Nothing is to be cut off but by the limit of the call.
+# Only the limit of the call cuts the result.
 _NO_BUDGET = 1_000_000
 
 
@@ -476,7 +475,7 @@ async def _find_related(engine: AsyncHeliograph, text: str, limit: int, filters:
         enable_rerank=False,
         filter=None if filters is None else parse_filter(filters),
     )
-    # The keyword is searched for, not this; it is never too short.
+    # The keyword is searched, not this question, which is never too short.
     retrieval = await engine.retrieve("which entities?", param, is_bounded=False)
     return [item.entity for item in retrieval.context.entities]
 
@@ -530,18 +529,19 @@ async def require_entity(engine: AsyncHeliograph, name: str, view: StoreView | N
     """Return the entity that a name stands for.
 
     Args:
-        engine: Of the workspace.
+        engine: The engine of the workspace.
         name: As the caller spells it.
-        view: What a filter leaves, which alone is told of; None means everything.
+        view: The filtered view, to which names in the error are limited; None means everything.
 
     Raises:
-        NotFoundError: There is none; says which names are like it.
+        NotFoundError: There is none; the error lists similar names.
     """
     graph = engine.store.graph if view is None else view.graph
     entity = await engine.entity(name)
     if entity is not None and (seen := await graph.get_entities([entity.id])):
         return seen[0]
-    # Names are looked up in all documents: what a filter leaves out is neither told nor may it crowd out the rest.
+    # Names are looked up in all documents: those that a filter excludes must neither be revealed nor crowd out the
+    # others.
     ids = await engine.store.names.find_names(name, _SUGGESTIONS if view is None else _CANDIDATES)
     by_id = {item.id: item.name for item in await graph.get_entities(ids)}
     alike = [by_id[id_] for id_ in ids if id_ in by_id] or [
@@ -551,17 +551,17 @@ async def require_entity(engine: AsyncHeliograph, name: str, view: StoreView | N
 
 
 def _no_entity(name: str, alike: Sequence[str], *, is_filtered: bool) -> errors.NotFoundError:
-    """Return one error for what there is not and for what a filter leaves out, which says nothing of the latter."""
+    """Return the same error for missing and for filtered entities, so that it reveals nothing about the latter."""
     where = "the documents that match the filter" if is_filtered else "this workspace"
     advice = f"did you mean {', '.join(map(repr, alike))}?" if alike else "look for it with the tool for entities"
     return errors.NotFoundError(f"there is no entity {name!r:.200} in {where}; {advice}")
 
 
-# The tools that change documents, and the one that makes the index anew.
+# The tools that change documents, and the one that rebuilds the index.
 #
 # An insert only adds: a source or id that is known with another text is refused, so that nothing is replaced by
-# mistake; replacing is what update is for. Documents are stored before they are processed, so what a model's outage
-# leaves behind is processed later.
+# mistake; `update` replaces. Documents are stored before they are processed, so those that a model's outage interrupts
+# are processed later.
 
 
 class _Details(BaseModel):
@@ -571,7 +571,7 @@ class _Details(BaseModel):
 
 
 class GivenDocument(_Details):
-    """One document of several; one without a text is told of beside the others."""
+    """One document of several; one without a text is reported, and the others are added."""
 
     content: str = Field(description="The whole text, plain or Markdown.")
     source: Source = None
@@ -689,7 +689,7 @@ async def stats(call: Call) -> shapes.StatsResult:
 
 @tool("Make the index anew", Role.ADMIN)
 async def rebuild_index(call: Call) -> shapes.RebuildResult:
-    """Make graph, vectors and full text anew from the stored documents; answers stay the same.
+    """Rebuild graph, vectors and full text from the stored documents; answers stay the same.
 
     It takes long in a large knowledge base and is needed after damage only.
     """
@@ -724,13 +724,13 @@ async def _insert(call: Call, given: Sequence[GivenDocument]) -> list[DocumentRe
 async def _check_known(
     engine: AsyncHeliograph, given: Sequence[GivenDocument]
 ) -> list[tuple[NewDocument, errors.HeliographError | None]]:
-    """Return the documents, with ids, each with why it is refused."""
+    """Return the documents, with ids, each with the reason if it is refused."""
     records = engine.store.records
     named = [(clean_text(item.source or ""), clean_text(item.content)) for item in given]
     ids = await identify_texts(records, named)
     new: list[NewDocument] = []
     for item, id_ in zip(given, ids, strict=True):
-        # The id stands: that given, or that found by the source.
+        # The id given, or the id found by the source, is kept.
         named_source = (item.metadata or {}).get("source")
         source = item.source or (named_source if isinstance(named_source, str) else "")
         details = {name: value for name, value in document_details(item).items() if value is not None}
@@ -769,7 +769,7 @@ async def _take_in(call: Call, engine: AsyncHeliograph, new: Sequence[NewDocumen
         report = await engine.insert(new, track_id=track_id, progress=call.progress.tell_ingest)
     except (errors.ModelError, errors.StoreUnavailable) as error:
         with suppress(errors.HeliographError):
-            # What is stored is processed after the outage where jobs run.
+            # Stored documents are processed after the outage if jobs run.
             waiting = (await engine.documents(DocumentQuery(WAITING_STATUSES, track_id=track_id, limit=0))).total
             if waiting:
                 advice = "give it again, or run 'heliograph resume'"

@@ -1,5 +1,5 @@
 """Rerankers behind one contract: question and passages in, passages by relevance out.
 
-Services over HTTP and a local cross-encoder are providers, each nothing but its one call. Pieces of long documents,
-batches, limit, retries and timeout are wrappers around them.
+Services over HTTP and a local cross-encoder are providers, each with only its own call. Splitting, batching, limit,
+retries and timeout are wrappers around them.
 """

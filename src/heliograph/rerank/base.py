@@ -1,6 +1,6 @@
-"""Rerankers: the contract (a question and passages in, passages by relevance out), wrappers, and that of the settings.
+"""Rerankers: the contract (question and passages in, passages by relevance out), wrappers, and that of the settings.
 
-Wrappers keep calls within bounds, score long texts in pieces and many in batches. A chat model may be a reranker, too.
+Wrappers limit calls, split long texts into pieces and many texts into batches. A chat model may be a reranker, too.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class Reranker(ABC):
         """
 
     async def close(self) -> None:  # noqa: B027 (most rerankers hold nothing)
-        """Let go of connections; closing twice does nothing."""
+        """Release connections; closing twice does nothing."""
 
 
 class WrapperReranker(Reranker):
-    """Stands before the reranker inside, which is closed with it; subclasses change how it is called."""
+    """Wraps the reranker inside, which is closed with it; subclasses change how it is called."""
 
     def __init__(self, inner: Reranker) -> None:
         self.inner = inner
@@ -64,10 +64,10 @@ class WrapperReranker(Reranker):
 
 
 class GuardedReranker(WrapperReranker):
-    """Calls a reranker within bounds.
+    """Calls a reranker within limits.
 
-    Someone waits for the answer, and the search has an order of its own, so a service that asks to wait longer than the
-    guard allows is not waited for at all. Only queries rerank, so all calls are equal and wait in order of arrival.
+    A caller waits for the answer, and the search has an order of its own, so when a service asks for a longer wait than
+    the guard allows, the call fails at once. Only queries rerank, so all calls are equal and wait in order of arrival.
     """
 
     def __init__(self, inner: Reranker, guard: CallGuard) -> None:
@@ -89,18 +89,18 @@ class GuardedReranker(WrapperReranker):
 
 # Wrappers that make texts fit a reranker: long ones in pieces, many in batches.
 #
-# A document counts as much as the best of its pieces (MaxP: Dai and Callan, "Deeper Text Understanding for IR with
-# Contextual Neural Language Modeling", SIGIR 2019). Cross-encoders score each text on its own, so the scores of
-# different batches compare.
+# A document gets the score of its best piece (MaxP: Dai and Callan, "Deeper Text Understanding for IR with Contextual
+# Neural Language Modeling", SIGIR 2019). Cross-encoders score each text on its own, so the scores of different batches
+# compare.
 
-# Neighbouring pieces share this part of a piece, so that a sentence cut by one border is whole in the other piece.
+# Neighbouring pieces overlap by this fraction of a piece, so that a sentence cut in one is whole in the other.
 _OVERLAP = 8
-# The longest text that surely fits: a token has at least one byte, and a character at most four of them.
+# Bounds the longest text that surely fits: a token has at least one byte, and a character at most four.
 _MOST_BYTES_PER_CHARACTER = 4
 
 
 class SplittingReranker(WrapperReranker):
-    """Lets long documents be scored in pieces of `max_tokens` (o200k_base); the best piece's score counts."""
+    """Scores long documents in pieces of `max_tokens` (o200k_base); the best piece's score counts."""
 
     def __init__(self, inner: Reranker, max_tokens: int) -> None:
         super().__init__(inner)
@@ -108,7 +108,7 @@ class SplittingReranker(WrapperReranker):
 
     @property
     def name(self) -> str:
-        """The inner reranker's with the length of pieces, which changes scores."""
+        """The inner reranker's name with the length of pieces, which changes scores."""
         return f"{self.inner.name}/{self._max_tokens}"
 
     async def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
@@ -127,14 +127,14 @@ class SplittingReranker(WrapperReranker):
 
 
 class BatchingReranker(WrapperReranker):
-    """Splits a call into several, all under way at once (a limit inside sees to how many)."""
+    """Splits a call into several, which run concurrently (as far as an inner limit allows)."""
 
     def __init__(self, inner: Reranker, max_documents: int) -> None:
         super().__init__(inner)
         self._max_documents = max_documents
 
     async def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
-        """Return the hits of all batches; one that fails ends the others, and its error is raised."""
+        """Return the hits of all batches; one that fails cancels the others, and its error is raised."""
         size = self._max_documents
         if len(documents) <= size:
             return await self.inner.rerank(query, documents, top_n)
@@ -146,7 +146,7 @@ class BatchingReranker(WrapperReranker):
 
 
 def split_text(text: str, max_tokens: int) -> list[str]:
-    """Return a text in overlapping pieces of at most `max_tokens` tokens; a text that fits stays as it is.
+    """Split a text into overlapping pieces of at most `max_tokens` tokens; a text that fits stays whole.
 
     Neighbours share about an eighth of a piece; together the pieces cover the text.
     """
@@ -168,15 +168,15 @@ def _ordered(scores: dict[int, float]) -> list[RerankHit]:
     return sorted(hits, key=lambda hit: (-hit.score, hit.index))
 
 
-# A chat model as reranker: it reads the question and the first passages together, and says in which order they help.
+# A chat model as reranker: it reads the question and the first passages together, and returns an order.
 #
 # Listwise, after RankGPT (Sun et al., "Is ChatGPT Good at Search?", EMNLP 2023): one call for all passages, so that
-# they are held against each other, and a list of their numbers in return. What the model leaves out keeps the order of
-# the search, behind what it named.
+# they are compared with each other, and a list of their numbers in return. Passages that the model omits keep the order
+# of the search, after those that it named.
 
-# Passages that are read at once; those behind them keep their places.
+# How many passages are read at once; later ones keep their positions.
 _MOST_PASSAGES = 20
-# Of the reply: a number, brackets and a comma for each passage, and some words around them.
+# Length of the reply: a number, brackets and a comma per passage, and some words around them.
 _NEEDED_TOKENS = 512
 _NUMBER = re.compile(r"(?<![\w.])\d{1,2}(?![\w.]*\d)")
 
@@ -184,7 +184,7 @@ _NUMBER = re.compile(r"(?<![\w.])\d{1,2}(?![\w.]*\d)")
 class ChatReranker(Reranker):
     """Asks a chat model for the order of the first 20 passages, cut to `max_tokens`.
 
-    The model stays the caller's to close.
+    The caller closes the model.
     """
 
     def __init__(self, chat: ChatModel, max_tokens: int) -> None:
@@ -193,11 +193,11 @@ class ChatReranker(Reranker):
 
     @property
     def name(self) -> str:
-        """The chat model's, and how much it reads."""
+        """The chat model's name, and how much it reads."""
         return f"chat:{self._chat.name}/{self._max_tokens}"
 
     async def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
-        """Return all passages in the model's order, up to `top_n`; scores fall evenly from 1 and stand for places only.
+        """Return all passages in the model's order, up to `top_n`; scores fall evenly from 1 and only reflect ranks.
 
         Raises:
             ModelError: The model failed; `BadModelReply` if it names no passage.
@@ -220,24 +220,24 @@ class ChatReranker(Reranker):
         return [RerankHit(index, 1 - place / len(order)) for place, index in enumerate(order)][:top_n]
 
     def _shown(self, number: int, passage: str) -> str:
-        """Return a passage on one line behind its number, cut to its share."""
+        """Return a passage on one line after its number, cut to its share of the tokens."""
         ends = token_ends(passage)
         cut = passage if len(ends) <= self._max_tokens else passage[: int(ends[self._max_tokens - 1])]
         return f"[{number}] {' '.join(cut.split())}"
 
 
-# Builds the reranker that the settings ask for, with its wrappers in the one order that works.
+# Builds the reranker of the settings, with its wrappers in the one order that works.
 #
-# From the outside in: pieces, so that batches are made of pieces; batches, so that each request is retried, queued and
-# timed on its own; then what `wrap_reranker` puts on. The local cross-encoder makes its own batches and has no network
-# to guard against, so it gets pieces, and a limit of one question at a time, since each uses all cores. Providers are
-# imported on use.
+# From the outside in: splitting, so that batches are made of pieces; batching, so that each request is retried, queued
+# and timed on its own; then the wrappers of `wrap_reranker`. The local cross-encoder makes its own batches and has no
+# network to guard against, so it gets splitting, and a limit of one question at a time, since each uses all cores.
+# Providers are imported on use.
 
 
 async def build_reranker(settings: RerankSettings) -> Reranker | None:
     """Return the reranker of the settings, or None when they name neither a provider nor an address, or the chat model.
 
-    Nothing is called or loaded yet.
+    Does not call or load anything yet.
 
     Raises:
         SettingsError: A setting that the provider needs is missing or wrong.

@@ -25,17 +25,17 @@ from heliograph.errors import BadModelReply, ModelUnavailable, SettingsError
 from heliograph.rerank.base import Reranker, RerankHit
 from heliograph.settings import RerankSettings
 
-# Reading what a rerank service replied, strictly: a score that is not one must not order anybody's chunks.
+# Reading the reply of a rerank service, strictly: an invalid score must not order anybody's chunks.
 #
 # Everything that is not a list of results, each with an index that was sent, once, and a finite number as score, is a
 # `BadModelReply`; the search then keeps its own order. Results may be fewer than texts, and in any order.
 
 
 def read_results(body: object, form: Form, sent: int, service: str) -> list[RerankHit]:
-    """Return the hits of a reply to so many texts, best first, of equals the one that was sent first.
+    """Return the hits of a reply to `sent` texts, best first; of equals, the one that was sent first.
 
     Raises:
-        BadModelReply: It is not what was asked for; says what is wrong with it.
+        BadModelReply: It is not a valid reply; says what is wrong with it.
     """
     found = body
     for key in form.results_path:
@@ -68,25 +68,25 @@ def _bad(service: str, what: str) -> BadModelReply:
 
 # Rerank services by name: address, default model, and the form of request and reply.
 #
-# Three forms are spoken. Cohere, Jina, SiliconFlow, vLLM, Xinference, Infinity, llama.cpp and most others share one
-# (`documents` in, `results` with `index` and `relevance_score` out); text-embeddings-inference and DashScope have
-# their own. A service that is not named here is called in the shared form.
+# There are three forms. Cohere, Jina, SiliconFlow, vLLM, Xinference, Infinity, llama.cpp and most others share one
+# (`documents` in, `results` with `index` and `relevance_score` out); text-embeddings-inference and DashScope have their
+# own. A service that is not named here is called in the shared form.
 
 _DEFAULT_MODEL = "bge-reranker-v2-m3"
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How one kind of service is called.
+    """The request and reply format of one kind of service.
 
     Attributes:
-        address: Its own address; empty for what people run themselves.
-        path: What is put behind an address that does not end in a rerank path yet.
-        model: What is asked for when no model is named.
-        body: Makes the request from model, question and texts.
+        address: Its own address; empty for self-hosted services.
+        path: Appended to an address that does not end in a rerank path yet.
+        model: The default model.
+        body: Builds the request from model, question and texts.
         results_path: Keys that lead to the list of results in the reply; none if the reply is the list.
-        index_key: Name, in a result, of the place that its text had in the request, from 0.
-        score_key: Name of the score in a result.
+        index_key: Key, in a result, of its text's index in the request, from 0.
+        score_key: Key of the score in a result.
     """
 
     address: str
@@ -98,7 +98,7 @@ class Form:
     score_key: str = "relevance_score"
 
     def url(self, base_url: str) -> str:
-        """Return where to post: the address itself if its path ends in `rerank`, or `reranks`, else the path below it.
+        """Return the URL to post to: the address if its path ends in `rerank` or `reranks`, else the path below it.
 
         An empty address means the service's own.
         """
@@ -110,7 +110,7 @@ class Form:
 
 
 def _plain_body(model: str, query: str, texts: Sequence[str]) -> Mapping[str, Any]:
-    # All scores are wanted, since a text may be one piece of a document.
+    # Request all scores, since a text may be one piece of a document.
     return {"model": model, "query": query, "documents": list(texts), "top_n": len(texts)}
 
 
@@ -134,7 +134,7 @@ _SERVICES: Mapping[str, Form] = {
     "cohere": Form("https://api.cohere.com/v2", "/rerank", "rerank-v3.5", _plain_body),
     "jina": Form("https://api.jina.ai/v1", "/rerank", "jina-reranker-v2-base-multilingual", _jina_body),
     "siliconflow": Form("https://api.siliconflow.cn/v1", "/rerank", f"BAAI/{_DEFAULT_MODEL}", _jina_body),
-    # Without the last a text beyond the window is refused; -1 stands for the window.
+    # Without the last field, a text beyond the window is refused; -1 stands for the window.
     "vllm": Form(
         "",
         "/rerank",
@@ -143,7 +143,7 @@ _SERVICES: Mapping[str, Form] = {
     ),
     "xinference": Form("", "/rerank", _DEFAULT_MODEL, _jina_body),
     "infinity": Form("", "/rerank", _DEFAULT_MODEL, _jina_body),
-    # It serves one model.
+    # A server of it has a single model.
     "tei": Form(
         "",
         "/rerank",
@@ -163,7 +163,7 @@ _SERVICES: Mapping[str, Form] = {
 }
 
 
-# Services refuse an empty text; this stands for it.
+# Sent instead of an empty text, which services refuse.
 _EMPTY = "."
 
 
@@ -195,7 +195,7 @@ class HttpReranker(Reranker):
         """Return the service's hits, by one request.
 
         Raises:
-            BadModelReply: The reply cannot be read, or names what was not sent.
+            BadModelReply: The reply cannot be read, or refers to texts that were not sent.
             ModelError: The request failed.
         """
         if not documents or top_n < 1:
@@ -206,7 +206,7 @@ class HttpReranker(Reranker):
         with translate_httpx_errors(self._service):
             response = await self._client.post(self._url, json=body)
         if response.status_code >= 300:
-            # A service's words may repeat the key, so they are not chained.
+            # The service's message may contain the key, so the exception is not chained.
             raise error_from_response(response, self._service, self._key) from None
         try:
             found = response.json()

@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
 # The files of a cross-encoder in its folder, and the longest input that they name.
 
-# Where exporters put the graph; a graph as trained before the quantised ones, which `model_file` chooses.
+# Where exporters put the graph; the unquantised graph first, then the quantised ones; `model_file` chooses another.
 _USUAL = ("model.onnx", "onnx/model.onnx")
 _DEFAULT_MAX_TOKENS = 512
-# Tokenizers without a limit say 1e30.
+# Tokenizers without a limit state 1e30.
 _MOST_TOKENS = 32_768
-# Positions of these begin behind the padding's, so two of the table cannot be used.
+# Position ids of these start after the padding index, so two of the table cannot be used.
 _OFFSET_POSITIONS = ("roberta", "camembert", "mpnet")
 
 
 @dataclass(frozen=True, slots=True)
 class CrossEncoderFiles:
-    """What a cross-encoder is loaded from; `max_tokens` bounds question, passage and what separates them."""
+    """The files of a cross-encoder; `max_tokens` bounds question, passage and separators together."""
 
     tokenizer: Path
     graph: Path
@@ -52,7 +52,7 @@ def find_files(folder: Path | None, graph_name: str) -> CrossEncoderFiles:
         graph_name: ONNX file below it; empty means `model.onnx` there or in `onnx/`, else the only ONNX file.
 
     Raises:
-        SettingsError: The folder or a file in it is missing, or it is not clear which one is meant.
+        SettingsError: The folder or a file in it is missing, or it is ambiguous which one is meant.
     """
     if folder is None:
         raise SettingsError("`rerank.model_dir` is empty; name the folder that holds tokenizer.json and the ONNX file")
@@ -99,7 +99,7 @@ def _whole(value: object) -> int:
 
 
 def _read(path: Path) -> Mapping[str, Any]:
-    """Return a JSON file's fields; none if it is not there, since everything in it has a default."""
+    """Return a JSON file's fields; empty if it is missing, since every field has a default."""
     if not path.is_file():
         return {}
     try:
@@ -109,13 +109,13 @@ def _read(path: Path) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
-# Question and passage as one row of tokens, by the package `tokenizers` (extra `rerank`); the graph runs on some rows,
-# and what it says becomes scores from 0 to 1.
+# Question and passage as one row of tokens, by the package `tokenizers` (extra `rerank`); the graph runs on several
+# rows, and its outputs become scores from 0 to 1.
 #
-# A pair that is too long loses the end of its passage; a question may fill half of the window and is cut before that.
-# One number a pair is a logit and goes through the logistic function, unless the graph calls its output a score or a
-# probability; two are the logits of "no" and "yes". Graphs differ in which inputs they take and of which width; both
-# are read from the graph.
+# In a pair that is too long, the end of the passage is cut; a question may fill half of the window and is cut first.
+# One number per pair is a logit and goes through the logistic function, unless the graph calls its output a score or a
+# probability; two are the logits of "no" and "yes". Graphs differ in which inputs they take and in which data type;
+# both are read from the graph.
 
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 _WIDTHS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
@@ -127,11 +127,11 @@ _ONNXRUNTIME_ERRORS: tuple[type[Exception], ...] = tuple(
 
 
 class CrossEncoder:
-    """A loaded tokenizer and graph. Safe to use from several threads. 0 threads mean one a core.
+    """A loaded tokenizer and graph. Thread-safe. 0 threads mean one per core.
 
     Raises:
         MissingDependencyError: The package `tokenizers` is not installed.
-        ModelUnavailable: The tokenizer or the graph cannot be loaded, or the graph is not that of a cross-encoder.
+        ModelUnavailable: The tokenizer or the graph cannot be loaded, or the graph is no cross-encoder.
     """
 
     def __init__(self, files: CrossEncoderFiles, threads: int) -> None:
@@ -141,7 +141,7 @@ class CrossEncoder:
         options = onnxruntime.SessionOptions()
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         options.intra_op_num_threads = threads or cores
-        # Batches differ in shape, and what an arena keeps of the largest is more than it saves.
+        # Batches differ in shape, and an arena would keep more memory for the largest than it saves time.
         options.enable_cpu_mem_arena = False
         options.enable_mem_pattern = False
         options.log_severity_level = _ERRORS_ONLY
@@ -188,7 +188,7 @@ class CrossEncoder:
 
         Raises:
             ModelUnavailable: The run failed, most likely for lack of memory.
-            BadModelReply: What came out is not one score a row, or not finite.
+            BadModelReply: The output is not one score per row, or not finite.
         """
         shape = len(rows), max(len(row.ids) for row in rows)
         filled = {
@@ -220,11 +220,11 @@ class CrossEncoder:
         return (1 / (1 + np.exp(-np.clip(logits, -500, 500)))).tolist()
 
 
-# The local cross-encoder as a `Reranker`: loaded when first asked, run batch by batch in a thread.
+# The local cross-encoder as a `Reranker`: loaded on first use, run batch by batch in a thread.
 #
-# Between two batches a question that is given up (its time is over, its caller gone) stops the rest.
+# Between two batches, a question that timed out or was cancelled stops the rest.
 
-# With padding. Small enough that a question which is given up does not keep the processor busy for long.
+# With padding. Small enough that an abandoned question does not keep the processor busy for long.
 _MAX_BATCH_TOKENS = 2048
 
 
@@ -232,13 +232,13 @@ class OnnxReranker(Reranker):
     """A cross-encoder from a folder.
 
     Raises:
-        SettingsError: The folder does not hold what is needed.
+        SettingsError: A required file is missing in the folder.
         MissingDependencyError: The extra `rerank` is not installed.
     """
 
     def __init__(self, settings: RerankSettings) -> None:
         self._files = find_files(settings.model_dir, settings.model_file)
-        # If it is missing, that shows now and not with the first question.
+        # A missing package fails here and not with the first question.
         import_optional("tokenizers", "rerank")
         folder = self._files.tokenizer.parent
         self._name = f"onnx:{folder.name}/{self._files.graph.relative_to(folder)}"

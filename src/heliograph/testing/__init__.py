@@ -1,1 +1,1 @@
-"""Public: contract suites for back ends and fakes for models."""
+"""Public: contract test suites for back ends, and fakes for models."""

@@ -38,7 +38,7 @@ _MILLION = 1_000_000
 
 
 def unit_vector(seed: str) -> NDArray[np.float32]:
-    """Return a vector of length 1 that depends on nothing but the seed."""
+    """Return a vector of length 1 that depends only on the seed."""
     state = np.random.default_rng(list(seed.encode()) or [0])
     vector = state.normal(size=DIMENSION).astype(np.float32)
     return (vector / np.linalg.norm(vector)).astype(np.float32)
@@ -53,7 +53,7 @@ def example_changeset(
     status: DocumentStatus = DocumentStatus.PROCESSED,
     track: str = "",
 ) -> Changeset:
-    """Return a changeset that brings one document of one chunk, as if it were the first to mention its entities.
+    """Return a changeset with one document of one chunk, as if it were the first to mention its entities.
 
     Args:
         source: Source of the document.
@@ -115,7 +115,7 @@ def example_changeset(
 
 
 def equal_things(count: int) -> Changeset:
-    """Return a document of so many chunks and entities of equal score in any search, those with the last ids first."""
+    """Return a document of `count` chunks and entities with equal scores in any search, the last ids first."""
     names = sorted((f"Owl {number}" for number in range(count)), key=name_to_entity_id, reverse=True)
     changeset = example_changeset("equals.md", names)
     (first,) = changeset.chunks

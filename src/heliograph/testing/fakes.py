@@ -1,8 +1,8 @@
 """Fake models for tests: chat, embedding and rerank, without network and without cost.
 
-`FakeChatModel` answers what it is told to, records its requests, and can fail, wait, be held back, or break off a
-stream. `FakeEmbeddingModel` embeds by hashed words: texts that share words are near, a thousand short texts take
-about ten milliseconds. `FakeReranker` scores by shared words, or as it is told.
+`FakeChatModel` gives scripted replies, records its requests, and can fail, wait, be held back, or break off a stream.
+`FakeEmbeddingModel` embeds by hashed words: texts that share words are near, a thousand short texts take about ten
+milliseconds. `FakeReranker` scores by shared words, or by a given function.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["FakeChatModel", "FakeEmbeddingModel", "FakeReplies", "FakeReranker"]
 
 
 class _Fake:
-    """What all fakes have: failures to order, and whether they were closed."""
+    """The common part of the fakes: failures on demand, and whether they were closed."""
 
     def __init__(self) -> None:
         self._failures: deque[ModelError] = deque()
@@ -43,10 +43,10 @@ class _Fake:
         self.is_closed = True
 
 
-# A chat model that says what it is told to, for tests.
+# A chat model with scripted replies, for tests.
 #
-# It records the requests, and can fail, wait, be held back, and break off a stream midway. It counts tokens as the
-# real models do, so budgets and accounting can be tested on it.
+# It records the requests, and can fail, wait, be held back, and break off a stream midway. It counts tokens as the real
+# models do, so budgets and accounting can be tested with it.
 
 FakeReplies = str | Sequence[str] | Mapping[str, str] | Callable[[ChatRequest], str]
 
@@ -65,7 +65,7 @@ class FakeChatModel(_Fake, ChatModel):
 
     Attributes:
         requests: All requests in order of arrival, failed ones included.
-        gate: While an event is set here, calls wait until it is set.
+        gate: If this event is given, calls wait until it is set.
         most_under_way: Most calls that were ever under way at once.
         cancelled: Calls that were cancelled, and streams that were left early.
     """
@@ -146,7 +146,7 @@ class FakeChatModel(_Fake, ChatModel):
         if isinstance(replies, Mapping):
             said = [message.content for message in request.messages]
             for key, text in replies.items():
-                # A Purpose is a str too, so it is asked for first.
+                # A Purpose is also a str, so it is checked first.
                 if key is request.purpose if isinstance(key, Purpose) else any(key in content for content in said):
                     return text
             raise InvalidRequestError(f"no reply is scripted for {request!r}; add one to the mapping")
@@ -176,10 +176,10 @@ class FakeEmbeddingModel(_Fake, EmbeddingModel):
     Args:
         dimension: Length of the vectors.
         name: Name of the model.
-        max_input_tokens: What `info` says; longer texts are embedded whole.
-        min_score: What `info` says.
+        max_input_tokens: The value in `info`; longer texts are embedded whole.
+        min_score: The value in `info`.
         delay_seconds: How long each call takes; may be changed at any time.
-        record: Whether to keep what was asked in `calls`.
+        record: Whether to record the requests in `calls`.
 
     Attributes:
         calls: All calls in order of arrival, as kind and texts.

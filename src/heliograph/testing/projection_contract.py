@@ -1,7 +1,8 @@
-"""What every projection must do, one suite a role: the contract of third parties' back ends beside a store.
+"""What every projection must do, one suite per role: the contract of third-party back ends beside a store.
 
 A test class inherits from one of them and gives a fixture `projection`, opened and empty, for vectors of
-`heliograph.testing.examples.DIMENSION`. The suites for graph, vectors and full text bring what an ingest would bring.
+`heliograph.testing.examples.DIMENSION`. The suites for graph, vectors and full text apply changes like those of an
+ingest.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ __all__ = [
 def example_change(
     source: str, names: Sequence[str] = (), relations: Sequence[tuple[str, str, float]] = ()
 ) -> ProjectionChange:
-    """Return the change that one new document brings: its chunk, entities, relations, vectors and terms."""
+    """Return the change of one new document: its chunk, entities, relations, vectors and terms."""
     made = example_changeset(source, names, relations)
     document, chunk = made.documents[0], made.chunks[0]
     return ProjectionChange(
@@ -59,7 +60,7 @@ def _vectors(made: Changeset) -> dict[Collection, Mapping[str, np.ndarray]]:
 
 
 class _ProjectionContract:
-    """The cursor, for every role."""
+    """Tests of the cursor, for every role."""
 
     async def test_cursor_is_kept_and_begins_anew_when_cleared(self, projection: Projection) -> None:
         assert await projection.get_cursor() == -1
@@ -77,7 +78,7 @@ class _ProjectionContract:
 
 
 class GraphProjectionContract(_ProjectionContract):
-    """Entities and relations that follow."""
+    """Tests of a projection of entities and relations."""
 
     async def test_change_taken_in_twice_is_there_once(self, projection: GraphProjection) -> None:
         change = example_change("a.md", ["X", "Y", "Z"], [("X", "Y", 2.0), ("Y", "Z", 1.0)])
@@ -155,7 +156,7 @@ class GraphProjectionContract(_ProjectionContract):
 
 
 class VectorProjectionContract(_ProjectionContract):
-    """Vectors that follow."""
+    """Tests of a projection of vectors."""
 
     async def test_nearest_come_first_down_to_a_score(self, projection: VectorProjection) -> None:
         changes = [example_change(f"{name}.md", [name]) for name in "abc"]
@@ -223,7 +224,7 @@ class VectorProjectionContract(_ProjectionContract):
 
 
 class TextProjectionContract(_ProjectionContract):
-    """Full text that follows."""
+    """Tests of a projection of full text."""
 
     async def test_change_taken_in_twice_is_there_once(self, projection: TextProjection) -> None:
         change = example_change("a.md", ["Grey Owl", "River"])
@@ -237,7 +238,7 @@ class TextProjectionContract(_ProjectionContract):
         assert len(await projection.scan(OutboxKind.ENTITIES, "", 1)) == 1
         (hit,) = await projection.search(Collection.ENTITIES, ["owl", "nothing"], 9)
         assert hit.id == change.entities[0].id
-        # The one with fewer terms says more of it.
+        # The chunk with fewer terms scores higher.
         hits = await projection.search(Collection.CHUNKS, ["owl"], 9)
         assert [hit.id for hit in hits] == [ids[1], ids[0]]
         assert [hit.id for hit in await projection.search(Collection.CHUNKS, ["owl"], 1)] == [ids[1]]
@@ -300,7 +301,7 @@ def _reworded(change: ProjectionChange, *terms: str) -> ProjectionChange:
 
 
 class CacheProjectionContract(_ProjectionContract):
-    """Replies that go with what they are about."""
+    """Tests that cached replies are dropped together with their subjects."""
 
     async def test_replies_go_with_their_subject_but_those_that_stay(self, projection: CacheProjection) -> None:
         for key, subject in (("a:extract:1", "chunk-1"), ("a:extract:2", "chunk-1"), ("a:keywords:3", "")):

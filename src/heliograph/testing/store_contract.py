@@ -1,15 +1,12 @@
 """The conformance suite of stores: subclass `StoreContract` and give it a `store` fixture.
 
-    class TestMyStore(StoreContract):
-        @pytest.fixture
-        async def store(self):
+    class TestMyStore(StoreContract): @pytest.fixture async def store(self):
             store = await MyStore.open(...)  # empty, dimension `heliograph.testing.examples.DIMENSION`
             yield store
             await store.close()
 
-Needs pytest with pytest-asyncio in auto mode. One class holds what every store must do for records, graph, search
-and replies; further ones for names, curations, and inspection; `heliograph.testing.view_contract` holds filtered
-views.
+Needs pytest with pytest-asyncio in auto mode. One class covers records, graph, search and replies of every store;
+further ones names, curations, and inspection; `heliograph.testing.view_contract` covers filtered views.
 """
 
 from __future__ import annotations
@@ -118,7 +115,7 @@ class NameContract:
         return [item.name for item in found]
 
 
-# What every store must do with rules of names and curations; part of `heliograph.testing.store_contract`.
+# What every store must do with name rules and curations; part of `heliograph.testing.store_contract`.
 
 _MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -134,7 +131,7 @@ def _changes(*curations: Curation) -> Changeset:
 
 
 class CurationContract:
-    """Rules, curations, and mentions that count for another entity than their names stand for."""
+    """Rules, curations, and mentions that count for an entity other than the one of their name."""
 
     async def test_mention_comes_back_with_what_it_counts_for(self, store: Store) -> None:
         changeset = example_changeset("a.md", ["A", "B", "C"], [("A", "B", 1.0), ("A", "C", 1.0)])
@@ -381,12 +378,12 @@ def _batch(*ids: str) -> VectorBatch:
     return VectorBatch(ids, np.stack([unit_vector(f"next {id_}") for id_ in ids]))
 
 
-# More than a back end looks at for a few hits.
+# More than a back end reads for a few hits.
 _EQUALS = 150
 
 
 class _Records:
-    """Truth."""
+    """Tests of documents, chunks and extractions."""
 
     async def test_document_comes_back_as_written(self, store: Store) -> None:
         changeset = example_changeset("a.md", track="t1")
@@ -427,7 +424,7 @@ class _Records:
         assert (await store.records.find_documents(DocumentQuery(limit=1))).total == 3
 
     async def test_pages_of_documents_follow_their_times_in_whatever_order_they_came(self, store: Store) -> None:
-        # Of equal times the id decides; the one that came last is among the oldest.
+        # Of equal times the id decides; the last insert is among the oldest.
         ages = [3, 9, 9, 0, 7, 1, 9, 4, 8]
         made = [
             replace(example_changeset(f"{number}.md").documents[0], created_at=moment, updated_at=moment)
@@ -518,7 +515,7 @@ def _about(changeset: Changeset) -> Changeset:
 
 
 class _Graph:
-    """Entities, relations and ways between them."""
+    """Entities, relations and paths between them."""
 
     async def test_entities_and_relations_come_back_with_degrees(self, store: Store) -> None:
         changeset = example_changeset("a.md", ["X", "Y", "Z"], [("X", "Y", 2.0), ("X", "Z", 1.0)])
@@ -714,7 +711,7 @@ class _Replies:
         assert await store.replies.get_reply(reply.key) == replace(reply, text="newer")
         listed = await store.replies.list_replies("", 1)
         listed += await store.replies.list_replies(listed[0].key, 2) if listed else []
-        # A cache that cannot list what it holds says that there is nothing.
+        # A cache that cannot list its replies returns an empty list.
         assert [item.key for item in listed] in ([], sorted([reply.key, "mix:keywords:2"]))
         assert await store.replies.delete_replies("extract") == 1
         assert await store.replies.get_reply(reply.key) is None
@@ -772,7 +769,7 @@ class StoreContract(
     async def test_twin_that_waits_has_its_own_text(self, store: Store) -> None:
         pairs = [("a.md", "b.md"), ("d.md", "c.md")]
         for original, twin in pairs:
-            # The original has been handed over anew since.
+            # The original has been inserted again since.
             for name, holder in ((original, ""), (twin, document_id(original))):
                 made = example_changeset(name, status=DocumentStatus.PENDING)
                 row = replace(made.documents[0], twin_of=holder)
@@ -828,7 +825,7 @@ class StoreContract(
 
 
 def _removal(changeset: Changeset) -> Changeset:
-    """Undo a changeset whose entities no other document mentions."""
+    """Return the changeset that undoes another, whose entities no other document mentions."""
     return Changeset(
         removed_documents=tuple(document.id for document in changeset.documents),
         removed_chunks=tuple(chunk.id for chunk in changeset.chunks),

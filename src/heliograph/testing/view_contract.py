@@ -1,4 +1,4 @@
-"""The part of the conformance suite of stores that is about views: what a filter leaves, role by role."""
+"""The part of the conformance suite of stores that covers filtered views, role by role."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _CHAIN = [("Hub", "A", 1.0), ("A", "B", 1.0), ("B", "C", 1.0)]
 
 
 def _view(store: Store, *sources: str) -> StoreView:
-    """The store as if only these documents existed."""
+    """Return a view of the store as if only these documents existed."""
     return store.view(Sources(sources), _FOLD)
 
 
 async def _fill(store: Store) -> None:
-    """Three documents that share `Hub` and `A`, the last of them under other spellings."""
+    """Store three documents that share `Hub` and `A`, the last of them under other spellings."""
     await store.apply(example_changeset("one.md", ["Hub", "A", "B", "C"], _CHAIN))
     await store.apply(example_changeset("two.md", ["Hub", "A", "D"], [("Hub", "A", 2.0), ("Hub", "D", 4.0)]))
     await store.apply(example_changeset("three.md", ["HUB", "a", "E"], [("HUB", "a", 8.0), ("HUB", "E", 1.0)]))
 
 
 class ViewContract:
-    """What a filter leaves."""
+    """Tests of filtered views."""
 
     async def test_documents_are_found_by_filter(self, store: Store) -> None:
         await _fill(store)

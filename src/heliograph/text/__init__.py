@@ -1,1 +1,1 @@
-"""Language without models of ours: tokens, names, words, sentences."""
+"""Language processing without a chat model: tokens, names, words, sentences."""

@@ -1,8 +1,8 @@
-"""Tells the language of a text, and turns text into full-text terms, alike for documents and for questions.
+"""Detects the language of a text, and turns text into full-text terms, alike for documents and for questions.
 
-A chunk is indexed under its document's title and its headings (`chunk_index_text`); terms come out in the order of the
-text and with repeats. Letters are folded, English words stemmed, stop words dropped; scripts without spaces give pairs
-of characters; identifiers give one term for the whole and one for each part.
+A chunk is indexed under its document's title and its headings (`chunk_index_text`); terms come in text order, with
+repeats. Letters are folded, English words stemmed, stop words dropped; scripts without spaces give character bigrams;
+identifiers give one term for the whole and one for each part.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from heliograph.models import Chunk, Entity, heading_path
 from heliograph.text.asking import MOST_OPENING_WEIGHT, opening_weight
 from heliograph.text.patterns import late_pattern, words_in_both_scripts
 
-# The file imports nothing heavy, as the child process that parses documents loads it.
+# This file imports nothing heavy, because the child process that parses documents loads it.
 
-# The word lists of `text/words/`: one file each, words between white space, "_" for a space inside a term.
+# The word lists of `text/words/`: one file per list, words separated by white space, "_" for a space inside a term.
 #
-# A line that begins with "#" says what the list is for. Lists are read once; all words are in lower case.
+# Lines that begin with "#" say what the list is for. Each list is read once; all words are in lower case.
 
 
 @cache
 def word_list(name: str) -> frozenset[str]:
-    """Return the words of `text/words/<name>.txt`, Chinese ones in traditional characters as well.
+    """Return the words of `text/words/<name>.txt`, with traditional forms added to Chinese words.
 
-    Stop words are as they are written: with more of them, the terms of stored texts would be others.
+    Stop words get no traditional forms: more stop words would change the terms of texts already stored.
     """
     text = (files("heliograph.text") / "words" / f"{name}.txt").read_text(encoding="utf-8")
     lines = (line for line in text.splitlines() if not line.startswith("#"))
@@ -61,26 +61,26 @@ _TELLING_LETTERS = {
     "ar": (("fa", late_pattern(r"[پچژگ]")),),
 }
 
-# One Han character says about as much as three Latin letters.
+# One Han character carries about as much as three Latin letters.
 _HAN_WEIGHT = 3
 _SAMPLE_LENGTH = 4000
 _LEAD_OVER_ENGLISH = 1.5
 _LEAST_FUNCTION_WORDS = 2
 
 LATIN_LANGUAGES = ("en", "de", "es", "fr", "it", "nl", "pt", "cs", "pl", "sv", "tr")
-# Short words of the others are names and other words elsewhere.
+# In other languages, the short words of the remaining ones are names and common words.
 _WIDELY_KNOWN = LATIN_LANGUAGES[:7]
 
 
 @cache
 def stop_words(language: str) -> frozenset[str]:
-    """Return words, in lower case, that say nothing by themselves; empty for a language without a list."""
+    """Return the function words of a language, in lower case; empty for a language without a list."""
     return word_list(f"stop_{language}") if language in {*LATIN_LANGUAGES, "zh"} else frozenset()
 
 
 @cache
 def function_words() -> frozenset[str]:
-    """Return the stop words of widespread languages in Latin letters, for texts whose language is not known."""
+    """Return the stop words of widespread languages in Latin letters, for texts whose language is unknown."""
     return frozenset().union(*(stop_words(language) for language in _WIDELY_KNOWN))
 
 
@@ -115,7 +115,7 @@ def detect_language(text: str) -> str:
     return language
 
 
-# Letters that only one of the languages has, as a question is too short to have many function words.
+# Letters that only one of the languages has. They help because a question is too short to have many function words.
 _OWN_LETTERS = {
     "es": late_pattern(r"[ñ¿¡]", re.IGNORECASE),
     "pt": late_pattern(r"[ãõ]", re.IGNORECASE),
@@ -125,7 +125,7 @@ _OWN_LETTERS = {
     "cs": late_pattern(r"[ěřů]", re.IGNORECASE),
     "tr": late_pattern(r"[ğışİ]"),
 }
-# Words that only English asks with, and those that open a question in others, too ("Is de server bereikbaar?").
+# Words that open questions in English only, and those that also do in other languages ("Is de server bereikbaar?").
 _ENGLISH_OPENING = late_pattern(
     r"\W*(?:(?:in|on|at|of|for|from|by|to|with|and|so|but)\s+)?"
     r"(?:(?P<own>who|whom|whose|what|which|when|where|why|how|does|did|could|should)"
@@ -136,7 +136,7 @@ _ENGLISH_OPENING = late_pattern(
 
 @lru_cache(maxsize=64)
 def question_language(question: str) -> str:
-    """Return the language of a question as `detect_language` does, in Latin letters also by how it asks."""
+    """Return the language of a question as `detect_language` does; in Latin letters, question words count as well."""
     language = detect_language(question)
     if language not in LATIN_LANGUAGES:
         return language
@@ -151,11 +151,11 @@ def question_language(question: str) -> str:
         counts[code] += len(_OWN_LETTERS[code].findall(common)) if code in _OWN_LETTERS else 0
     is_asked_in_english = language == "en" and english is not None and english["own"] is not None
     if is_asked_in_english and counts["en"] >= MOST_OPENING_WEIGHT + max(counts[code] for code in LATIN_LANGUAGES[1:]):
-        # However it may begin in any other: their patterns need not be compiled.
+        # No opening in another language could outweigh this, so the patterns of the others need not be compiled.
         return language
     for code in LATIN_LANGUAGES[1:]:
         counts[code] += opening_weight(opening, code)
-    # What is as near as the language of its function words is no reason to take another.
+    # On a tie, the language of the function words stays.
     best = max(LATIN_LANGUAGES, key=lambda code: (counts[code], code == language))
     if best == "en" and english and english["own"]:
         return best
@@ -183,7 +183,7 @@ NOUN_AFTER_ARTICLE = late_pattern(
 )
 _SHORT_SAMPLE_LENGTH = 1000
 _LEAST_OWN_WORDS = 5
-# How the verbs of a language end as dictionaries have them, and where something is being done.
+# Endings of infinitives and, except in French, gerunds.
 INFINITIVES = {
     "es": late_pattern(r"\w{2,}(?:[aeií]r(?:[lmst]e|l[ao]s?|nos)?|ndo(?:[lmst]e|l[ao]s?)?)"),
     "pt": late_pattern(r"\w{2,}(?:[aei]r(?:-\w+)?|ndo(?:-\w+)?)"),
@@ -199,12 +199,12 @@ def grammar_words(language: str) -> frozenset[str]:
 
 
 def languages_of(text: str, lower: frozenset[str] | None = None, *, is_german: bool = False) -> list[str]:
-    """Return the main language of a text, and others in Latin letters of which it has whole sentences.
+    """Return the main language of a text, then the other languages in Latin letters of which it has whole sentences.
 
     Args:
         text: The text.
         lower: Its words in lower case, where they are known.
-        is_german: Whether it is a part of a German document, in which German stands for sure.
+        is_german: Whether the text is part of a German document; German is then always included.
     """
     words = frozenset(word for word in WORDS.findall(text) if word.islower()) if lower is None else lower
     main = detect_language(text[:_SHORT_SAMPLE_LENGTH])
@@ -222,21 +222,22 @@ def _own_words(language: str, beside: str) -> frozenset[str]:
     return stop_words(language) - stop_words(beside) - stop_words("en")
 
 
-# The text that stands for a chunk wherever it is found: by its vector, and by its terms.
+# The text by which a chunk is indexed, both for its vector and for its terms.
 #
 # A chunk is indexed under its document's title and its section's headings, so that a passage that never names its
-# subject is still found by it; what the passage says itself is not repeated. The query of a link is left out ("share
-# this", "search for this title"): scraped pages are full of them, and their words would be taken for the passage's own.
+# subject is still found by it; a title or heading that the passage contains is not repeated. The query string of a link
+# is left out ("share this", "search for this title"): scraped pages are full of them, and their words would pass for
+# words of the passage.
 
 _MAX_PREFIX_LENGTH = 300
 _LINK_QUERY = late_pattern(r"(?<=\]\()([^()\s?]{0,2000})\?[^()\s]{0,4000}(?:\([^()\s]{0,200}\)[^()\s]{0,200}){0,4}")
 
 
 def chunk_index_text(title: str, chunk: Chunk) -> str:
-    """Return the text that stands for a chunk.
+    """Return the text by which a chunk is indexed.
 
-    Title and headings that it does not contain, and the columns of a table in whose midst it begins, each on a line
-    before its text without the queries of its links.
+    The title and headings that the chunk does not contain, and the column names if it begins in the middle of a table,
+    stand on a line each before its text, from which the query strings of links are removed.
     """
     text = _LINK_QUERY.sub(r"\1", chunk.text) if "](" in chunk.text else chunk.text
     path = dict.fromkeys(part for part in (title, *chunk.headings) if part and not _has_words_of(text, part))
@@ -245,12 +246,12 @@ def chunk_index_text(title: str, chunk: Chunk) -> str:
 
 
 def entity_index_terms(entity: Entity) -> list[str]:
-    """Return the terms by which an entity is found: those of its name and of its aliases."""
+    """Return the terms by which an entity is found: those of its name and aliases."""
     return [term for name in (entity.name, *entity.aliases) for term in terms(name)]
 
 
 def _has_words_of(text: str, title: str) -> bool:
-    """Whether a text contains a title, not merely as a part of longer words."""
+    """Return whether a text contains a title as whole words, not merely as a part of longer words."""
     start = text.find(title)
     while start >= 0:
         end = start + len(title)
@@ -261,25 +262,25 @@ def _has_words_of(text: str, title: str) -> bool:
 
 
 def _is_within_word(text: str, index: int) -> bool:
-    # Chinese has no spaces between words, so only letters of ASCII are taken to belong together.
+    # Chinese has no spaces between words, so only ASCII letters are taken to continue a word.
     around = text[max(0, index - 1) : index + 1]
     return len(around) == 2 and index > 0 and around.isascii() and around.isalnum()
 
 
 MAX_TERM_LENGTH = 64
-# Longer tokens are encoded data, seldom seen twice.
+# Longer tokens are encoded data, which seldom recurs.
 _LONGEST_CACHED = 128
 # Longer pieces between white space are such, or sentences of a language that writes without it.
 _LONGEST_PIECE = 32
 
-# Scripts without spaces between words; Hangul has spaces, but its particles make pairs the better unit.
+# Scripts without spaces between words. Hangul has spaces, but its particles make bigrams the better unit.
 _UNSPACED = HAN + r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u31f0-\u31ff\u1100-\u11ff\uac00-\ud7af"
 _MARKS = (
     r"\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0963\u0970-\u0dff"
 )
 _LETTERS = rf"[^\W{_UNSPACED}]+(?:[{_MARKS}]+[^\W{_UNSPACED}]*)*"
 _JOINED = rf"{_LETTERS}(?:(?:://|[-._/@:+&'’\\]){_LETTERS})*(?:\+\+|#)?"
-# A dotted number belongs to the word before it: "TLS 1.3" is found by "TLS1.3" and the other way round.
+# A dotted number belongs to the word before it, so that "TLS 1.3" and "TLS1.3" find each other.
 _WORD_TOKEN = late_pattern(rf"{_JOINED}(?:(?<=[^\W\d_]) v?\d+(?:\.\d+)+(?![\w.-]))?")
 _TOKEN = late_pattern(rf"([{_UNSPACED}]+)|({_WORD_TOKEN.pattern})")
 _VERSION_APART = late_pattern(r" v?\d[\d,]*\.\d")
@@ -298,7 +299,7 @@ _of_thread = local()
 
 
 def terms(text: str) -> list[str]:
-    """Return the terms of a text, in order, with repeats; a text of stop words and punctuation gives none."""
+    """Return the terms of a text, in order and with repeats; a text of stop words and punctuation gives none."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text).replace("\u00ad", "")
     # Nothing else is read over white space.
@@ -331,19 +332,20 @@ def _piece_terms(piece: str) -> tuple[str, ...]:
 _cached_piece_terms = lru_cache(maxsize=65_536)(_piece_terms)
 
 
-# Languages that inflect much, or write several nouns as one word, and have other letters than the languages of Western
-# Europe: of their words the beginnings are terms, too, as a word is seldom asked for in the form in which it stands.
-# By their headings 3 to 5 sections more of 100 are found so in Polish, Turkish and Czech; with the beginnings
-# in place of the words some more, but nothing by a question whose letters do not tell its language.
+# Languages with rich inflection or with compound nouns, in letters that Western European languages lack. The prefixes
+# of their words are terms as well, because a question seldom has a word in the inflected form that the passage has. For
+# questions made of headings, this finds the right section in 3 to 5 more cases of 100 in Polish, Turkish and Czech.
+# Prefixes in place of the words would find a few more, but nothing for a question whose letters do not reveal its
+# language.
 _BEGINNING = 5
 _MUCH_INFLECTED = late_pattern(r"[Åå\u0100-\u0151\u0154-\u024f]")
-# One of so many characters of a passage is such a letter; names in a text of another language are fewer.
+# A passage is of such a language if it has at least one such letter in this many characters; foreign names give fewer.
 _CHARACTERS_PER_LETTER = 125
 _BEGINNINGS_ASKED = frozenset({"cs", "pl", "sv", "tr"})
 
 
 def passage_terms(text: str) -> list[str]:
-    """Return the terms by which a passage is found: `terms`, and behind them beginnings of words where these help."""
+    """Return the terms by which a passage is indexed: `terms`, then prefixes of words where the language needs them."""
     found = terms(text)
     if text.isascii() or len(_MUCH_INFLECTED.findall(text)) * _CHARACTERS_PER_LETTER < len(text):
         return found
@@ -351,7 +353,7 @@ def passage_terms(text: str) -> list[str]:
 
 
 def question_terms(question: str) -> list[str]:
-    """Return the terms by which a question finds passages, as `passage_terms`."""
+    """Return the terms with which a question searches passages, made as `passage_terms` makes them."""
     found = passage_terms(question)
     has_beginnings = bool(found) and found[-1].endswith("*")
     asks_for_them = not has_beginnings and question_language(question) in _BEGINNINGS_ASKED
@@ -359,11 +361,11 @@ def question_terms(question: str) -> list[str]:
 
 
 def _beginnings(found: Iterable[str]) -> list[str]:
-    # No other term ends with a star. Behind the words, so that these still stand side by side as they are asked for.
+    # No other term ends with a star. Prefixes come after all words, so that the words keep their neighbours.
     return [f"{term[:_BEGINNING]}*" for term in found if len(term) > _BEGINNING and term.isalpha()]
 
 
-# Of the languages in Latin letters, those that are not stemmed as English is, which the index does for all of them.
+# The languages in Latin letters with a stemmer of their own; the index stems all of them as English.
 _STEMMERS = {
     "de": "german",
     "es": "spanish",
@@ -373,15 +375,15 @@ _STEMMERS = {
     "pt": "portuguese",
     "sv": "swedish",
 }
-# Those for which there is no stemmer that helps: words are compared by their beginnings.
+# Languages for which no stemmer helps: their words are compared by prefix.
 _CUT = frozenset({"cs", "pl", "tr"})
 
 
 def terms_in(text: str, language: str) -> list[str]:
-    """Return the terms of a text as words of one language: stemmed by its rules, without its stop words.
+    """Return the terms of a text in one language: stemmed by its rules, without its stop words.
 
-    Only for comparing texts with each other; the full-text index holds what `terms` returns. For English, and languages
-    in other letters, both are the same.
+    For comparing texts with each other only; the full-text index holds the terms of `terms`. For English, and for
+    languages in other letters, both give the same.
     """
     if language in _CUT:
         return [
@@ -399,9 +401,9 @@ def _stop_terms(language: str) -> frozenset[str]:
 
 
 def _terms_of(token: str) -> tuple[str, ...]:
-    """Return the terms of a word or an identifier, the whole first."""
+    """Return the terms of a word or an identifier, that of the whole first."""
     if token.isascii() and token.isalpha() and token not in _ACRONYMS:
-        # What the steps below come to for a plain word, which most are.
+        # A shortcut with the same result as the steps below, for plain words, which most are.
         word = token.lower()
         return () if word in _ENGLISH_STOP_WORDS else (_stemmer("english")(word)[:MAX_TERM_LENGTH],)
     if " " in token:
@@ -441,7 +443,7 @@ def _part(word: str, least_length: int = 2) -> tuple[str, ...]:
     if word.isalpha():
         for first, last, language in _STEMMED_LETTERS:
             if first <= word[0] <= last:
-                # Of some Greek words, such as "ίδια", the stemmer leaves nothing.
+                # The stemmer reduces some Greek words, such as "ίδια", to nothing.
                 return ((_stemmer(language)(word) or word)[:MAX_TERM_LENGTH],)
     return (word[:MAX_TERM_LENGTH],)
 
@@ -459,7 +461,7 @@ def _fold(token: str) -> str:
 
 
 def _stemmer(language: str) -> Callable[[str], str]:
-    # Stemmers are not safe to share between threads, so each thread has its own.
+    # Stemmers are not thread-safe, so each thread has its own.
     stemmers: dict[str, Callable[[str], str]] = _of_thread.__dict__
     if language not in stemmers:
         stemmers[language] = Stemmer(language).stemWord

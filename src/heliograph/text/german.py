@@ -1,8 +1,8 @@
-"""Tells nouns from names in German, which gives both a capital.
+"""Tells nouns from names in German, which capitalises both.
 
-A single word is taken for a name when it is known for one, when it is made like an acronym or identifier, after "Herr"
-and the like, or after a preposition without an article ("in Mölln", "von Zorblatt") unless it ends as nouns do or the
-text uses it as nouns are used. Several capitals in a row are a name.
+A single word is taken for a name when it is a known name, when it is built like an acronym or identifier, after "Herr"
+and the like, or after a preposition without an article ("in Mölln", "von Zorblatt") unless it has a noun's ending or
+the text uses it as a noun. Several capitalised words in a row are a name.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _GIVEN_NAMES = word_list("given_names")
 KNOWN_NAMES = word_list("places") | _GIVEN_NAMES | word_list("demonyms")
 _TITLES = word_list("titles_stripped")
 _KEPT_TITLES = word_list("titles_kept")
-# Longer words are put together from others, as only nouns are.
+# Longer words are compounds, so they are nouns.
 _LONGEST_SIMPLE_WORD = 12
 _ADJECTIVE_ENDINGS = ("e", "en", "er", "es", "em")
-# So many letters have acronyms; more in capitals are a heading.
+# The longest acronym, in letters; longer words in capitals are headings.
 _LONGEST_ACRONYM = 6
 _PAIR = late_pattern(r"(?<![^\W\d_])([^\W\d_]+|,) ([A-ZÄÖÜ][^\W\d_]+)(?![\w-])")
 _DETERMINER = late_pattern(
@@ -38,21 +38,21 @@ _CAPITAL = late_pattern(r"(?<![\w-])[A-ZÄÖÜ][a-zäöüß]+(?![\w-])")
 _JOINED = late_pattern(r"(?<![\w-])([A-ZÄÖÜ][a-zäöüß]+)-(?=[^\W\d_])")
 _CASES = ("e", "en", "n")
 _SHORTEST_NOUN = 5
-# Of what stands behind a noun in a longer one: "Dateisystem", but not "Perlen".
+# The shortest second part of a compound that counts: "Dateisystem", but not "Perlen".
 _SHORTEST_PART = 4
-# Longer words are not looked into, of which all ends would be kept.
+# Longer words are not searched for compounds, because all their endings would be stored.
 _LONGEST_COMPOUND = 60
 
 
 class GermanWords(NamedTuple):
-    """What a German text says of its words with a capital.
+    """Which capitalised words of a German text are names, and which are nouns.
 
     Attributes:
-        names: Those that are names wherever they stand: bare as a rule, and the first part of words with a hyphen,
+        names: Words that are names in any position: those in `bare` as a rule, and the first part of hyphenated words,
             which is how German joins a name to a noun ("Debian-Paket", but "Dateisystem").
-        bare: Those that twice follow a preposition alone ("in Debian"), and nowhere an article.
-        nouns: Those with articles ("den Paketen"), cases and numbers ("Paket", "Pakete"; the genitive in -s proves
-            nothing, as names have it, too), or in which others end or with which others begin ("Metapakete").
+        bare: Words that follow a preposition directly ("in Debian") at least twice, and an article never.
+        nouns: Words with articles ("den Paketen"), with case or number endings ("Paket", "Pakete"; not the genitive -s,
+            which names have as well), or that begin or end compounds ("Metapakete").
     """
 
     names: frozenset[str] = frozenset()
@@ -60,7 +60,7 @@ class GermanWords(NamedTuple):
     nouns: frozenset[str] = frozenset()
 
     def among(self, words: Collection[str]) -> GermanWords:
-        """Return what is said of some words, without what a word shows by its own make."""
+        """Return the evidence for some words only, without what the form of a word alone shows."""
         doubtful = frozenset(word for word in self.nouns.intersection(words) if not _is_made_as_noun(word))
         return GermanWords(self.names.intersection(words), self.bare.intersection(words), doubtful)
 
@@ -71,7 +71,7 @@ _BEHIND_CODE = frozenset("`)]")
 
 @lru_cache(maxsize=8)
 def german_words(text: str) -> GermanWords:
-    """Return what a German text, a document or a question, says of its words; remembered, as it is asked repeatedly."""
+    """Return the evidence about the words of a German document or question; cached, because callers repeat it."""
     determined, after_prepositions, bare = Counter[str](), Counter[str](), Counter[str]()
     for before, word in _PAIR.findall(text):
         lower = before.lower()
@@ -100,7 +100,7 @@ def german_words(text: str) -> GermanWords:
 
 
 def _is_declined(word: str, written: Collection[str], ends: Collection[str]) -> bool:
-    """Return whether another word with a capital is a form of this noun or ends in it."""
+    """Return whether another capitalised word is a form of this noun or ends in it."""
     if len(word) < _SHORTEST_NOUN:
         return False
     stems = {stem for ending in ("", *_CASES) if len(stem := word.removesuffix(ending)) >= _SHORTEST_NOUN - 1}
@@ -113,7 +113,7 @@ def _is_made_as_noun(word: str) -> bool:
 
 
 def is_known_name(word: str, german: GermanWords) -> bool:
-    """Return whether a word of a German text is a name wherever it stands, or is made as no noun is."""
+    """Return whether a word of a German text is a name in any position, or is built as no noun is."""
     return word in german.names or word.lower() in KNOWN_NAMES or not word[1:].islower()
 
 
@@ -128,10 +128,10 @@ def is_german_noun(
 
     Args:
         words: Words and marks of a German sentence.
-        first: Index of the first word with a capital.
+        first: Index of the first capitalised word.
         last: Index of the last one.
-        german: What the text says of its words.
-        lower_words: Words that the text has in lower case: "klicken" makes "durch Klicken" none.
+        german: The evidence of the text.
+        lower_words: Words that the text has in lower case: with "klicken", "durch Klicken" has no name.
     """
     word = words[first]
     lower = word.lower().removesuffix("s") if word.lower() not in KNOWN_NAMES else word.lower()
@@ -151,7 +151,7 @@ def is_german_noun(
             nouns = (one for one in words[first : last + 1] if not one.islower())
             are_nouns = all(is_german_noun(("in", one), 1, 1, german, lower_words) for one in nouns)
             return are_nouns or word.endswith(NOUN_ENDINGS) or ("des" in inner and words[last].endswith("s"))
-        # "Verwandte Themen": an adjective has its capital from the start of the sentence, and the noun as nouns do.
+        # "Verwandte Themen": the adjective is capitalised because it opens the sentence, and the second word is a noun.
         opens = first == 0 or words[first - 1] in OPENERS
         if word.endswith(_ADJECTIVE_ENDINGS):
             return opens and last == first + 1 and is_german_noun(("in", words[last]), 1, 1, german, lower_words)
@@ -164,8 +164,8 @@ def is_german_noun(
         return word not in german.names
     if _is_made_as_noun(word) or word.lower() in lower_words or word in german.nouns:
         return True
-    # "durch Klicken": a verb in the place of a noun.
+    # "durch Klicken": a verb used as a noun.
     if before == "durch" and word.endswith("en"):
         return True
-    # So frequent that it is one token; names that frequent are among the known ones.
+    # A word frequent enough to be one token; names that frequent are among the known ones.
     return len(encode(" " + word)) == 1 and word not in german.bare

@@ -1,8 +1,9 @@
-"""What the words of a question may be called otherwise, also in other languages, by a glossary of common words.
+"""Translates the words of a question, within and between languages, with a glossary of common words.
 
-The offline embedding brings languages together by meaning; words are compared as they are written. The glossary
-`words/glossary.txt` has what handbooks and encyclopedias are asked for most, a meaning a line, with its words in each
-of `GLOSSARY_LANGUAGES`. It renders words, not sentences: whatever a word may mean, it may be called.
+The offline embedding relates languages by meaning, but full text compares words as written. The glossary
+`words/glossary.txt` holds the words that questions to handbooks and encyclopedias use most: a meaning per line, with
+its words in each of `GLOSSARY_LANGUAGES`. It translates words, not sentences: an ambiguous word gets all its
+translations.
 """
 
 from __future__ import annotations
@@ -16,28 +17,28 @@ from heliograph.text.chinese import tag_words
 from heliograph.text.patterns import late_pattern, words_in_both_scripts
 
 GLOSSARY_LANGUAGES = ("en", "zh", "de")
-# Of a word of the glossary in characters, in Chinese, and in terms.
+# The longest word of the glossary: in characters for Chinese, in terms for other languages.
 _LONGEST_HAN, _LONGEST_TERMS = 6, 3
 _LEAST_OF_COMPOUND = 4
-# Characters of a question that are cut into words: a longer one is a pasted text.
+# How many characters of a question are cut into words; a longer one is a pasted text.
 _LONGEST_CUT = 2_000
-# What a Chinese number counts is cut off along with it.
+# A Chinese number and the character that it counts are cut off as one word.
 _COUNTED = late_pattern(r"[第每几幾两兩一二三四五六七八九十百\d]+.")
 
 
 class Renderings:
-    """What the words of one question may be called; false where the glossary knows none of them.
+    """The translations of the words of one question; false where the glossary knows none of them.
 
     Args:
         question: The question.
-        language: What it is in; of others than `GLOSSARY_LANGUAGES` no word is known.
-        into: Languages wanted, its own among them for words that mean the same in it.
+        language: Its language; outside `GLOSSARY_LANGUAGES` no word is known.
+        into: Languages to translate into; its own stands for synonyms.
         terms_of: The language by whose rules words become terms, as in `terms_in`; empty for those of full text.
     """
 
     def __init__(self, question: str, language: str, into: Iterable[str], terms_of: str = "") -> None:
         wanted = [other for other in GLOSSARY_LANGUAGES if other in set(into)]
-        # The question's terms by what may stand for them: one term, or several together.
+        # The question's terms by their translation: a single term, or several that occur together.
         self._by_term: dict[str, frozenset[str]] = {}
         self._by_terms: dict[frozenset[str], frozenset[str]] = {}
         for said, places in _known(question, language) if wanted and language in GLOSSARY_LANGUAGES else ():
@@ -48,19 +49,19 @@ class Renderings:
                 elif form.isdisjoint(said):
                     self._by_terms[form] = self._by_terms.get(form, frozenset()) | said
 
-        # Those that something stands for.
+        # The question's terms that have a translation.
         self.said = frozenset[str]().union(*self._by_term.values(), *self._by_terms.values())
 
     def __bool__(self) -> bool:
         return bool(self.said)
 
     def completed(self, held: frozenset[str]) -> frozenset[str]:
-        """Return the terms of a text, and those of the question that it renders."""
+        """Return the terms of a text, and those terms of the question that the text has in translation."""
         said = [self._by_term[term] for term in held & self._by_term.keys()]
         return held.union(*said, *(terms for form, terms in self._by_terms.items() if form <= held))
 
     def search_terms(self, words: Iterable[str]) -> list[str]:
-        """Return the terms by which what renders the question is found; of words that are rendered not their own."""
+        """Return the terms to search for: the translations, and those of `words` that have none."""
         kept = (word for word in words if word not in self.said)
         return list(dict.fromkeys([*kept, *self._by_term, *(term for form in self._by_terms for term in sorted(form))]))
 
@@ -81,7 +82,7 @@ def _meanings() -> Sequence[Mapping[str, Sequence[str]]]:
 
 @cache
 def _places(language: str) -> Mapping[Sequence[str], Sequence[int]]:
-    """Return the meanings of each word of a language: of Chinese ones as written, of others by their terms."""
+    """Return the meanings of each word of a language; Chinese words are keyed as written, others by their terms."""
     found: dict[Sequence[str], list[int]] = {}
     for place, meaning in enumerate(_meanings()):
         for word in meaning[language]:
@@ -92,13 +93,13 @@ def _places(language: str) -> Mapping[Sequence[str], Sequence[int]]:
 
 @cache
 def _forms(place: int, language: str, terms_of: str) -> tuple[frozenset[str], ...]:
-    # One Chinese character alone stands in many words.
+    # A single Chinese character is part of many words.
     words = (word for word in _meanings()[place][language] if language != "zh" or len(word) > 1)
     return tuple(filter(None, (frozenset(terms_in(word, terms_of)) for word in words)))
 
 
 def _known(question: str, language: str) -> list[tuple[frozenset[str], Sequence[int]]]:
-    """Return the words of a question that are known, of overlapping ones the longest: their terms and meanings."""
+    """Return the terms and meanings of the question's known words; of overlapping words, the longest."""
     known, is_chinese = _places(language), language == "zh"
     parts: Sequence[str] = question if is_chinese else tuple(terms_in(question, language))
     longest = _LONGEST_HAN if is_chinese else _LONGEST_TERMS
@@ -116,17 +117,17 @@ def _known(question: str, language: str) -> list[tuple[frozenset[str], Sequence[
     return found
 
 
-# Search and answer ask of the same question; most Chinese ones need not be asked of, as the model of words is slow.
+# Search and answer call this for the same question. Most Chinese questions need no call, as the word model is slow.
 @lru_cache(maxsize=16)
 def _alone(question: str) -> frozenset[int]:
-    """Return where Chinese characters stand that are no part of another word ("行" of "第三行", not of "进行")."""
+    """Return positions of Chinese characters that are words of their own ("行" of "第三行", not of "进行")."""
     [words] = tag_words([question[:_LONGEST_CUT]])
     whole = (word for word in words if len(word.text) == 1 or _COUNTED.fullmatch(word.text))
     return frozenset(word.start + len(word.text) - 1 for word in whole)
 
 
 def _parts_of_compound(word: str, known: Mapping[Sequence[str], Sequence[int]]) -> list[Sequence[int]]:
-    """Return the meanings of the two known words that make up a German one ("Fortschrittsanzeige"); of no others."""
+    """Return the meanings of two known words that form a German compound ("Fortschrittsanzeige"); else nothing."""
     for at in range(_LEAST_OF_COMPOUND, len(word) - _LEAST_OF_COMPOUND + 1):
         first = known.get((word[:at],)) or known.get((word[:at].removesuffix("s"),))
         if first and (second := known.get((word[at:],))):

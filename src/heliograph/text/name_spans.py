@@ -1,9 +1,9 @@
 """Finds names in scripts with capitals: English above all, and any other by the same rule.
 
-A sentence comes in; `NameSpan`s with a type go out. Each word is judged by itself and its neighbours: a capital that
-only begins a sentence counts for nothing. Words that may be names grow into longer ones across particles, initials
-and numbers; titles and roles are taken off. German has a rule of its own, as it gives every noun a capital. The type
-follows from the words in and beside the name, the surest cue first.
+A sentence comes in; `NameSpan`s with a type go out. Each word is judged by itself and its neighbours; a capital that
+only begins a sentence counts for nothing. Words that may be names grow into longer ones across particles, initials and
+numbers; titles and roles are removed. German has a rule of its own, because it capitalises every noun. The type follows
+from the words in and beside the name, the surest cue first.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from heliograph.text.patterns import late_pattern
 from heliograph.text.sentences import OPENERS, NameSpan, is_own_line
 from heliograph.text.tokens import is_usually_lower
 
-# Words that tell a name from a common word, and one type of name from another: few, which decide often.
+# Words that tell a name from a common word, and one type of name from another: a few that decide many cases.
 
 CALENDAR = word_list("calendar")
 COMMON_WORDS = word_list("common_words")
@@ -46,7 +46,7 @@ DEMONYMS = word_list("demonyms")
 FILE_SUFFIXES = word_list("file_suffixes")
 INNER_PARTICLES = word_list("particles")
 PLACES = word_list("places")
-# Cut short they stand for a part whatever stands beside them: "Supplemental Fig".
+# These abbreviations mean a part of a document in any context: "Supplemental Fig".
 _CUT_STRUCTURE_WORDS = frozenset({"eq", "eqs", "fig", "figs", "sect", "sects", "suppl"})
 ROMAN_NUMERALS = frozenset({"ii", "iii", "iv", "vi", "vii", "viii", "ix", "xi", "xii", "xiii", "xiv", "xv", "xvi"})
 SHOUTED_WORDS = word_list("shouted_words")
@@ -65,12 +65,12 @@ WORK_WORDS = word_list("work_words")
 TECHNOLOGY_WORDS = word_list("technology_words")
 
 JOINED_AFTER_POSSESSIVE = word_list("joined_after_possessive") | LOCATION_WORDS
-# A name of several words goes on across "of" when one of these is its last word so far.
+# A name of several words continues across "of" when its last word so far is one of these.
 OF_WORDS = ORGANIZATION_WORDS | LOCATION_WORDS | EVENT_WORDS | WORK_WORDS | COMMON_WORDS
 
 
-# What kind of thing a name stands for, by words in and beside it, the surest cue first. A name without any cue is
-# `unknown`, which outvotes nobody.
+# The type of a name, from words in and beside it, the surest cue first. A name without any cue is `unknown`, which
+# never outvotes a type.
 
 _BY_HEAD = (
     ("event", EVENT_WORDS),
@@ -107,7 +107,7 @@ _UNSURE_PLACES = frozenset(
 )
 _OF = frozenset({"of", "for", "des", "der", "von", "vom"})
 _IN_NAMES = _OF | INNER_PARTICLES | frozenset({"and", "the", "on", "in", "at", "to", "del", "und", "et", "y", "e"})
-# Not "von", which ties German nouns ("Satz von Werkzeugen") more often than names.
+# Without "von", which joins German nouns ("Satz von Werkzeugen") more often than names.
 _NAME_PARTICLES = frozenset({"van", "bin", "ibn"})
 _AFTER_PERSON = late_pattern(r"\W*(?:\((?:born|b\.|\d{4}\s?[-–])|,? who\b|(?:was|is) born\b)|, (?:Jr|Sr)\b|\s*\(?@")
 _NO_SURNAMES = COMMON_WORDS | function_words()
@@ -118,7 +118,7 @@ _INITIAL = late_pattern(r"\b[A-Z]\.")
 _NO_PERSON_MARKS = frozenset(":“”„«»")
 _APPENDICES = frozenset("abcdefgh")
 _NUMBERED = late_pattern(r"[A-Z]\.| [IVX]+$")
-# "Li Hua", whose given name is a frequent piece of other words, too.
+# "Li Hua": the given name is also a frequent piece of other words.
 _LONGEST_SYLLABLE = 4
 
 
@@ -143,7 +143,7 @@ def type_of_name(name: str, before: str, after: str, *, is_titled: bool = False,
         return _by_head(words, name.split()) or "person"
     if words[-1] in _PERSONS_TOO and _by_surroundings(before, after, len(words)) == "person":
         return "person"
-    # Small words that join no names are those of a heading: "Laufende Dienste auf Port 443".
+    # Lower-case words that do not join names mean a heading: "Laufende Dienste auf Port 443".
     is_heading = any(word.islower() and word not in _IN_NAMES for word in name.split())
     by_words = "" if is_heading else _by_head(words, name.split())
     by_words = by_words or _place_or_person(words, name)
@@ -163,10 +163,10 @@ def type_of_name(name: str, before: str, after: str, *, is_titled: bool = False,
 
 
 def _names_no_person(words: Sequence[str], name: str, before: str, language: str) -> bool:
-    """Return whether what makes this look like a person means something else where it stands.
+    """Return whether what looks like a person is something else in this context.
 
-    "Westers: H. A. Rey" has a label, "Website van Debian" is Dutch for whose it is, and "B. Automating" opens a line,
-    where a capital counts appendices.
+    "Westers: H. A. Rey" has a label, "Website van Debian" is Dutch for a possessor, and in "B. Automating" at the start
+    of a line the capital counts appendices.
     """
     opens_line = not any(map(str.isalnum, before.rpartition("\n")[2]))
     is_numbered = len(words) == 2 and words[0] in _APPENDICES and opens_line
@@ -174,7 +174,7 @@ def _names_no_person(words: Sequence[str], name: str, before: str, language: str
 
 
 def _by_head(words: Sequence[str], written: Sequence[str]) -> str:
-    """Judge by the head word: the last one, or the one before "of", in German "des" and the like."""
+    """Return the type that the head word gives: the last word, or the one before "of", German "des" and the like."""
     if len(words) < 2:
         return ""
     head = next((words[i - 1] for i, word in enumerate(words) if i and word in _OF), "")
@@ -199,7 +199,7 @@ def _by_head(words: Sequence[str], written: Sequence[str]) -> str:
 
 
 def _by_inner_word(words: Sequence[str]) -> str:
-    """Judge by a word inside the name, as in "King's College London"."""
+    """Return the type that a word inside the name gives, as in "King's College London"."""
     if is_usually_lower(words[-1]):
         # "Colossal Cave Adventure", "Wall Street Dictionary".
         return ""
@@ -227,7 +227,7 @@ def _place_or_person(words: Sequence[str], name: str) -> str:
         return ""
     if is_given or (words[-1] in {"jr", "sr"} and len(words) > 2) or not _NAME_PARTICLES.isdisjoint(words[1:-1]):
         return "person"
-    # "Long Shadow" and "L. Overrides" are made as names are, but of common words.
+    # "Long Shadow" and "L. Overrides" are built like names, but of common words.
     last = words[-1].rpartition("-")[2]
     is_common = (len(last) > _LONGEST_SYLLABLE and is_usually_lower(last)) or last in _NO_SURNAMES
     if is_common or last in PLACES or last in DEMONYMS or ("." in words[0] and words[0] in PLACES):
@@ -236,7 +236,7 @@ def _place_or_person(words: Sequence[str], name: str) -> str:
     is_chinese = (
         words[0] in CHINESE_FAMILY_NAMES and 1 <= len(given) <= 2 and all(map(_CHINESE_GIVEN_NAME.fullmatch, given))
     )
-    # Not "Igalia S.L", nor what goes on in another script behind a "C.".
+    # Not "Igalia S.L", nor a text that continues in another script after "C.".
     has_initial = len(words) > 1 and _INITIAL.search(name) and len(last) > 1 and "." not in last and last[0] < "\u0250"
     # "Appendix F. Foo" and "R. Package Foo" number and list things.
     is_listed = any(len(word) > _LONGEST_SYLLABLE and is_usually_lower(word) for word in words[:-1])
@@ -244,7 +244,7 @@ def _place_or_person(words: Sequence[str], name: str) -> str:
 
 
 def is_place(name: str) -> bool:
-    """Return whether a name is that of a place that is well known."""
+    """Return whether a name is that of a well-known place."""
     return name.lower() in PLACES and (name.isupper() or name.lower() not in _PLACES_IN_CAPITALS)
 
 
@@ -263,7 +263,7 @@ def _by_surroundings(before: str, after: str, word_count: int) -> str:
 
 
 # Which words of a sentence may be part of a name: a capital at its start counts for nothing unless the texts
-# (`CaseEvidence`) write the word so elsewhere or no common word is known that looks like it.
+# (`CaseEvidence`) capitalise the word elsewhere, or it resembles no known common word.
 
 _UNCASED = HAN + r"\u0e00-\u0eff\u3041-\u30ff\uac00-\ud7af"
 _WORD = rf"[^\W_{_UNCASED}]"
@@ -275,12 +275,12 @@ _KEYS = late_pattern(r"[^\W\d_][a-zß-öø-ÿ]{1,5}\+\w")
 _MIXED = late_pattern(r"(?=[^\s]*[A-Za-z])(?=[^\s]*\d)[\w.+-]+")
 _ID_PART = late_pattern(r"\w*\d:[A-Z]+:\d\w*")
 _PART_NUMBER = late_pattern(r"[A-Z]{1,2}\d{1,3}[a-z]?")
-# The addresses of cells in a table, of which formulas and ranges speak.
+# Cell addresses of spreadsheets, as in formulas and ranges.
 _CELL, _RANGE = late_pattern(r"(?<![\w.-])[A-Z]{1,2}\d{1,3}(?![\w-])"), late_pattern(r"[A-Z]\d+:[A-Z]+\d|=[A-Z]+[(\d]")
 _QUANTITY = late_pattern(
     r"f\d{1,2}|[\d.]+[-\w]{0,3}|\d+x\d+|\d+-\w+|[a-z]+-\d+\w{0,2}|\d+(?:st|nd|rd|th)\b.*", re.IGNORECASE
 )
-# "E.g.", "I.e." and the German "Z.B.": the capital is that of the sentence.
+# "E.g.", "I.e." and the German "Z.B.": capitalised as the start of a sentence.
 _SMALL_ABBREVIATION = late_pattern(r"[A-ZÀ-Þ](?:\.[a-zß-öø-ÿ])+\.?")
 _UNIT = late_pattern(r"[kMGTPmµn]?(?:i?B|bit|Hz|Wh?|V|Ah?|Pa)|[kMGTmµ]?dB[mA]?")
 _CAMEL = late_pattern(r"[a-z][a-z0-9]*[A-Z]\w*|[A-Z][a-z]+(?:[A-Z][a-z0-9]+)+")
@@ -299,26 +299,26 @@ _SURNAMES_TOO = frozenset({"down", "little", "long", "may", "will"})
 _NEVER_BESIDE_NAMES = CALENDAR | stop_words("en")
 _LONGEST_ACRONYM = 6
 _SHOUTED_AT_LEAST = 4
-# The tokenizer knows the words of other languages less well: a capital that opens a sentence proves nothing in them.
+# The tokenizer knows words of other languages less well: there, a capital that opens a sentence proves nothing.
 _WELL_KNOWN = frozenset({"en", "de", "zh", "ja"})
 _PLACES_IN_CAPITALS = frozenset({"eu", "uae", "uk", "us", "usa", "ussr"})
-# German writes the polite "you" and "your" with a capital wherever they stand.
+# German capitalises the polite "you" and "your" everywhere.
 _GERMAN_POLITE = late_pattern(r"Sie|Ihnen|Ihr(?:e[nmrs]?)?")
 
 
 @dataclass(frozen=True, slots=True)
 class CaseEvidence:
-    """How words are written where nothing forces a capital.
+    """How the words of a text are written where nothing forces a capital.
 
     Attributes:
         lower: Words seen in lower case.
-        nouns: Those of them that have an article or the like, which no name of code has: "the package", "each pattern".
+        nouns: Those of them seen after an article or the like, as no name in code is: "the package", "each pattern".
         capitalised: Words seen with a capital after another word.
         function_words: Stop words of English and of the text's own language.
         language: The text's main language.
-        others: Other languages in Latin letters of which the text has whole sentences, as half translated manuals do.
-        german: What the text, or the whole document, says of German words with a capital.
-        labels: Words with a capital that the document has without one, too: what a button or a menu is called.
+        others: Other languages in Latin letters of which the text has whole sentences, as half-translated manuals do.
+        german: The evidence about capitalised German words, from the text or the whole document.
+        labels: Capitalised words that the document also has without a capital: names of buttons and menus.
     """
 
     lower: frozenset[str]
@@ -336,8 +336,8 @@ class CaseEvidence:
 
         Args:
             text: The text.
-            german: Of a part of a German document, what the whole of it says.
-            labels: Of a part of a document, the labels of the whole of it.
+            german: For a part of a German document, the evidence of the whole document.
+            labels: For a part of a document, the labels of the whole document.
         """
         lower = frozenset(word for word in set(WORDS.findall(text)) if word.islower())
         capitalised = frozenset(word for word in set(INSIDE_SENTENCE.findall(text)) if word[0].isupper())
@@ -352,8 +352,8 @@ class CaseEvidence:
     def of_sentence(self, sentence: str) -> CaseEvidence:
         """Return the evidence for one sentence of the text, which may be in another of its languages.
 
-        A line without small words may be in any of them; where German is among them it is read as German, which needs
-        more than a capital.
+        A line without function words may be in any of them; if German is among them, the line is read as German, where
+        a capital alone proves nothing.
         """
         if not self.others:
             return self
@@ -367,7 +367,7 @@ class CaseEvidence:
 
 @dataclass(slots=True)
 class NameToken:
-    """A word or a mark; `is_name` says that a name may begin with it or go on with it."""
+    """A word or a mark; `is_name` means that a name may begin or continue with it."""
 
     text: str
     start: int
@@ -391,7 +391,7 @@ def name_tokens(text: str, start: int, end: int, evidence: CaseEvidence) -> list
 
 
 def is_identifier(word: str) -> bool:
-    """Return whether a word is made like a name of code or a product: `ESP32-S3`, `mqtt_connect`, `iPhone`, `a.py`."""
+    """Return whether a word is built like a name in code or a product: `ESP32-S3`, `mqtt_connect`, `iPhone`, `a.py`."""
     if len(word) < 2 or (word.isalpha() and word[1:].islower()) or _QUANTITY.fullmatch(word):
         return False
     if "_" in word.strip("_") or _CAMEL.fullmatch(word) or word.endswith(("++", "#")):
@@ -406,7 +406,7 @@ def _is_initial(tokens: list[NameToken], index: int) -> bool:
     if index == 0:
         return True
     if tokens[index - 1].text in OPENERS:
-        # "GNU/Linux" goes on.
+        # "GNU/Linux" continues the name.
         return tokens[index - 1].text != "/" or index < 2 or not _is_tight(tokens, index - 2)
     return index == 2 and tokens[1].text in {".", ")"} and len(tokens[0].text) <= 2
 
@@ -437,13 +437,13 @@ def _may_be_name(tokens: list[NameToken], index: int, evidence: CaseEvidence) ->
 
 
 def _is_part(tokens: list[NameToken], index: int) -> bool:
-    """Return whether this and the number after it are a part of a document: "Section 1.2"."""
+    """Return whether this word and the number after it name a part of a document: "Section 1.2"."""
     following = tokens[index + 1].text if index + 1 < len(tokens) else ""
     return following[:1].isdigit() and tokens[index].lower in STRUCTURE_WORDS
 
 
 def _is_numbered_part(tokens: list[NameToken], index: int) -> bool:
-    """Return whether this numbers a part of a document: "Table S1", "Fig. A2"."""
+    """Return whether this is the number of a part of a document: "Table S1", "Fig. A2"."""
     before = tokens[index - 2 if index > 1 and _is_dot(tokens, index - 1) else index - 1].lower if index else ""
     return before in STRUCTURE_WORDS and _PART_NUMBER.fullmatch(tokens[index].text) is not None
 
@@ -456,7 +456,7 @@ def _is_unit(tokens: list[NameToken], index: int) -> bool:
 
 
 def _is_in_id(tokens: list[NameToken], index: int) -> bool:
-    """Return whether this is a part of an id, as in `1:CAS:528:DC`."""
+    """Return whether this is part of an id, as in `1:CAS:528:DC`."""
     around = tokens[index - 2 : index + 3] if index > 1 else []
     joined = "".join(token.text for token in around)
     is_tight = len(around) == 5 and around[-1].end - around[0].start == len(joined)
@@ -473,7 +473,7 @@ def _opens_entry(tokens: list[NameToken], index: int) -> bool:
 
 
 def _is_name_at_start(tokens: list[NameToken], index: int, evidence: CaseEvidence) -> bool:
-    """Judge a capital at the start of a sentence, where it proves nothing by itself."""
+    """Return whether a capitalised word at the start of a sentence is a name; the capital alone proves nothing."""
     word, lower = tokens[index].text, tokens[index].lower
     base = word.removesuffix("'s").removesuffix("’s")
     if lower in _INSTRUCTIONS:
@@ -508,7 +508,7 @@ def _is_name_at_start(tokens: list[NameToken], index: int, evidence: CaseEvidenc
 
 
 def _is_chinese_name(tokens: list[NameToken], index: int) -> bool:
-    """Return whether this is a Chinese family name before a given one: "Li Wei"; not "Song List"."""
+    """Return whether this is a Chinese family name before a given name: "Li Wei"; not "Song List"."""
     lower = tokens[index].lower
     if index + 1 >= len(tokens) or lower not in CHINESE_FAMILY_NAMES or lower in COMMON_WORDS:
         return False
@@ -520,7 +520,7 @@ def _is_chinese_name(tokens: list[NameToken], index: int) -> bool:
 
 
 def _is_title_case(tokens: list[NameToken], index: int) -> bool:
-    """Return whether the next word makes this one a name: "Human Flow", "Windy Hill"; not "Singer Adele"."""
+    """Return whether the next word makes this one part of a name: "Human Flow", "Windy Hill"; not "Singer Adele"."""
     if index + 1 >= len(tokens) or tokens[index].end == tokens[index + 1].start:
         return False
     word = tokens[index + 1].text
@@ -549,7 +549,7 @@ def _is_initial_letter(tokens: list[NameToken], index: int) -> bool:
         and len(tokens[index - 2].text) == 1
         and tokens[index - 2].text.islower()
     ):
-        # "z. B. Konten": an abbreviation goes on.
+        # "z. B. Konten": an abbreviation continues.
         return False
     return _is_dot(tokens, index + 1) or (index > 0 and tokens[index - 1].is_name)
 
@@ -559,7 +559,7 @@ def _is_dot(tokens: list[NameToken], index: int) -> bool:
 
 
 def _is_date_part(tokens: list[NameToken], index: int) -> bool:
-    """Return whether a month, day or season stands for a date and not for a person or in a longer name."""
+    """Return whether a month, day or season is part of a date, not a person or part of a longer name."""
     if tokens[index].lower not in CALENDAR:
         return False
     near = tokens[max(0, index - 1) : index] + tokens[index + 1 : index + 2]
@@ -572,10 +572,10 @@ _ARTICLES_AFTER_NAMES = frozenset({"das", "dem", "den", "zu"})
 
 
 def _german_end(tokens: list[NameToken], first: int, last: int, evidence: CaseEvidence) -> int:
-    """Return where a name of a German sentence ends that was taken on to the next noun, or `last`.
+    """Return the last token of a German name that may have grown too far, or `last`.
 
-    It ends where a noun with its article follows ("Debian das Programm"), and where it is in the genitive, whose ending
-    is cut off: "Martin Kraffts Buch".
+    The name ends before a noun with its article ("Debian das Programm"), and at a genitive, whose ending is cut off:
+    "Martin Kraffts Buch".
     """
     is_person = tokens[first].lower in GIVEN_NAMES
     for index in range(first, last + 1):
@@ -590,7 +590,8 @@ def _german_end(tokens: list[NameToken], first: int, last: int, evidence: CaseEv
         may_decline = (is_person and index > first) or base.lower() in KNOWN_NAMES
         if base == token.text or not may_decline or token.lower in KNOWN_NAMES or base.endswith("s"):
             continue
-        # "Hans Jonas Weber" has an s of its own: what follows must be a noun for sure, or the name stand elsewhere.
+        # "Hans Jonas Weber" has its own s: a sure noun must follow, or the text must have the name without it
+        # elsewhere.
         is_before_noun = following[:1].isupper() and (
             following in evidence.german.nouns or following.endswith(NOUN_ENDINGS)
         )
@@ -600,8 +601,8 @@ def _german_end(tokens: list[NameToken], first: int, last: int, evidence: CaseEv
     return last
 
 
-# Words that may be names grow into longer ones ("University of Toronto", "J. K. Rowling", "TLS 1.3"); titles are taken
-# off, and what is left is judged once more: "Chapter 3", "July 2012" and "Prime Minister" are no names.
+# Words that may be names grow into longer ones ("University of Toronto", "J. K. Rowling", "TLS 1.3"); titles are
+# removed, and the rest is judged once more: "Chapter 3", "July 2012" and "Prime Minister" are no names.
 
 # "DD.MM.YY" and the German "TT.MM.JJJJ", but not "J.D.".
 DATE_PATTERN = late_pattern(r"(?=.*([DMYTJ])\1)[DMYTJ]{1,4}(?:[./-][DMYTJ]{1,4})+")
@@ -672,7 +673,7 @@ def latin_names(text: str, start: int, end: int, evidence: CaseEvidence) -> list
 
 
 def _is_label(tokens: list[NameToken], first: int, last: int, evidence: CaseEvidence) -> bool:
-    """Return whether this is a key, a menu, or what a line is called: "Ctrl + F", "Image → Mode", "Some Note: ..."."""
+    """Return whether this is a key, a menu entry, or a line's label: "Ctrl + F", "Image → Mode", "Some Note: ..."."""
     before = tokens[first - 1].text if first else ""
     after = tokens[last + 1].text if last + 1 < len(tokens) else ""
     if last == first and len(tokens[first].text) > 1:
@@ -682,7 +683,7 @@ def _is_label(tokens: list[NameToken], first: int, last: int, evidence: CaseEvid
     words = tokens[first : last + 1]
     is_in_path = before in _ARROWS or after in _ARROWS or (before == ">" and first > 1) or after == ">"
     if is_in_path and evidence.language != "en":
-        # Of other languages it is less well known which words are usual ones.
+        # In other languages, less is known about which words are common.
         return not any(is_known_name(word.text, evidence.german) for word in words)
     is_in_path = is_in_path or _is_step(tokens, first - 1) or _is_step(tokens, last + 1)
     opens_line = (not first or before in _LIST_MARKS) and after == ":"
@@ -706,10 +707,10 @@ def _continues(tokens: list[NameToken], index: int) -> bool:
 
 
 def _next_part(tokens: list[NameToken], first: int, last: int) -> int:
-    """Return the index of the name's next word, or `last` when it ends here."""
+    """Return the index of the name's next word, or `last` if the name ends here."""
     token, after = tokens[last], last + 1
     if "_" in token.text:
-        # What follows is said of it, as in the listing of a program: "a_1.deb Created".
+        # The next word is a statement about the name, as in a program's listing: "a_1.deb Created".
         return last
     if _ends_possessive(token.text):
         joins = _continues(tokens, after) and tokens[after].lower in JOINED_AFTER_POSSESSIVE
@@ -728,7 +729,7 @@ def _across_mark(tokens: list[NameToken], first: int, last: int) -> int:
     if not _continues(tokens, last + 2):
         return 0
     if mark in _QUOTES:
-        # A quoted nickname, after which the name goes on: Wilfried "Willi" Schneider.
+        # The name continues after a quoted nickname: Wilfried "Willi" Schneider.
         is_closed = last + 3 < len(tokens) and tokens[last + 3].text in _QUOTES
         return last + 4 if is_closed and _continues(tokens, last + 4) else 0
     belongs = (
@@ -763,7 +764,7 @@ def _across_particle(tokens: list[NameToken], first: int, last: int) -> int:
 
 
 def _is_one_body(tokens: list[NameToken], first: int, second: int) -> bool:
-    """Return whether "and" joins two words to one name: "the Lewis and Clark Expedition"."""
+    """Return whether "and" joins two words into one name: "the Lewis and Clark Expedition"."""
     if first == 0 or tokens[first - 1].lower != "the" or tokens[first].lower in _BODIES or tokens[first].text.isupper():
         return False
     last = second
@@ -773,7 +774,7 @@ def _is_one_body(tokens: list[NameToken], first: int, second: int) -> bool:
 
 
 def _joins(particle: str, words: list[str]) -> bool:
-    """Return whether a name of these words goes on across "of", "for", "on" or "and"."""
+    """Return whether a name of these words continues across "of", "for", "on" or "and"."""
     if particle == "of":
         is_plain_word = len(words) == 1 and words[0] not in _PEOPLES and words[0] not in GIVEN_NAMES
         return is_plain_word or words[-1] in OF_WORDS or words[-1] in _MONARCH_NUMBERS
@@ -783,7 +784,7 @@ def _joins(particle: str, words: list[str]) -> bool:
 
 
 def _with_number(tokens: list[NameToken], last: int) -> int:
-    """Take in a number as in "TLS 1.3" or "Apollo 11", but not a year, nor a count as in "Paris 300 people"."""
+    """Extend a name by a number, as in "TLS 1.3" or "Apollo 11", but not by a year or a count ("Paris 300 people")."""
     number = tokens[last + 1].text
     if not _SMALL_NUMBER.fullmatch(number) or tokens[last].lower in STRUCTURE_WORDS:
         return 0
@@ -799,7 +800,7 @@ def _ends_possessive(word: str) -> bool:
 
 
 def _named(text: str, tokens: list[NameToken], first: int, last: int, evidence: CaseEvidence) -> NameSpan | None:
-    """Return the name made of tokens `first` to `last`, or None when it is none after all."""
+    """Return the name made of tokens `first` to `last`, or None if it turns out to be none."""
     after_title = _after_titles(tokens, first, last)
     if after_title > last:
         return None
@@ -826,7 +827,7 @@ def _named(text: str, tokens: list[NameToken], first: int, last: int, evidence: 
 
 
 def _after_titles(tokens: list[NameToken], first: int, last: int) -> int:
-    """Return where the name goes on after titles such as "Vice President"; past `last` when it is only a role."""
+    """Return where the name begins after titles such as "Vice President"; past `last` when it is only a role."""
     named = tokens[first + (tokens[first].lower in _PEOPLES) : last + 1]
     if named and all(token.lower in _ROLE_WORDS or token.text == "." for token in named):
         return last + 1
@@ -845,7 +846,7 @@ def _after_titles(tokens: list[NameToken], first: int, last: int) -> int:
         )
         # "MX Linux" and "MS Access" are no "Mx" and "Ms".
         is_thing = is_thing or (tokens[index].text.isupper() and word in {"ms", "mx"})
-        # "Author Abstract Year Fulltext": the labels of fields; not "Dr. Li Wei", though both may be common words.
+        # "Author Abstract Year Fulltext" are names of fields; not "Dr. Li Wei", though both words may be common ones.
         common = sum(is_usually_lower(token.text) for token in rest)
         is_thing = is_thing or (following.text != "." and 2 * common > max(len(rest), 2))
         if word in STRIPPED_TITLES and not is_thing and (following.is_name or following.text == "."):
@@ -854,13 +855,13 @@ def _after_titles(tokens: list[NameToken], first: int, last: int) -> int:
 
 
 def _is_profession(word: str, *, opens: bool) -> bool:
-    """Return whether a word is made as "Keyboardist" and "Drummers" are; inside a sentence "Theodor" is a name."""
+    """Return whether a word is formed like a profession ("Keyboardist", "Drummers"); "Theodor" in a sentence is not."""
     is_made_so = word.removesuffix("s").endswith(("ist", "ician", "er", "or"))
     return is_made_so and (opens or len(word) > _LONGEST_GIVEN_NAME) and word not in GIVEN_NAMES
 
 
 def is_era_or_degree(word: str) -> bool:
-    """Return whether a word with full stops belongs to a date or behind a person's name: "B.C.", "p.m.", "Ph.D."."""
+    """Return whether a word with full stops is part of a date or follows a person's name: "B.C.", "p.m.", "Ph.D."."""
     return "." in word and word.replace(".", "").lower() in _ERAS_AND_DEGREES
 
 
@@ -877,7 +878,7 @@ def _is_acceptable(name: str, evidence: CaseEvidence) -> bool:
     if shouted & (evidence.function_words | evidence.labels):
         return False
     if len(words) > 1 and all(len(word.strip(".")) == 1 for word in words):
-        return False  # Initials of a name that stands elsewhere: "K. M".
+        return False  # Initials of a name that the text has elsewhere: "K. M".
     if all(word in CALENDAR or word[0].isdigit() for word in words):
         return False
     if len(words) > 1:

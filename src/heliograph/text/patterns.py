@@ -1,10 +1,10 @@
-"""Regular expressions that are compiled when they are first used, and read Chinese in traditional characters as well.
+"""Regular expressions compiled on first use, which also match traditional Chinese characters.
 
-Compiling takes 0.1 to 6 ms each, and a process that asks one question uses a third of what the modules that it imports
-have. Where text is read word by word, use `compiled`: a compiled pattern is called a little faster.
+Compiling takes 0.1 to 6 ms per pattern, and a process that asks one question uses a third of the patterns in the
+modules it imports. Where text is read word by word, use `compiled`: calling a compiled pattern is a little faster.
 
-Chinese in our patterns and word lists is written in simplified characters. Taiwan and Hong Kong write others, one for
-one in nearly all of these words; `words/zh_traditional.txt` has them.
+The Chinese in our patterns and word lists is in simplified characters. Taiwan and Hong Kong use traditional ones, which
+correspond one to one in nearly all of these words; `words/zh_traditional.txt` maps them.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from itertools import product
 from typing import Any, cast
 
 _HAS_HAN = re.compile("[\u4e00-\u9fff]")
-# Written as escapes, in a class: ranges of characters from U+3000 on, of which no other case is in ASCII.
+# Character ranges from U+3000 on, written as escapes in a class; none of them has an ASCII case variant.
 _WIDE = re.compile(r"\\u[3-9a-f][0-9a-f]{3}-\\u[3-9a-f][0-9a-f]{3}|\\U[0-9a-f]{8}-\\U[0-9a-f]{8}")
-# An escaped character, a bracket, or any other.
+# An escaped character or any other single character.
 _PIECE = re.compile(r"\\.|.", re.DOTALL)
 
 
 @cache
 def _forms() -> dict[str, str]:
-    """Return, by simplified character, it and its traditional forms."""
+    """Return, by simplified character, the character and its traditional forms."""
     text = (files("heliograph.text") / "words" / "zh_traditional.txt").read_text(encoding="utf-8")
     return {forms[0]: forms for forms in text.partition("\n")[2].split()}
 
 
 def both_scripts(pattern: str) -> str:
-    """Return a pattern whose simplified Chinese characters stand for their traditional forms, too."""
+    """Return a pattern in which simplified Chinese characters also match their traditional forms."""
     if _HAS_HAN.search(pattern) is None:
         return pattern
     forms, is_class, pieces = _forms(), False, list[str]()
@@ -43,7 +43,7 @@ def both_scripts(pattern: str) -> str:
 
 
 def words_in_both_scripts(words: Iterable[str]) -> Iterator[str]:
-    """Yield words, those in simplified Chinese characters in their traditional forms as well."""
+    """Yield words, and the traditional forms of those in simplified Chinese characters."""
     for word in words:
         if _HAS_HAN.search(word) is None:
             yield word
@@ -52,10 +52,10 @@ def words_in_both_scripts(words: Iterable[str]) -> Iterator[str]:
 
 
 class _LatePattern:
-    """Takes on the methods of the compiled pattern, each when it is first asked for.
+    """Provides the methods of the compiled pattern, each compiled on first access.
 
-    Text in ASCII is held against the pattern as it is written, and without what lies far from it: to compile a class
-    takes as long as it has characters, and those of Han have 30,000.
+    ASCII text is matched with a pattern without traditional forms and wide character ranges: compiling a class takes
+    time in proportion to its characters, and Han has 30,000.
     """
 
     def __init__(self, pattern: str, flags: int) -> None:
@@ -88,7 +88,7 @@ class _LatePattern:
 
 
 def late_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """Return what can be used as `re.compile(both_scripts(pattern), flags)`, which it is when it is first used."""
+    """Return a stand-in for `re.compile(both_scripts(pattern), flags)` that compiles on first use."""
     return cast("re.Pattern[str]", _LatePattern(pattern, flags))
 
 

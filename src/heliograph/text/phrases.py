@@ -1,8 +1,9 @@
-"""Finds names and content phrases in a text, whatever mixture of English, Chinese and code it is.
+"""Finds names and content phrases in texts that may mix English, Chinese and code.
 
-Texts come in; per text its sentences with the names and phrases in them go out. Names come from capitals
+Texts come in; for each text, its sentences with the names and phrases in them go out. Names come from capitals
 (`name_spans`), from Chinese tags (`chinese`), from code (paths, topics, dotted names, options) and from marks such as
-quotation marks. Abbreviations that a text introduces (a long form, the short one in brackets) are found here, too.
+quotation marks. The abbreviations that a text introduces (a long form, then the short one in brackets) are found here
+as well.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ from heliograph.text.name_spans import (
 from heliograph.text.patterns import late_pattern
 from heliograph.text.sentences import NameSpan, is_own_line, sentence_spans, spans_within, without_overlaps
 
-# Names of code in running text: paths, message topics, dotted names and command line options.
+# Names in code within running text: paths, message topics, dotted names and command line options.
 #
-# A text in, spans of type `artifact` out. What a single word shows by its own make (`snake_case`, `CamelCase`,
-# `ESP32-S3`, `a.py`) is found with the other names (`heliograph.text.name_spans.is_identifier`).
+# They become spans of type `artifact`. Single words with the form of an identifier (`snake_case`, `CamelCase`,
+# `ESP32-S3`, `a.py`) are found with the other names (`heliograph.text.name_spans.is_identifier`).
 
 _CODE = late_pattern(
     r"(?<![\w/.:~-])(?P<path>(?:(?:~|\.{1,2})?/?(?:[A-Za-z_$+][\w.+-]{0,60}/){1,12}|(?:~|\.{1,2})/)[\w+#.-]{0,60}[\w#+])"
@@ -52,7 +53,7 @@ _SIGNS = ("/", "--", ".")
 
 
 def code_names(text: str) -> list[NameSpan]:
-    """Return the names of code in order, without overlap."""
+    """Return the names in code in order, without overlap."""
     if not any(sign in text for sign in _SIGNS):
         return []
     return [
@@ -64,7 +65,7 @@ def code_names(text: str) -> list[NameSpan]:
 
 
 def _is_path(found: str, before: str) -> bool:
-    """Return whether this is a path or topic and not a choice of words such as "and/or" or "red/green/blue"."""
+    """Return whether this is a path or topic, not a choice of words such as "and/or" or "red/green/blue"."""
     segments = [segment for segment in found.split("/") if segment]
     if all(segment.lower() in stop_words("en") or len(segment) < 2 for segment in segments):
         return False
@@ -81,7 +82,7 @@ _NOT_PROSE = late_pattern(
     r"https?://[!-~]+|www\.[!-~]+|\]\([^()\n]{0,500}\)|<[^<>\n]{1,200}>|(?<![\w.+-])[\w.+-]{1,64}@[\w.-]{1,255}|&[a-z]{2,8};"
 )
 _ADDRESS = late_pattern(r"<?(?:mailto:)?[\w.+-]+@\w|\]\(mailto:")
-# "Section 2.1, “Common Features”": what is quoted is the heading of a section.
+# "Section 2.1, “Common Features”": the quotation is the heading of a section.
 _NUMBERED = re.compile(
     r"(?<![\w.])(?:\d+|[A-Z](?=[.,\s]))(?:\.\d+)*[.,]?\s?(?:[章节節部]\s?[,，]?\s?)?"
     r"(?P<title>[„“\"»«「『《][^„“”\"»«「」『』《》\n]{1,80}[“”\"»«」』》])"
@@ -98,14 +99,14 @@ _HAN_RUN = late_pattern(rf"(?<![{HAN}])[{HAN}]{{2,10}}(?![{HAN}])")
 _KANA = late_pattern(r"[\u3041-\u30ff]")
 _OTHER_SCRIPT = late_pattern(rf"[^\W\d_A-Za-z\u00c0-\u024f{HAN}]")
 _NO_TERMS = COMMON_WORDS | STRUCTURE_WORDS
-# "This option defines the list": between two of these the last word of a phrase is its verb.
+# "This option defines the list": between two of these, the last word of a phrase is its verb.
 _DETERMINERS = frozenset({"a", "an", "any", "each", "every", "its", "that", "the", "this", "which", "whether"})
 _VERB = late_pattern(r"[a-z]{2}(?<![sui])s$")
 _LONGEST_HAN_TERM = 10
 _LONGEST_TERM_WORDS = 6
 _CODE_WORD = late_pattern(r"[A-Za-z_][\w.:/-]{2,}(?:\(\))?")
 _PLACEHOLDERS = word_list("placeholders")
-# Values, and keys of a keyboard.
+# Literal values, and keys of a keyboard.
 _CODE_LITERALS = word_list("code_literals")
 
 _UNCASED = HAN + r"\u0e00-\u0eff\u3041-\u30ff\uac00-\ud7af"
@@ -115,11 +116,11 @@ _LONGEST_PHRASE = 4
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """Content words that stand together and are no name.
+    """Neighbouring content words that form no name.
 
     Attributes:
-        text: What is written from `start` to `end`.
-        start: First character.
+        text: The text from `start` to `end`.
+        start: Index of the first character.
         end: One past the last character.
         is_predicate: Whether it is a Chinese verb or adjective; always False where words are not tagged.
     """
@@ -132,7 +133,7 @@ class Phrase:
 
 @dataclass(frozen=True, slots=True)
 class _Tagged:
-    """The words of a Chinese sentence; `is_mixed` where most letters are Latin, and are read by themselves."""
+    """The words of a Chinese sentence; `is_mixed` if most letters are Latin, which are then read separately."""
 
     words: list[TaggedWord]
     is_mixed: bool = False
@@ -140,7 +141,7 @@ class _Tagged:
 
 @dataclass(frozen=True, slots=True)
 class SentenceReading:
-    """A sentence, its names and its content phrases; all places count from the start of the whole text."""
+    """A sentence, its names and its content phrases; all positions count from the start of the whole text."""
 
     start: int
     end: int
@@ -153,7 +154,7 @@ def find_names(text: str, *, is_german: bool = False) -> list[NameSpan]:
 
     Args:
         text: The text.
-        is_german: Whether it is from a German document; otherwise its own words say so.
+        is_german: Whether it is part of a German document; otherwise its own words decide.
     """
     sentences = read_texts([text], [NO_GERMAN_WORDS if is_german else None])[0]
     return [name for sentence in sentences for name in sentence.names]
@@ -164,12 +165,12 @@ def read_texts(
     german: Sequence[GermanWords | None] | None = None,
     labels: Sequence[frozenset[str] | None] | None = None,
 ) -> list[list[SentenceReading]]:
-    """Read texts; what comes out for one does not depend on the others, together they are read faster.
+    """Read texts; the result for one does not depend on the others, but reading them together is faster.
 
     Args:
         texts: The texts.
-        german: Per text that is a part of a German document, what the whole of it says.
-        labels: Per text that is a part of a document, which words the whole of it has as labels.
+        german: For each text that is part of a German document, the evidence of the whole document.
+        labels: For each text that is part of a document, the labels of the whole document.
 
     Returns:
         One list of sentences per text, in order; empty for a text of white space.
@@ -186,19 +187,19 @@ def read_texts(
 
 
 def _blank(match: re.Match[str]) -> str:
-    """Return blanks, after an "@" for an address of mail: whom the name before it belongs to writes mail."""
+    """Return blanks, with a leading "@" for an e-mail address: the name before an address is a person's."""
     return ("@" if _ADDRESS.match(match.group()) else " ").ljust(len(match.group()))
 
 
 def _without_heading(match: re.Match[str]) -> str:
-    """Return a reference to a section without its heading, what is there for anything else."""
+    """Return a reference to a section with its heading blanked, and any other match unchanged."""
     before = _WORD_BEFORE.search(match.string, max(0, match.start() - 14), match.start())
     is_reference = before is not None and (before[1].lower() in STRUCTURE_WORDS or before[1].endswith("第"))
     return match.group().replace(match["title"], " " * len(match["title"])) if is_reference else match.group()
 
 
 def _sentences(text: str) -> list[tuple[int, int]]:
-    """Return the sentences; a paragraph's first line that ends early of its own will is one, since it is a title."""
+    """Return the sentence spans; a paragraph's first line that is ended on purpose (a title) is a span of its own."""
     spans: list[tuple[int, int]] = []
     for start, end in sentence_spans(text):
         begins_paragraph = not spans or text.count("\n", spans[-1][1], start) > 1
@@ -225,7 +226,7 @@ def _read_text(
 
 
 def _tag_chinese(texts: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]]) -> dict[tuple[int, int], _Tagged]:
-    """Return the tagged words of every Chinese sentence, by number of text and start of sentence."""
+    """Return the tagged words of every Chinese sentence, by index of the text and start of the sentence."""
     with_han = [number for number, text in enumerate(texts) if _HAN.search(text)]
     places = [(number, start, texts[number][start:end]) for number in with_han for start, end in spans[number]]
     chinese: list[tuple[int, int, str, bool]] = []
@@ -260,12 +261,12 @@ def _read_sentence(
             name for name in chinese_names(tagged.words, start) if not _labels_line(text, name.start, name.end)
         )
     elif not text.isascii() and not _KANA.search(text, start, end):
-        # What an English sentence quotes in Chinese characters is usually the original form of a name.
+        # Chinese characters in an English sentence are usually the original form of a name.
         for match in _HAN_RUN.finditer(text, start, end):
             if not _labels_line(text, *match.span()):
                 names.append(NameSpan(match.group(), *match.span(), "unknown"))
     names.sort(key=lambda name: (name.start - name.end, name.start))
-    # A quoted single name may be a nickname inside a longer one.
+    # A quoted single name may be a nickname within a longer one.
     sure = [term for term in marked if term.type != "unknown"]
     settled = without_overlaps([*sure, *names, *marked])
     phrases: list[Phrase] = []
@@ -285,7 +286,7 @@ def _read_sentence(
 
 
 def _labels_line(text: str, start: int, end: int) -> bool:
-    """Return whether a line says something of what these words call: "示例: abort shutdown script"."""
+    """Return whether the line introduces a value with a label made of these words: "示例: abort shutdown script"."""
     return text[end : end + 1] in {":", "："} and not any(
         map(str.isalnum, text[text.rfind("\n", 0, start) + 1 : start])
     )
@@ -315,7 +316,7 @@ def _marked_terms(text: str, evidence: CaseEvidence) -> list[NameSpan]:
 
 
 def _marked_type(mark: str, term: str, evidence: CaseEvidence) -> str:
-    """Return the type of a term between marks, or nothing when it is no term but speech, emphasis or a value."""
+    """Return the type of a term between marks; empty if it is speech, emphasis or a value instead."""
     if mark == "work":
         return "content" if term else ""
     words = _MARKED_WORDS.findall(term)
@@ -328,7 +329,7 @@ def _marked_type(mark: str, term: str, evidence: CaseEvidence) -> str:
     if _HAN.search(term):
         return "concept" if len(term) <= _LONGEST_HAN_TERM and not _ENDS_SENTENCE.search(term) else ""
     kind = _quoted_type(words, evidence)
-    # What is set in bold is a term of the text, what is quoted may be the title of a work.
+    # A term in bold is a concept of the text, a term in quotation marks may be the title of a work.
     return "concept" if kind == "content" and mark == "bold" else kind
 
 
@@ -351,11 +352,11 @@ def _is_code_name(term: str, evidence: CaseEvidence) -> bool:
     is_value = term.casefold() in _CODE_LITERALS or DATE_PATTERN.fullmatch(term) is not None
     if is_value or term.casefold() in evidence.function_words:
         return False
-    # A value or a field of one page is no name: `name`, `default`, `foo`.
+    # A value or a field that only one page has is no name: `name`, `default`, `foo`.
     if (term.islower() or term.istitle()) and (term.lower() in _NO_TERMS or term.lower() in _PLACEHOLDERS):
         return False
     if term.lower() in evidence.nouns:
-        # "`pattern`" where "the pattern" is spoken of.
+        # "`pattern`" in a text that has "the pattern".
         return False
     return is_identifier(term) or _CODE_WORD.fullmatch(term) is not None
 
@@ -391,18 +392,18 @@ def _latin_phrases(
 
 # Abbreviations that a text introduces: "Message Queuing Telemetry Transport (MQTT)", "MQTT（消息队列遥测传输）".
 #
-# In Latin letters the initials of all words of the long form but small ones must stand in the short form in order,
-# and nothing else may, but for letters from inside these words. Matching letters backwards, as Schwartz and Hearst do
-# ("A simple algorithm for identifying abbreviation definitions in biomedical text", 2003), is less strict: it takes
-# "Management and Budget" for OMB. Chinese has no initials to match, so there the long form is the name or noun
-# phrase that touches the bracket.
+# In Latin letters the short form must consist of the initials of all words of the long form except small words, in
+# order, and of letters from inside these words. Matching letters backwards, as Schwartz and Hearst do ("A simple
+# algorithm for identifying abbreviation definitions in biomedical text", 2003), is less strict: it takes "Management
+# and Budget" for OMB. Chinese has no initials to match, so there the long form is the name or noun phrase that touches
+# the bracket.
 
 _SHORT = r"[A-Z][A-Za-z0-9&/.-]{1,11}"
 _SHORT_IN_BRACKETS = late_pattern(rf"[ ]?[(（]({_SHORT})(?:s)?[)）]")
 _LONG_IN_BRACKETS = late_pattern(rf"(?<![\w-])({_SHORT})[ ]?[(（]([^()（）\n]{{4,80}})[)）]")
 _WORD = late_pattern(r"[^\s]+")
 _PART = late_pattern(r"[^\W_]+")
-# No name goes on across these: other brackets, ends of clauses, addresses.
+# No name continues across these: other brackets, ends of clauses, addresses.
 _NOT_IN_NAMES = late_pattern(r"[()\[\]{}|;:=<>\n\"“”]|[,.!?](?=\s)|https?|\S*/\S*/\S*")
 _SMALL = word_list("small_words")
 _HAN_NAME = late_pattern(rf"[{HAN}][{HAN}\w]{{1,19}}")
@@ -424,7 +425,7 @@ def find_abbreviations(text: str, sentences: Sequence[SentenceReading]) -> list[
 
     Args:
         text: The text.
-        sentences: Its reading, which bounds the search and knows the Chinese phrases.
+        sentences: Its sentences, which bound the search and hold the Chinese phrases.
     """
     return [found for sentence in sentences for found in _in_sentence(text, sentence)]
 
@@ -471,7 +472,7 @@ def _long_form_start(text: str, sentence_start: int, bracket: re.Match[str], par
 
 
 def _chinese_form_start(parts: Mapping[int, _Part], end: int) -> int:
-    """Return where the Chinese words that touch `end` begin, verbs before them left out; `end` if there are none."""
+    """Return where the Chinese words that touch `end` begin, without leading verbs; `end` if there are none."""
     run: list[_Part] = []
     start = end
     while (part := parts.get(start)) and end - part.start <= _LONGEST_HAN_FORM and ord(part.text[-1]) >= _FIRST_HAN:
@@ -483,10 +484,10 @@ def _chinese_form_start(parts: Mapping[int, _Part], end: int) -> int:
 
 
 def _matched_start(short: str, long: str) -> int:
-    """Return where in `long` the words begin that `short` stands for, or -1.
+    """Return where in `long` the words begin that `short` abbreviates, or -1.
 
     They are the fewest words at its end whose initials spell the short form; failing that, the fewest whose initials
-    all stand in it in order, with letters from inside the words between them ("CARICOM", "TWh").
+    all occur in it in order, with letters from inside the words between them ("CARICOM", "TWh").
     """
     blank = max((match.end() for match in _NOT_IN_NAMES.finditer(long)), default=0)
     long = " " * blank + long[blank:]
@@ -507,10 +508,10 @@ def _matched_start(short: str, long: str) -> int:
 
 
 def _spells(letters: str, words: Sequence[str], *, inner: bool) -> bool:
-    """Return whether the words' initials make up the letters; small words may be passed over.
+    """Return whether the words' initials spell the letters; small words may be skipped.
 
     Args:
-        letters: What is to be spelled, in lower case.
+        letters: The letters to spell, in lower case.
         words: At most about ten words, in lower case.
         inner: Whether letters from inside a word may follow its initial.
     """
@@ -524,7 +525,7 @@ def _spells(letters: str, words: Sequence[str], *, inner: bool) -> bool:
 
 
 def _ends(letters: str, place: int, word: str, *, inner: bool) -> list[int]:
-    """Return up to where the letters from `place` on can be taken from the word, its initial first."""
+    """Return the positions up to which a word, its initial first, can spell the letters from `place` on."""
     if letters[place] != word[0]:
         return []
     ends = [place + 1]

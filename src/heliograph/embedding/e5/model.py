@@ -67,7 +67,7 @@ class _Tensor:
 
 
 class _Cursor:
-    """Walks a buffer, never past its end."""
+    """Reads a buffer in order, never past its end."""
 
     def __init__(self, data: NDArray[np.uint8]) -> None:
         self._data = data
@@ -87,10 +87,10 @@ class _Cursor:
 
 
 class E5Weights:
-    """The model's tensors and tokenizer pieces, from a file that must stay as it is while this is in use.
+    """The model's tensors and tokenizer pieces, from a file that must not change while this is in use.
 
     Raises:
-        ModelUnavailable: The file cannot be read or is not laid out as it should be.
+        ModelUnavailable: The file cannot be read or has the wrong layout.
     """
 
     def __init__(self, path: Path) -> None:
@@ -123,11 +123,11 @@ class E5Weights:
             self._tensors[name] = _Tensor(*cursor.unpack("BIQQ"))
 
     def pieces(self) -> list[bytes]:
-        """Return the tokenizer's pieces of text in UTF-8; a piece's place in the list is its token id."""
+        """Return the tokenizer's pieces in UTF-8; a piece's index in the list is its token id."""
         return [self.piece_blob[start:end] for start, end in pairwise(self.piece_ends.tolist())]
 
     def vector(self, name: str) -> NDArray[np.float32]:
-        """Return a tensor that is kept as float32, flat."""
+        """Return a tensor stored as float32, flat."""
         data = self._bytes(name, _FLOAT)
         if len(data) % 4:
             raise self._damaged(f"tensor {name!r} of {len(data)} bytes is no list of floats")
@@ -138,7 +138,7 @@ class E5Weights:
         return _unpack(self._blocks(name, columns))
 
     def word_vectors(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
-        """Return the word table's rows of token ids, `(*ids.shape, hidden)`."""
+        """Return the rows of the word table for token ids, `(*ids.shape, hidden)`."""
         return _unpack(self._word_blocks[ids])
 
     def _blocks(self, name: str, columns: int) -> NDArray[Any]:
@@ -174,37 +174,37 @@ def _unpack(blocks: NDArray[Any]) -> NDArray[np.float32]:
 # Text cut into the model's tokens, and long text into windows that fit the model.
 #
 # The tokenizer is XLM-RoBERTa's: a SentencePiece unigram model over text in NFKC form. sentencepiece runs it, because
-# its trie takes 50 MB where other implementations take 300. It is given a model file that holds the pieces and does no
-# character work of its own; that is done here.
+# its trie takes 50 MB where other implementations take 300. Its model file holds only the pieces, without character
+# normalisation, which is done here.
 #
-# Building that trie takes half a second, most of what a process needs that asks one question. So the first short texts
-# are cut without it, by the same search over a hash table of the pieces that lies ready in the cache.
+# Building that trie takes half a second, most of the time of a process that asks one question. So the first short texts
+# are tokenized without it, by the same search over a hash table of the pieces that is in the cache.
 
 MAX_WINDOWS = 64
-"""Windows of one text; tokens beyond them (some 30,000) do not count: one vector could not hold them anyway."""
+"""Most windows of one text; later tokens (beyond some 30,000) do not count: one vector could not hold them anyway."""
 
 _MAX_TOKENS = 512
 _PREFIXES: dict[EmbeddingKind, str] = {"query": "query:", "document": "passage:"}
 _PREFIX_TOKENS = 3
 MAX_TEXT_TOKENS = _MAX_TOKENS - _PREFIX_TOKENS - 2
-"""Tokens of a text that fit one window beside its prefix and the marks of start and end."""
+"""How many tokens of a text fit one window, beside its prefix and the marks of start and end."""
 
-# Text is tokenized in slices: it takes the interpreter's lock, and a text's end may never be looked at.
+# Text is tokenized in slices: tokenizing holds the GIL, and the end of a long text may never be needed.
 _SLICE_CHARACTERS = 16_384
 
-# What SentencePiece's rule `nmt_nfkc` does beyond NFKC: most control characters go (NUL is added to them), invisible
+# What SentencePiece's rule `nmt_nfkc` does beyond NFKC: most control characters are removed (here NUL too), invisible
 # ones become spaces. U+2581 is the tokenizer's own mark of a space.
 _CONTROLS: dict[int, str | None] = dict.fromkeys([*range(0x20), 0x7F, 0x8F, 0x9F])
 _SPACES = dict.fromkeys([*b"\t\n\f\r", 0x1680, *range(0x200B, 0x2010), 0x2028, 0x2029, 0x2581, 0xFEFF, 0xFFFD], " ")
 _REPLACED = _CONTROLS | _SPACES
 
 
-# So much text in all is cut without the trie: some thirty questions, or 60 ms.
+# How much text in total is tokenized without the trie: some thirty questions, or 60 ms.
 _SHORT_CHARACTERS = 8_192
 
 
 class E5Tokenizer:
-    """Turns texts into windows of token ids. Safe to use from several threads."""
+    """Turns texts into windows of token ids. Thread-safe."""
 
     def __init__(self, weights: E5Weights, cache: ArtefactCache) -> None:
         self._pieces = _PieceSearch(weights, cache.get("pieces", partial(_make_piece_table, weights)))
@@ -252,7 +252,7 @@ def _clean(text: str) -> str:
     return unicodedata.normalize("NFKC", text.encode("utf-8", "ignore").decode().translate(_REPLACED))
 
 
-# The mark of a space, which pieces have at their beginning only.
+# The mark of a space, which pieces have only at their beginning.
 _SPACE = "\u2581"
 _LONGEST_PIECE = 16
 # Twice as many slots as pieces, and a power of two.
@@ -261,9 +261,9 @@ _UNKNOWN_PENALTY = np.float32(10)
 
 
 class _PieceSearch:
-    """Finds the pieces of short texts, with the result of sentencepiece (Kudo 2018) and without loading it.
+    """Tokenizes short texts with the result of sentencepiece (Kudo 2018), without loading it.
 
-    Scores add up in float32 and an equal one changes nothing, as there, so that the same pieces win.
+    As there, scores add up in float32 and an equal score does not replace an earlier one, so that the same pieces win.
     """
 
     def __init__(self, weights: E5Weights, table: bytes) -> None:
@@ -279,7 +279,7 @@ class _PieceSearch:
         marked = "".join(_SPACE + word for word in text.split(" ") if word)
         data = marked.encode()
         places = [0, *np.cumsum([len(character.encode()) for character in marked]).tolist()]
-        # Per place: the best score of what ends there, where its last piece starts, and the id of that.
+        # Per position: the best score of a segmentation ending there, the start of its last piece, and that piece's id.
         best = [(np.float32(0 if not place else -np.inf), 0, 0) for place in range(len(marked) + 1)]
         for start in range(len(marked)):
             for end in range(start + 1, min(start + _LONGEST_PIECE, len(marked)) + 1):
@@ -299,7 +299,7 @@ class _PieceSearch:
         place = len(marked)
         while place:
             _, place, piece = best[place]
-            # What is unknown side by side is one token.
+            # Adjacent unknown pieces are one token.
             if piece != self._unknown_id or found[-1:] != [piece]:
                 found.append(piece)
         return found[::-1]
@@ -314,13 +314,13 @@ class _PieceSearch:
 
 
 class E5Words:
-    """The vectors that the model's tokens have before it reads them: what words are by themselves. Needs no inference.
+    """The input vectors of the model's tokens: words without context. Needs no inference.
 
     Args:
-        cache_folder: Where what is made from the weights is kept; None makes it anew at every start.
+        cache_folder: Where files derived from the weights are kept; None derives them at every start.
 
     Raises:
-        ModelUnavailable: The weights are not there or are not the right ones.
+        ModelUnavailable: The weights are missing or are not the right ones.
     """
 
     def __init__(self, cache_folder: Path | None) -> None:
@@ -335,7 +335,7 @@ class E5Words:
         return self._weights.word_vectors(np.array(ids))
 
     def log_likelihood(self, word: str) -> float:
-        """Return how likely the pieces are that a word is cut into: the sum of the logs of their shares."""
+        """Return the log-likelihood of a word: the sum of the log probabilities of its pieces."""
         return float(sum(self._weights.piece_scores[number] for number in self._pieces.ids(_clean(word))))
 
 
@@ -352,7 +352,7 @@ def _make_piece_table(weights: E5Weights) -> bytes:
 
 
 def _are_text(weights: E5Weights) -> NDArray[np.bool_]:
-    """Return, per piece, whether it stands for text."""
+    """Return, per piece, whether it represents text."""
     are_text = np.ones(len(weights.piece_scores), np.bool_)
     are_text[[weights.unknown_id, weights.start_id, weights.end_id, weights.pad_id]] = False
     return are_text
@@ -361,7 +361,7 @@ def _are_text(weights: E5Weights) -> NDArray[np.bool_]:
 def _make_tokenizer_model(weights: E5Weights) -> bytes:
     """Return the tokenizer as a serialized SentencePiece `ModelProto`.
 
-    The message is written by hand (`sentencepiece_model.proto` has the field numbers): it is four kinds of fields, and
+    The message is encoded by hand (`sentencepiece_model.proto` has the field numbers): it has four kinds of fields, and
     the package's own writer would need protobuf code of one certain version.
     """
     kinds = {weights.unknown_id: 2} | dict.fromkeys((weights.start_id, weights.end_id, weights.pad_id), 3)
@@ -373,7 +373,7 @@ def _make_tokenizer_model(weights: E5Weights) -> bytes:
     ids = (weights.unknown_id, weights.start_id, weights.end_id, weights.pad_id)
     unigram = 1
     trainer = _number(3, unigram) + b"".join(_number(field, value) for field, value in enumerate(ids, 40))
-    # A space goes before the text, extra spaces go, and spaces are marked.
+    # Add a space before the text, remove extra spaces, mark spaces.
     normalizer = _bytes(1, b"identity") + _number(3, 1) + _number(4, 1) + _number(5, 1)
     return b"".join(pieces) + _bytes(2, trainer) + _bytes(3, normalizer)
 
@@ -394,10 +394,10 @@ def _varint(value: int) -> bytes:
 
 # A few threads that run short jobs in a fair order.
 #
-# Queries go before documents. Among equals, batches take turns, so a short batch does not wait for a long one that came
-# first; a batch that joins starts at the present turn and cannot overtake what has waited. A turn of documents is as
-# many jobs as a page or two have: where many such come together, the first is done first, and not all of them last. A
-# job whose future is cancelled before its turn is skipped.
+# Queries go before documents. Among equals, batches take turns, so a short batch does not wait for a long earlier one;
+# a new batch starts at the current turn and cannot overtake waiting ones. A turn of documents is as many jobs as a page
+# or two have: of many such batches, the first finishes first, rather than all of them last. A job whose future is
+# cancelled before its turn is skipped.
 
 T = TypeVar("T")
 _PRIORITIES: dict[EmbeddingKind, int] = {"query": 0, "document": 10}
@@ -424,12 +424,11 @@ class _Job:
 
 
 class InferenceQueue:
-    """Jobs in, futures out; use from any thread.
+    """Runs jobs and returns futures; use from any thread.
 
     Args:
-        name: What the threads are called. They are started by jobs that find none free, and do not keep the process
-            alive.
-        threads: How many jobs run at once at the most.
+        name: Name of the threads. They are started when no thread is idle, and do not keep the process alive.
+        threads: Most jobs that run at once.
     """
 
     def __init__(self, name: str, threads: int = 1) -> None:
@@ -444,7 +443,7 @@ class InferenceQueue:
         self._is_closed = False
 
     def submit(self, runs: Sequence[Callable[[], T]], kind: EmbeddingKind) -> list[Future[T]]:
-        """Queue one batch of jobs and return their futures in order; `ModelUnavailable` if it is closed."""
+        """Queue one batch of jobs and return their futures in order; `ModelUnavailable` if the queue is closed."""
         priority = _PRIORITIES[kind]
         with self._changed:
             if self._is_closed:
@@ -465,7 +464,7 @@ class InferenceQueue:
         return [job.future for job in jobs]
 
     def close(self) -> None:
-        """Let the jobs under way finish, fail all others with `ModelUnavailable`, and end the threads."""
+        """Finish running jobs, fail all others with `ModelUnavailable`, and end the threads."""
         with self._changed:
             self._is_closed = True
             jobs, self._jobs = self._jobs, []
@@ -479,7 +478,7 @@ class InferenceQueue:
     def _work(self) -> None:
         while (job := self._next()) is not None:
             job.perform()
-            # Or its inputs and result would stay in memory until the next job comes.
+            # Else its inputs and result would stay in memory until the next job.
             del job
 
     def _next(self) -> _Job | None:
@@ -498,7 +497,7 @@ def _closed() -> ModelUnavailable:
     return ModelUnavailable("the offline embedding is closed; open the workspace again")
 
 
-# Names of the graph's inputs and output, which stand here so that running it does not import `onnx`.
+# Names of the graph's inputs and output, defined here so that running it does not import `onnx`.
 WORDS_INPUT = "words"
 PLACES_INPUT = "places"
 ROWS_INPUT = "rows"
@@ -506,7 +505,7 @@ MASK_INPUT = "mask"
 PADDED_INPUT = "is_padded"
 SLOTS_INPUT = "slots"
 OUTPUT = "vectors"
-# Far below any score, so that the softmax of it is 0.
+# Far below any score, so that its softmax is 0.
 _OF_PADDING = np.float32(-10_000)
 _ERRORS_ONLY = 3
 _ONNXRUNTIME_ERRORS: tuple[type[Exception], ...] = tuple(
@@ -524,12 +523,12 @@ _ONNXRUNTIME_ERRORS: tuple[type[Exception], ...] = tuple(
 
 
 class E5Encoder:
-    """A loaded graph. Safe to use from several threads at once.
+    """A loaded graph. Thread-safe.
 
     Args:
-        graph: What `make_graph` returned, or `part_matrices`.
+        graph: The result of `make_graph`, or of `part_matrices`.
         weights: Gives the word vectors.
-        matrices: The folder with the file of the parted matrices; None if the graph holds them.
+        matrices: The folder with the file of the separate matrices; None if the graph holds them.
 
     Raises:
         ModelUnavailable: The graph cannot be loaded.
@@ -561,7 +560,7 @@ def _load(graph: bytes, matrices: Path | None) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
-    # Runs are small and alike, so what an arena would save in time is little against what it would keep in memory.
+    # Runs are small and similar, so an arena would save little time for the memory that it would keep.
     options.enable_cpu_mem_arena = False
     options.enable_mem_pattern = False
     options.log_severity_level = _ERRORS_ONLY
@@ -577,7 +576,7 @@ def _load(graph: bytes, matrices: Path | None) -> onnxruntime.InferenceSession:
 
 
 def _layout(lengths: NDArray[np.int64], heads: int) -> dict[str, NDArray[Any]]:
-    """Return the inputs that say where each token of windows of these lengths belongs."""
+    """Return the inputs that state the position of each token for windows of these lengths."""
     longest = lengths.max()
     is_token = np.arange(longest) < lengths[:, None]
     windows, places = np.nonzero(is_token)
@@ -593,26 +592,25 @@ def _layout(lengths: NDArray[np.int64], heads: int) -> dict[str, NDArray[Any]]:
     }
 
 
-# Spreads the model's vectors, and takes out of them which language a text is in.
+# Spreads the model's vectors, and removes the language of the text from them.
 #
 # The raw cosines of multilingual-e5 crowd between 0.69 and 0.84, whatever the texts: all vectors share one large
-# direction. Taking it out makes cosines comparable with those of other models, so that one set of thresholds and
-# weights serves them all, and improves ranking (Mu and Viswanath, "All-but-the-Top", 2018). The next largest thing
-# that vectors share is the language: a question finds nearly every passage of its own language before the right one
-# in another.
+# direction. Removing it makes cosines comparable with those of other models, so that one set of thresholds and weights
+# serves them all, and improves ranking (Mu and Viswanath, "All-but-the-Top", 2018). The next largest shared component
+# is the language: a question finds nearly every passage of its own language before the right one in another.
 #
 # Three details were decided by measurement, on seven retrieval sets (English and Chinese), each ranked with constants
 # that were measured on the others:
 #
-# - Only three quarters of the mean are taken out. With all of it, texts that say little (which lie close to the mean)
-#   are blown up when they are brought to length 1 again, and long, general passages lose: mean R@5 raw 74.7, all 75.0,
+# - Only three quarters of the mean are removed. With all of it, texts with little content (which lie close to the mean)
+#   are blown up when they are normalised to length 1, and long, general passages lose: mean R@5 raw 74.7, all 75.0,
 #   three quarters 75.8; the set that suffers most, of long handbook pages, 63.9, 61.0, 65.5.
 # - Queries and documents have means of their own (mean R@5 with one for both: 75.2).
 # - The component between English and Chinese is set to the middle. Within a language little changes (mean R@5 75.9); of
 #   15 Chinese questions about one English passage each, among 1250 others, 12 now find it first instead of none.
 #
-# The constants belong to the model, measured once on general text by `benchmarks/embedding_mean.py`: if they came
-# from the texts at hand, every new text would move them.
+# The constants belong to the model, measured once on general text by `benchmarks/embedding_mean.py`: if they came from
+# the indexed texts, every new text would shift them.
 
 CONSTANTS_PATH = Path(__file__).parent / "centring.npy"
 """Three rows of float32: the mean of queries, the mean of documents, the unit direction of language."""
@@ -623,7 +621,7 @@ _LANGUAGE = 2
 
 
 def centre(vectors: NDArray[np.float32], kind: EmbeddingKind) -> NDArray[np.float32]:
-    """Return unit vectors `(n, hidden)` without most of what all texts share, as unit vectors."""
+    """Return unit vectors `(n, hidden)` without most of their shared component, normalised."""
     constants = _constants()
     mean, language = constants[_MEANS[kind]], constants[_LANGUAGE]
     return normalise(vectors - _SHARE * mean - np.outer((vectors - mean) @ language, language))
@@ -639,23 +637,23 @@ def _constants() -> NDArray[np.float32]:
     return np.load(CONSTANTS_PATH)
 
 
-# In seven retrieval sets, 1 of 3044 pairs of a question and a passage that answers it lies below, and 8 to 30 of 100
-# pairs at random.
+# In seven retrieval sets, 1 of 3044 pairs of a question and a passage that answers it scores below this, and 8 to 30 of
+# 100 random pairs.
 _MIN_SCORE = 0.15
-# From about 100 tokens on a run costs the same a token; longer ones only make questions wait and keep more in memory.
+# From about 100 tokens on, a run's cost per token is constant; longer ones only delay questions and take more memory.
 _MAX_RUN_TOKENS = 256
 _INFO = EmbeddingInfo("multilingual-e5-small/int8/centred-1", 384, MAX_TEXT_TOKENS, _MIN_SCORE, USUAL_SCALE)
 _RAW_INFO = EmbeddingInfo("multilingual-e5-small/int8", 384, MAX_TEXT_TOKENS, -1.0)
 # Some 200 us of tokenizing.
 _MAX_INLINE_CHARACTERS = 2000
-# Each more takes 60 to 80 MB, and Python around the model seldom keeps more of them busy.
+# Each further one takes 60 to 80 MB, and the Python code around the model seldom keeps more of them busy.
 _MOST_THREADS_UNASKED = 4
 P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The windows of all texts (`owners` says whose), and which of them run together."""
+    """The windows of all texts (`owners` has the text of each), and which of them run together."""
 
     windows: list[NDArray[np.int32]]
     owners: list[int]
@@ -669,13 +667,12 @@ class _Plan:
 class E5EmbeddingModel(EmbeddingModel):
     """multilingual-e5-small (Wang et al. 2024) in eight bits on the CPU, no network.
 
-    A text longer than the model's window is embedded in windows, and gets the mean over all their tokens; of texts
-    above some 30,000 tokens the end does not count. The same text gives the same vector whatever it is embedded with,
-    but for the last float32 digits.
+    A text longer than the model's window is embedded in windows, and gets the mean over all their tokens; tokens beyond
+    some 30,000 do not count. The same text gives the same vector in every batch, except for the last float32 digits.
 
     Args:
-        cache_folder: Where what is made from the weights is kept; None makes it anew at every start.
-        threads: How many runs of the model go side by side, each on a thread; 0 means one a core, four at the most.
+        cache_folder: Where files derived from the weights are kept; None derives them at every start.
+        threads: How many runs of the model go in parallel, each on a thread; 0 means one per core, at most four.
         is_centred: Whether vectors are centred; raw ones, whose cosines crowd together, are for measuring.
     """
 
@@ -703,7 +700,7 @@ class E5EmbeddingModel(EmbeddingModel):
         try:
             means = await asyncio.gather(*map(asyncio.wrap_future, futures))
         finally:
-            # On a failure, or when cancelled, the rest does not run.
+            # On a failure, or when cancelled, the remaining jobs do not run.
             for future in futures:
                 future.cancel()
         vectors = await call(self._assemble, plan, means, len(texts), kind)

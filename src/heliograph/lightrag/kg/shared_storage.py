@@ -1,4 +1,4 @@
-"""What programs call beside `initialize_storages`; nothing of it is needed here."""
+"""Functions that programs call beside `initialize_storages`; none of them is needed here."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 async def initialize_pipeline_status(workspace: str | None = None) -> None:
-    """Do nothing: `initialize_storages` opens all that there is."""
+    """Do nothing: `initialize_storages` opens everything."""
 
 
 def initialize_share_data(workers: int = 1, **_options: Any) -> None:

@@ -1,4 +1,4 @@
-"""Model functions for OpenAI on Azure, by the module that programs import them from."""
+"""Model functions for OpenAI on Azure, in the module from which programs import them."""
 
 from heliograph.lightrag.llm.openai import azure_openai_complete, azure_openai_complete_if_cache, azure_openai_embed
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from heliograph.lightrag.utils import TokenTracker, get_env_value, wrap_embedding_func_with_attrs
 
 _HOME = "http://127.0.0.1:11434"
-# Ollama's own fields of a request for a chat; whatever else is given is not sent.
+# Ollama's own fields of a chat request; other arguments are not sent.
 _FIELDS = ("format", "options", "keep_alive", "think", "tools")
 
 
@@ -28,10 +28,10 @@ async def ollama_model_complete(
     token_tracker: TokenTracker | None = None,
     **kwargs: Any,
 ) -> str | AsyncIterator[str]:
-    """Ask the model that `LightRAG(llm_model_name=...)` names; with `stream`, return the pieces of its reply.
+    """Call the model that `LightRAG(llm_model_name=...)` names; with `stream`, return the pieces of its reply.
 
-    `enable_cot` is ignored. Further arguments are `host`, `timeout`, `api_key`, and what Ollama takes: `options`,
-    `format`, `keep_alive`, `think`.
+    `enable_cot` is ignored. Further arguments are `host`, `timeout`, `api_key`, and Ollama's own: `options`, `format`,
+    `keep_alive`, `think`.
 
     Raises:
         httpx.HTTPError: Ollama failed.

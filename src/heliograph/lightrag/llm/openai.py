@@ -1,4 +1,4 @@
-"""Model functions for OpenAI and services that speak like it, by OpenAI's SDK; named and called as in LightRAG.
+"""Model functions for OpenAI and compatible services, by OpenAI's SDK; named and called as in LightRAG.
 
 Keys and addresses come from arguments, else from `OPENAI_API_KEY` and `OPENAI_API_BASE`; those of Azure from
 `AZURE_OPENAI_*` and `AZURE_EMBEDDING_*`, or from the variables of LightRAG's service.
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from heliograph.lightrag.utils import TiktokenTokenizer, TokenTracker, get_env_value, wrap_embedding_func_with_attrs
 
-# What LightRAG hands its functions that no service knows.
+# Arguments that LightRAG passes to its functions and that no service knows.
 _OWN = ("hashing_kv", "keyword_extraction", "entity_extraction", "enable_cot", "image_inputs")
 _TOKENIZER = TiktokenTokenizer()
 _AZURE_VERSION = "2024-08-01-preview"
@@ -31,7 +31,7 @@ def create_openai_async_client(
     timeout: float | None = None,
     client_configs: Mapping[str, Any] | None = None,
 ) -> openai.AsyncOpenAI:
-    """Return a client of OpenAI's SDK; `client_configs` goes to its constructor beneath the other arguments."""
+    """Return a client of OpenAI's SDK; `client_configs` goes to its constructor, overridden by the other arguments."""
     options = dict(client_configs or {})
     if use_azure:
         given: dict[str, Any] = {
@@ -51,7 +51,7 @@ def create_openai_async_client(
 
 
 def _first_variable(*names: str) -> str | None:
-    """Return the first of some variables of the environment that is set."""
+    """Return the first of several environment variables that is set."""
     return next((value for name in names if (value := str(get_env_value(name, "")))), None)
 
 
@@ -73,9 +73,8 @@ async def openai_complete_if_cache(
 ) -> str | AsyncIterator[str]:
     """Return a chat model's reply, or with `stream` its pieces.
 
-    With Azure, `azure_deployment` and `api_version` name what is called. `enable_cot` is ignored, `timeout` is in
-    seconds. `kwargs` go to the service, such as `temperature` or `response_format`; `openai_client_configs` to the
-    client.
+    With Azure, `azure_deployment` and `api_version` select the model. `enable_cot` is ignored, `timeout` is in seconds.
+    `kwargs` go to the service, such as `temperature` or `response_format`; `openai_client_configs` to the client.
 
     Raises:
         openai.OpenAIError: The service failed.
@@ -114,7 +113,7 @@ def _track(tracker: TokenTracker | None, usage: Any) -> None:
 def _complete_by(
     name: str, whom: str, choose: Callable[[Mapping[str, Any]], str], ask: Callable[..., Any] = openai_complete_if_cache
 ) -> Callable[..., Coroutine[Any, Any, str | AsyncIterator[str]]]:
-    """Return a function that asks the model which `choose` finds by what LightRAG hands over beside the messages."""
+    """Return a function that calls the model that `choose` selects from LightRAG's arguments besides the messages."""
 
     async def complete(
         prompt: str,
@@ -186,7 +185,7 @@ async def azure_openai_complete_if_cache(
     api_version: str | None = None,
     **kwargs: Any,
 ) -> str | AsyncIterator[str]:
-    """Ask a deployment of Azure's; `AZURE_OPENAI_DEPLOYMENT` goes before `model`, see `openai_complete_if_cache`."""
+    """Call a deployment on Azure; `AZURE_OPENAI_DEPLOYMENT` overrides `model`, see `openai_complete_if_cache`."""
     deployment = _first_variable("AZURE_OPENAI_DEPLOYMENT") or model or _first_variable("LLM_MODEL")
     return await openai_complete_if_cache(
         deployment or "",
@@ -223,7 +222,7 @@ async def azure_openai_embed(
     api_version: str | None = None,
     **kwargs: Any,
 ) -> NDArray[np.float32]:
-    """Return a vector for each text by a deployment of Azure's; see `openai_embed`."""
+    """Return a vector for each text from a deployment on Azure; see `openai_embed`."""
     deployment = _first_variable("AZURE_EMBEDDING_DEPLOYMENT") or model or _first_variable("EMBEDDING_MODEL")
     versions = ("AZURE_EMBEDDING_API_VERSION", "AZURE_OPENAI_API_VERSION", "OPENAI_API_VERSION")
     return await openai_embed.func(
