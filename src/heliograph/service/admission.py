@@ -77,8 +77,7 @@ class Admission:
             raise
 
     def _make_room(self, client: str) -> None:
-        """Refuse the last caller of the client with the most places, or the new one if its client would have as many.
-        """
+        """Refuse the last caller of the client with most places, or the new one if its client would have as many."""
         seconds = self._mean_seconds * (self.waiting + 1) / self._max_concurrent
         refused = OverloadedError(
             f"{self.running} questions are being answered and {self.waiting} wait; try again later",

@@ -562,8 +562,7 @@ class SqliteTextStore(TextStore):
     async def search(
         self, collection: Collection, terms: Sequence[str], limit: int, allowed: KeySet | None = None
     ) -> list[Hit]:
-        """Exact over all or the allowed rows. Uses at most 256 distinct terms; up to 10,000 equals are ordered by id.
-        """
+        """Exact over all or the allowed rows. Uses at most 256 distinct terms; orders up to 10,000 equals by id."""
         wanted = list(dict.fromkeys(terms))[:_MAX_TERMS]
         if not wanted or limit < 1 or collection not in SEARCHED:
             return []
