@@ -199,7 +199,7 @@ class Accelerator(ABC, Generic[IndexT]):
             self._index = None
 
     def is_file_whole(self, connection: apsw.Connection) -> bool:
-        """Whether the file, if it is in use, is undamaged."""
+        """Whether the file, if there is a usable one, is undamaged."""
         recorded = self._recorded(connection)
         if not recorded.version or not self._path.exists():
             return True
