@@ -1,1 +1,1 @@
-"""How calls to models are limited, retried and translated into our errors; calls run together."""
+"""Limiting, retrying and concurrently running calls to models, and translating their errors into ours."""

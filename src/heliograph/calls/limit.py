@@ -1,4 +1,4 @@
-"""Bounds of calls to models: so many at once, some before others; within a time; again where a failure may pass."""
+"""Bounds of calls to models: concurrency with priorities, time-outs, and retries of transient failures."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from heliograph.errors import ModelError, ModelTimeout, RateLimited
 
 
 class PriorityLimiter:
-    """Lets at most so many callers through at once; lower priority numbers first, then in order of arrival.
+    """Limits concurrent callers; lower priority numbers first, then in order of arrival.
 
-    A steady stream of callers with a low number holds the others back for as long as it lasts. For use within one event
+    A steady stream of callers with a low number delays the others for as long as it lasts. For use within one event
     loop.
 
     Raises:
@@ -35,7 +35,7 @@ class PriorityLimiter:
     @asynccontextmanager
     async def slot(self, priority: int) -> AsyncGenerator[None]:
         """Wait for a slot and hold it until the block is left."""
-        # A free slot means that nobody waits: slots are only freed when no waiter is left to take them.
+        # A free slot means that there are no waiters: slots are only freed when no waiter is left to take them.
         if self._free:
             self._free -= 1
         else:
@@ -61,11 +61,11 @@ class PriorityLimiter:
         self._free += 1
 
 
-# Trying a call again after a failure that may pass.
+# Retrying a call after a transient failure.
 #
-# Owns how long to wait and when to give up; whether a failure may pass is the error's own word
-# (`ModelError.is_transient`). What comes in is a function that starts the call afresh, what goes out is its result or
-# the last error. Cancellation is never delayed: it ends the wait as it ends the call.
+# Decides how long to wait and when to give up; the error itself says whether it is transient
+# (`ModelError.is_transient`). The input is a function that starts the call again, the result is that of the call or the
+# last error. Cancellation is never delayed: it ends the wait as it ends the call.
 
 T = TypeVar("T")
 
@@ -75,12 +75,12 @@ _MAX_DOUBLINGS = 64
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often to try again, and how long to wait before it.
+    """How often to retry, and how long to wait before each retry.
 
     Attributes:
-        max_retries: Further tries after the first; 0 means none.
-        first_delay_seconds: Longest wait before the second try; it doubles with every further one.
-        max_retry_after_seconds: Longest wait that a service may ask for; a longer wish is cut to this.
+        max_retries: Retries after the first attempt; 0 means none.
+        first_delay_seconds: Longest wait before the second attempt; it doubles with every further one.
+        max_retry_after_seconds: Longest wait that a service may ask for; a longer one is capped.
     """
 
     max_retries: int
@@ -95,14 +95,14 @@ async def call_with_retry(
     *,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> T:
-    """Call until it succeeds, fails for good, or the tries are used up.
+    """Call until it succeeds, fails permanently, or the attempts are used up.
 
     Returns:
-        What the first successful call returned.
+        The result of the first successful call.
 
     Raises:
-        ModelError: The first failure that will not pass, as it came; or the last one, its message saying how many
-            tries there were.
+        ModelError: The first failure that is not transient, unchanged; or the last one, its message saying how many
+            attempts there were.
     """
     for tries in range(1, policy.max_retries + 1):
         try:
@@ -117,17 +117,17 @@ async def call_with_retry(
     except ModelError as error:
         if not error.is_transient or not policy.max_retries:
             raise
-        # A copy, because whoever raised the error may hold on to it and raise it again.
+        # A copy, because the raiser may keep the error and raise it again.
         final = copy(error)
         final.args = (f"{error} (gave up after {policy.max_retries + 1} tries)",)
         raise final from error
 
 
 def _delay_seconds(error: ModelError, tries: int, policy: RetryPolicy) -> float:
-    """Return the wait after the given number of tries.
+    """Return the wait after the given number of attempts.
 
     Full jitter (Marc Brooker, "Exponential Backoff And Jitter", AWS 2015) keeps callers that failed together from
-    coming back together. A wait that the service asked for is only ever lengthened, or the next try is lost.
+    retrying together. A wait that the service asked for is only ever lengthened, or the next attempt would fail.
     """
     asked = error.retry_after_seconds if isinstance(error, RateLimited) else None
     if asked is not None:
@@ -138,12 +138,12 @@ def _delay_seconds(error: ModelError, tries: int, policy: RetryPolicy) -> float:
 
 
 class CallGuard:
-    """All bounds of the calls to one model: each call is tried again, waits for a slot, and must end within a time.
+    """All bounds of the calls to one model: each call is retried, waits for a slot, and has a time-out.
 
     Args:
-        max_concurrency: Calls at once; None sets no bound.
-        timeout_seconds: Longest wait for one reply, once it has a slot; None waits for as long as it takes.
-        retries: How often to try again, and how long to wait before it.
+        max_concurrency: Concurrent calls; None sets no bound.
+        timeout_seconds: Longest wait for one reply, once it has a slot; None waits without limit.
+        retries: How often to retry, and how long to wait before it.
         sleep: Waits that many seconds.
     """
 
@@ -161,9 +161,9 @@ class CallGuard:
         self._sleep = sleep
 
     async def call(self, start: Callable[[], Awaitable[T]], failure: str, priority: int = 0) -> T:
-        """Return what a call gives, within all bounds; `start` begins it afresh each time, lower priority first.
+        """Return the result of a call, within all bounds; `start` starts each attempt, lower priority first.
 
-        `failure` says in the error of one that takes too long what did not happen, such as "x gave no reply".
+        `failure` is the message of a time-out: what did not happen, such as "x gave no reply".
 
         Raises:
             ModelError: As `call_with_retry`; a `ModelTimeout` if it takes too long.
@@ -176,7 +176,7 @@ class CallGuard:
         return await self.retry(attempt)
 
     async def retry(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Try again what may pass, without the other bounds; see `call_with_retry`."""
+        """Retry transient failures, without the other bounds; see `call_with_retry`."""
         return await call_with_retry(attempt, self.retries, sleep=self._sleep)
 
     def slot(self, priority: int) -> AbstractAsyncContextManager[None]:
@@ -184,7 +184,7 @@ class CallGuard:
         return nullcontext() if self._limiter is None else self._limiter.slot(priority)
 
     async def within(self, reply: Awaitable[T], failure: str) -> T:
-        """Wait for a reply for as long as one may take, then cancel it and raise `ModelTimeout`."""
+        """Wait for a reply up to the time-out, then cancel it and raise `ModelTimeout`."""
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 return await reply

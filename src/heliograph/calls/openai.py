@@ -1,4 +1,4 @@
-"""The connection to an OpenAI-compatible service, and what its SDK raises in our words; for chat and embedding."""
+"""The connection to an OpenAI-compatible service, and translation of its SDK's errors; for chat and embedding."""
 
 from __future__ import annotations
 
@@ -25,22 +25,21 @@ from heliograph.calls.service_errors import (
 )
 from heliograph.errors import BadModelReply, ModelError, ModelTimeout, ModelUnavailable
 
-# What the openai SDK raises, in our words.
+# Translating the openai SDK's exceptions.
 #
-# The one place where its exceptions become `ModelError`s; `calls.service_errors` knows how services word their
-# failures. A message names the service, quotes what it said in brief and tells what to do; keys never get into it,
-# and a service's error body is not chained to it, since bodies echo keys.
+# The only place where they become `ModelError`s; `calls.service_errors` knows how services word their failures. A
+# message names the service, quotes its error in brief and says what to do; keys never get into it, and a service's
+# error body is not chained to it, since bodies echo keys.
 
 
 @contextmanager
 def translate_openai_errors(service: str) -> Generator[None]:
-    """Raise the SDK's exceptions from the block as ours; let all others pass.
+    """Translate the SDK's exceptions from the block into ours; let all others pass.
 
-    The service, which holds no secret, is called as a message should name it, such as `chat model 'qwen3' at
-    'http://...'`.
+    `service` names the service in messages and holds no secret, such as `chat model 'qwen3' at 'http://...'`.
 
     Raises:
-        ModelError: The subclass that says what happened.
+        ModelError: The subclass for the failure.
     """
     try:
         yield
@@ -53,7 +52,7 @@ def translate_openai_errors(service: str) -> Generator[None]:
 def translate_openai_error(
     error: openai.OpenAIError | httpx.TransportError | json.JSONDecodeError | UnicodeDecodeError, service: str
 ) -> ModelError:
-    """Return an exception of the SDK as ours, or one of the libraries under it that it lets through."""
+    """Return our error for an exception of the SDK, or of the libraries under it that it lets through."""
     # Subclasses first: APITimeoutError is an APIConnectionError, and both are APIErrors.
     if isinstance(error, openai.APIStatusError):
         response = error.response
@@ -63,7 +62,7 @@ def translate_openai_error(
     if isinstance(error, (openai.APITimeoutError, httpx.TimeoutException)):
         return ModelTimeout(f"{service} did not reply in time; try again, or raise `timeout_seconds`")
     if isinstance(error, (openai.APIConnectionError, httpx.TransportError)):
-        # The SDK's own message is always the same; the reason is what it was raised from.
+        # The SDK's own message is always the same; its cause holds the reason.
         cause = error.__cause__ or error
         return connection_error(error, clean_detail(str(cause) or type(cause).__name__), service)
     if isinstance(error, openai.ContentFilterFinishReasonError):
@@ -81,7 +80,7 @@ def translate_openai_error(
 
 
 def error_from_body(body: object, service: str) -> ModelError:
-    """Return the error that an error object stands for which came in place of a reply, under status 200."""
+    """Return the error for an error object that came instead of a reply, under status 200."""
     code = error_fields(body).get("code")
     status = code if isinstance(code, int) and 400 <= code < 600 else 500
     if error_codes(body) & RATE_CODES:
@@ -95,7 +94,7 @@ def error_from_body(body: object, service: str) -> ModelError:
 # own retries are off: `call_with_retry` in `calls/limit.py` does that for every provider alike.
 
 _OPENAI_URL = "https://api.openai.com/v1"
-# Many local services ask for no key, but the SDK does.
+# Many local services need no key, but the SDK does.
 _NO_KEY = "none"
 
 
@@ -114,7 +113,7 @@ def open_openai_client(base_url: str, api_key: SecretStr, timeout_seconds: float
     client = openai.AsyncOpenAI(
         base_url=_checked(base_url), api_key=key or _NO_KEY, timeout=timeout_seconds, max_retries=0
     )
-    # Taken from the environment by the SDK; they would go to whatever service is set here.
+    # The SDK reads these from the environment; they would be sent to whatever service is set here.
     client.organization = client.project = None
     return client
 

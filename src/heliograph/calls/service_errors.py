@@ -1,4 +1,4 @@
-"""How model services fail, in our words: by status, body and transport; addresses are checked before they are used."""
+"""Errors of model services by status, body and transport, as ours; and checks of addresses before they are used."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from heliograph.errors import (
     SettingsError,
 )
 
-# Addresses and keys of model services, checked before anything is sent, and addresses as messages may show them.
+# Checking addresses and keys of model services before anything is sent, and redacting addresses for messages.
 
 
 def checked_address(url: str) -> str:
@@ -64,7 +64,7 @@ _QUOTA_CODES = {"insufficient_quota", "billing_hard_limit_reached", "billing_not
 RATE_CODES = {"429", "rate_limit_exceeded", "rate_limit_error", "too_many_requests"}
 _FILTER_CODES = {"content_filter", "content_policy_violation", "data_inspection_failed"}
 
-# Services that send no code say it in words; these are theirs.
+# The messages of services that send no error code for it.
 _CONTEXT_WORDS = re.compile(
     r"maximum context length"  # OpenAI, vLLM, DeepSeek, Mistral
     r"|longer than the maximum model length|too long to fit into the model"  # vLLM
@@ -90,13 +90,13 @@ _ADVICE = {
 def error_from_status(
     status: int, body: object, detail: str, service: str, retry_after_seconds: float | None = None
 ) -> ModelError:
-    """Return the error that a refused request stands for.
+    """Return the error for a refused request.
 
     Args:
         status: The HTTP status, 400 or more.
-        body: What came with it, decoded where it was JSON.
-        detail: The same in one line without keys, from `clean_detail`.
-        service: Who was called.
+        body: Its body, decoded if it was JSON.
+        detail: The body in one line without keys, from `clean_detail`.
+        service: The name of the service.
         retry_after_seconds: How long the service asks to wait, if it said so.
     """
     codes = error_codes(body)
@@ -110,7 +110,7 @@ def error_from_status(
     if codes & _QUOTA_CODES:
         return ModelUnavailable(f"{service} failed ({said}); {_ADVICE[402]}")
     if status == 401:
-        # What services say here repeats parts of the key.
+        # Services repeat parts of the key here.
         return ModelUnavailable(f"{service} failed (status 401); {_ADVICE[401]}")
     if status == 408:
         return ModelTimeout(f"{service} did not reply in time ({said}); try again")
@@ -140,7 +140,7 @@ def error_codes(body: object) -> set[str]:
 
 
 def error_message(body: object) -> str:
-    """Return what an error body says, as it stands; empty when it says nothing that is known."""
+    """Return the message of an error body unchanged; empty if it has no known form."""
     if isinstance(body, str):
         return body
     fields = error_fields(body)
@@ -151,7 +151,7 @@ def error_message(body: object) -> str:
 
 
 def clean_detail(text: str, secret: str = "") -> str:
-    """Return one line of what a service said, short and without keys; `secret` is the key that was sent."""
+    """Return a service's message in one short line without keys; `secret` is the key that was sent."""
     if len(secret) >= _MIN_SECRET_CHARACTERS:
         text = text.replace(secret, "[key]")
     text = " ".join(_SECRETS.sub("[key]", text).split())
@@ -175,7 +175,7 @@ def find_retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def connection_error(error: Exception, reason: str, service: str) -> ModelUnavailable:
-    """Return the error for a service to which no connection came about."""
+    """Return the error for a failed connection to a service."""
     if is_certificate_error(error):
         return ModelUnavailable(
             f"{service} has a TLS certificate that cannot be verified: {reason}; install its authority's certificate"
@@ -186,7 +186,7 @@ def connection_error(error: Exception, reason: str, service: str) -> ModelUnavai
 
 
 def is_certificate_error(error: BaseException) -> bool:
-    """Return whether a TLS certificate that cannot be verified is behind an exception."""
+    """Return whether an exception was caused by a TLS certificate that cannot be verified."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -195,20 +195,20 @@ def is_certificate_error(error: BaseException) -> bool:
     return False
 
 
-# What httpx raises, and the refusals that come over it, in our words.
+# Translating httpx's exceptions, and error responses received through it.
 #
 # For providers that speak plain HTTP without an SDK. `calls.service_errors` knows how services word their failures;
-# here is what the client itself raises. Messages name the service and hold no key.
+# here are the exceptions of the client itself. Messages name the service and hold no key.
 
 _CALL_ERRORS = (httpx.HTTPError, httpx.InvalidURL, httpx.CookieConflict, httpx.StreamError)
 
 
 @contextmanager
 def translate_httpx_errors(service: str) -> Generator[None]:
-    """Raise httpx's exceptions from the block as ours; let all others pass. The service's name holds no secret.
+    """Translate httpx's exceptions from the block into ours; let all others pass. `service` holds no secret.
 
     Raises:
-        ModelError: The subclass that says what happened.
+        ModelError: The subclass for the failure.
     """
     try:
         yield
@@ -217,9 +217,9 @@ def translate_httpx_errors(service: str) -> Generator[None]:
 
 
 def translate_httpx_error(error: Exception, service: str) -> ModelError:
-    """Return an exception of httpx as ours."""
+    """Return our error for an exception of httpx."""
     reason = clean_detail(str(error) or type(error).__name__)
-    # Subclasses first: a proxy or a protocol that fails is a transport that fails.
+    # Subclasses first: proxy and protocol errors are transport errors.
     if isinstance(error, httpx.HTTPStatusError):
         return error_from_response(error.response, service)
     if isinstance(error, httpx.TimeoutException):
@@ -234,7 +234,7 @@ def translate_httpx_error(error: Exception, service: str) -> ModelError:
 
 
 def error_from_response(response: httpx.Response, service: str, key: str = "") -> ModelError:
-    """Return the error that a read response of status 300 or more stands for; the key that was sent is not repeated."""
+    """Return the error for a response of status 300 or more that was read; does not repeat the key that was sent."""
     if response.status_code < 400:
         return ModelUnavailable(
             f"{service} points elsewhere (status {response.status_code}); set `base_url` to the address it names"
@@ -242,7 +242,7 @@ def error_from_response(response: httpx.Response, service: str, key: str = "") -
     try:
         body: Any = response.json()
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
-        # A page of a proxy in between says nothing that helps.
+        # An HTML page of a proxy says nothing helpful.
         body = "" if "html" in response.headers.get("content-type", "") else response.text
     detail = clean_detail(error_message(body), key)
     return error_from_status(response.status_code, body, detail, service, find_retry_after(response.headers))

@@ -1,4 +1,4 @@
-"""Several calls under way at once: none outlives its caller, and one error comes out."""
+"""Running several calls concurrently: none outlives its caller, and a single error is raised."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def gather_or_cancel(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list
     return [failed.result()] if failed else [task.result() for task in tasks]
 
 
-# Several calls under way at once, with one error out.
+# Running several calls concurrently, with a single error.
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -65,7 +65,7 @@ async def run_together(*calls: Coroutine[Any, Any, Any]) -> tuple[Any, ...]:
     return tuple(task.result() for task in tasks)
 
 
-# Coroutines that are run in a thread of their own, in which nothing suspends: what they wait for is at hand there.
+# Running coroutines in a thread without an event loop, where none suspends: all data they await is at hand.
 
 P = ParamSpec("P")
 
@@ -80,10 +80,10 @@ def has_event_loop() -> bool:
 
 
 def run_at_once(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine none of whose awaits suspends, as where all that it reads is at hand in this thread.
+    """Run a coroutine that never suspends, since all that it reads is at hand in this thread.
 
     Raises:
-        RuntimeError: It waited for something else; it is closed.
+        RuntimeError: It suspended; it is closed.
     """
     try:
         work.send(None)
@@ -94,5 +94,5 @@ def run_at_once(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run what takes long outside the event loop; where none runs, here."""
+    """Run a slow function in a thread; in a thread without an event loop, run it directly."""
     return await asyncio.to_thread(function, *args, **kwargs) if has_event_loop() else function(*args, **kwargs)

@@ -1,6 +1,6 @@
 """The client for code that is not async, derived from `AsyncHeliographClient`.
 
-Every method is the async one, run over a transport that blocks: its coroutine never waits, so one step of it is all of
+Every method is the async one, run over a blocking transport: its coroutine never suspends, so a single step completes
 it, and neither an event loop nor a thread is needed.
 """
 
@@ -37,18 +37,18 @@ T = TypeVar("T")
 
 
 class _Blocking(Generic[A]):
-    """The blocking face of an object whose methods are coroutines that never wait."""
+    """The blocking wrapper of an object whose coroutines never suspend."""
 
     def __init__(self, waiting: A) -> None:
         self._waiting = waiting
 
     @staticmethod
     def method(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Any, P], T]:
-        """Return a method that runs one of the object to its end, with its signature and documentation."""
+        """Return a method that runs the object's method of this name to its end, with its signature and docstring."""
 
         @wraps(method)
         def call(self: _Blocking[Any], *args: P.args, **kwargs: P.kwargs) -> T:
-            # By name, so that what the object overrides is what runs.
+            # By name, so that overrides of the object are used.
             return run_at_once(getattr(self._waiting, method.__name__)(*args, **kwargs))
 
         return call
@@ -101,7 +101,7 @@ class Graph(_Blocking[AsyncGraph]):
 
 
 class Curations(_Blocking[AsyncCurations]):
-    """Corrections of a workspace's graph. A name may be any spelling or alias; who asks is noted as the author."""
+    """Corrections of a workspace's graph. A name may be any spelling or alias; the caller is recorded as the author."""
 
     create_entity = _Blocking.method(AsyncCurations.create_entity)
     edit_entity = _Blocking.method(AsyncCurations.edit_entity)
@@ -127,7 +127,7 @@ class HeliographClient(_Blocking[AsyncHeliographClient]):
     Safe to use from many threads. It has the methods, attributes and errors of `AsyncHeliographClient`.
     """
 
-    # The arguments of `AsyncHeliographClient` written out once more, but for the transport, which blocks here.
+    # The arguments of `AsyncHeliographClient` repeated, except for the transport, which blocks here.
     def __init__(
         self,
         base_url: str,
@@ -140,7 +140,7 @@ class HeliographClient(_Blocking[AsyncHeliographClient]):
         options: ClientOptions | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        """Note where the service is; `AsyncHeliographClient` says what the arguments are."""
+        """Store the service's address; `AsyncHeliographClient` explains the arguments."""
         connection = Connection(base_url, options or ClientOptions(), api_key, username, password, token)
         blocking = BlockingTransport(base_url, connection.options, transport)
         self._attach(ClientOver(connection, blocking, workspace))

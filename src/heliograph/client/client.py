@@ -1,6 +1,6 @@
-"""The client of a service for async code, with what it does to documents, jobs, workspaces and the graph.
+"""The client of a service for async code, with its methods for documents, jobs, workspaces and the graph.
 
-Each method is one request. `blocking` derives the client that waits from these.
+Each method is one request. `blocking` derives the blocking client from these.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _PAGE_SIZE = 1000
 
 
 class _Resource:
-    """One part of a workspace, reached by its client."""
+    """One part of a workspace, accessed through its client."""
 
     def __init__(self, client: AsyncHeliographClient) -> None:
         self._client = client
@@ -56,15 +56,15 @@ class AsyncDocuments(_Resource):
     async def insert(
         self, text: str, *, source: str | None = None, title: str | None = None, metadata: Metadata = None
     ) -> records.InsertResponse:
-        """Take in a text; the service processes it in the background, which `wait` waits for.
+        """Insert a text; the service processes it in the background, and `wait` waits for that.
 
         A known source is an update. The same text again is `duplicated` and changes nothing.
 
         Args:
             text: The text.
-            source: What citations call it; None derives an id from the text.
-            title: None means the first heading, else from the source.
-            metadata: Free JSON, which filters can ask for.
+            source: Its name in citations; None derives an id from the text.
+            title: None means the first heading, otherwise from the source.
+            metadata: Free JSON, which filters can match.
         """
         body = _given(text=text, file_source=source, title=title, metadata=metadata)
         return await self._send(send("POST", "/documents/text", records.InsertResponse, body))
@@ -72,7 +72,7 @@ class AsyncDocuments(_Resource):
     async def insert_many(
         self, texts: Sequence[str], *, sources: Sequence[str] | None = None, metadata: Metadata = None
     ) -> records.InsertResponse:
-        """Take in several texts, each with its source, and the same metadata for all."""
+        """Insert several texts, each with its source, and the same metadata for all."""
         body = _given(texts=list(texts), file_sources=None if sources is None else list(sources), metadata=metadata)
         return await self._send(send("POST", "/documents/texts", records.InsertResponse, body))
 
@@ -88,8 +88,8 @@ class AsyncDocuments(_Resource):
         """Upload a file.
 
         Args:
-            file: Its path, or what is in it.
-            name: What it is called, of which only the last part is sent; needed for bytes.
+            file: Its path, or its content.
+            name: Its name, of which only the last part is sent; needed for bytes.
             metadata: Free JSON.
 
         Raises:
@@ -122,7 +122,7 @@ class AsyncDocuments(_Resource):
         offset: int = 0,
         limit: int = 100,
     ) -> records.ListResponse:
-        """Return a page of documents, at most 1,000; all conditions that are given must hold."""
+        """Return a page of documents, at most 1,000; documents must meet all given conditions."""
         conditions = {"status": status, "track_id": track_id, "source_prefix": source_prefix}
         wanted = None if filter is None else json.dumps(filter)
         page = {"sort": sort, "descending": descending, "offset": offset, "limit": limit}
@@ -145,7 +145,7 @@ class AsyncDocuments(_Resource):
     async def update(
         self, document_id: str, *, text: str | None = None, title: str | None = None, metadata: Metadata = None
     ) -> records.ChangeResponse:
-        """Replace text, title or metadata; leaves as it is whatever is None."""
+        """Replace text, title or metadata; None leaves a field unchanged."""
         body = _given(text=text, title=title, metadata=metadata)
         return await self._send(send("PUT", path_of("documents", document_id), records.ChangeResponse, body))
 
@@ -168,10 +168,10 @@ class AsyncDocuments(_Resource):
         return await self._send(send("POST", "/documents/delete_matching", records.RemovalResponse, body))
 
     async def wait(self, track_id: str, *, timeout_seconds: float = 300.0) -> tuple[records.DocumentResponse, ...]:
-        """Wait until all documents that were taken in together are finished, and return them; failed ones too.
+        """Wait until all documents of a batch are finished, and return them, including failed ones.
 
         Raises:
-            ServiceUnavailable: They are not finished in time; they go on nevertheless.
+            ServiceUnavailable: They are not finished in time; the service continues nevertheless.
         """
         deadline = time.monotonic() + timeout_seconds
         pause_seconds = _FIRST_PAUSE_SECONDS
@@ -206,7 +206,7 @@ class AsyncJobs(_Resource):
         return await self._send(get(path_of("documents", "jobs", job_id), records.JobResponse))
 
     async def cancel(self, job_id: str) -> records.JobResponse:
-        """Ask a job to stop; what it has done stays."""
+        """Request a job's cancellation; finished work stays."""
         return await self._send(send("POST", path_of("documents", "jobs", job_id, "cancel"), records.JobResponse))
 
 
@@ -218,26 +218,26 @@ class AsyncWorkspaces(_Resource):
         return (await self._send(get("/workspaces", records.WorkspaceList))).workspaces
 
     async def counts(self, name: str) -> records.WorkspaceStats:
-        """Return what a workspace holds."""
+        """Return the counts of a workspace."""
         return await self._send(get(path_of("workspaces", name), records.WorkspaceStats))
 
     async def create(self, name: str, *, exist_ok: bool = False) -> None:
-        """Make an empty workspace; a `ConflictError` if there is one and `exist_ok` is False."""
+        """Create an empty workspace; a `ConflictError` if there is one and `exist_ok` is False."""
         if exist_ok:
             await self._send(Call("PUT", path_of("workspaces", name), _nothing, is_safe=True))
         else:
             await self._send(Call("POST", "/workspaces", _nothing, json={"name": name}))
 
     async def delete(self, name: str) -> None:
-        """Delete a workspace with everything in it."""
+        """Delete a workspace with all its data."""
         await self._send(Call("DELETE", path_of("workspaces", name), _nothing))
 
 
 class AsyncGraph(_Resource):
-    """The graph of a workspace, to be read; `AsyncCurations` corrects it."""
+    """Read access to the graph of a workspace; `AsyncCurations` corrects it."""
 
     async def search(self, text: str, *, limit: int = 50) -> tuple[str, ...]:
-        """Return names of entities that contain a text, the best first."""
+        """Return names of entities that contain a text, best matches first."""
         return await self._send(get("/graph/label/search", tuple[str, ...], q=text, limit=limit))
 
     async def entities(
@@ -245,7 +245,8 @@ class AsyncGraph(_Resource):
     ) -> records.EntityListResponse:
         """Return a page of the entities of a type, or of all, best connected first.
 
-        With `search`, only those with a name or alias that is this text, begins with it or contains it, in this order.
+        With `search`, only those with a name or alias that equals this text, begins with it or contains it, in this
+        order.
         """
         call = get("/api/v1/entities", records.EntityListResponse, search=search, type=type, offset=offset, limit=limit)
         return await self._send(call)
@@ -260,7 +261,7 @@ class AsyncGraph(_Resource):
         return await self._send(call)
 
     async def neighbours(self, name: str, *, depth: int = 1, limit: int = 100) -> records.NeighbourResponse:
-        """Return what lies within `depth` relations of an entity."""
+        """Return the entities and relations within `depth` relations of an entity."""
         return await self._send(
             get("/graph/neighbours", records.NeighbourResponse, name=name, depth=depth, limit=limit)
         )
@@ -268,7 +269,7 @@ class AsyncGraph(_Resource):
     async def paths(
         self, name: str, other: str, *, max_hops: int = 6, limit: int = 5, max_length: int | None = None
     ) -> tuple[records.PathItem, ...]:
-        """Return the shortest paths between two entities, strongest first; none if there is none of so few relations.
+        """Return the shortest paths between two entities, strongest first; empty if all are longer than `max_hops`.
 
         `max_length` is the former name of `max_hops`.
         """
@@ -278,10 +279,10 @@ class AsyncGraph(_Resource):
 
 
 class AsyncCurations(_Resource):
-    """Corrections of a workspace's graph. A name may be any spelling or alias; who asks is noted as the author."""
+    """Corrections of a workspace's graph. A name may be any spelling or alias; the caller is recorded as the author."""
 
     async def create_entity(self, name: str, *, type: str = "", description: str) -> CurationEdit:
-        """Make an entity that stays without any document.
+        """Create an entity that exists without any document.
 
         Raises:
             InvalidRequestError: There is one of this name, or the name or description is empty.
@@ -290,7 +291,7 @@ class AsyncCurations(_Resource):
         return await self._edit("POST", "/graph/entity/create", {"entity_name": name, "entity_data": data})
 
     async def edit_entity(self, name: str, *, type: str | None = None, description: str | None = None) -> CurationEdit:
-        """Put a type or description in place of what documents say, now and later.
+        """Override the type or description that documents give, now and later.
 
         Raises:
             InvalidRequestError: There is no such entity, or nothing is given.
@@ -307,12 +308,12 @@ class AsyncCurations(_Resource):
         description: str | None = None,
         allow_merge: bool = False,
     ) -> CurationEdit:
-        """Give an entity another name, and a type or description with it: all in one commit, or nothing.
+        """Rename an entity, and edit its type or description: all in one commit, or nothing.
 
         Args:
             name: The entity; its old name stays an alias.
             new_name: Its new name.
-            type: In place of what documents say; None leaves it.
+            type: Overrides the type that documents give; None leaves it.
             description: Likewise.
             allow_merge: Whether to merge it into the entity that has the new name, if there is one.
 
@@ -324,7 +325,7 @@ class AsyncCurations(_Resource):
         return await self._edit("POST", "/graph/entity/edit", body)
 
     async def merge_entities(self, names: Sequence[str], into: str) -> CurationEdit:
-        """Make several entities one: one of them, another entity, or under a new name.
+        """Merge several entities into one of them, into another entity, or under a new name.
 
         Raises:
             InvalidRequestError: One of them does not exist, or they are one already.
@@ -337,7 +338,7 @@ class AsyncCurations(_Resource):
     async def split_entity(
         self, name: str, new_name: str, *, document_ids: Sequence[str] = (), chunk_ids: Sequence[str] = ()
     ) -> records.CurationItem:
-        """Make what some documents or chunks call by a name an entity of its own.
+        """Split off an entity: the mentions of this name in some documents or chunks.
 
         Raises:
             ConflictError: There is an entity of the new name.
@@ -355,7 +356,7 @@ class AsyncCurations(_Resource):
     async def create_relation(
         self, name: str, other: str, *, keywords: Sequence[str] = (), description: str, weight: float = 1.0
     ) -> CurationEdit:
-        """Make a relation that stays, and its ends with it, without any document.
+        """Create a relation that, with its two ends, exists without any document.
 
         Raises:
             InvalidRequestError: There is one already, or an end does not exist.
@@ -373,7 +374,7 @@ class AsyncCurations(_Resource):
         description: str | None = None,
         weight: float | None = None,
     ) -> CurationEdit:
-        """Put keywords, a description or a weight in place of what documents say.
+        """Override the keywords, description or weight that documents give.
 
         Raises:
             InvalidRequestError: There is no such relation, or nothing is given.
@@ -389,10 +390,10 @@ class AsyncCurations(_Resource):
         return await self._edit("DELETE", "/graph/relation/delete", body, (name, other))
 
     async def undo(self, curation_id: str) -> records.CurationItem:
-        """Take a correction back: the graph becomes what it would be without it.
+        """Undo a correction: the graph becomes what it would be without it.
 
         Raises:
-            ConflictError: It was taken back before.
+            ConflictError: It was undone before.
             NotFoundError: There is no such correction.
         """
         return await self._send(send("POST", path_of("graph", "curations", curation_id, "undo"), records.CurationItem))
@@ -409,23 +410,23 @@ class AsyncCurations(_Resource):
     async def history(
         self, name: str, other: str | None = None, *, offset: int = 0, limit: int = 100
     ) -> records.HistoryResponse:
-        """Return which chunks and people said what of an entity, or with `other` of a relation.
+        """Return the statements and corrections about an entity, or with `other` about a relation.
 
         Raises:
-            NotFoundError: Nothing was ever said of it.
+            NotFoundError: There never were any.
         """
         return await self._send(
             get("/graph/history", records.HistoryResponse, name=name, other=other, offset=offset, limit=limit)
         )
 
     async def find_duplicates(self, *, examined: int = 500, limit: int = 100) -> tuple[records.DuplicateItem, ...]:
-        """Return pairs that may be one among the best connected entities, the most alike first."""
+        """Return likely duplicates among the best connected entities, the most similar first."""
         return (
             await self._send(get("/graph/duplicates", records.DuplicateResponse, examined=examined, limit=limit))
         ).pairs
 
     async def _edit(self, method: str, path: str, body: Any, names: tuple[str, ...] = ()) -> CurationEdit:
-        """Send a correction in LightRAG's form, whose reply names what it changed; else `names` are what it is of."""
+        """Send a correction in LightRAG's form; its reply names what it changed, otherwise `names` are returned."""
 
         def read(reply: Any) -> CurationEdit:
             told = read_as(Mapping[str, Any], reply)
@@ -447,7 +448,7 @@ def _given(**fields: Any) -> dict[str, Any]:
 
 
 def _nothing(_reply: Any) -> None:
-    """Take a reply that says nothing but that it is done."""
+    """Ignore a reply that only confirms success."""
 
 
 class AsyncHeliographClient:
@@ -479,20 +480,20 @@ class AsyncHeliographClient:
         options: ClientOptions | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        """Note where the service is; nothing is sent yet.
+        """Store the service's address; nothing is sent yet.
 
         Args:
-            base_url: Its address, a path prefix included if it has one.
+            base_url: Its address, including a path prefix if it has one.
             api_key: A key.
             username: Name of an account; the first call logs in.
             password: Its password.
-            token: A token, in place of logging in.
+            token: A token, instead of logging in.
             workspace: Name of the workspace; None means the service's default.
             options: Time-outs and retries.
-            transport: In place of httpx's own, for proxies and tests.
+            transport: Replaces httpx's own, for proxies and tests.
 
         Raises:
-            InvalidRequestError: The address is none, or a name comes without a password.
+            InvalidRequestError: The address is invalid, or a name comes without a password.
         """
         connection = Connection(base_url, options or ClientOptions(), api_key, username, password, token)
         self._attach(connection, AsyncTransport(base_url, connection.options, transport), workspace)
@@ -512,7 +513,7 @@ class AsyncHeliographClient:
         return ClientOver(self._connection, self.transport, name, is_view=True)
 
     async def close(self) -> None:
-        """Close the connections; a view of another workspace closes nothing."""
+        """Close the connections; on a view of another workspace, do nothing."""
         await self.transport.close()
 
     async def __aenter__(self) -> Self:
@@ -524,11 +525,11 @@ class AsyncHeliographClient:
     async def query(
         self, question: str, mode: ModeName = DEFAULT_MODE.value, options: QueryOptions | None = None
     ) -> records.ClientAnswer:
-        """Answer a question; nothing found is an answer of kind `nothing_found`.
+        """Answer a question; if nothing is found, the answer's kind is `nothing_found`.
 
         Raises:
             InvalidRequestError: The question or an option cannot be served.
-            HeliographError: What else the service reports.
+            HeliographError: Other errors that the service reports.
         """
         body = _question(question, mode, options) | {"include_references": True}
         return await self.send(Call("POST", "/query", answer_from, json=body, is_safe=True))
@@ -558,7 +559,7 @@ class AsyncHeliographClient:
         Raises:
             HeliographError: What the service reports, also on the way.
         """
-        # With progress asked for, references come before the first piece.
+        # With progress enabled, references come before the first piece.
         body = _question(question, mode, options) | {"include_references": True, "include_progress": True}
         response = await self._open(Call("POST", "/query/stream", answer_from, json=body, is_safe=True))
         try:
@@ -575,19 +576,19 @@ class AsyncHeliographClient:
         *,
         include_context: bool = False,
     ) -> records.RetrieveResponse:
-        """Return what an answer would be made from; nothing found is status `failure`."""
+        """Return the material for an answer; if nothing is found, the status is `failure`."""
         body = _question(question, mode, options) | {"include_context": include_context}
         return await self.send(send("POST", "/api/v1/retrieve", records.RetrieveResponse, body, is_safe=True))
 
     async def query_data(
         self, question: str, mode: ModeName = DEFAULT_MODE.value, options: QueryOptions | None = None
     ) -> Mapping[str, Any]:
-        """Return what LightRAG's `/query/data` returns, as it is."""
+        """Return the reply of LightRAG's `/query/data` unchanged."""
         body = _question(question, mode, options)
         return await self.send(send("POST", "/query/data", Mapping[str, Any], body, is_safe=True))
 
     async def health(self) -> Mapping[str, Any]:
-        """Return what the service reports of itself."""
+        """Return the service's health report."""
         return await self.send(get("/health", Mapping[str, Any]))
 
     async def log_out(self) -> None:
@@ -606,7 +607,7 @@ class AsyncHeliographClient:
         return read_reply(call, response)
 
     async def _open(self, call: Call[Any]) -> httpx.Response:
-        """Return a good response whose body is not read yet, after as many tries as the call allows."""
+        """Return a successful response whose body is not read yet, after as many attempts as the call allows."""
         attempts = Attempts(self._connection, call)
         while True:
             if attempts.needs_login:
@@ -650,7 +651,7 @@ class AsyncHeliographClient:
 
 
 class ClientOver(AsyncHeliographClient):
-    """A client over a connection and a transport that are there; a view leaves them open."""
+    """A client over an existing connection and transport; closing a view leaves them open."""
 
     def __init__(
         self, connection: Connection, transport: Transport, workspace: str | None, *, is_view: bool = False

@@ -1,13 +1,13 @@
-"""Replies into objects: JSON into the shapes of the wire, problem bodies into errors, streams into answers.
+"""Parses replies: JSON into the shapes of the wire, problem bodies into errors, streams into answers.
 
 A list becomes a tuple, an ISO 8601 text a datetime. Nothing else is converted: a value of another type is an error that
 names the field.
 
-A failure (RFC 9457) becomes the class of `heliograph.errors` that its body names; where it names none, the status
-decides. The message is the service's own, with the request's id, under which the service's log tells more.
+A failure (RFC 9457) becomes the class of `heliograph.errors` that its body names; without a name, the status decides.
+The message is the service's own, with the request's id, by which the service's log has more.
 
-A stream is newline-delimited JSON: the references first, then the text, then all that is known of the whole. Lines are
-split at line feeds only, as a text may hold other characters that some take for line ends.
+A stream is newline-delimited JSON: the references first, then the text, then the details of the answer. Lines are split
+at line feeds only, as a text may hold other characters that some libraries take for line ends.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ T = TypeVar("T")
 
 
 def read_as(kind: type[T], value: Any, where: str = "reply") -> T:
-    """Return a reply as an object of a shape or of a plain type; `where` is what it is called if it does not fit.
+    """Return a reply as an object of a shape or of a plain type; `where` names it in errors.
 
     Raises:
-        ServiceUnavailable: It is of another shape: whatever answers is no service that this client knows.
+        ServiceUnavailable: It has another shape: the other side is not a service that this client knows.
     """
     try:
-        # By way of JSON, in which nothing but lists and times is converted: "5" is no number.
+        # Through JSON, in which only lists and times are converted: "5" is not a number.
         return _reader(kind).validate_json(json.dumps(value), strict=True)
     except ValueError as error:
         first = error.errors(include_url=False)[0]  # type: ignore[attr-defined]
@@ -47,7 +47,7 @@ def read_as(kind: type[T], value: Any, where: str = "reply") -> T:
 
 @cache
 def _reader(kind: Any) -> Any:
-    # Imported on use, as the shapes are.
+    # Imported on use, like the shapes.
     return import_module("pydantic").TypeAdapter(kind)
 
 
@@ -69,7 +69,7 @@ _DEFAULT_WAIT_SECONDS = 1.0
 
 
 def response_error(status: int, body: bytes, headers: Mapping[str, str]) -> HeliographError:
-    """Return the error that a response stands for, whatever its body is."""
+    """Return the error for a response, whatever its body is."""
     try:
         problem = json.loads(body)
     except (ValueError, RecursionError):
@@ -81,13 +81,13 @@ def response_error(status: int, body: bytes, headers: Mapping[str, str]) -> Heli
 
 
 def problem_error(problem: Mapping[str, Any], wait_seconds: float | None = None) -> HeliographError:
-    """Return the error of a problem body."""
+    """Return the error for a problem body."""
     status = problem.get("status")
     kind = _BY_STATUS.get(status, HeliographError) if isinstance(status, int) else HeliographError
     name = str(problem.get("type", "")).removeprefix(_PREFIX)
     known = getattr(errors, name, None)
     if isinstance(known, type) and issubclass(known, HeliographError):
-        # Its message is made of a package and an extra of the service, which are nothing to install here.
+        # Its message names a package and an extra of the service, which need not be installed here.
         kind = HeliographError if known is errors.MissingDependencyError else known
     text = _text(problem.get("detail", problem.get("error", "")))
     request_id = problem.get("request_id")
@@ -100,7 +100,7 @@ def problem_error(problem: Mapping[str, Any], wait_seconds: float | None = None)
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that `Retry-After` gives, from a number or a date; None without one that can be read."""
+    """Return the seconds in `Retry-After`, from a number or a date; None if it is missing or unreadable."""
     value = headers.get("retry-after", "").strip()
     if value.isascii() and value.isdigit():
         return float(value)
@@ -141,11 +141,11 @@ class StreamReader:
         self._rest = b""
 
     def feed(self, data: bytes) -> list[str]:
-        """Take in bytes and return the pieces of text in them.
+        """Feed bytes and return the pieces of text in them.
 
         Raises:
-            HeliographError: The service says that it failed on the way.
-            ServiceUnavailable: It is no stream of a service.
+            HeliographError: The service reports a failure during the stream.
+            ServiceUnavailable: It is not a stream of a service.
         """
         *lines, self._rest = (self._rest + data).split(b"\n")
         return [piece for line in lines if line.strip() for piece in self._take(line)]

@@ -1,7 +1,7 @@
-"""What a client is given back: the shapes of `heliograph.wire`; and how to ask.
+"""The results of a client (the shapes of `heliograph.wire`) and its query options.
 
-A shape is imported when it is first asked for, here and in `heliograph.client`, so that a client starts with httpx
-alone. All are frozen; what a reply has beyond them is left out, so that a newer service can say more.
+A shape is imported on first use, here and in `heliograph.client`, so that a client starts with httpx alone. All are
+frozen; unknown fields of a reply are ignored, so that a newer service can add some.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _HOMES = {
     "service": "WorkspaceList WorkspaceRow WorkspaceStats",
 }
 _MODULES = {name: module for module, names in _HOMES.items() for name in names.split()}
-# Those that `heliograph.client` offers by other names.
+# Shapes that `heliograph.client` offers by other names.
 _ALIASES = {
     "ClientChunk": "FoundChunk",
     "ClientCitation": "CitationItem",
@@ -52,7 +52,7 @@ class QueryOptions:
 
     Attributes:
         conversation_history: Earlier messages, oldest first, each `{"role": ..., "content": ...}`; not for `retrieve`.
-        include_chunk_content: Give references the texts of their chunks; not for `retrieve`.
+        include_chunk_content: Add the texts of their chunks to references; not for `retrieve`.
     """
 
     response_type: str | None = None
@@ -85,7 +85,7 @@ class QueryOptions:
 
 
 def _plain(value: Any) -> Any:
-    # Those of NumPy are none to the writer of JSON.
+    # The JSON encoder does not accept NumPy's integers.
     if isinstance(value, Integral) and not isinstance(value, int):
         return index(value)
     return list(value) if isinstance(value, tuple) else value
@@ -93,12 +93,12 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class CurationEdit:
-    """What a correction came to.
+    """The outcome of a correction.
 
     Attributes:
         message: In words.
-        names: What it is called now: the entity, or both ends of the relation.
-        curation_ids: What was recorded, in order; each can be undone.
+        names: Its current names: the entity, or both ends of the relation.
+        curation_ids: The recorded curations, in order; each can be undone.
         is_merged: Whether the entity became part of another one.
     """
 

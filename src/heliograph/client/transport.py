@@ -1,10 +1,10 @@
-"""How a client reaches a service: requests, credentials, when to try again, and what carries them.
+"""How a client reaches a service: requests, credentials, retries, and transports.
 
-A call is tried again when the service says "later" (429, 503) or could not be connected to, and only if it is safe:
-reading and asking. A token that the service renews is used from then on; one that has run out leads to one new login.
+A call is retried when the service says "later" (429, 503) or could not be connected to, and only if it is safe: reading
+and querying. A token that the service renews is used from then on; an expired one causes one new login.
 
-A `Transport` is all that differs between the client for async code and the one that blocks: both kinds have the same
-methods, but of `BlockingTransport` none ever waits for an event loop.
+A `Transport` is the only difference between the async and the blocking client: both kinds have the same methods, but
+those of `BlockingTransport` never suspend.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Call(Generic[T]):
 
     Attributes:
         path: Path below the service's address.
-        read: Makes a result of the reply's JSON.
+        read: Converts the reply's JSON to a result.
         file: A file to upload: name and content.
-        is_safe: Whether sending it twice does what sending it once does.
+        is_safe: Whether sending it twice has the same effect as sending it once.
         is_login: Whether it needs no credentials, as it brings them.
     """
 
@@ -60,24 +60,24 @@ def get(path: str, kind: type[T], **query: str | int | bool | None) -> Call[T]:
 
 
 def send(method: str, path: str, kind: type[T], body: Any = None, *, is_safe: bool = False) -> Call[T]:
-    """Return a call that changes something, or, where that is safe, asks something."""
+    """Return a call that changes data, or, if `is_safe`, only queries."""
     return Call(method, path, lambda reply: read_as(kind, reply), json=body, is_safe=is_safe)
 
 
 def path_of(*parts: str) -> str:
-    """Return a path of parts, each as one segment whatever is in it."""
+    """Return a path, each part as one percent-encoded segment."""
     return "/" + "/".join(quote(part, safe="") for part in parts)
 
 
 @dataclass(frozen=True, slots=True)
 class ClientOptions:
-    """How a client waits.
+    """Time-outs and retries of a client.
 
     Attributes:
         timeout_seconds: For a reply, and between two pieces of a stream.
         connect_timeout_seconds: For a connection.
-        retries: Times that a safe call is tried again; 0 never.
-        max_wait_seconds: Longest wait before trying again; a service that asks for a longer one is not tried again.
+        retries: How often a safe call is retried; 0 never.
+        max_wait_seconds: Longest wait before a retry; if a service asks for a longer one, there is no retry.
     """
 
     timeout_seconds: float = 120.0
@@ -86,13 +86,13 @@ class ClientOptions:
     max_wait_seconds: float = 30.0
 
     def to_httpx(self) -> httpx.Timeout:
-        """Return the time-outs as httpx has them."""
+        """Return the time-outs as an httpx object."""
         return httpx.Timeout(self.timeout_seconds, connect=self.connect_timeout_seconds)
 
 
 @dataclass(slots=True, repr=False)
 class Connection:
-    """The state that views of one client share: where the service is, and credentials, which are never shown.
+    """The state that views of one client share: the service's address, and credentials, which are never shown.
 
     These are a key, or a name and a password to log in with, or a token, which changes when the service renews it.
     """
@@ -118,7 +118,7 @@ class Connection:
         return self.token is None and self.password is not None
 
     def headers(self, workspace: str | None) -> dict[str, str]:
-        """Return what goes with every request; a workspace's name is percent-encoded, as headers are ASCII."""
+        """Return the headers of every request; a workspace's name is percent-encoded, as headers are ASCII."""
         found = {"Accept": "application/json"}
         if self.api_key is not None:
             found["X-API-Key"] = self.api_key
@@ -129,13 +129,13 @@ class Connection:
         return found
 
     def note(self, response: httpx.Response) -> None:
-        """Keep the token that a response brings, if it renews one."""
+        """Store the token of a response, if it renews one."""
         if (token := response.headers.get(_NEW_TOKEN)) and self.token is not None:
             self.token = token
 
 
 class Attempts:
-    """The tries of one call."""
+    """The attempts of one call."""
 
     def __init__(self, connection: Connection, call: Call[Any]) -> None:
         self._connection = connection
@@ -145,16 +145,16 @@ class Attempts:
 
     @property
     def needs_login(self) -> bool:
-        """Whether to log in before the next try; not for the call that does so."""
+        """Whether to log in before the next attempt; False for the login call itself."""
         needs = self._connection.needs_login and not self._call.is_login
         self._has_logged_in = self._has_logged_in or needs
         return needs
 
     def wait_seconds(self, response: httpx.Response | None, error: httpx.HTTPError | None) -> float:
-        """Return how long to wait before the next try.
+        """Return how long to wait before the next attempt.
 
         Raises:
-            HeliographError: There is to be none.
+            HeliographError: There are no more attempts.
         """
         self._tries += 1
         may_log_in_again = self._connection.password is not None and not self._has_logged_in
@@ -162,7 +162,8 @@ class Attempts:
             self._connection.token = None
             return 0.0
         if response is None:
-            # A time-out of the reply is not among them: it would come again, and the service is at work on the first.
+            # A time-out of the reply is not retried: it would recur, and the service is still working on the first
+            # request.
             passes = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.RemoteProtocolError)
         else:
             passes = response.status_code in _LATER
@@ -177,11 +178,11 @@ class Attempts:
 
 
 def read_reply(call: Call[Any], response: httpx.Response) -> Any:
-    """Return the result of a call from its whole response.
+    """Return the result of a call from its complete response.
 
     Raises:
-        HeliographError: The response tells of a failure.
-        ServiceUnavailable: It is no JSON, or of another shape.
+        HeliographError: The response reports a failure.
+        ServiceUnavailable: It is not JSON, or has another shape.
     """
     if not response.is_success:
         raise response_error(response.status_code, response.content, response.headers)
@@ -196,7 +197,7 @@ def read_reply(call: Call[Any], response: httpx.Response) -> Any:
 
 
 def transport_error(connection: Connection, error: httpx.HTTPError) -> ServiceUnavailable:
-    """Return what to raise where there was no response."""
+    """Return the error to raise if there was no response."""
     if isinstance(error, httpx.TimeoutException):
         said = f"did not answer in time ({type(error).__name__}); raise timeout_seconds, or ask for less"
     else:
@@ -205,36 +206,36 @@ def transport_error(connection: Connection, error: httpx.HTTPError) -> ServiceUn
 
 
 class AsyncTransport:
-    """Carries requests, and waits for the running event loop meanwhile."""
+    """Sends requests, awaiting the running event loop."""
 
     def __init__(self, base_url: str, options: ClientOptions, transport: httpx.AsyncBaseTransport | None) -> None:
         self.http = httpx.AsyncClient(base_url=base_url, timeout=options.to_httpx(), transport=transport)
 
     async def send(self, request: httpx.Request) -> httpx.Response:
-        """Return the response as soon as its headers are there."""
+        """Return the response as soon as its headers have arrived."""
         return await self.http.send(request, stream=True)
 
     async def read(self, response: httpx.Response) -> None:
-        """Read the body of a response and let go of its connection."""
+        """Read the body of a response and release its connection."""
         try:
             await response.aread()
         finally:
             await response.aclose()
 
     async def release(self, response: httpx.Response) -> None:
-        """Let go of the connection of a response that is not read to its end."""
+        """Release the connection of a response that is not read to its end."""
         await response.aclose()
 
     def pieces(self, response: httpx.Response) -> AsyncIterator[bytes]:
-        """Yield the body as it comes."""
+        """Yield the body as it arrives."""
         return response.aiter_bytes()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait without blocking."""
         await asyncio.sleep(seconds)
 
     async def in_thread(self, function: Callable[[], T]) -> T:
-        """Return what a function returns that reads files."""
+        """Run a function that reads files in a thread, and return its result."""
         return await asyncio.to_thread(function)
 
     async def close(self) -> None:
@@ -243,28 +244,28 @@ class AsyncTransport:
 
 
 class BlockingTransport:
-    """Carries requests as `AsyncTransport` does, but blocks the thread that calls: its coroutines never wait."""
+    """Sends requests like `AsyncTransport`, but blocks the calling thread: its coroutines never suspend."""
 
     def __init__(self, base_url: str, options: ClientOptions, transport: httpx.BaseTransport | None) -> None:
         self.http = httpx.Client(base_url=base_url, timeout=options.to_httpx(), transport=transport)
 
     async def send(self, request: httpx.Request) -> httpx.Response:
-        """Return the response as soon as its headers are there."""
+        """Return the response as soon as its headers have arrived."""
         return self.http.send(request, stream=True)
 
     async def read(self, response: httpx.Response) -> None:
-        """Read the body of a response and let go of its connection."""
+        """Read the body of a response and release its connection."""
         try:
             response.read()
         finally:
             response.close()
 
     async def release(self, response: httpx.Response) -> None:
-        """Let go of the connection of a response that is not read to its end."""
+        """Release the connection of a response that is not read to its end."""
         response.close()
 
     async def pieces(self, response: httpx.Response) -> AsyncIterator[bytes]:
-        """Yield the body as it comes."""
+        """Yield the body as it arrives."""
         for piece in response.iter_bytes():
             yield piece
 
@@ -273,7 +274,7 @@ class BlockingTransport:
         time.sleep(seconds)  # noqa: ASYNC251 (what calls it blocks)
 
     async def in_thread(self, function: Callable[[], T]) -> T:
-        """Return what a function returns, run in this thread."""
+        """Return the result of a function, run in this thread."""
         return function()
 
     async def close(self) -> None:

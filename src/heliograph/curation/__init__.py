@@ -1,1 +1,1 @@
-"""What people correct in the graph: edits, merges, splits, their history, and entities that may be one."""
+"""Corrections of the graph by people: edits, merges, splits, their history, and likely duplicates."""

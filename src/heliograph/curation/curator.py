@@ -1,7 +1,7 @@
-"""Checks what people do to the graph, records it, and has it committed.
+"""Checks corrections of the graph, records them, and has them committed.
 
-A name stands for the entity that it leads to now. What is recorded are entity ids, so a curation means the same
-whatever documents come and go; undoing one leaves what would be there without it.
+A name stands for the entity that it leads to now. Curations record entity ids, so a curation means the same when
+documents come and go; undoing one leaves the state that would exist without it.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ class Curator:
     def __init__(self, store: Store, committer: Committer) -> None:
         self._store = store
         self._committer = committer
-        # One at a time, so that each is checked against what the one before has left.
+        # One at a time, so that each is checked against the result of the one before.
         self._lock = asyncio.Lock()
 
     async def create_entity(
         self, name: str, *, type: str = "", description: str = "", author: str = "", origin: Sequence[str] = ()
     ) -> Curation:
-        """Make an entity that stays without any document; what documents say of it comes after the description.
+        """Create an entity that exists without any document; documents' descriptions come after the given one.
 
-        `origin` is kept as given, beside it: what it rests on, such as LightRAG's `source_id` and `file_path`. The same
+        `origin` is stored as given, beside it: its provenance, such as LightRAG's `source_id` and `file_path`. The same
         holds for the other methods that take it.
 
         Raises:
@@ -80,7 +80,7 @@ class Curator:
         author: str = "",
         origin: Sequence[str] = (),
     ) -> Curation:
-        """Put a type or description in place of what documents say, now and later.
+        """Override the type or description that documents give, now and later.
 
         Raises:
             InvalidRequestError: Neither is given.
@@ -97,7 +97,7 @@ class Curator:
     async def rename_entity(self, name: str, new_name: str, *, allow_merge: bool = False, author: str = "") -> Curation:
         """Give an entity another name; the old one stays its alias.
 
-        It may be merged into the entity that has this name, if there is one.
+        If another entity has this name, the two can be merged.
 
         Raises:
             ConflictError: Another entity has the new name and `allow_merge` is False, or it was deleted by hand.
@@ -117,13 +117,13 @@ class Curator:
         allow_merge: bool = False,
         author: str = "",
     ) -> list[Curation]:
-        """Rename an entity and edit it in one commit: all of it is done, or nothing.
+        """Rename an entity and edit it in one commit: both are done, or neither.
 
-        What is None stays as documents say. It may be merged into the entity that has this name, if there is one; what
-        is edited then counts where that other says nothing.
+        A field that is None stays as documents say. If another entity has this name, the two can be merged; the edited
+        fields then count where that entity has none.
 
         Returns:
-            What was recorded: the edit if there was one, then the rename or merge. Each can be undone by itself.
+            The recorded curations: the edit if there was one, then the rename or merge. Each can be undone by itself.
 
         Raises:
             ConflictError: Another entity has the new name and `allow_merge` is False, or it was deleted by hand.
@@ -138,12 +138,12 @@ class Curator:
             return await self._commit_all(scene, (*edits, scene.rename(author, allow_merge=allow_merge)))
 
     async def merge_entities(self, names: str | Iterable[str], into: str, *, author: str = "") -> Curation:
-        """Make several entities one; relations among them go, all others are united.
+        """Merge several entities into one; relations among them are dropped, all others are united.
 
         The target is one of them, another entity, or a new name.
 
         Raises:
-            ConflictError: What they are to become was deleted by hand.
+            ConflictError: The target was deleted by hand.
             InvalidRequestError: All of them are one entity already.
             NotFoundError: One of them does not exist.
         """
@@ -172,7 +172,7 @@ class Curator:
         chunk_ids: Sequence[str] = (),
         author: str = "",
     ) -> Curation:
-        """Make what some documents or chunks call by this name an entity of its own.
+        """Split off an entity: the mentions of this name in some documents or chunks.
 
         Raises:
             ConflictError: There is an entity of the new name.
@@ -203,7 +203,7 @@ class Curator:
         """Hide an entity and its relations, whatever documents say, until this is undone.
 
         Raises:
-            NotFoundError: There is no such entity, or it has this name by a merge alone.
+            NotFoundError: There is no such entity, or it has this name only by a merge.
         """
         async with self._lock:
             scene = await self._scene([name])
@@ -221,11 +221,11 @@ class Curator:
         author: str = "",
         origin: Sequence[str] = (),
     ) -> Curation:
-        """Make a relation that stays, and its two ends with it, without any document.
+        """Create a relation that, with its two ends, exists without any document.
 
         Raises:
             ConflictError: There is one already.
-            InvalidRequestError: Both ends are one entity, or the weight is no positive number.
+            InvalidRequestError: Both ends are one entity, or the weight is not a positive number.
             NotFoundError: One of the ends does not exist.
         """
         said = _keywords(keywords), _text(description), _weight(weight)
@@ -242,10 +242,10 @@ class Curator:
         author: str = "",
         origin: Sequence[str] = (),
     ) -> Curation:
-        """Put keywords, a description or a weight in place of what documents say, now and later.
+        """Override the keywords, description or weight that documents give, now and later.
 
         Raises:
-            InvalidRequestError: None of them is given, or the weight is no positive number.
+            InvalidRequestError: None of them is given, or the weight is not a positive number.
             NotFoundError: There is no such relation.
         """
         if keywords is None and description is None and weight is None and not origin:
@@ -263,15 +263,15 @@ class Curator:
         """Hide a relation, whatever documents say, until this is undone.
 
         Raises:
-            NotFoundError: There is no such relation, or an end has its name by a merge alone.
+            NotFoundError: There is no such relation, or an end has its name only by a merge.
         """
         return await self._relate(CurationKind.DELETE_RELATION, name, other, author)
 
     async def undo(self, curation_id: str, *, author: str = "") -> Curation:
-        """Take a curation back: the graph becomes what it would be without it.
+        """Undo a curation: the graph becomes what it would be without it.
 
         Raises:
-            ConflictError: It was taken back before.
+            ConflictError: It was undone before.
             NotFoundError: There is no such curation.
         """
         async with self._lock:
@@ -299,7 +299,7 @@ class Curator:
             return undone
 
     async def replay(self, curations: Sequence[Curation]) -> None:
-        """Record curations of another workspace, or of a backup, as they are and in their order, unchecked."""
+        """Record curations of another workspace, or of a backup, unchanged, in their order and unchecked."""
         async with self._lock:
             for item in sorted(curations, key=lambda item: item.sequence):
                 await self._committer.commit(CurationChange((replace(item, sequence=0),)))
@@ -353,7 +353,7 @@ class Curator:
 
 
 class _Scene:
-    """What some names stand for now."""
+    """The entities that some names stand for now."""
 
     def __init__(self, names: list[str], ids: list[str], entities: list[Entity | None], loader: RuleLoader) -> None:
         self.names = names
@@ -363,14 +363,14 @@ class _Scene:
         self.loader = loader
 
     def require(self, index: int) -> Entity:
-        """Return the entity of a name; raises `NotFoundError` if there is none."""
+        """Return the entity that a name stands for; raises `NotFoundError` if there is none."""
         entity = self.entities[index]
         if entity is None:
             raise NotFoundError(f"there is no entity {self.names[index]!r} in this workspace")
         return entity
 
     def require_unmerged(self, index: int) -> Entity:
-        """Return the entity of a name that it did not only get by a merge: whoever deletes that means what was merged.
+        """Return the entity of a name, unless it has the name only by a merge: deleting that name means the merged one.
 
         Raises:
             NotFoundError: There is none.
@@ -381,18 +381,18 @@ class _Scene:
         return entity
 
     def holder(self, index: int) -> Entity | None:
-        """Return the entity that has a name; None if none has, or if it only leads to one since people moved it."""
+        """Return the entity with this name; None if there is none, or if a curation only redirects the name to one."""
         entity = self.entities[index]
         if entity is None or entity_key(entity.name) == entity_key(self.names[index]):
             return entity
         return None if self.book.moved_to(self._bearer(index)) else entity
 
     def rename(self, author: str, *, allow_merge: bool) -> Curation:
-        """Return what makes the second name that of the first's entity, or merges it into what has that name.
+        """Return the curation that gives the first entity the second name, or merges it into that name's entity.
 
         Raises:
-            ConflictError: Another entity has it, and `allow_merge` is False.
-            NotFoundError: The first name stands for nothing.
+            ConflictError: Another entity has the second name, and `allow_merge` is False.
+            NotFoundError: The first name stands for no entity.
         """
         entity, other = self.require(0), self.holder(1)
         if other is not None and other.id != entity.id:
@@ -406,9 +406,9 @@ class _Scene:
         return _new(CurationKind.RENAME_ENTITY, (entity.name, self.names[1]), (entity.id, id_), author)
 
     def new_id(self, index: int) -> str:
-        """Return the id that an entity gets by a name that no other has: a new one if another lost that name."""
+        """Return the entity id for a name that no other entity has: a new id if another entity lost that name."""
         id_ = self._bearer(index)
-        # An alias that documents give goes with the entity that it leads to.
+        # An alias from documents follows the entity that it leads to.
         if self.book.has_lost(id_) or entity_overrides(self.book, self.book.resolve(id_)).is_hidden:
             id_ = succeeding_entity_id(id_)
             while self.book[id_].curations:
@@ -435,7 +435,7 @@ def _new(
 def _edit(entity: Entity, type_: str | None, description: str | None, author: str) -> Curation:
     kind = None if type_ is None else _type(type_)
     if kind == entity.type == UNKNOWN_TYPE:
-        # Who writes back what was read says nothing; documents may still tell.
+        # Writing back the unknown type that was read sets nothing; documents may still give one.
         kind = None
     return _new(
         CurationKind.EDIT_ENTITY,

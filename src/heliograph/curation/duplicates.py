@@ -1,7 +1,7 @@
-"""Finds entities that may be one, by near vectors and like spelling, for a person to merge or for a setting to.
+"""Finds likely duplicates of entities by near vectors and similar spelling, to be merged by people or by a setting.
 
-Two entities are a pair if their vectors and the spellings of their names are both alike enough, they are not of
-different known types, and their names hold the same digits.
+Two entities are a pair if their vectors and the spellings of their names are both similar enough, their known types do
+not differ, and their names hold the same digits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ENTITY_PAGE = 500
 _NEIGHBOURS = 8
 _DIGITS = re.compile(r"\d+")
 _AUTHOR = "auto"
-# Vectors of names are near where the names are spelled alike, and say less than those of descriptions.
+# Vectors of names alone mostly reflect spelling, and say less than vectors of descriptions.
 _LEAST_DESCRIBED, _LEAST_NAMED = 0.6, 0.85
 
 
@@ -34,9 +34,9 @@ class DuplicatePair:
     """Two entities that may be one.
 
     Attributes:
-        score: Mean of the two likenesses below, in [0, 1].
-        cosine: Of their vectors.
-        similarity: Of the spellings of their names that are most alike, in [0, 1].
+        score: Mean of the two similarities below, in [0, 1].
+        cosine: Cosine of their vectors.
+        similarity: Similarity of the two most similar spellings of their names, in [0, 1].
         reason: Why they are proposed, for a person to read.
     """
 
@@ -49,13 +49,13 @@ class DuplicatePair:
 
 
 class DuplicateFinder:
-    """Looks for duplicates in one workspace.
+    """Finds duplicates in one workspace.
 
     Args:
         store: The workspace.
         curator: Merges.
-        settings: How alike two must be.
-        are_described: Whether vectors of entities are those of descriptions, which tell more than names do.
+        settings: How similar two must be.
+        are_described: Whether vectors of entities are those of descriptions, which say more than names do.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class DuplicateFinder:
         self._min_cosine = settings.min_duplicate_cosine or (_LEAST_DESCRIBED if are_described else _LEAST_NAMED)
 
     async def find(self, limit: int, entity_ids: Sequence[str] | None = None) -> list[DuplicatePair]:
-        """Return up to `limit` pairs, the most alike first, of these entities and their neighbours, or of all."""
+        """Return up to `limit` pairs, the most similar first, of these entities and their neighbours, or of all."""
         found: dict[frozenset[str], DuplicatePair] = {}
         if entity_ids is not None:
             await self._find_among(await self._store.graph.get_entities(list(dict.fromkeys(entity_ids))), found)
@@ -127,7 +127,7 @@ class DuplicateFinder:
 
 
 def spelling_similarity(name: str, other: str) -> float:
-    """Return how alike two names are spelled, in [0, 1]; 0 if they hold different digits."""
+    """Return how similar the spellings of two names are, in [0, 1]; 0 if they hold different digits."""
     left, right = entity_key(name), entity_key(other)
     if _DIGITS.findall(left) != _DIGITS.findall(right):
         return 0.0

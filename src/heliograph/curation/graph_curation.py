@@ -1,4 +1,4 @@
-"""The engine's methods to correct the graph and to show its history: who said what, by documents or by hand."""
+"""The engine's methods to correct the graph and to show its history: statements of documents and edits by people."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from heliograph.ingest.resolution import RELATION_KINDS, RuleBook, RuleLoader, f
 from heliograph.models import Curation, EntityMention, RelationMention
 from heliograph.stores.base import CurationPage, CurationQuery, Store
 
-# Says who said what of an entity or a relation: mentions by chunks in canonical order, and curations by people.
+# The history of an entity or a relation: mentions by chunks in canonical order, and curations by people.
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What one chunk says of an entity, which has a type and no weight, or of a relation, which has both names.
+    """One chunk's statement about an entity (with a type, without weight) or about a relation (with both names).
 
     It is a mention, shown with its place; `description` is the mention's.
     """
@@ -46,13 +46,13 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Who said what of one thing.
+    """The statements and curations about one entity or relation.
 
     Attributes:
         id: The entity or relation.
-        statements: What chunks say, in canonical order, one page of it.
+        statements: Statements of chunks, in canonical order, one page of them.
         statement_count: How many statements there are without the limit.
-        curations: What people did, earliest first, undone or not; all of it.
+        curations: All curations, earliest first, including undone ones.
     """
 
     id: str
@@ -62,7 +62,7 @@ class History:
 
 
 async def read_history(store: Store, entity_ids: Sequence[str], offset: int, limit: int) -> History:
-    """Return the history of an entity, or of the relation between two; empty if nothing was ever said of it."""
+    """Return the history of an entity, or of the relation between two; empty if there never was any."""
     book, curations = await _curations(store, entity_ids)
     if len(entity_ids) == 1:
         (id_,) = entity_ids
@@ -116,7 +116,7 @@ async def _statements(
 
 @dataclass(frozen=True, slots=True)
 class CurationParts:
-    """What the methods work with."""
+    """The parts of an engine that the methods use."""
 
     store: Store
     curator: Curator
@@ -128,7 +128,7 @@ class CurationParts:
 class GraphCuration(ABC):
     """Corrections of the graph by hand.
 
-    Every method that changes something returns the `Curation` it recorded; `undo` takes it back by its id. Curations
+    Every method that changes something returns the `Curation` it recorded; `undo` reverts it by its id. Curations
     survive update, deletion and rebuild of the documents around them. A name may be any spelling or alias.
     """
 
@@ -160,22 +160,22 @@ class GraphCuration(ABC):
     undo = _corrected(Curator.undo)
 
     async def curations(self, query: CurationQuery | None = None) -> CurationPage:
-        """Return one page of curations, by default the earliest first, undone ones included."""
+        """Return one page of curations, by default the earliest first, including undone ones."""
         return await (await self._curation()).store.curations.find_curations(query or CurationQuery())
 
     async def history(self, name: str, other: str | None = None, *, offset: int = 0, limit: int = 100) -> History:
-        """Return which chunk or person said what of an entity, or with `other` of the relation between two.
+        """Return the statements and curations about an entity, or with `other` about the relation between two.
 
-        `limit` and `offset` are of statements of chunks; curations are all given.
+        `limit` and `offset` apply to statements of chunks; all curations are returned.
         """
         store = (await self._curation()).store
         names = [name] if other is None else [name, other]
         return await read_history(store, await find_entity_ids(store, names), offset, limit)
 
     async def find_duplicates(self, *, limit: int = 100, names: Sequence[str] = ()) -> list[DuplicatePair]:
-        """Return pairs of entities that may be one, the most alike first; merging them is left to a person.
+        """Return pairs of entities that may be one, the most similar first; people decide whether to merge them.
 
-        Only these entities are looked at, or all if none is named.
+        Only pairs with the named entities are returned, or all if none is named.
         """
         parts = await self._curation()
         ids = await find_entity_ids(parts.store, names) if names else None
@@ -192,12 +192,12 @@ class GraphCuration(ABC):
         title: str = "",
         metadata: dict[str, object] | None = None,
     ) -> DocumentResult:
-        """Take in a graph that is made already, as one document: no model reads its chunks.
+        """Insert a ready-made graph as one document: no model reads its chunks.
 
         A known id or source is an update. It is deleted, and rebuilt, like any document.
 
         Raises:
-            InvalidRequestError: Something does not go together; nothing was written.
+            InvalidRequestError: Parts do not fit together; nothing was written.
             ModelError: It cannot be embedded; nothing was written.
             StoreError: The store failed; nothing was written.
         """

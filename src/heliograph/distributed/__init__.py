@@ -1,1 +1,1 @@
-"""Reading documents on many machines: messages to workers and back, and the service that reaches the store for them."""
+"""Reading documents on many machines: messages to workers and back, and the workers' access to the store."""

@@ -1,8 +1,7 @@
 """Reading on a cluster as the ingest pipeline sees it: a reader, an embedding model, and sources loaded by workers.
 
-`open_cluster` puts pool, launcher and these together from the settings. Bytes and texts go out, extractions come
-back; opening files and fetching addresses stay in this process, so that workers need neither the files nor the way to
-the addresses.
+`open_cluster` assembles pool, launcher and these from the settings. Bytes and texts are sent out, extractions come
+back; opening files and fetching addresses stay in this process, so that workers need access to neither.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from heliograph.observing import stage
 from heliograph.settings import DocumentSettings, IngestSettings, Settings
 from heliograph.stores.base import ReplyCache
 
-# One request to a worker: about a second of work for the local model, so that a long document's are shared out.
+# One request to a worker: about a second of work for the local model, so that a long document is divided.
 _BATCH_TOKENS = 16_384
 _BATCH_TEXTS = 256
 
@@ -60,9 +59,9 @@ class ClusterReader(Reader):
 
 
 class ClusterEmbeddingModel(EmbeddingModel):
-    """Embeds documents on the workers while there are any, and everything else here.
+    """Embeds documents on the workers while there are any, and all other texts here.
 
-    The local model is the same as that of the workers; it is closed by whoever made it.
+    The local model is the same as that of the workers; its creator closes it.
     """
 
     def __init__(self, local: EmbeddingModel, pool: WorkerPool) -> None:
@@ -97,13 +96,13 @@ class _RemoteEmbeddingModel(EmbeddingModel):
 
 
 class ClusterSourceReader(SourceReader):
-    """Reads files and URLs here, and has workers load what they hold.
+    """Reads files and URLs here, and has workers load their content.
 
-    To be made on the event loop that the pool is used from, and called from other threads.
+    Created on the event loop that the pool is used from, and called from other threads.
     """
 
     def __init__(self, settings: DocumentSettings, max_characters: int, pool: WorkerPool) -> None:
-        """Keep the parts."""
+        """Store the parts."""
         super().__init__(settings, max_characters)
         self._pool = pool
         self._loop = asyncio.get_running_loop()
@@ -113,14 +112,14 @@ class ClusterSourceReader(SourceReader):
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
 
-# Workers that a cluster of unknown size is taken to have, when it is settled how much may wait for them.
+# Assumed number of workers of a cluster of unknown size, to limit how much may wait for them.
 _WORKERS_ELSEWHERE = 32
 _MOST_SOURCES_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterParts:
-    """What reads on a cluster: its parts, and settings of a pipeline that keep the workers busy."""
+    """The parts that read on a cluster, and settings of a pipeline that keep the workers busy."""
 
     reader: Reader
     embedding: EmbeddingModel
@@ -138,9 +137,9 @@ def open_cluster(
     stack: AsyncExitStack,
     launcher: Launcher | None = None,
 ) -> ClusterParts:
-    """Return what reads on a cluster; the cluster itself is reached when the first document comes.
+    """Return the parts that read on a cluster, which is first contacted when the first document comes.
 
-    Only what workers need of the settings is sent. `replies` None keeps none, `launcher` None takes Ray; `stack` closes
+    Only the settings that workers need are sent. `replies` None keeps none, `launcher` None takes Ray; `stack` closes
     what was opened.
 
     Raises:
@@ -167,13 +166,13 @@ def open_cluster(
 
 
 def _setup(settings: Settings, given: GivenModels, workers: int, *, keeps_replies: bool) -> WorkerSetup:
-    """Return what a worker is made of: one core for the local model, and its share of the calls to services."""
+    """Return the setup of a worker: one core for the local model, and its share of the calls to services."""
     chat = {"max_concurrency": max(1, settings.chat.max_concurrency // workers)}
     cache = settings.embedding.cache_dir
     embedding = {
         "threads": 1,
         "max_concurrency": max(1, settings.embedding.max_concurrency // workers),
-        # Workers have a working folder of their own.
+        # Workers have another working folder.
         "cache_dir": cache and cache.absolute(),
     }
     return WorkerSetup(

@@ -1,4 +1,4 @@
-"""What passes between the process that owns the store and its workers, and the contract of what carries workers.
+"""Messages between the process that owns the store and its workers, and the contract of their transport.
 
 Messages are frozen dataclasses, pickled. A worker sends `Notice`s while it works, some of which ask for an
 `NoticeAnswer`, and ends each piece of work with a `WorkEnd`; errors travel as values. A `Launcher` starts a cluster's
@@ -24,7 +24,7 @@ from heliograph.stores.base import CachedReply
 
 @dataclass(frozen=True, slots=True)
 class GivenModels:
-    """What the caller brings in place of what the settings name; sent to every worker."""
+    """Models that the caller gives instead of those in the settings; sent to every worker."""
 
     chat: ChatModel | None = None
     embedding: EmbeddingModel | None = None
@@ -33,9 +33,9 @@ class GivenModels:
 
 @dataclass(frozen=True, slots=True)
 class WorkerSetup:
-    """What a worker is made of: settings, their keys too, with calls to services shared out among the workers.
+    """The setup of a worker: settings, including keys, with calls to services divided among the workers.
 
-    A worker of another version refuses. Replies are kept where there is somebody to keep them.
+    A worker of another version refuses. Replies are kept if there is a cache to keep them.
     """
 
     version: str
@@ -49,7 +49,7 @@ class WorkerSetup:
 
 @dataclass(frozen=True, slots=True)
 class ChunksBegun:
-    """So many chunks of a document, by its number, will be read."""
+    """Says how many chunks of a document, identified by its number, will be read."""
 
     number: int
     count: int
@@ -79,7 +79,7 @@ class TextsEmbedded:
 
 @dataclass(frozen=True, slots=True)
 class ReplyQuestion:
-    """Asks for the kept reply under a key, or to keep one under it; answered once that is done."""
+    """Asks for the cached reply under a key, or to store one under it; answered once that is done."""
 
     ticket: int
     key: str
@@ -100,7 +100,7 @@ class NoticeAnswer:
 
 @dataclass(frozen=True, slots=True)
 class WorkEnd:
-    """How a piece of work ended, with what there was to tell until then that needs no answer."""
+    """How a piece of work ended, with the notices until then that need no answer."""
 
     value: Any = None
     error: HeliographError | None = None
@@ -116,11 +116,11 @@ class Worker(ABC):
 
     @abstractmethod
     async def call(self, method: str, *arguments: object) -> Any:
-        """Return what a method of the worker returns; many may be called at once.
+        """Return the result of a method of the worker; many may be called at once.
 
         Raises:
-            WorkerLostError: The worker is gone.
-            ClusterUnavailable: The cluster is.
+            WorkerLostError: The worker is lost.
+            ClusterUnavailable: The cluster is out of reach.
         """
 
     @abstractmethod
@@ -141,12 +141,12 @@ class Launcher(ABC):
 
     @abstractmethod
     async def start(self, setup: WorkerSetup) -> Worker:
-        """Return a new worker, which may still be waiting for its place.
+        """Return a new worker, which may still be waiting for resources.
 
         Raises:
-            ClusterUnavailable: It cannot be started, or what it is made of cannot be sent.
+            ClusterUnavailable: It cannot be started, or its setup cannot be sent.
         """
 
     @abstractmethod
     async def close(self) -> None:
-        """Let go of the cluster, and end it if it was started here; closing twice does nothing."""
+        """Release the cluster, and end it if it was started here; closing twice does nothing."""

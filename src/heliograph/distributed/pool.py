@@ -1,8 +1,8 @@
 """The workers of one pipeline, on the side of the store: started when needed, given tasks, replaced when lost.
 
-Notices of workers come in here: progress is passed on, costs are counted, and replies of chat models are stored
-before a worker goes on, so that no reply is paid for twice. A task whose worker is lost goes to another one, alone;
-after a few tries it fails with an `IngestError`.
+Workers' notices are handled here: progress is passed on, costs are counted, and replies of chat models are stored
+before a worker continues, so that no reply is paid for twice. A task whose worker is lost goes to another one, alone;
+after a few attempts it fails with an `IngestError`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class WatchedDocument:
-    """Passes the progress of one document on, each chunk once, however often the document is begun again."""
+    """Passes the progress of one document on, each chunk once, however often the document is restarted."""
 
     def __init__(self, progress: ChunkProgress) -> None:
         self._progress = progress
@@ -37,14 +37,14 @@ class WatchedDocument:
         self._read = 0
 
     def begin(self, count: int) -> None:
-        """Note that the document is read, from its first chunk on."""
+        """Record that reading the document starts, from its first chunk on."""
         self._read = 0
         if self._expected is None:
             self._expected = count
             self._progress.begin_chunks(count)
 
     def read_one(self) -> None:
-        """Note that one more chunk was read."""
+        """Record that one more chunk was read."""
         self._read += 1
         if self._told < self._read <= (self._expected or 0):
             self._told += 1
@@ -60,7 +60,7 @@ class WatchedDocument:
 
 
 class Coordinator:
-    """Takes notices; used from one event loop."""
+    """Handles notices; used from one event loop."""
 
     def __init__(self, replies: ReplyCache | None, meter: ChatMeter) -> None:
         self._replies = replies
@@ -77,7 +77,7 @@ class Coordinator:
             del self._watched[number]
 
     async def take(self, notices: Iterable[messages.Notice]) -> list[messages.NoticeAnswer]:
-        """Take notices, and return the answers to those that ask."""
+        """Handle notices, and return the answers to those that ask."""
         questions: list[messages.ReplyQuestion] = []
         for notice in notices:
             if isinstance(notice, messages.ReplyQuestion):
@@ -117,14 +117,14 @@ class Coordinator:
         return messages.NoticeAnswer(question.ticket)
 
 
-# Embeddings that a commit waits for, per worker: one runs while the next is on its way.
+# Concurrent embeddings per worker that a commit waits for: one runs while the next is on its way.
 _EMBEDDINGS_PER_WORKER = 2
-# How long a worker may take to close its models; then it is ended.
+# How long a worker may take to close its models; then it is killed.
 _CLOSE_SECONDS = 2.0
-# So many workers in a row may be lost without a single task done before no more are started, per worker and more.
+# Workers that may be lost in a row without a finished task, per worker and in addition, before no more are started.
 _LOSSES_PER_WORKER = 10
 _LOSSES_ANYWAY = 20
-# Until one that found no place is tried again.
+# Delay before starting one again for which there was no room.
 _REST_SECONDS = 30.0
 
 
@@ -132,7 +132,7 @@ _KNOWN = (HeliographError, messages.WorkerLostError, TimeoutError)
 
 
 class TaskKind(StrEnum):
-    """Kinds of tasks; each has places of its own, since documents can only be finished if embeddings go on."""
+    """Kinds of tasks; each has its own slots, since documents can only be finished if embeddings go on."""
 
     READ = "read"
     EMBED = "embed"
@@ -140,7 +140,7 @@ class TaskKind(StrEnum):
 
 @dataclass(eq=False, slots=True)
 class _Member:
-    """One worker and what it has to do."""
+    """One worker and its load."""
 
     worker: messages.Worker
     under_way: dict[TaskKind, int] = field(default_factory=lambda: dict.fromkeys(TaskKind, 0))
@@ -158,7 +158,7 @@ class WorkerPool:
     def __init__(
         self, launcher: messages.Launcher, setup: messages.WorkerSetup, settings: RaySettings, coordinator: Coordinator
     ) -> None:
-        """Start nothing yet."""
+        """Store the parts; start no worker yet."""
         self._launcher = launcher
         self._setup = setup
         self._settings = settings
@@ -180,15 +180,15 @@ class WorkerPool:
         return bool(self._members)
 
     async def run(self, what: str, kind: TaskKind, method: str, *arguments: object, number: int | None = None) -> Any:
-        """Return what a method of a worker comes to, by its `WorkEnd`.
+        """Return the result of a method of a worker, from its `WorkEnd`.
 
-        `what` the task is about is for messages. The worker knows it by `number`; it is given up there when the caller
-        is cancelled.
+        `what` names the subject of the task in messages. The worker knows it by `number`; there it is cancelled when
+        the caller is.
 
         Raises:
-            IngestError: The task's worker was lost, more often than is tried.
+            IngestError: The task's worker was lost, more often than is retried.
             ClusterUnavailable: There is no worker and none can be started.
-            HeliographError: What the method itself came to.
+            HeliographError: Errors of the method itself.
         """
         tries = self._settings.max_retries + 1
         for attempt in range(tries):
@@ -242,7 +242,7 @@ class WorkerPool:
 
     @asynccontextmanager
     async def _place(self, kind: TaskKind, *, alone: bool) -> AsyncGenerator[_Member]:
-        """Wait for a worker with a free place of a kind, or for one to be alone on."""
+        """Wait for a worker with a free slot of a kind, or for one without other tasks."""
         async with self._opening:
             if not (self._members or self._recruiting or self._is_closed):
                 self._size, self._losses, self._failure = await self._launcher.open(), 0, None
@@ -254,7 +254,7 @@ class WorkerPool:
         try:
             if alone:
                 async with self._changed:
-                    # Lost ones are found by calling them.
+                    # Lost workers are found by calling them.
                     await self._changed.wait_for(lambda: member.load == 1 or member not in self._members)
             yield member
         finally:
@@ -290,7 +290,7 @@ class WorkerPool:
                 await _open(worker)
         except Exception as error:  # noqa: BLE001 (nobody awaits this, and those who wait for a worker are told)
             self._failure = self._start_failure(error)
-            # What is a defect shows with where it came from.
+            # Log a defect with its traceback.
             _log.warning(
                 "a worker could not be started: %s",
                 error or type(error).__name__,
@@ -307,7 +307,7 @@ class WorkerPool:
             member.attending = asyncio.create_task(self._attend(member))
             self._members.append(member)
         finally:
-            # Its place among those that are being started is free before others look.
+            # Free its slot among the starting workers before others look.
             current = asyncio.current_task()
             if current is not None:
                 self._recruiting.discard(current)
@@ -315,13 +315,13 @@ class WorkerPool:
 
     async def _rest(self) -> None:
         await asyncio.sleep(_REST_SECONDS)
-        # Without any, the next task begins anew.
+        # Without any worker, the next task starts over.
         if self._members and len(self._members) + len(self._recruiting) < self._size:
             self._recruit()
 
     def _start_failure(self, error: Exception) -> HeliographError:
         if isinstance(error, HeliographError):
-            # It is about no document, so it must not make one fail.
+            # It concerns no document, so it must not make one fail.
             return error if isinstance(error, OUTAGES) else ClusterUnavailable(f"no worker can be started: {error}")
         if isinstance(error, TimeoutError):
             return ClusterUnavailable(
@@ -347,12 +347,12 @@ class WorkerPool:
         except (messages.WorkerLostError, ClusterUnavailable) as error:
             _log.debug("a worker is not attended any more: %s", error)
         except Exception:  # noqa: BLE001 (nobody awaits this)
-            # Unattended it would wait for answers for ever, and so would who waits for it.
+            # Unattended it would wait for answers for ever, and so would its callers.
             _log.exception("a worker cannot be attended, which is a defect; another takes its place")
         await self._replace(member)
 
     async def _replace(self, member: _Member) -> None:
-        """Dismiss a worker that is lost and start another one, once."""
+        """Dismiss a lost worker and start another one, once."""
         if self._is_closed or member not in self._members:
             return
         self._losses += 1

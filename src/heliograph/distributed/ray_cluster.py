@@ -1,9 +1,8 @@
-"""Workers as actors of Ray: the only module that knows Ray, its addresses, its switches and its exceptions.
+"""Workers as actors of Ray: the only module that knows Ray, its addresses, its options and its exceptions.
 
 A cluster of this machine alone listens on loopback, writes into a folder of its own below the system's temporary
-one, shows no dashboard, sends no usage data, and ends with the last who uses it in this process. Ray ends a
-cluster's processes together with the thread that started them, so a thread of its own (`OwnThread`) starts it and
-lives as long.
+one, shows no dashboard, sends no usage data, and ends with its last user in this process. Ray ends a cluster's
+processes together with the thread that started them, so a thread of its own (`OwnThread`) starts it and lives as long.
 """
 
 from __future__ import annotations
@@ -37,20 +36,20 @@ _Order = tuple[Callable[[], None], Future[None]]
 
 
 class OwnThread:
-    """Runs one piece of work after the other; it does not keep the process from ending."""
+    """Runs work items one after the other in a daemon thread."""
 
     def __init__(self, name: str) -> None:
         self._orders: SimpleQueue[_Order | None] = SimpleQueue()
         Thread(target=self._serve, name=name, daemon=True).start()
 
     def run(self, work: Callable[[], None]) -> None:
-        """Do something there and wait until it is done; what it raises is raised here."""
+        """Run a function in the thread and wait for it; its exceptions are raised here."""
         done: Future[None] = Future()
         self._orders.put((work, done))
         done.result()
 
     def end(self) -> None:
-        """Let the thread go when it has done what it was given."""
+        """End the thread after its current work."""
         self._orders.put(None)
 
     def _serve(self) -> None:
@@ -69,12 +68,12 @@ _log = logging.getLogger(__name__)
 _LOOPBACK = "127.0.0.1"
 # Tasks pass through it; what does not fit is written to disk.
 _OBJECT_STORE_BYTES = 256 * 1024 * 1024
-# More than a pool ever has under way with one worker.
+# More than a pool ever has in progress on one worker.
 _CALLS_PER_WORKER = 1_000
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _LONGEST_SAID = 400
 _REACH_SECONDS = 10.0
-# What says that one worker or its machine is gone, and not the cluster.
+# Exceptions that mean the loss of one worker or its machine, not of the cluster.
 _LOST = (
     "RayActorError",
     "WorkerCrashedError",
@@ -93,9 +92,9 @@ def check_ray() -> None:
 
 
 def translate(error: Exception) -> Exception:
-    """Return what an exception of Ray means: a lost worker, or a cluster that cannot be used.
+    """Return our error for an exception of Ray: a lost worker, or a cluster that cannot be used.
 
-    What a worker's own code raised comes back as it is: Ray gives it the class that it had there.
+    An exception of a worker's own code is returned unchanged: Ray restores its class.
     """
     exceptions = import_module("ray.exceptions")
     said = _said(error)
@@ -109,12 +108,12 @@ def translate(error: Exception) -> Exception:
 
 
 def _said(error: Exception) -> str:
-    """Return what an exception says in one line, without colours and the marks of tracebacks."""
+    """Return an exception's message in one line, without colours and traceback marks."""
     words = [word for word in _COLOUR.sub("", str(error)).split() if word.strip("^~")]
     text = " ".join(words).partition(" Some common causes include")[0] or type(error).__name__
     if len(text) <= _LONGEST_SAID:
         return text
-    # How it began is at the start, what it came to at the end.
+    # The beginning shows how it started, the end what failed.
     half = _LONGEST_SAID // 2
     return f"{text[:half]} ... {text[-half:]}"
 
@@ -147,7 +146,7 @@ class RayLauncher(Launcher):
 
 
 class _ReadingActor(ReadingWorker):
-    """A worker as Ray makes it, of a `WorkerSetup` that was pickled where it can be said what cannot be."""
+    """A worker as Ray creates it, from a `WorkerSetup` that was pickled by us to report what cannot be pickled."""
 
     def __init__(self, setup: bytes) -> None:
         # It comes from the process that owns the cluster, as this class does.
@@ -200,7 +199,7 @@ def _start_actor(setup: WorkerSetup) -> Worker:
 
 
 class _Connection:
-    """This process's connection to Ray, shared by all who use it; methods block and may be called from any thread."""
+    """This process's connection to Ray, shared by all users; methods block and may be called from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -210,7 +209,7 @@ class _Connection:
         self._folder = ""
 
     def acquire(self, settings: RaySettings) -> None:
-        """Connect, unless somebody has.
+        """Connect, unless connected already.
 
         Raises:
             ClusterUnavailable: The cluster cannot be reached or started.
@@ -221,8 +220,8 @@ class _Connection:
             ray = import_module("ray")
             if not ray.is_initialized():
                 logging.getLogger("ray").setLevel(logging.ERROR)
-                # Ray prints what befalls workers to standard output, between the results of commands; the pool tells
-                # of it.
+                # Ray prints workers' events to standard output, between the results of commands; the pool reports them
+                # instead.
                 printing: Any = import_module("ray._private.worker")
                 printing.print_to_stdstream = _note
                 thread = OwnThread("heliograph-ray")
@@ -251,7 +250,7 @@ class _Connection:
         while True:
             try:
                 if settings.address:
-                    # Ray itself tries for minutes where nobody listens at an address.
+                    # Ray itself retries for minutes if there is no listener at an address.
                     host, mark, port = settings.address.rpartition(":")
                     if mark and host and port.isdigit() and "://" not in settings.address:
                         socket.create_connection((host.strip("[]"), int(port)), _REACH_SECONDS).close()
@@ -275,10 +274,10 @@ class _Connection:
                 return
 
     def _start_local(self, ray: Any, settings: RaySettings) -> None:
-        # Paths of sockets are short by their nature, and Ray's own folder below this one is long.
+        # Socket paths must be short, and Ray's own folder below this one is long.
         self._folder = tempfile.mkdtemp(prefix="ray-")
         import_module("ray._common.usage.usage_lib").set_usage_stats_enabled_via_env_var(False)
-        # Else Ray takes an address that others reach, and lets everybody in there.
+        # Otherwise Ray uses an address that others can reach, without access control.
         constants: Any = import_module("ray._private.ray_constants")
         before, constants.ENABLE_RAY_CLUSTER = constants.ENABLE_RAY_CLUSTER, False
         try:
@@ -292,7 +291,7 @@ class _Connection:
                 runtime_env=_runtime_env(self._folder, [path or str(Path.cwd()) for path in sys.path]),
                 _node_ip_address=_LOOPBACK,
                 _temp_dir=self._folder,
-                # Ray would have its workers give way to everything else on the machine.
+                # Ray would run its workers at a lower priority than everything else on the machine.
                 _system_config={"worker_niceness": 0},
             )
         finally:
@@ -313,8 +312,8 @@ _CONNECTION = _Connection()
 def _runtime_env(folder: str, path: Sequence[str]) -> dict[str, Any]:
     """Return the runtime environment of workers: they import the same modules from the same places as this process.
 
-    Left alone, Ray has them look for modules in this process's working folder first, even if this process does not. An
-    empty folder stands in its place.
+    By default, Ray makes them look for modules in this process's working folder first, even if this process does not.
+    An empty folder replaces it.
     """
     empty = Path(folder) / "empty"
     empty.mkdir()

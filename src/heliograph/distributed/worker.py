@@ -1,8 +1,8 @@
-"""What runs in a worker's process: models loaded once, and the same code that reads documents in one process.
+"""The code in a worker's process: models loaded once, and the same code that reads documents in one process.
 
 A worker knows neither the store nor the cluster. It cannot call the owner of the store, so its notices and
-questions wait in an `Outbox` until the owner comes for them and brings answers. Whatever goes wrong ends as the
-error of a `WorkEnd`.
+questions wait in an `Outbox` until the owner fetches them and brings answers. Every error ends as the error of a
+`WorkEnd`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from heliograph.ingest.reading import DocumentReading, InProcessReader, Reader, 
 from heliograph.observing import CallCount
 from heliograph.stores.base import CachedReply, ReplyCache
 
-# Questions are handed out at once, mere news a few times a second.
+# Questions are sent at once, mere news a few times a second.
 _NEWS_SECONDS = 0.25
 _IDLE_SECONDS = 20.0
 
@@ -46,7 +46,7 @@ class Outbox:
         self._has_news.set()
 
     async def ask(self, question: Callable[[int], messages.Notice]) -> CachedReply | None:
-        """Send the request that is made of a ticket at once, and return its answer or raise its error."""
+        """Create a request from a new ticket and send it at once; return its answer or raise its error."""
         ticket = next(self._tickets)
         answer = self._asked[ticket] = asyncio.get_running_loop().create_future()
         self.tell(question(ticket))
@@ -57,10 +57,10 @@ class Outbox:
             del self._asked[ticket]
 
     async def exchange(self, answers: Sequence[messages.NoticeAnswer]) -> list[messages.Notice]:
-        """Hand over answers, then wait a while for notices and take them all; there may be none."""
+        """Deliver answers, then wait a while for notices and take them all; there may be none."""
         for answer in answers:
             asked = self._asked.get(answer.ticket)
-            # Who asked may have been given up meanwhile.
+            # The asking task may have been cancelled meanwhile.
             if asked is not None and not asked.done():
                 if answer.error is None:
                     asked.set_result(answer.value)
@@ -74,7 +74,7 @@ class Outbox:
         return notices
 
     def take_news(self) -> list[messages.Notice]:
-        """Take what needs no answer."""
+        """Take the notices that need no answer."""
         news: list[messages.Notice] = [
             notice for notice in self._notices if not isinstance(notice, messages.ReplyQuestion)
         ]
@@ -95,7 +95,7 @@ class RelayedReplies(ReplyCache):
         await self._outbox.ask(lambda ticket: messages.ReplyQuestion(ticket, reply.key, reply))
 
     async def delete_replies(self, cache_type: str | None = None) -> int:
-        """Refuse, by a `StoreError`: replies are dropped by who owns the store."""
+        """Raise `StoreError`: only the owner of the store drops replies."""
         raise StoreError(f"a worker cannot drop kept replies ({cache_type!r}); do it where the store is open")
 
 
@@ -142,7 +142,7 @@ class _RelayedProgress:
 
 
 class ReadingWorker:
-    """Loads, reads and embeds; its methods may be called many at once, on one event loop."""
+    """Loads, reads and embeds; its methods may be called concurrently, on one event loop."""
 
     def __init__(self, setup: messages.WorkerSetup) -> None:
         self._setup = setup
@@ -151,10 +151,10 @@ class ReadingWorker:
         self._reading: dict[int, asyncio.Task[object]] = {}
 
     async def open(self) -> messages.WorkEnd:
-        """Make the models ready; to be called once, before anything else.
+        """Prepare the models; to be called once, before anything else.
 
-        A `ClusterUnavailable` comes out if this process runs another version, a `SettingsError` if the settings do
-        not go together, and a `ModelError` if a model cannot be made ready.
+        The `WorkEnd` carries a `ClusterUnavailable` if this process runs another version, a `SettingsError` if the
+        settings do not fit together, and a `ModelError` if a model cannot be prepared.
         """
         return await self._end("opening a worker", self._open)
 
@@ -184,17 +184,17 @@ class ReadingWorker:
         return await self._end(what, lambda: self._embed(texts, kind))
 
     async def attend(self, answers: Sequence[messages.NoticeAnswer]) -> list[messages.Notice]:
-        """Take answers in; return the messages to send, waiting a while if there are none."""
+        """Deliver answers; return the messages to send, waiting a while if there are none."""
         return await self._outbox.exchange(answers)
 
     async def give_up(self, number: int) -> None:
-        """Stop reading a document; does nothing if that has ended."""
+        """Cancel reading a document; does nothing if that has ended."""
         task = self._reading.get(number)
         if task is not None:
             task.cancel()
 
     async def close(self) -> None:
-        """Let go of models, connections and processes; nothing may be called after it."""
+        """Release models, connections and processes; no method may be called after it."""
         models, self._models = self._models, None
         if models is not None:
             await asyncio.to_thread(models.documents.close)

@@ -1,1 +1,1 @@
-"""Keeping a workspace right: checks, rebuilding, another embedding, moving knowledge out and in."""
+"""Upkeep of a workspace: checks, rebuilding, changing the embedding, export and import."""

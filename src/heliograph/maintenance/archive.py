@@ -1,8 +1,8 @@
-"""Whole documents read out of a workspace and taken into one, and archives: everything in it as JSON lines.
+"""Reading whole documents from a workspace and importing them, and archives: all its contents as JSON lines.
 
 The first line names the version; then each document comes with its text, chunks and extractions, then the
-curations, then the kept replies of chat models. `export_archive` writes one, `import_archive` takes one in:
-documents in any order, curations in theirs, replies only where what they are about is here.
+curations, then the cached replies of chat models. `export_archive` writes one, `import_archive` imports one:
+documents in any order, curations in theirs, replies only if their subject is in the workspace.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from heliograph.models import WAITING_STATUSES, Chunk, Curation, Document, Docum
 from heliograph.observing import TellCount
 from heliograph.stores.base import ANSWERS, CachedReply, ScanKind, Store
 
-# Reading everything in a workspace, a page at a time, in the order of ids; every export uses it.
+# Reading all contents of a workspace, a page at a time, in the order of ids; every export uses it.
 
 _PAGE = 500
 
@@ -48,9 +48,9 @@ class WholeDocument:
 
 
 class Contents:
-    """What a workspace holds; memory holds one page, or one document.
+    """The contents of a workspace; memory holds one page, or one document.
 
-    Every document is of one moment; what others commit meanwhile may or may not be among what is read.
+    Every document is read at one moment; commits made meanwhile may or may not be included.
     """
 
     def __init__(self, store: Store) -> None:
@@ -62,7 +62,7 @@ class Contents:
         return self.store.embedding[1] if self.store.embedding else 0
 
     async def documents(self) -> AsyncIterator[WholeDocument]:
-        """Yield all documents, failed and pending ones too."""
+        """Yield all documents, including failed and pending ones."""
         async for ids in self.store.inspection.pages(ScanKind.DOCUMENTS, _PAGE):
             for id_ in ids:
                 whole = await self._whole(id_)
@@ -82,7 +82,7 @@ class Contents:
                 yield relation
 
     async def sources(self, chunk_ids: tuple[str, ...]) -> list[str]:
-        """Return the sources of some chunks' documents, each once."""
+        """Return the distinct sources of some chunks' documents."""
         found = await self.store.records.get_sources(chunk_ids)
         return list(dict.fromkeys(found[id_] for id_ in chunk_ids if id_ in found))
 
@@ -103,15 +103,16 @@ class Contents:
         return None
 
 
-# What an import did: what it took, what it repaired, and what it left out and why. Nothing is lost silently.
+# The report of an import: imported, repaired and omitted items, and why. No loss is silent.
 
 _MAX_EXAMPLES = 5
 
 
 class ExportFormat(StrEnum):
-    """What a workspace can be written as.
+    """The formats of an export.
 
-    `jsonl` holds everything, `lightrag` what LightRAG opens; both can be read back. The others are to be read.
+    `jsonl` holds everything, `lightrag` is a folder that LightRAG opens; both can be imported again. The others are for
+    reading.
     """
 
     JSONL = "jsonl"
@@ -131,7 +132,7 @@ class ImportKind(StrEnum):
 
 
 class NoteKind(StrEnum):
-    """What became of something that is not here as it was there."""
+    """What an import did with an item that it could not take over unchanged."""
 
     REPAIRED = "repaired"
     LEFT_OUT = "left out"
@@ -141,7 +142,7 @@ class NoteKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ImportNote:
-    """One thing that is not here as it was there, and how often."""
+    """A change that an import made, and how often."""
 
     kind: NoteKind
     text: str
@@ -160,13 +161,13 @@ class SourceGraph:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What an import did.
+    """The report of an import.
 
     Attributes:
-        path: From where; several places have a space between.
-        updated: Documents that took the place of others of the same id.
-        unchanged: Documents that were here already with the same text, and were left alone.
-        failed: Documents that could not be taken in; the notes say why.
+        path: Where it was imported from; several places are separated by a space.
+        updated: Documents that replaced others of the same id.
+        unchanged: Documents that existed already with the same text, and were left alone.
+        failed: Documents that could not be imported; the notes say why.
         graph: Entities and relations of an imported graph; zeros for an archive, which holds none of its own.
     """
 
@@ -184,18 +185,18 @@ class ImportReport:
 
     @property
     def documents(self) -> int:
-        """All documents that were looked at."""
+        """The number of all documents processed."""
         return self.added + self.updated + self.unchanged + self.failed
 
 
 class NoteList:
-    """Collects notes: the same said twice is one, counted."""
+    """Collects notes: equal notes are merged and counted."""
 
     def __init__(self) -> None:
         self._notes: dict[tuple[NoteKind, str], ImportNote] = {}
 
     def add(self, kind: NoteKind, text: str, example: str = "", count: int = 1) -> None:
-        """Note something; an empty example shows none, a count of 0 nothing at all."""
+        """Add a note; an empty example shows none, a count of 0 adds nothing at all."""
         if not count:
             return
         known = self._notes.get((kind, text)) or ImportNote(kind, text, 0)
@@ -208,17 +209,17 @@ class NoteList:
         return tuple(sorted(self._notes.values(), key=lambda note: order.index(note.kind)))
 
 
-# Taking one whole document in: text, chunks and readings as they are given, vectors made anew.
+# Importing one whole document: text, chunks and extractions as they are given, vectors computed again.
 #
-# What comes in is checked against what the store relies on (ids follow from texts, chunks stand in the text, readings
-# are of these chunks), since it may be damaged or made by hand. A document that is here with the same text is left
-# alone, so that an import that was interrupted goes on where it stopped.
+# The input is checked against what the store relies on (ids are derived from texts, chunks are parts of the text,
+# extractions are of these chunks), since it may be damaged or made by hand. A document that exists with the same text
+# is left alone, so that an interrupted import continues where it stopped.
 
 _UNREAD = "import"
 
 
 class Taken(StrEnum):
-    """What became of a document."""
+    """The outcome of importing a document."""
 
     ADDED = "added"
     UPDATED = "updated"
@@ -226,7 +227,7 @@ class Taken(StrEnum):
 
 
 class WholeDocumentIntake:
-    """Takes whole documents into one workspace; may be called from many tasks at once."""
+    """Imports whole documents into one workspace; may be called from many tasks at once."""
 
     def __init__(self, store: Store, pipeline: IngestPipeline) -> None:
         self.records = store.records
@@ -235,23 +236,23 @@ class WholeDocumentIntake:
         self.committer = pipeline.committer
 
     async def take(self, whole: WholeDocument) -> Taken:
-        """Take a document in, in one commit; no chat model is called.
+        """Import a document in one commit; no chat model is called.
 
         Raises:
             ConflictError: Another process changed the document meanwhile.
-            InvalidRequestError: It is damaged, or the document whose text it shares is not here; nothing was written.
+            InvalidRequestError: It is damaged, or the original whose text it shares is missing; nothing was written.
             ModelError: It cannot be embedded; nothing was written.
             StoreError: The store cannot be used; nothing was written.
         """
         found = await self.records.get_documents([whole.document.id])
         if found:
             is_finished, is_given_finished = is_committed(found[0]), is_committed(whole.document)
-            # It stays if it has the same text, or is finished where the other is not.
+            # The stored document stays if it has the same text, or is finished while the imported one is not.
             has_same_text = found[0].content_hash == whole.document.content_hash
             if is_finished or not is_given_finished if has_same_text else is_finished and not is_given_finished:
                 return Taken.UNCHANGED
         document = await self._checked_document(whole)
-        # One canonical extraction per chunk, whose mentions count for what the rules here lead to.
+        # One canonical extraction per chunk, whose mentions are resolved by the rules of this workspace.
         given = {item.chunk_id: item for item in whole.extractions}
         strange = given.keys() - {chunk.id for chunk in whole.chunks}
         if strange or len(given) != len(whole.extractions):
@@ -289,7 +290,7 @@ class WholeDocumentIntake:
                 raise InvalidRequestError(f"{label} has no text; the import is damaged")
         elif clean_text(whole.text) != whole.text or content_hash(whole.text) != document.content_hash:
             raise InvalidRequestError(f"{label} does not have the text that its hash is of; the import is damaged")
-        # The chunks of a document that waits are still those of the text before.
+        # The chunks of a waiting document still belong to its previous text.
         text = whole.text if is_committed(document) else None
         ids = chunk_ids(document.id, [chunk.text for chunk in whole.chunks])
         for position, (chunk, id_) in enumerate(zip(whole.chunks, ids, strict=True)):
@@ -303,7 +304,7 @@ class WholeDocumentIntake:
         return document
 
 
-# Taking many whole documents in, several at a time, and counting what became of them.
+# Importing many whole documents, several at a time, and counting the outcomes.
 
 _AT_ONCE = 8
 _REMARKS = {
@@ -313,10 +314,10 @@ _REMARKS = {
 
 
 class DocumentImport:
-    """One import's documents; memory holds those under way.
+    """The documents of one import; memory holds those in progress.
 
-    Notes get what could not be taken in, and why; progress is told how many are done, and of large ones how many texts
-    were embedded.
+    Notes record what could not be imported, and why; progress reports how many are done, and for large ones how many
+    texts were embedded.
     """
 
     def __init__(self, intake: WholeDocumentIntake, notes: NoteList, progress: TellCount) -> None:
@@ -329,11 +330,11 @@ class DocumentImport:
         self._waiting: list[WholeDocument] = []
 
     async def add(self, whole: WholeDocument) -> None:
-        """Take a document in, at the latest when `finish` is called.
+        """Import a document, at the latest when `finish` is called.
 
         Raises:
-            ModelError: It cannot be embedded; what is finished stays.
-            StoreError: The store cannot be used; what is finished stays.
+            ModelError: It cannot be embedded; finished documents stay.
+            StoreError: The store cannot be used; finished documents stay.
         """
         self._waiting.append(whole)
         if len(self._waiting) >= _AT_ONCE:
@@ -385,7 +386,7 @@ class DocumentImport:
 ARCHIVE_VERSION = 2
 _READABLE = range(1, ARCHIVE_VERSION + 1)
 
-# Made when first used: the engine imports this module, and seldom reads or writes an archive.
+# Created on first use: the engine imports this module, and seldom reads or writes an archive.
 _adapter = cache(TypeAdapter[Any])
 _HEAD_LENGTH = 200
 _ESCAPED_SURROGATE = "\\ud"
@@ -394,13 +395,13 @@ ArchiveEntry = WholeDocument | Curation | CachedReply
 
 
 async def export_archive(contents: Contents, path: Path) -> int:
-    """Write everything that was said into a new file; return how many documents there are."""
+    """Write all stored truth into a new file; return how many documents there are."""
     count = 0
-    # Half a character, which UTF-8 has no place for, becomes an escape that JSON reads back.
+    # A lone surrogate, which UTF-8 cannot encode, becomes an escape that JSON reads back.
     with path.open("x", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
         file.write(_line("archive", {"version": ARCHIVE_VERSION, "made_by": f"heliograph {__version__}"}))
         async for whole in contents.documents():
-            # A twin's text is that of its original, which has it.
+            # A twin's text is that of its original, which is exported with it.
             text = None if whole.document.twin_of else whole.text
             file.write(_line("document", _adapter(Document).dump_python(whole.document, mode="json") | {"text": text}))
             for chunk in whole.chunks:
@@ -425,7 +426,7 @@ def read_archive(path: Path) -> Iterator[ArchiveEntry]:
     """Yield whole documents, then curations, then replies; memory holds one document.
 
     Raises:
-        InvalidRequestError: It is no archive, of a newer form, or a line is not what it should be; says which line.
+        InvalidRequestError: It is not an archive, has a newer version, or has an invalid line; says which line.
     """
     # The document whose lines are being read, if any.
     document: WholeDocument | None = None
@@ -505,12 +506,12 @@ def _line(kind: str, fields: dict[str, Any]) -> str:
     return json.dumps({kind: fields}, ensure_ascii=False) + "\n"
 
 
-# Documents go in several at a time and in any order, since the graph does not depend on it; those that share another's
-# text come last. Curations are added in their order where none of the same id is here.
+# Documents are imported several at a time and in any order, since the graph does not depend on it; twins come last.
+# Curations are added in their order where none of the same id exists.
 #
-# Kept replies are added, so that what was paid for there is not asked for again here. A reply goes with the chunk,
-# entity or relation that it is about: where that is not here, no deletion would ever take it away, so it is left out.
-# Answers are left out too, since they hold for one state of one workspace.
+# Cached replies are added, so that paid calls are not repeated here. A reply needs the chunk, entity or relation that
+# it is about: if that is missing, no deletion would ever remove the reply, so it is left out. Answers are left out too,
+# since they hold for one state of one workspace.
 
 
 async def import_archive(
@@ -523,7 +524,7 @@ async def import_archive(
     added_curations = added_replies = 0
 
     async def settle() -> int:
-        """Take in all that replies may be about; return how many curations were added."""
+        """Import everything that replies may be about; return how many curations were added."""
         for twin in twins:
             await documents.add(twin)
         await documents.finish()
@@ -558,7 +559,7 @@ async def import_archive(
             else:
                 await documents.add(entry)
     finally:
-        # What stands before a broken line is taken in.
+        # Import what precedes a broken line.
         await documents.finish()
     if not is_settled:
         added_curations = await settle()

@@ -1,10 +1,10 @@
-"""Check that all stored data agrees with what the documents say, and repair it.
+"""Check that all stored data agrees with the documents, and repair it.
 
-The workspace is read in windows of ids while others read and write; a window that seems wrong is read again if a
-commit came in between. Documents and chunks are checked first, then entities and relations, whose counts and merged
-descriptions are computed anew from mentions and curations (`Recounter`), then the projections in external stores. A
-`CheckReport` comes out; repairs are ordinary commits. `Maintenance` is what the engine offers of it; `rebuild_role`,
-`find_leftovers` and `forget_follower` repair what external stores hold.
+The workspace is read in windows of ids while others read and write; a window with problems is read again if a commit
+came in between. Documents and chunks are checked first, then entities and relations, whose counts and merged
+descriptions are recomputed from mentions and curations (`Recounter`), then the projections in external stores. The
+result is a `CheckReport`; repairs are ordinary commits. `Maintenance` is the engine's interface to it; `rebuild_role`,
+`find_leftovers` and `forget_follower` repair external stores.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ from heliograph.stores.composed import id_windows
 from heliograph.stores.registry import open_store
 from heliograph.text.analysis import chunk_index_text, passage_terms
 
-# What a check finds and what a rebuild does.
+# The problems of a check and the result of a rebuild.
 
 Subject = Literal["document", "chunk", "entity", "relation", "store"]
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that does not agree with what the documents say; the store as a whole has no id.
+    """An item that does not agree with the documents; for the store as a whole, `id` is empty or a follower's name.
 
-    It is repairable if it follows from the truth how it should be.
+    It is repairable if its correct value follows from the truth.
     """
 
     subject: Subject
@@ -84,13 +84,13 @@ class CheckReport:
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing is wrong any more."""
+        """Whether no problem remains."""
         return self.problem_count == self.repaired
 
 
 @dataclass(frozen=True, slots=True)
 class CheckFindings:
-    """Problems of one window, what puts them right, if anything does, and what vectors to be made again are of."""
+    """Problems of one window, the changeset that repairs them, if any, and the texts to embed again."""
 
     problems: tuple[Problem, ...] = ()
     repair: Changeset | None = None
@@ -103,7 +103,7 @@ class CheckFindings:
 Window = Mapping[ScanKind, frozenset[str]]
 
 
-# Evidence and folds computed anew from the mentions and the curations, as if nothing had been kept.
+# Evidence and folds recomputed from the mentions and the curations, as if none were stored.
 #
 # Hubs are counted page by page, so memory holds a page of mentions however many there are.
 
@@ -111,16 +111,16 @@ E = TypeVar("E", EntityEvidence, RelationEvidence)
 F = TypeVar("F", Entity, Relation)
 
 _PAGE = 2_000
-# Ids per kind that are looked at together.
+# Ids per kind that are checked together.
 _WINDOW = 500
 
 
-# What the mentions of one thing, and what people say of it, add up to; no fold if it is deleted by hand.
+# The evidence of an item's mentions and its fold with curations; no fold if it is deleted by hand.
 _Wanted = tuple[E, Folded[F]]
 
 
 class Recounter:
-    """Recomputes; reads truth only, but for descriptions that a chat model wrote.
+    """Recomputes evidence and folds; reads only truth, except for descriptions that a chat model wrote.
 
     It folds and summarises as the ingest does; without a chat model, fragments are joined.
     """
@@ -132,7 +132,7 @@ class Recounter:
         self._summarizer = None if chat is None else DescriptionSummarizer(chat, settings)
 
     async def entities(self, ids: Sequence[str]) -> dict[str, _Wanted[EntityEvidence, Entity]]:
-        """Return these entities as they should be; those without mentions that no curation keeps are absent."""
+        """Return the expected state of these entities; those without mentions that no curation keeps are absent."""
         counted: dict[str, EntityEvidence] = {}
         async for id_, page in self._mentions(ids, of_entities=True):
             known = counted.get(id_) or empty_entity_evidence(id_)
@@ -153,7 +153,7 @@ class Recounter:
         return found
 
     async def relations(self, ids: Sequence[str]) -> dict[str, _Wanted[RelationEvidence, Relation]]:
-        """Return these relations as they should be; those without mentions that no curation keeps are absent."""
+        """Return the expected state of these relations; those without mentions that no curation keeps are absent."""
         counted: dict[str, RelationEvidence] = {}
         async for id_, page in self._mentions(ids, of_entities=False):
             known = counted.get(id_) or empty_relation_evidence(id_, end_ids(page[0]))
@@ -178,7 +178,7 @@ class Recounter:
     async def _description(self, touched: TouchedEntity | TouchedRelation, stored: Entity | Relation | None) -> str:
         if touched.description is not None:
             return touched.description
-        # What a chat model wrote cannot be computed again for nothing, and without that model not at all.
+        # A chat model's description would cost another call, or is impossible without that model: keep it.
         if stored is not None and stored.description and needs_summary(touched.fragments, self._settings):
             return stored.description
         if self._summarizer is None:
@@ -187,7 +187,7 @@ class Recounter:
         return (await self._summarizer.summarize(label, touched.fragments, subject_id=id_)).text
 
     async def _mentions(self, ids: Sequence[str], *, of_entities: bool) -> AsyncIterator[tuple[str, list[Any]]]:
-        """Yield, page by page, what mentions each of these entities or relations, in canonical order."""
+        """Yield, page by page, the mentions of each of these entities or relations, in canonical order."""
         pending, offset = list(ids), 0
         while pending:
             wanted = (pending, list[str]()) if of_entities else (list[str](), pending)
@@ -197,15 +197,15 @@ class Recounter:
             pending, offset = [id_ for id_, page in pages.items() if len(page) == _PAGE], offset + _PAGE
 
 
-# Comparing documents and chunks: every chunk at its place, read, embedded and indexed, and nothing left over.
+# Comparing documents and chunks: every chunk at its place, read, embedded and indexed, with no leftovers.
 
 CHUNK_KINDS = (ScanKind.CHUNKS, ScanKind.EXTRACTIONS, ScanKind.CHUNK_VECTORS)
 
 
 async def check_documents(store: Store, document_ids: Iterable[str]) -> CheckFindings:
-    """Compare documents with their own chunks, and their mentions with what names count for.
+    """Compare documents with their own chunks, and their mentions with the entities that names resolve to.
 
-    What is wrong with the chunks is truth itself and cannot be computed again.
+    Problems of the chunks concern truth itself, which cannot be recomputed.
     """
     documents = await store.records.get_documents(sorted(document_ids))
     problems: list[Problem] = []
@@ -246,10 +246,10 @@ def _document_faults(document: Document, chunks: Sequence[Chunk], text: str | No
 
 
 async def check_chunks(store: Store, window: Window, texts: Mapping[str, int], *, every: bool) -> CheckFindings:
-    """Compare the chunks of a window with their documents, readings, vectors and full text.
+    """Compare the chunks of a window with their documents, extractions, vectors and full text.
 
     `texts` are digests of the stored full text per id of the whole workspace. With `every`, vectors and full text are
-    made anew even where nothing is wrong.
+    rebuilt even if there is no problem.
     """
     ids = sorted(set(chain.from_iterable(window.values())))
     chunks = {chunk.id: chunk for chunk in await store.records.get_chunks(ids)}
@@ -257,7 +257,7 @@ async def check_chunks(store: Store, window: Window, texts: Mapping[str, int], *
     owned = {id_: chunk for id_, chunk in chunks.items() if chunk.document_id in documents}
     passages = {id_: chunk_index_text(documents[chunk.document_id].title, chunk) for id_, chunk in owned.items()}
     entries = {id_: TextEntry(id_, tuple(passage_terms(passage))) for id_, passage in passages.items()}
-    # A document that waits has its new title already; its chunks keep the old one until its turn comes.
+    # A waiting document has its new title already; its chunks keep the old one until it is processed.
     settled = {document.id for document in documents.values() if document.status in COMMITTED_STATUSES}
     stale = [
         id_
@@ -282,7 +282,7 @@ async def check_chunks(store: Store, window: Window, texts: Mapping[str, int], *
     return CheckFindings(tuple(problems), repair if chosen or orphans else None, vectors, {"chunks": len(owned)})
 
 
-# Comparing entities and relations with what the mentions add up to.
+# Comparing entities and relations with the sum of their mentions.
 
 ENTITY_KINDS = (ScanKind.MENTIONED_ENTITIES, ScanKind.ENTITY_EVIDENCE, ScanKind.ENTITIES, ScanKind.ENTITY_VECTORS)
 _LEFT_OVER = "nothing mentions it"
@@ -295,7 +295,7 @@ RELATION_KINDS = (
 async def check_entities(
     store: Store, recounter: Recounter, window: Window, texts: Mapping[str, int], *, every: bool
 ) -> CheckFindings:
-    """Compare the entities of a window with what they should be; `texts` and `every` as in `check_chunks`."""
+    """Compare the entities of a window with their expected state; `texts` and `every` as in `check_chunks`."""
     ids = sorted(set(chain.from_iterable(window.values())))
     wanted = await recounter.entities(ids)
     evidence, _ = await store.records.get_evidence(ids, [], 0)
@@ -378,7 +378,7 @@ def _differences(
 def _choose(
     problems: Iterable[Problem], wanted: Mapping[str, _Wanted[E, F]], ids: Sequence[str], *, every: bool
 ) -> tuple[dict[str, _Wanted[E, F]], tuple[str, ...], tuple[str, ...]]:
-    """Return the ids to compute again, those that nothing mentions, and those that people deleted."""
+    """Return the ids to recompute, those without mentions, and those that people deleted."""
     broken = {problem.id for problem in problems}
     chosen = {id_: item for id_, item in wanted.items() if every or id_ in broken}
     gone = tuple(id_ for id_ in ids if id_ not in wanted)
@@ -390,14 +390,14 @@ def _brief(fold: Entity | Relation) -> str:
     return f"{name!r:.80} ({fold.description!r:.120})"
 
 
-# External stores beside a home store: comparing them with the truth, making them anew, forgetting those that are gone.
+# External stores beside a home store: comparing them with the truth, rebuilding them, removing leftovers.
 #
-# One that no setting names any more still has its place in the outbox of the store with the truth, which keeps
-# what it has not seen. `forget_follower` ends that.
+# A follower that no setting names any more still has its place in the outbox of the store with the truth, which keeps
+# all entries that it has not read. `forget_follower` ends that.
 
 
 async def check_follower(follower: Follower) -> CheckFindings:
-    """Compare ids and contents that an external store keeps with what it should; one out of reach is a problem, too."""
+    """Compare an external store's ids and contents with the truth; one out of reach is a problem, too."""
     try:
         differences = await follower.find_differences()
     except StoreError as error:
@@ -427,7 +427,7 @@ async def rebuild_role(store: Store, role: str) -> CheckReport:
 
 
 async def find_leftovers(store: Store) -> Mapping[str, int]:
-    """Return, per follower that the outbox still waits for though no setting names it, how far behind it is."""
+    """Return followers that no setting names but the outbox waits for, with how far each is behind."""
     if store.outbox is None:
         return {}
     named = {item.name for item in store.followers}
@@ -442,7 +442,7 @@ async def forget_follower(settings: StoreSettings, name: str) -> None:
     It is rebuilt if a setting names it again.
 
     Raises:
-        NotFoundError: None of that name follows the workspace.
+        NotFoundError: No follower of the workspace has that name.
         StoreError: The workspace cannot be opened.
     """
     home = await open_store(settings, None)
@@ -474,15 +474,15 @@ class Maintenance:
         self._recounter = Recounter(store, merger, chat, settings)
 
     async def check(self, *, repair: bool = False, progress: TellCount | None = None) -> CheckReport:
-        """Compare every projection with the truth; with `repair`, put right what can be.
+        """Compare every projection with the truth; with `repair`, repair what can be repaired.
 
         Raises:
-            ModelError: Something must be embedded anew and cannot; what was repaired before stays so.
+            ModelError: A text must be embedded and cannot be; earlier repairs stay.
             StoreError: The store cannot be read or written.
         """
         tally = _Tally(progress)
         is_known = await self._check_damage(tally, repair=repair)
-        # Where no checksum tells what is damaged, it is found by reading, and may be put right by a second repair.
+        # Without checksums, damage is found by reading, and may need a second repair.
         for may_repair in (repair, False):
             try:
                 await self._walk(tally, repair=repair, every=False)
@@ -496,7 +496,7 @@ class Maintenance:
         return tally.report()
 
     async def _check_damage(self, tally: _Tally, *, repair: bool, is_certain: bool = False) -> bool:
-        """Return whether there is damage that was not put right, and is named."""
+        """Return whether damage remains that was not repaired; it is reported."""
         found = await self._store.inspection.find_damage(repair=repair, is_certain=is_certain)
         tally.repaired += sum(item.is_repaired for item in found)
         problems = (
@@ -512,7 +512,7 @@ class Maintenance:
         Answers before, meanwhile and after are the same.
 
         Raises:
-            ModelError: The embedding model failed; what was made before stands, and the rest is as it was.
+            ModelError: The embedding model failed; finished parts stand, and the rest is as it was.
             StoreError: The store cannot be read or written.
         """
         if role is not None:
@@ -524,14 +524,14 @@ class Maintenance:
             return tally.report()
 
     async def clear(self) -> None:
-        """Delete everything and give its room back, while no ingest runs."""
+        """Delete everything and free its space, while no ingest runs."""
         async with self._store.ingest_lock():
             await self._store.clear()
             await self._store.vacuum()
 
     async def _walk(self, tally: _Tally, *, repair: bool, every: bool) -> None:
         store, recounter = self._store, self._recounter
-        # Relations before entities: no entity may go while a relation still names it.
+        # Relations before entities: no entity may be removed while a relation still names it.
         passes: tuple[tuple[tuple[ScanKind, ...], Collection | None, _Look], ...] = (
             ((ScanKind.DOCUMENTS,), None, lambda window, _: check_documents(store, window[ScanKind.DOCUMENTS])),
             (CHUNK_KINDS, Collection.CHUNKS, partial(check_chunks, store, every=every)),
@@ -557,7 +557,7 @@ class Maintenance:
                 tally.repaired += len(findings.problems) - len((await check_follower(follower)).problems)
 
     async def _settle(self, window: Window, look: _Look, digests: _Digests, tally: _Tally, *, repair: bool) -> None:
-        """Look at a window until no commit came in between, or nothing seems wrong; then repair it if wanted."""
+        """Check a window until no commit came in between, or there are no problems; then repair it if `repair`."""
         findings = CheckFindings()
         for _ in range(_MAX_TRIES):
             findings = await look(window, await digests.read())
@@ -580,7 +580,7 @@ class Maintenance:
 
 
 class _Digests:
-    """Full text of a collection, if any, in digests; read again when a comparison was overtaken by a commit."""
+    """Digests of a collection's full text, if it has any; read again when a commit overtook a comparison."""
 
     def __init__(self, store: Store, collection: Collection | None) -> None:
         self._store = store
@@ -596,7 +596,7 @@ class _Digests:
         return self._digests
 
     async def forget_if_old(self) -> bool:
-        """Return whether there was a commit since the last reading, which is then forgotten."""
+        """Return whether there was a commit since the last reading; if so, drop that reading."""
         is_old = await self._store.get_data_version() != self._version
         if is_old:
             self._version = -1

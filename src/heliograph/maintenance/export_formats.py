@@ -1,8 +1,8 @@
 """Formats that other programs read: GraphML, CSV tables, Markdown pages, and a vault of linked notes.
 
-Each function takes a workspace's `Contents` and a path, writes files, and returns how many things it wrote. File
-names are readable, safe on every system, and different for different things. CSV cells that a spreadsheet would run
-as a formula get an apostrophe in front.
+Each function takes a workspace's `Contents` and a path, writes files, and returns how many items it wrote. File
+names are readable, safe on every system, and distinct. CSV cells that a spreadsheet would run as a formula get an
+apostrophe in front.
 """
 
 from __future__ import annotations
@@ -42,14 +42,15 @@ from heliograph.models import (
 )
 from heliograph.stores.changeset import Collection
 
-# File names for entities and documents: readable, safe on every system, and different for different things.
+# File names for entities and documents: readable, safe on every system, and distinct.
 
-# What some file system refuses, what links of notes are written with, and what cannot be seen or encoded.
+# Characters that some file system refuses, that have a meaning in links of notes, or that are invisible or not
+# encodable.
 _UNSAFE = re.compile(
     r'[\x00-\x1f\x7f-\x9f<>:"/\\|?*#^\[\]\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff\s]+'
 )
 _MAX_BYTES = 180
-# Names that Windows keeps for devices.
+# Device names of Windows.
 _RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"{kind}{n}" for kind in ("com", "lpt") for n in range(10))})
 
 
@@ -62,7 +63,7 @@ class FileNames:
         self._numbers: dict[str, int] = {}
 
     def name(self, id_: str, title: str) -> str:
-        """Return the name of an id, made from the first title given with it."""
+        """Return the file name of an id, based on the first title given with it."""
         if id_ not in self._given:
             base = _safe(title) or _safe(id_) or "unnamed"
             name, number = base, self._numbers.get(base, 1)
@@ -95,7 +96,7 @@ _KEYS = (
     *(("weight", "edge", "double"), ("description", "edge", "string"), ("keywords", "edge", "string")),
     *(("source_id", "edge", "string"), ("file_path", "edge", "string"), ("created_at", "edge", "long")),
 )
-# A parser makes a line feed of it.
+# An XML parser would turn it into a line feed.
 _KEPT = {"\r": "&#13;"}
 _IDS = {(name, kind): f"d{number}" for number, (name, kind, _) in enumerate(_KEYS)}
 
@@ -179,7 +180,7 @@ async def export_csv(contents: Contents, folder: Path) -> int:
 _OF_DOCUMENTS = (
     *("id", "source", "title", "status", "error", "metadata", "length", "chunk_count", "created_at", "updated_at"),
 )
-# Details that documents or chunks are given later come last, so that every column keeps its place.
+# Details that are added to documents or chunks later come last, so that every column keeps its place.
 _DOCUMENTS = (*_OF_DOCUMENTS, *(name for name in DOCUMENT_DETAILS if name not in _OF_DOCUMENTS))
 _OF_CHUNKS = ("id", "document_id", "source", "position", "page", "headings", "start", "end", "token_count", "text")
 _CHUNKS = (*_OF_CHUNKS, *(name for name in CHUNK_DETAILS if name not in _OF_CHUNKS))
@@ -235,14 +236,14 @@ async def _said(
 # Markdown: the documents' texts and the graph as pages; and the same as a vault of linked notes for Obsidian.
 #
 # A vault has a note per entity and per document. Notes of entities link to their neighbours and to the documents that
-# speak of them, so that the graph view of the editor shows the graph.
+# mention them, so that the graph view of the editor shows the graph.
 
 _MAX_RELATIONS = 500
 _LINK_SIGNS = re.compile(r"[|\[\]\s]+")
 
 
 async def export_markdown(contents: Contents, folder: Path) -> int:
-    """Write `documents/*.md`, `entities.md` and `relations.md` into a new folder; return how many things there are."""
+    """Write `documents/*.md`, `entities.md` and `relations.md` into a new folder; return how many items there are."""
     (folder / "documents").mkdir(parents=True)
     names, count = FileNames(), 0
     async for whole in contents.documents():
@@ -302,7 +303,7 @@ def _document_name(names: FileNames, document: Document) -> str:
 
 
 def _front(fields: dict[str, object]) -> str:
-    # JSON is YAML, and quotes what YAML would misread.
+    # JSON is valid YAML, and quotes values that YAML would misread.
     lines = [f"{json.dumps(str(name))}: {json.dumps(value, ensure_ascii=False)}" for name, value in fields.items()]
     return "\n".join(("---", *lines, "---"))
 
@@ -315,11 +316,11 @@ def _write_note(path: Path, text: str) -> None:
     path.write_text(text, "utf-8", errors="backslashreplace", newline="\n")
 
 
-# Writes a workspace as a working directory that LightRAG 1.5.7 opens: documents, chunks, graph, vectors, readings.
+# Writes a workspace as a working directory that LightRAG 1.5.7 opens: documents, chunks, graph, vectors, extractions.
 #
-# Chunks get LightRAG's ids, documents keep the ids that they had there. What was read in each chunk is written as a
-# kept reply to an extraction, from which LightRAG rebuilds the graph when a document is deleted. What it has no place
-# for (title, metadata, whole path) stands under `heliograph` in a document's row, where an import finds it again.
+# Chunks get LightRAG's ids; documents that came from LightRAG keep theirs. The extraction of each chunk is written as a
+# cached extraction reply, from which LightRAG rebuilds the graph when a document is deleted. Fields that LightRAG lacks
+# (title, metadata, whole path) are under `heliograph` in a document's row, where an import finds them.
 
 _GRAPH = "graph_chunk_entity_relation.graphml"
 _MANUAL = "manual_creation"
@@ -336,8 +337,8 @@ _STATUSES = {
 async def export_lightrag(contents: Contents, folder: Path) -> int:
     """Write the files into a new folder; return how many documents, chunks, entities and relations there are.
 
-    Vectors are those of the workspace: LightRAG has to be given the same embedding. Replies of chat models stay behind,
-    since they answer other prompts.
+    Vectors are those of the workspace: LightRAG must be configured with the same embedding. Cached replies of chat
+    models are left out, since they answer other prompts.
     """
     folder.mkdir(parents=True)  # noqa: ASYNC240 (once)
     files = _Files()
@@ -378,18 +379,18 @@ class _Files:
     _ids: dict[str, str] = field(default_factory=dict[str, str])
 
     def count_name(self, document: Document) -> None:
-        """Note a document before any is written: whose id and file name are whose own."""
+        """Register a document before any is written, to find ids and file names that several share."""
         name = _file_name(document.source)
         self._names[name] = self._names.get(name, 0) + 1
         wanted = str(document.metadata.get("lightrag_id") or document.id)
         self._ids[document.id] = document.id if wanted in self._ids.values() else wanted
 
     def add_document(self, whole: WholeDocument) -> None:
-        """Add a document, its chunks, and what they say."""
+        """Add a document, its chunks, and their extractions."""
         document = whole.document
         id_, path = self._ids.get(document.id, document.id), _file_name(document.source)
         if self._names.get(path, 0) != 1:
-            # LightRAG knows a document by its file name, or by the whole source where others have the same.
+            # LightRAG identifies a document by its file name; use the whole source if others have the same.
             path = document.source
         moments = {"create_time": _seconds(document.created_at), "update_time": _seconds(document.updated_at)}
         text = whole.text or ""
@@ -399,7 +400,7 @@ class _Files:
             names = [_digest("chunk-", chunk.text) for chunk in whole.chunks]
         else:
             names = [f"{id_}-chunk-{chunk.position:03d}" for chunk in whole.chunks]
-        # LightRAG has no word for a document of which some chunks could not be read.
+        # LightRAG has no status for a document of which some chunks could not be read.
         unread = {item.chunk_id for item in whole.extractions if item.error}
         own = {
             "id": document.id,
@@ -478,7 +479,7 @@ def _seconds(moment: datetime) -> int:
 
 
 def _reply(key: str, chunk: str, reading: Extraction, moments: Mapping[str, int]) -> dict[str, Any]:
-    """Return what a chat model would have replied in LightRAG to say what a chunk says."""
+    """Return the reply that would make LightRAG extract the same mentions from a chunk."""
     types = {"": "UNKNOWN", UNKNOWN_TYPE: "UNKNOWN"}
     rows = [("entity", item.name, types.get(item.type, item.type), item.description) for item in reading.entities]
     rows += [
@@ -499,7 +500,7 @@ def _reply(key: str, chunk: str, reading: Extraction, moments: Mapping[str, int]
 async def _write_things(
     contents: Contents, folder: Path, files: _Files, items: AsyncIterator[Entity | Relation], collection: Collection
 ) -> None:
-    """Write the vectors of entities or relations, and which chunks and documents tell of each."""
+    """Write the vectors of entities or relations, and the chunks and documents that mention each."""
     is_entity = collection is Collection.ENTITIES
     chunks_of, things_of = (files.entities, files.entities_of) if is_entity else (files.relations, files.relations_of)
     vectors: list[tuple[str, str, dict[str, Any], int]] = []
@@ -545,7 +546,7 @@ def _write_rows(path: Path, rows: Mapping[str, Mapping[str, Any]]) -> None:
 async def _write_vectors(
     contents: Contents, path: Path, collection: Collection, items: Sequence[tuple[str, str, Mapping[str, Any], int]]
 ) -> None:
-    """Write rows and vectors as nano-vectordb does; a row is our id, LightRAG's, its fields and when it was made."""
+    """Write rows and vectors as nano-vectordb does; a row is our id, LightRAG's, its fields and its creation time."""
     rows: list[dict[str, Any]] = []
     matrix: list[NDArray[np.float32]] = []
     for start in range(0, len(items), _PAGE):

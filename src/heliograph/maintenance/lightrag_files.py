@@ -1,4 +1,4 @@
-"""Read what LightRAG, of any version, nano-graphrag or Microsoft's GraphRAG has written into a folder; writes nothing.
+"""Read the files of LightRAG, of any version, nano-graphrag or Microsoft's GraphRAG from a folder; writes nothing.
 
 The first two write JSON files and a GraphML, the third Parquet.
 """
@@ -54,10 +54,10 @@ def is_lightrag(path: Path) -> bool:
 
 
 def read_files(path: Path, notes: NoteList) -> LightragRows:
-    """Read a directory, or the one workspace in a folder; note what cannot be used. Any file may be missing.
+    """Read a directory, or the one workspace in a folder; note unusable data. Any file may be missing.
 
     Raises:
-        InvalidRequestError: A file is no JSON object, or cannot be read; of the GraphML, while the graph is read.
+        InvalidRequestError: A file is not a JSON object, or cannot be read; for the GraphML, while the graph is read.
     """
     folder = path
     if not is_lightrag(path):
@@ -119,10 +119,10 @@ def _rows(folder: Path, name: str, notes: NoteList) -> Iterator[tuple[str, Mappi
 def _read_graph(path: Path, notes: NoteList) -> Iterator[GraphNode | GraphEdge]:
     """Yield the nodes and edges of GraphML as NetworkX writes it, in their order; note every repair.
 
-    Attributes go by their names, since their ids differ from version to version.
+    Attributes are matched by name, since their ids differ from version to version.
 
     Raises:
-        InvalidRequestError: It is no GraphML, or cannot be read.
+        InvalidRequestError: It is not GraphML, or cannot be read.
     """
     names: dict[str, str] = {}
     try:
@@ -151,7 +151,7 @@ def _read_graph(path: Path, notes: NoteList) -> Iterator[GraphNode | GraphEdge]:
 
 
 class _Readable:
-    """A file of XML with spaces for the control characters that models write and XML forbids.
+    """An XML file with spaces for the control characters that models write and XML forbids.
 
     NetworkX writes them as they are, and LightRAG cannot open such a graph again.
     """
@@ -162,7 +162,7 @@ class _Readable:
         self._is_wide = b"\0" in file.peek()[:4]
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next bytes, as `BufferedReader.read`."""
+        """Return the next bytes, like `BufferedReader.read`."""
         found = self._file.read(size)
         if self._is_wide:
             return found
@@ -172,7 +172,7 @@ class _Readable:
 
 
 def _elements(file: _Readable) -> Iterator[ET.Element]:
-    """Yield finished keys, nodes and edges, and forget them."""
+    """Yield finished keys, nodes and edges, and free them."""
     graph: ET.Element | None = None
     events: Iterator[tuple[str, ET.Element]] = ET.iterparse(file, ("start", "end"))  # type: ignore[arg-type]  # noqa: S314
     for event, element in events:
@@ -191,10 +191,10 @@ def _values(element: ET.Element, names: Mapping[str, str]) -> dict[str, str]:
 
 # The output of Microsoft's GraphRAG, of any version that writes Parquet: its text units are chunks.
 #
-# Names are in capitals there, and are spelled as their chunks spell them. Communities, their reports and claims have no
-# counterpart here; vectors, which GraphRAG keeps elsewhere, are made anew.
+# Its names are in capitals, and are restored to the spelling in their chunks. Communities, their reports and claims
+# have no counterpart here; vectors, which GraphRAG stores elsewhere, are computed again.
 
-# What the tables are called, today and in versions before 1.0.
+# File names of the tables, now and in versions before 1.0.
 _TABLE_NAMES = ("{}.parquet", "create_final_{}.parquet")
 _NO_COUNTERPART = ("communities", "community_reports", "covariates")
 
@@ -202,7 +202,7 @@ Row = Mapping[str, Any]
 
 
 def find_graphrag(path: Path) -> Path | None:
-    """Return the folder with the tables: a folder itself, or the newest output below it; None where there is none."""
+    """Return the folder with the tables: the folder itself, or the newest output below it; None if there is none."""
     found = [path, path / "output", *sorted(path.glob("output/*/artifacts"), reverse=True)]
     return next((folder for folder in found if _table(folder, "text_units") and _table(folder, "entities")), None)
 
@@ -212,7 +212,7 @@ def _table(folder: Path, name: str) -> Path | None:
 
 
 def read_graphrag(path: Path, notes: NoteList) -> LightragRows:
-    """Read an output; note what has no counterpart here.
+    """Read an output; note data without a counterpart here.
 
     Raises:
         InvalidRequestError: There is none, or a table cannot be read.

@@ -1,9 +1,9 @@
-"""Import what LightRAG keeps: its documents, chunks and graph become whole documents with mentions.
+"""Import a LightRAG workspace: its documents, chunks and graph become whole documents with mentions.
 
-Each chunk is placed in its document's text. LightRAG keeps merged descriptions; they are shared out over the chunks
-in canonical order, so that merging gives them back. What no known chunk says goes into a document named after the
-directory or workspace. All is read before anything is written. Vectors are kept where the embedding is the same, which
-a sample that is embedded again proves, and the workspace is empty; else they are made anew.
+Each chunk is located in its document's text. LightRAG stores merged descriptions; they are distributed over the chunks
+in canonical order, so that merging restores them. Items that no known chunk mentions go into a document named after the
+directory or workspace. All is read before anything is written. Vectors are kept if the workspace is empty and the
+embedding is the same, which embedding a sample again proves; otherwise they are computed again.
 """
 
 from __future__ import annotations
@@ -76,23 +76,23 @@ from heliograph.stores.base import DocumentQuery
 from heliograph.stores.changeset import Collection
 from heliograph.text.tokens import count_tokens
 
-# From LightRAG's documents and chunks to ours: each chunk at its place in the text, each id what ours follow from.
+# From LightRAG's documents and chunks to ours: locating each chunk in the text, and deriving ids.
 #
-# A chunk is looked for in its document's text; where one of a document is not found, or the text is not kept, the
-# text is its chunks one after the other. Documents that were never read go in as waiting, those that were not read to
-# the end as partial.
+# Each chunk is searched for in its document's text; if one of a document is not found, or the text is missing, the
+# chunks are joined as the text. Documents that were never read are imported as waiting, those that were not read to the
+# end as partial.
 
 _MAX_STATE_LENGTH = 1_000
-# What a tokenizer leaves of a character that was cut in two.
+# The replacement character that a tokenizer leaves where a cut splits a character.
 _TORN = "\ufffd"
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedDocument:
-    """A document as it shall be stored.
+    """A document as it will be stored.
 
-    `origins` are the ids that LightRAG gave its chunks, in their order; `unread` are places of chunks that could not be
-    read, None where that is not told.
+    `origins` are LightRAG's ids of its chunks, in their order; `unread` are positions of chunks that could not be read,
+    None if LightRAG does not say.
     """
 
     document: Document
@@ -107,8 +107,8 @@ def place_documents(
 ) -> list[PlacedDocument]:
     """Return all documents with a text or with chunks; notes repairs and omissions.
 
-    They keep their ids, but those that are `taken` by documents that did not come from LightRAG. `track_id` is for
-    those whose batch is not told.
+    They keep their ids, except those that are `taken` by documents that did not come from LightRAG. Documents without a
+    batch get `track_id`.
     """
     by_document: dict[str, list[LightragChunk]] = {}
     for chunk in contents.chunks.values():
@@ -130,7 +130,7 @@ def place_documents(
         target_id = document_id(f"{name}#{id_}") if kept in taken or not kept else kept
         if known and (own_id := clean_text(str(known.own.get("id") or ""))):
             target_id = own_id
-        # Ids that follow from what a chunk says are those of chunks that a program gave, or of an old version.
+        # Ids derived from the chunk's content mean chunks inserted by a program, or an old version.
         is_given = bool(chunks) and all(
             chunk.id == f"chunk-{md5(chunk.text.encode('utf-8', 'ignore'), usedforsecurity=False).hexdigest()}"
             for chunk in chunks
@@ -148,7 +148,7 @@ def place_documents(
 def _place(
     known: LightragDocument | None, chunks: Sequence[LightragChunk], target: Document, notes: NoteList
 ) -> PlacedDocument:
-    """Return a document, of which id, source, track and metadata are known, with its text and its chunks in it."""
+    """Return a document with its text and located chunks; `target` has its id, source, track and metadata."""
     text = known.text if known else ""
     spans = _find_spans(text, chunks, target.source, notes) if text else None
     if spans is not None and chunks:
@@ -161,7 +161,7 @@ def _place(
             text = JOINT.join(texts)
         placed = list(joined(texts))
     status, error = DocumentStatus.PENDING, ""
-    # LightRAG keeps chunks from before they are read.
+    # LightRAG stores chunks before it reads them.
     if chunks and (known is None or known.is_finished):
         status = DocumentStatus.PROCESSED
     elif chunks and known:
@@ -189,7 +189,7 @@ def _place(
 
 
 def _restored(document: Document, own: Mapping[str, Any]) -> Document:
-    """Return a document with what an export of ours has said of it beside."""
+    """Return a document with the extra fields that our own export stored with it."""
     metadata, starts = own.get("metadata"), _numbers(own.get("page_starts"))
     is_sound = all(0 <= start <= document.length for start in starts)
     twin_of = clean_text(str(own.get("twin_of") or ""))
@@ -209,7 +209,7 @@ def _numbers(given: object) -> list[int]:
 
 
 def _find_spans(text: str, chunks: Sequence[LightragChunk], source: str, notes: NoteList) -> list[Span] | None:
-    """Return where the chunks stand in the text, or None if one of them does not."""
+    """Return the spans of the chunks in the text, or None if one of them is not found."""
     spans: list[Span] = []
     begin, torn = 0, 0
     for chunk in chunks:
@@ -227,18 +227,18 @@ def _find_spans(text: str, chunks: Sequence[LightragChunk], source: str, notes: 
     return spans
 
 
-# Sharing out LightRAG's entities and relations over the chunks that they come from.
+# Distributing LightRAG's entities and relations over the chunks that they come from.
 #
-# LightRAG keeps what all chunks together say of a thing; here each chunk says its own. So the descriptions of a thing
-# go to its chunks in canonical order, which is the order that the fold joins them in, and its weight is divided among
-# them in whole millionths. Folding that again gives the type, the descriptions and the weight that were there.
+# LightRAG stores the merged statements of all chunks about an item; here each chunk has its own. So the descriptions of
+# an item are assigned to its chunks in canonical order, in which the fold joins them, and its weight is divided among
+# them in whole millionths. Folding them restores the type, the descriptions and the weight.
 
 _EXTRACTOR = "lightrag"
 _MILLION = 1_000_000
 
 
 class MentionTable:
-    """What chunks say, gathered thing by thing; memory holds all of it."""
+    """Mentions by chunk, gathered item by item; memory holds all of them."""
 
     def __init__(self, chunks: Iterable[Chunk]) -> None:
         self._ranks = {chunk.id: mention_rank(chunk.document_id, chunk.position, is_subject=False) for chunk in chunks}
@@ -246,14 +246,14 @@ class MentionTable:
         self._relations: dict[str, list[RelationMention]] = {}
 
     def add_entity(self, node: GraphNode, name: str, chunk_ids: Sequence[str]) -> None:
-        """Let some chunks, at least one, mention an entity by a name."""
+        """Add mentions of an entity by a name to some chunks, at least one."""
         type_ = written_type(node.type) or UNKNOWN_TYPE
         places = self._in_order(chunk_ids)
         for (rank, chunk_id), said in zip(places, _share(node.descriptions, len(places)), strict=True):
             self._entities.setdefault(chunk_id, []).append(EntityMention(chunk_id, name, type_, said, rank))
 
     def add_relation(self, edge: GraphEdge, ends: tuple[str, str], chunk_ids: Sequence[str]) -> None:
-        """Let some chunks, at least one, mention a relation between two names."""
+        """Add mentions of a relation between two names to some chunks, at least one."""
         places = self._in_order(chunk_ids)
         whole, rest = divmod(max(1, round(edge.weight * _MILLION)), len(places))
         said = _share(edge.descriptions, len(places))
@@ -263,7 +263,7 @@ class MentionTable:
                 self._relations.setdefault(chunk_id, []).append(RelationMention(*said_by))
 
     def extraction(self, chunk_id: str) -> Extraction:
-        """Return what a chunk says, canonical."""
+        """Return the canonical extraction of a chunk."""
         entities, relations = self._entities.get(chunk_id, ()), self._relations.get(chunk_id, ())
         return canonical_extraction(Extraction(chunk_id, _EXTRACTOR, tuple(entities), tuple(relations)))
 
@@ -272,28 +272,28 @@ class MentionTable:
 
 
 def restore_spelling(node: GraphNode, texts: Iterable[str]) -> str:
-    """Return the name of an entity as its chunks spell it oftenest, if LightRAG has put it into capitals."""
+    """Return an entity's name in its chunks' most frequent spelling, if LightRAG has put it into capitals."""
     if not node.is_shouted:
         return node.name
     pattern = re.compile(rf"(?<!\w){re.escape(node.name)}(?!\w)", re.IGNORECASE)
     found = Counter(match.group() for text in texts for match in pattern.finditer(text))
     found = {name: count for name, count in found.items() if entity_key(name) == entity_key(node.name)}
-    # A heading in capitals does not outweigh the one place that spells the name.
+    # A heading in capitals must not outweigh the one place with the normal spelling.
     spelled: Mapping[str, int] = {name: count for name, count in found.items() if name != node.name}
     return min(spelled, key=lambda name: (-spelled[name], name)) if spelled else node.name
 
 
 def _share(descriptions: Sequence[str], count: int) -> list[str]:
-    """Part descriptions, in order, into `count` runs; where there are fewer of them, the last runs are empty."""
+    """Split descriptions, in order, into `count` runs; if there are fewer of them, the last runs are empty."""
     runs = min(len(descriptions), count)
     ends = [index * len(descriptions) // runs for index in range(runs + 1)] if runs else []
     shared = [FIELD_SEPARATOR.join(descriptions[start:end]) for start, end in pairwise(ends)]
     return shared + [""] * (count - runs)
 
 
-# Importing the rows of LightRAG: all of them are read before anything is written, so that broken ones leave nothing.
+# Importing the rows of LightRAG: all are read before anything is written, so that broken ones leave nothing.
 
-# Rows of vectors that are embedded again, and how near the two vectors must be for the embedding to be the same one.
+# Number of vectors to compute again, and the cosine above which the embedding counts as the same.
 _SAMPLE = 12
 _SAME = 0.999
 _MAX_CHUNK_CHARACTERS = 1_200
@@ -302,7 +302,7 @@ _MAX_CHUNK_CHARACTERS = 1_200
 async def import_lightrag(
     intake: WholeDocumentIntake, kind: ImportKind, rows: LightragRows, notes: NoteList, progress: TellCount
 ) -> ImportReport:
-    """Import what LightRAG keeps; see `import_places`."""
+    """Import a LightRAG workspace; see `import_places`."""
     contents = await asyncio.to_thread(read_rows, rows, notes)
     progress("chunks read", len(contents.chunks))
     here = await intake.records.get_documents([id_ for id_ in map(clean_text, contents.documents) if id_])
@@ -312,11 +312,11 @@ async def import_lightrag(
     kept = {} if reason else _kept_vectors(contents.vectors, assembled)
     documents = DocumentImport(intake, notes, progress)
     with intake.committer.keeping(kept):
-        # A text that others share comes before them.
+        # Originals come before their twins.
         for placed in sorted(assembled.documents, key=lambda item: bool(item.document.twin_of)):
             await documents.add(assembled.whole(placed))
         await documents.finish()
-    # Where everything was here already, no vector is made and none is kept.
+    # If all documents existed already, no vector is computed or kept.
     if contents.vectors.rows and documents.has_changes:
         if reason:
             notes.add(NoteKind.LEFT_OUT, f"vectors; all are made anew, as {reason}", "", len(contents.vectors.rows))
@@ -328,7 +328,7 @@ async def import_lightrag(
 
 @dataclass(frozen=True, slots=True)
 class _Assembled:
-    """What a directory holds, as it shall be stored."""
+    """The contents of a directory, as they will be stored."""
 
     documents: Sequence[PlacedDocument]
     table: MentionTable
@@ -338,7 +338,7 @@ class _Assembled:
         extractions = tuple(self.table.extraction(chunk.id) for chunk in placed.chunks)
         if placed.document.status is DocumentStatus.PARTIAL:
             extractions = tuple(
-                # LightRAG does not tell which chunks it read: where nothing was found, `retry` reads them.
+                # LightRAG does not say which chunks it read: `retry` reads those without any mention.
                 replace(item, error="LightRAG did not finish this document")
                 if (placed.unread is None or chunk.position in placed.unread) and not (item.entities or item.relations)
                 else item
@@ -349,7 +349,7 @@ class _Assembled:
 
 @dataclass(slots=True)
 class _Graph:
-    """What is taken, with the ids of its chunks here: nodes by key, edges by id, and the names that nodes go by."""
+    """The imported graph with our chunk ids: nodes by key, edges by id, and names by node."""
 
     nodes: dict[str, tuple[GraphNode, list[str]]] = field(default_factory=dict[str, tuple[GraphNode, list[str]]])
     edges: dict[str, tuple[GraphEdge, list[str]]] = field(default_factory=dict[str, tuple[GraphEdge, list[str]]])
@@ -377,14 +377,14 @@ def _kept_vectors(vectors: LightragVectors, assembled: _Assembled) -> KeptVector
 
 
 async def _why_made_anew(intake: WholeDocumentIntake, vectors: LightragVectors) -> str:
-    """Return why vectors cannot stay; empty if they can, the embedding being theirs. Raises `ModelError`."""
+    """Return why vectors cannot be kept; empty if they can. Raises `ModelError`."""
     embedding = intake.committer.embedding
     dimension = len(vectors.rows[0].vector)
     if dimension != embedding.info.dimension:
         return f"they are of length {dimension} and those of {embedding.info.name!r} of {embedding.info.dimension}"
     if (await intake.records.find_documents(DocumentQuery(limit=1))).total:
         return "the workspace holds other documents, whose entities may be the same"
-    # Entities are embedded alike here and there, and of short texts nothing is cut off.
+    # Entities are embedded the same way there and here, and short texts are not truncated.
     told = [row for row in vectors.entities or vectors.rows if row.fields.get("content")]
     sample = sorted(told, key=lambda row: len(str(row.fields["content"])))[:_SAMPLE]
     if not sample:
@@ -395,7 +395,7 @@ async def _why_made_anew(intake: WholeDocumentIntake, vectors: LightragVectors) 
     again = dict(zip(texts, (await embedding.embed(texts, "document")).vectors, strict=True))
     made = [make_vectors({str(n): item for n, item in enumerate(entries)}, again, chunks).vectors for entries in ways]
     stored = np.stack([row.vector for row in sample])
-    # Another model gives the same for none of them; one text or the other may have been cut before it was embedded.
+    # Another model would match none of them; single texts may differ as they were truncated before embedding.
     same = np.max([np.sum(stored * vectors, axis=1) for vectors in made], axis=0) >= _SAME
     return (
         ""
@@ -405,7 +405,7 @@ async def _why_made_anew(intake: WholeDocumentIntake, vectors: LightragVectors) 
 
 
 def _from_chunks(row: EmbeddedRow) -> IndexEntry:
-    """Return what the vector of a row is made of that an export wrote of what a local extractor found."""
+    """Return the embedded text of a row of our own export, for an item that a local extractor found."""
     name, content = str(row.fields.get("entity_name", "")), str(row.fields["content"])
     chunk_ids = tuple(filter(None, str(row.fields.get("source_id", "")).split(FIELD_SEPARATOR)))
     entity = Entity("", name, "", content, chunk_ids=chunk_ids)
@@ -488,7 +488,7 @@ def _add_node(graph: _Graph, node: GraphNode, chunk_ids: list[str], texts: dict[
     if name != node.name:
         notes.add(NoteKind.REPAIRED, "names in capitals that are spelled as their chunks spell them", name)
     if known is not None:
-        # The type is that of the one with more chunks.
+        # Take the type of the node with more chunks.
         type_ = node.type if len(chunk_ids) > len(known[1]) else known[0].type
         descriptions = tuple(dict.fromkeys((*known[0].descriptions, *node.descriptions)))
         node = replace(known[0], type=type_, descriptions=descriptions)
@@ -517,7 +517,7 @@ def _add_edge(graph: _Graph, edge: GraphEdge, chunk_ids: list[str], notes: NoteL
 
 
 def _with_attributes(documents: Sequence[PlacedDocument], graph: _Graph, notes: NoteList) -> list[PlacedDocument]:
-    """Return documents whose metadata keeps what only a fork of LightRAG writes of the things that they speak of."""
+    """Return documents whose metadata keeps attributes that only a fork of LightRAG writes for their items."""
     owners = {chunk.id: placed.document.id for placed in documents for chunk in placed.chunks}
     found: dict[str, dict[str, dict[str, str]]] = {}
     told = [(node.name, node.extra, ids) for node, ids in graph.nodes.values()]
@@ -543,7 +543,7 @@ def _with_attributes(documents: Sequence[PlacedDocument], graph: _Graph, notes: 
 def _own_document(
     directory: str, graph: _Graph, documents: Sequence[PlacedDocument], batch: str, notes: NoteList
 ) -> PlacedDocument | None:
-    """Return a document of what no known chunk says, and give that its chunks; None if there is nothing."""
+    """Return a document for items that no known chunk mentions, and give them its chunk ids; None if there are none."""
     lines = [
         (f"{node.name}: {' '.join(node.descriptions)}".rstrip(": "), chunk_ids)
         for node, chunk_ids in graph.nodes.values()

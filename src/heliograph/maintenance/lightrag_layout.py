@@ -1,8 +1,8 @@
-"""LightRAG's rows as our `LightragDocument` and `LightragChunk`, and its nodes and edges, wherever it keeps them.
+"""LightRAG's rows as our `LightragDocument` and `LightragChunk`, and its nodes and edges, from any storage.
 
-Whatever reads a layout (`lightrag_files`, `lightrag_servers`) gives `LightragRows`; `read_rows` makes
-documents and chunks of them, `make_node` and `make_edge` the graph. Any part may be missing; what a row lacks is taken
-from elsewhere or noted.
+Each reader of a storage (`lightrag_files`, `lightrag_servers`) returns `LightragRows`; `read_rows` builds documents and
+chunks from them, `make_node` and `make_edge` the graph. Any part may be missing; fields that a row lacks are taken from
+other rows or noted.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ from heliograph.maintenance.archive import NoteKind, NoteList
 from heliograph.models import FIELD_SEPARATOR, utc_now
 
 # Documents and chunks, from the rows of the tables `full_docs`, `doc_status`, `text_chunks`, `entity_chunks` and
-# `relation_chunks`, of any version, and of nano-graphrag, whose tables are the same. What a row lacks is taken from
-# another where it can be. All of it is in memory at once, as the embedded LightRAG has it too.
+# `relation_chunks`, of any version, and of nano-graphrag, whose tables are the same. Fields that a row lacks are taken
+# from another where possible. All of it is in memory at once, as in the embedded LightRAG.
 
-# The tables by LightRAG's names; the rest of them follows from these, or has no counterpart here.
+# The tables by LightRAG's names; its other tables are derived from these, or have no counterpart here.
 TABLES = ("full_docs", "doc_status", "text_chunks", "entity_chunks", "relation_chunks")
 REPLIES = "replies of chat models, which other prompts asked for"
 
-# What LightRAG writes where it was told no path.
+# Placeholders that LightRAG writes if it was given no path.
 _NO_SOURCES = frozenset({"", "unknown_source", "no-file-path"})
-# `preprocessed`: in the graph, but for pictures and tables that were to follow.
+# `preprocessed`: in the graph, except for pictures and tables that were to follow.
 _FINISHED = frozenset({"", "processed", "preprocessed"})
-# Begins a text that only refers to a file elsewhere.
+# Prefix of a text that only refers to a file elsewhere.
 _REFERENCE = "{{LRdoc}}"
 
 
-# As LightRAG's tables have it; indexes of servers take no names of any length.
+# The limit of LightRAG's tables; indexes of servers cannot hold longer names.
 _MOST_TRACK_CHARACTERS = 255
 
 
 @dataclass(frozen=True, slots=True)
 class LightragDocument:
-    """A document: its id there, its text (empty if it is not kept), its path (empty if unknown), and its state.
+    """A document: its id there, its text (empty if missing), its path (empty if unknown), and its state.
 
-    `is_finished` also where no state is kept, as nano-graphrag keeps none. `own` is what an export of ours has said
-    of it beside, empty in what LightRAG wrote; `error` is why it failed; `track_id` names the batch that it came with.
+    `is_finished` is also true if there is no state, as nano-graphrag stores none. `own` are extra fields of our own
+    export, empty for LightRAG's own data; `error` is why it failed; `track_id` is its batch.
     """
 
     id: str
@@ -64,7 +64,7 @@ class LightragDocument:
 
 @dataclass(frozen=True, slots=True)
 class LightragChunk:
-    """A chunk: its id there, that of its document, its place, its text, and the path that it names."""
+    """A chunk: its id there, its document's id, its position, its text, and the path that it names."""
 
     id: str
     document_id: str
@@ -75,7 +75,7 @@ class LightragChunk:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedRow:
-    """A row that was embedded: its id there, its fields by the names of the files, and its vector, of length 1."""
+    """An embedded row: its id there, its fields by the names of the files, and its vector, of length 1."""
 
     id: str
     fields: Mapping[str, Any]
@@ -84,7 +84,7 @@ class EmbeddedRow:
 
 @dataclass(frozen=True, slots=True)
 class LightragVectors:
-    """The embedded texts of the three kinds, each empty where it is not kept."""
+    """The embedded rows of the three kinds, each empty if missing."""
 
     chunks: tuple[EmbeddedRow, ...] = ()
     entities: tuple[EmbeddedRow, ...] = ()
@@ -98,10 +98,9 @@ class LightragVectors:
 
 @dataclass(frozen=True, slots=True)
 class LightragRows:
-    """What one storage of LightRAG keeps, by id, per table of `TABLES`; several may have parts of one workspace.
+    """The rows of one storage of LightRAG, by id, per table of `TABLES`; a workspace may be spread over several.
 
-    A document that holds what no chunk says is called `name`. The graph is read as it is asked for; None where there is
-    none.
+    A document for items that no chunk mentions is called `name`. The graph is read lazily; None if there is none.
     """
 
     name: str
@@ -112,7 +111,7 @@ class LightragRows:
 
 
 def join_rows(found: Sequence[LightragRows], notes: NoteList) -> LightragRows:
-    """Return what several storages keep of one workspace; of what two of them keep, the first counts."""
+    """Return the joined rows of several storages of one workspace; if two have the same, the first counts."""
     tables = {
         name: {id_: row for rows in reversed(found) for id_, row in rows.tables.get(name, {}).items()}
         for name in TABLES
@@ -136,9 +135,9 @@ def join_rows(found: Sequence[LightragRows], notes: NoteList) -> LightragRows:
 
 @dataclass(frozen=True, slots=True)
 class LightragContents:
-    """The documents and chunks of a LightRAG workspace, and what belongs to them.
+    """The documents and chunks of a LightRAG workspace, and their graph and vectors.
 
-    Ids of chunks per name, or pair of names in ascending order, are there where they are kept apart from the graph.
+    Ids of chunks per name, or pair of names in ascending order, are present if they are stored apart from the graph.
     """
 
     documents: Mapping[str, LightragDocument]
@@ -149,13 +148,13 @@ class LightragContents:
 
 
 def read_rows(rows: LightragRows, notes: NoteList) -> LightragContents:
-    """Make documents and chunks of rows; note what cannot be used."""
+    """Build documents and chunks from rows; note unusable ones."""
     texts, states = rows.tables.get("full_docs", {}), rows.tables.get("doc_status", {})
     documents = {id_: _document(id_, texts.get(id_, {}), states.get(id_, {})) for id_ in {**texts, **states}}
     chunks: dict[str, LightragChunk] = {}
     given = list(rows.tables.get("text_chunks", {}).items())
     if not given and rows.vectors.chunks:
-        # What was embedded is the chunk itself, in the order of the file where its id tells no place.
+        # An embedded row holds the chunk itself; if its id has no position, use the order of the file.
         for index, row in enumerate(rows.vectors.chunks):
             place = row.id.rpartition("-chunk-")[2]
             order = int(place) if place.isdecimal() and len(place) < 10 else index
@@ -182,7 +181,7 @@ def read_rows(rows: LightragRows, notes: NoteList) -> LightragContents:
 def embedded_rows(
     found: Sequence[tuple[str, Mapping[str, Any]]], matrix: NDArray[np.float32]
 ) -> tuple[EmbeddedRow, ...]:
-    """Return rows with their vectors, `(rows, dimension)`, made of length 1; those without a direction are left out."""
+    """Return rows with their vectors, `(rows, dimension)`, normalised to length 1; zero vectors are left out."""
     norms = np.linalg.norm(matrix, axis=1, keepdims=True)
     whole = np.where(norms > 0, matrix / np.where(norms > 0, norms, 1), 0)
     return tuple(
@@ -193,7 +192,7 @@ def embedded_rows(
 
 
 def read_embedded_graph(vectors: LightragVectors) -> Iterator[GraphNode | GraphEdge]:
-    """Yield what the vector files say of the graph, where the graph itself is missing; weights are 1."""
+    """Yield the graph as far as the vector files hold it, if the graph itself is missing; weights are 1."""
     for row in vectors.entities:
         label = _string(row.fields, "entity_name")
         content = _string(row.fields, "content")
@@ -275,9 +274,9 @@ def _moment(value: object) -> datetime:
 # The graph: nodes and edges from attributes by name.
 #
 # Lists are joined by `<SEP>`. Old versions, and nano-graphrag, write names, types and descriptions in literal double
-# quotes; these are taken off.
+# quotes; these are removed.
 
-# LightRAG's, nano-graphrag's and those of an export of ours.
+# LightRAG's, nano-graphrag's and those of our own export.
 _KNOWN_ATTRIBUTES = frozenset(
     {"", "entity_id", "entity_type", "entity_name", "description", "source_id", "file_path", "created_at", "truncate"}
     | {"weight", "keywords", "order", "clusters", "src_id", "tgt_id", "id", "label", "level"}
@@ -288,7 +287,7 @@ _SHOUTED = re.compile(r"[^\W\d_]{2}")
 
 @dataclass(frozen=True, slots=True)
 class GraphNode:
-    """An entity: its name clean (empty if it has none) and as written, its descriptions, and their chunks.
+    """An entity: its clean name (empty if it has none) and its name as written, its descriptions, and their chunks.
 
     An old version may have put its name into capitals; `extra` are attributes that LightRAG itself does not write.
     """
@@ -304,7 +303,7 @@ class GraphNode:
 
 @dataclass(frozen=True, slots=True)
 class GraphEdge:
-    """A relation; `source` and `target` are clean names, `labels` what they are written as; the rest as `GraphNode`."""
+    """A relation; `source` and `target` are clean names, `labels` the names as written; the rest as `GraphNode`."""
 
     source: str
     target: str
@@ -317,7 +316,7 @@ class GraphEdge:
 
 
 def make_node(label: str, values: Mapping[str, str], *, is_shouted: bool = False) -> GraphNode:
-    """Return a node by its attributes; `is_shouted` where all names are in capitals, as those in quotes are too."""
+    """Return a node from its attributes; `is_shouted` if all names are in capitals, as quoted ones are, too."""
     is_quoted = _is_quoted(label)
     name = clean_name(label)
     return GraphNode(
@@ -330,7 +329,7 @@ def make_node(label: str, values: Mapping[str, str], *, is_shouted: bool = False
 
 
 def make_edge(labels: tuple[str, str], values: Mapping[str, str], notes: NoteList) -> GraphEdge:
-    """Return an edge by its attributes; notes repairs."""
+    """Return an edge from its attributes; notes repairs."""
     is_quoted = _is_quoted(labels[0])
     said = values.get("keywords", "").replace(FIELD_SEPARATOR, ",")
     keywords = ",".join(clean_text(part).strip(' "') for part in said.split(","))

@@ -1,8 +1,8 @@
-"""Read what LightRAG keeps in PostgreSQL, Redis, Neo4j and Qdrant, as it lays it out there; nothing is written.
+"""Read LightRAG's data from PostgreSQL, Redis, Neo4j and Qdrant, in its own layout; nothing is written.
 
-A URL names the server, and after a `#` LightRAG's workspace, which may be left out where there is one only. Each
-server gives the parts that it has: PostgreSQL all of them, Redis the tables, Neo4j the graph, Qdrant the vectors.
-PostgreSQL is read as of one moment, the others while nobody writes.
+A URL names the server, and after a `#` LightRAG's workspace, which may be omitted if there is only one. Each server
+has some parts: PostgreSQL all of them, Redis the tables, Neo4j the graph, Qdrant the vectors. PostgreSQL is read in one
+snapshot; the others must not be written to meanwhile.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _OTHERS = "vectors of another embedding than those that are read"
 
 
 async def read_server(url: str, notes: NoteList) -> LightragRows:
-    """Return what a server keeps of one workspace of LightRAG; note what cannot be used.
+    """Return a server's rows of one workspace of LightRAG; note unusable data.
 
     Raises:
-        InvalidRequestError: It speaks a scheme that is not read, holds nothing of LightRAG, not the workspace that is
-            named, or several where none is.
+        InvalidRequestError: Its scheme is not supported, it holds no data of LightRAG, not the named workspace, or
+            several workspaces and none is named.
         MissingDependencyError: The server's driver is not installed.
-        SettingsError: The URL is no address.
+        SettingsError: The URL is not an address.
         StoreError: The server cannot be read.
     """
     address, workspace = urldefrag(url)
@@ -54,7 +54,7 @@ async def read_server(url: str, notes: NoteList) -> LightragRows:
 
 
 def check_scheme(url: str) -> str:
-    """Return the scheme of a URL that is read; raises `InvalidRequestError` for another one."""
+    """Return the scheme of a URL if it is supported; raises `InvalidRequestError` otherwise."""
     scheme = url.partition("://")[0]
     if scheme not in _READERS:
         raise InvalidRequestError(
@@ -65,7 +65,7 @@ def check_scheme(url: str) -> str:
 
 
 def _choose(found: Iterable[str], wanted: str, default: str, where: str, notes: NoteList) -> str:
-    """Return the workspace that is to be read: the one that is named, else the only one or LightRAG's default."""
+    """Return the workspace to read: the named one, otherwise the only one or LightRAG's default."""
     names = sorted(set(found))
     told = ", ".join(map(repr, names))
     if not names:
@@ -81,7 +81,7 @@ def _choose(found: Iterable[str], wanted: str, default: str, where: str, notes: 
     return default
 
 
-# PostgreSQL: a row of every table as JSON, whatever columns its version has; vectors are their texts within.
+# PostgreSQL: every table's rows as JSON, whatever columns its version has; vectors are texts within them.
 #
 # The graph is in two plain tables, or in those of Apache AGE: one of vertices and one of edges, in a schema of the
 # graph's name, with properties as AGE writes them, which for maps of texts and numbers is JSON.
@@ -115,7 +115,7 @@ class _Postgres:
         return found
 
     async def rows(self, table: str) -> list[dict[str, Any]]:
-        """Return the rows of a table; none where it is not there."""
+        """Return the rows of a table; empty if it does not exist."""
         if table not in self._tables:
             return []
         rows = await self._fetch("SELECT to_jsonb(t) FROM {} t WHERE workspace = %s", table, self.workspace)
@@ -128,7 +128,7 @@ class _Postgres:
         return (await self._fetch("SELECT count(*) FROM {} WHERE workspace = %s", table, self.workspace))[0][0]
 
     async def vectors(self, name: str, notes: NoteList) -> tuple[EmbeddedRow, ...]:
-        """Return the vectors of the fullest table of this name; LightRAG keeps one table per embedding."""
+        """Return the vectors of the fullest table of this name; LightRAG has one table per embedding."""
         found: dict[str, list[dict[str, Any]]] = {}
         for table in self._tables:
             if table == name or table.startswith(f"{name}_"):
@@ -143,7 +143,7 @@ class _Postgres:
         return embedded_rows([(str(row["id"]), row) for row in rows], matrix) if rows else ()
 
     async def graph(self, notes: NoteList) -> list[GraphNode | GraphEdge] | None:
-        """Return the graph, from plain tables or from those of AGE; None where it is in neither."""
+        """Return the graph, from plain tables or from those of AGE; None if it is in neither."""
         nodes = await self.rows("lightrag_graph_nodes")
         if nodes:
             edges = await self.rows("lightrag_graph_edges")
@@ -183,7 +183,7 @@ async def _read_postgres(url: str, workspace: str, notes: NoteList) -> LightragR
     with database.translate_errors(address.label):
         async with await driver.AsyncConnection.connect(address.conninfo) as connection:
             await connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            # Names as LightRAG has written them, all of which PostgreSQL has folded to small letters.
+            # LightRAG's names, which PostgreSQL has folded to lower case.
             tables = [row[0] for row in await (await connection.execute(_RELATIONS)).fetchall()]
             there = _Postgres(connection, driver.sql, tables)
             there.workspace = _choose(await there.workspaces(), workspace, "default", address.label, notes)
@@ -213,14 +213,14 @@ def _texts(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _fullest(counts: Mapping[str, int], notes: NoteList) -> str:
-    """Return the name with the highest count; what the others hold is noted."""
+    """Return the name with the highest count; the contents of the others are noted."""
     best = max(counts, key=lambda name: (counts[name], name), default="")
     for name, count in counts.items():
         notes.add(NoteKind.LEFT_OUT, _OTHERS, name, 0 if name == best else count)
     return best
 
 
-# Redis: one JSON text a row, under `WORKSPACE_TABLE:ID`.
+# Redis: one JSON text per row, under `WORKSPACE_TABLE:ID`.
 
 _REDIS_TABLES = (*TABLES, "llm_response_cache")
 _PAGE = 1_000
@@ -242,7 +242,7 @@ async def _read_redis(url: str, workspace: str, notes: NoteList) -> LightragRows
             found: dict[str, dict[str, Mapping[str, Any]]] = {}
             for table in TABLES:
                 rows = found.setdefault(table, {})
-                # A scan names some keys twice.
+                # A scan returns some keys twice.
                 names = sorted(set(keys[chosen].get(table, ())))
                 for begin in range(0, len(names), _PAGE):
                     page = names[begin : begin + _PAGE]
@@ -260,7 +260,7 @@ async def _read_redis(url: str, workspace: str, notes: NoteList) -> LightragRows
     return LightragRows(chosen or _NAME, f"{place}#{chosen}", found)
 
 
-# Neo4j: nodes whose one label is the workspace, `base` for LightRAG's own; edges of the type `DIRECTED`.
+# Neo4j: nodes whose only label is the workspace, `base` for LightRAG's own; edges of the type `DIRECTED`.
 
 
 async def _read_neo4j(url: str, workspace: str, notes: NoteList) -> LightragRows:
@@ -288,7 +288,7 @@ async def _read_neo4j(url: str, workspace: str, notes: NoteList) -> LightragRows
     return LightragRows(chosen, f"{place}#{chosen}", {}, graph=_graph(nodes, edges, notes))
 
 
-# Qdrant: a collection a kind and embedding; the payload of a point tells its workspace, `_` for none.
+# Qdrant: a collection per kind and embedding; the payload of a point names its workspace, `_` for none.
 
 _COLLECTION = re.compile(r"lightrag_vdb_(chunks|entities|relationships)(_.+)?")
 _POINTS = 256

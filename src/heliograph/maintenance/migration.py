@@ -1,10 +1,10 @@
 """Move a whole workspace from one store to another; no model is called, and everything is compared.
 
 `migrate_workspace` opens both stores and passes over each section (documents, chunks, curations, name rules, and the
-evidence, entities and relations that follow from them) and over kept replies of chat models, page by page: what the
-target has not alike is written, what it has too many is removed, until a pass finds everything alike. Then the target's
-projections are filled. A page is one commit; a run that breaks off is begun again. A target that holds something else
-is left alone. A `MigrationReport` comes out.
+evidence, entities and relations derived from them) and over cached replies of chat models, page by page: items that
+differ or are missing in the target are written, extra ones are removed, until a pass finds everything equal. Then the
+target's projections are filled. A page is one commit; an interrupted run is run again. A target with other data is left
+alone. The result is a `MigrationReport`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from heliograph.text.analysis import chunk_index_text, passage_terms
 
 @dataclass(frozen=True, slots=True)
 class MigratedKind:
-    """One kind of things that both stores now have alike; the checksum over all is 16 hexadecimal digits."""
+    """One kind of item that both stores now hold alike; the checksum over all is 16 hexadecimal digits."""
 
     kind: str
     count: int
@@ -51,7 +51,7 @@ class MigrationReport:
     """The counts of a migration.
 
     Attributes:
-        copied: Things written by this run; fewer than there are where an earlier run had been broken off.
+        copied: Items written by this run; fewer than exist if an earlier run had been interrupted.
         remade_texts: Chunks and entities whose full text was stale in the source and is right in the target.
         lags: Commits that each projection of the target is behind, by its name.
     """
@@ -63,9 +63,8 @@ class MigrationReport:
     lags: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
-# What is compared: a number of things of one kind, and the sum of their checksums, so that the order in which a back
-# end lists them does not matter. What a back end numbers by itself (versions, the sequence of curations) is no part
-# of it.
+# Comparison: the number of items of one kind, and the sum of their checksums, so that the order in which a back
+# end lists them does not matter. Numbers that a back end assigns (versions, the sequence of curations) are left out.
 
 
 def _digest(item: Any) -> int:
@@ -93,9 +92,9 @@ def _as_json(item: Any) -> bytes:
     return json.dumps(_adapter(type(item)).dump_python(item, mode="python"), sort_keys=True, default=str).encode()
 
 
-# The sections of a workspace, in an order in which nothing is written before what it belongs to.
+# The sections of a workspace, in an order in which no item is written before its owner.
 #
-# What is stored under one id is its parts, by kind: of a chunk the chunk itself, what was read in it, and its vector.
+# The item stored under one id has parts, by kind: for a chunk the chunk itself, its extraction, and its vector.
 
 _PAGE = 500
 _MAX_CHARACTERS = 2_000_000
@@ -110,8 +109,8 @@ _SECTIONS: Mapping[str, ScanKind | None] = {
     "entities": ScanKind.ENTITIES,
     "relations": ScanKind.RELATIONS,
 }
-# Of these an earlier run may have copied what the source has lost since. Of the others, what the target alone has
-# shows that it is another's.
+# In these sections an earlier run may have copied items that the source has lost since. In the others, items that only
+# the target has show that it belongs to another workspace.
 _REMOVABLE = ("chunks", "entity evidence", "relation evidence", "entities", "relations")
 _VECTORS = {
     "chunk vectors": Collection.CHUNKS,
@@ -123,7 +122,7 @@ Parts = Mapping[str, Any]
 
 
 async def _pages(store: Store, section: str) -> AsyncIterator[list[str]]:
-    """Yield all ids of a section, a page at a time; of documents pages whose texts fit into memory."""
+    """Yield all ids of a section, a page at a time; for documents in pages whose texts fit into memory."""
     kind = _SECTIONS[section]
     if kind is None:
         async for page in store.curations.pages(_PAGE):
@@ -179,13 +178,13 @@ def _digests(parts: Parts) -> dict[str, int]:
 
 
 async def _changeset(source: Store, items: Mapping[str, Parts]) -> Changeset:
-    """Return what puts the parts of one section into the target, in place of what it has under their ids."""
+    """Return the changeset that writes the parts of one section into the target, replacing those under their ids."""
 
     def all_of(kind: str) -> tuple[Any, ...]:
         return tuple(parts[kind] for parts in items.values() if parts.get(kind) is not None)
 
     documents, chunks, entities, relations = map(all_of, ("documents", "chunks", "entities", "relations"))
-    # Full text cannot be read back from a store, and is made again.
+    # Full text cannot be read back from a store, and is derived again.
     titles = {id_: owner.title for id_, owner in (await source.records.get_owners(chunks)).items()}
     passages = [(chunk.id, chunk_index_text(titles.get(chunk.document_id, ""), chunk)) for chunk in chunks]
     texts = {
@@ -214,17 +213,17 @@ async def _changeset(source: Store, items: Mapping[str, Parts]) -> Changeset:
 
 
 async def _removal(target: Store, section: str, ids: Sequence[str]) -> Changeset:
-    """Return what takes things out of the target that the source has not."""
+    """Return the changeset that removes items from the target that the source does not have."""
     if section == "chunks":
         return Changeset(removed_chunks=tuple(ids))
     is_entity = section in ("entity evidence", "entities")
     entity_ids, relation_ids = (ids, []) if is_entity else ([], ids)
     entities, relations = await target.records.get_evidence(entity_ids, relation_ids, 0)
     if section in ("entity evidence", "relation evidence"):
-        # An entity or relation goes with its evidence, and is copied again if people made it.
+        # An entity or relation is removed with its evidence, and copied again if people made it.
         entities = [replace(item, mention_count=0) for item in entities]
         relations = [replace(item, mention_count=0) for item in relations]
-    # Else the evidence stays: people deleted what it is of.
+    # Otherwise the evidence stays: people deleted its entity or relation.
     return Changeset(
         entity_evidence=tuple(entities),
         relation_evidence=tuple(relations),
@@ -236,26 +235,26 @@ async def _removal(target: Store, section: str, ids: Sequence[str]) -> Changeset
 def batch_vectors(
     collection: Collection, vectors: Mapping[str, NDArray[np.float32] | None]
 ) -> dict[Collection, VectorBatch]:
-    """Return the vectors there are, as a changeset takes them."""
+    """Return the vectors that exist as batches for a changeset."""
     found = {id_: vector for id_, vector in vectors.items() if vector is not None}
     return {collection: VectorBatch(tuple(found), np.stack(list(found.values())))} if found else {}
 
 
-# Nothing notes how far a run has come: what the target has alike is passed over, what differs is written again, what
-# the source has not (any more) is taken out, and what a pass had nothing to do for is compared to the end. A target is
-# another's, and left alone, if it has a document, a curation or a rule that the source has not, or a document that was
-# first seen at another moment.
+# No progress is stored: items that the target holds alike are skipped, different ones are written again, items that the
+# source does not have (any more) are removed, and a pass without changes compares everything. A target belongs to
+# another workspace, and is left alone, if it has a document, a curation or a rule that the source has not, or a
+# document that was first seen at another moment.
 
 _REPLIES = "replies"
 _REPLY_PAGE = 200
-# Passes after the first: one after what an earlier run had left over was taken out, one that compares, one to spare.
+# Passes after the first: one after leftovers of an earlier run were removed, one that compares, one to spare.
 _MOST_MORE = 3
 
 
 class WorkspaceCopy:
     """Copies one workspace, only read, into a store that is empty or holds part of it.
 
-    Replies of models come from a cache of their own; progress gets the section and how many of its things are done.
+    Replies come from a separate cache; progress gets the section and how many of its items are done.
     """
 
     def __init__(self, source: Store, replies: ReplyCache, target: Store, progress: TellCount) -> None:
@@ -269,8 +268,8 @@ class WorkspaceCopy:
         """Copy everything and compare it.
 
         Raises:
-            ConflictError: The target holds something else, or somebody wrote to the source meanwhile.
-            StoreError: A store failed, or something did not arrive as it was; a later run goes on.
+            ConflictError: The target holds other data, or the source was written to meanwhile.
+            StoreError: A store failed, or an item arrived changed; a later run continues.
         """
         async with AsyncExitStack() as stack:
             for store in (self._source, self._target):
@@ -298,7 +297,7 @@ class WorkspaceCopy:
             return MigrationReport(kinds, self._copied, remade, await self._target.get_data_version())
 
     async def _refuse_another(self) -> None:
-        """Look at all that people gave the target; nothing is written before."""
+        """Refuse a target with other data, checking everything that people gave it before anything is written."""
         async for ids in _pages(self._target, "documents"):
             moments = {item.id: item.created_at for item in await self._source.records.get_documents(ids)}
             for document in await self._target.records.get_documents(ids):
@@ -315,7 +314,7 @@ class WorkspaceCopy:
                 )
 
     async def _strays(self, section: str) -> AsyncIterator[list[str]]:
-        """Yield, a page at a time, what the target has and the source has not."""
+        """Yield, a page at a time, ids that only the target has."""
         if (kind := _SECTIONS[section]) is not None:
             scans = [partial(store.inspection.scan, kind) for store in (self._target, self._source)]
             async for there, here in id_windows(scans, _PAGE):
@@ -327,7 +326,7 @@ class WorkspaceCopy:
                 yield strays
 
     async def _pass(self, doing: str) -> tuple[tuple[MigratedKind, ...], list[str]]:
-        """Have the target hold what the source does; return that, and the kinds of which something was not so."""
+        """Make the target equal the source; return the compared kinds, and the names of those that differed."""
         counts, checksums, changed = Counter[str](), Counter[str](), list[str]()
         for section in _SECTIONS:
             done = 0
@@ -344,12 +343,12 @@ class WorkspaceCopy:
                     checksums.update(found)
                 done += len(items)
                 self._progress(doing + section, done)
-        # What an earlier run copied and the source has lost since.
+        # Items that an earlier run copied and the source has lost since.
         for section in reversed(_REMOVABLE):
             async for strays in self._strays(section):
                 await self._target.apply(await _removal(self._target, section, strays))
                 changed.append(section)
-        # Answers are left out: they hold for one state of one workspace only. The target may keep more.
+        # Answers are left out: they hold only for one state of one workspace. The target may hold more.
         counts[_REPLIES] = 0
         async for page in self._replies.lasting_pages(_REPLY_PAGE):
             there = await asyncio.gather(*(self._target.replies.get_reply(item.key) for item in page))
@@ -364,25 +363,25 @@ class WorkspaceCopy:
         return tuple(kinds), changed
 
 
-# Stores are read and written through their contracts, so any pair will do. What stands beside the target (other
-# engines) is made from it afterwards. Replies kept in a cache beside the source go into the target itself, where they
-# are found as well: a cache that both share belongs to the target from then on, and begins empty.
+# Stores are read and written through their contracts, so any pair works. Projections beside the target are filled from
+# it afterwards. Replies in a cache beside the source are copied into the target itself, where they are found as well: a
+# cache that both share belongs to the target from then on, and starts empty.
 
 
 async def migrate_workspace(
     source: StoreSettings, target: StoreSettings, progress: TellCount | None = None
 ) -> MigrationReport:
-    """Copy a workspace into another store, everything with the ids and moments it has; no model is called.
+    """Copy a workspace into another store, everything with its ids and moments; no model is called.
 
-    A run that was broken off is run again and goes on: the target may hold what an earlier run has copied. The source
-    stays as it is; nobody may write to it meanwhile.
+    An interrupted run is run again and continues: the target may hold what an earlier run has copied. The source is not
+    changed; it must not be written to meanwhile.
 
     Raises:
-        ConflictError: The target holds something else, or somebody wrote to the source meanwhile.
-        InvalidRequestError: Both are one.
+        ConflictError: The target holds other data, or the source was written to meanwhile.
+        InvalidRequestError: Both are the same store.
         NotFoundError: There is no such workspace.
         SchemaMismatch: The target is filled with another embedding.
-        StoreError: A store failed, or what arrived is not what was sent; a later run goes on.
+        StoreError: A store failed, or an item arrived changed; a later run continues.
     """
     if _place(source) == _place(target):
         raise InvalidRequestError(
@@ -401,7 +400,7 @@ async def migrate_workspace(
         embedding = EmbeddingInfo(*here.embedding, max_input_tokens=1)
         there = await open_store(_alone(target), embedding)
         stack.push_async_callback(there.close)
-        # Replies are kept at home, unless a cache beside it has followed it.
+        # Replies are stored at home, unless a cache beside it has followed it.
         replies = here.replies
         if source.cache_url and here.outbox is not None:
             cache = await open_projection("cache", source, embedding)
@@ -409,11 +408,11 @@ async def migrate_workspace(
             if cache.name in await here.outbox.get_readers() and isinstance(cache, CacheProjection):
                 replies = TwofoldReplyCache(cache, here.replies)
         report = await WorkspaceCopy(here, replies, there, progress or (lambda _section, _count: None)).run()
-    # What stands beside the target is brought up to date, as far as it is in reach.
+    # Projections beside the target are brought up to date, as far as they are in reach.
     store = await open_store(target, embedding)
     try:
         for follower in store.followers:
-            # What is away joins when the workspace is opened with it there.
+            # A projection that is away joins when the workspace is opened with it there.
             with contextlib.suppress(StoreUnavailable):
                 await follower.finish()
         return replace(report, lags=dict(await store.get_lags()))

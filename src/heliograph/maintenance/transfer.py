@@ -1,8 +1,7 @@
-"""Export a workspace in a named format, and import what a path or a server holds.
+"""Export a workspace in a named format, and import from a path or a server.
 
-`export_workspace` writes an `ExportFormat` and leaves nothing half written under the name asked for.
-`detect_import` finds out what a place holds (an archive, or what LightRAG, nano-graphrag or GraphRAG have written) and
-`import_places` takes it in.
+`export_workspace` writes an `ExportFormat` and leaves no partial output under the requested name. `detect_import` finds
+out the format of a place (an archive, or output of LightRAG, nano-graphrag or GraphRAG) and `import_places` imports it.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from heliograph.maintenance.lightrag_servers import check_scheme, read_server
 from heliograph.observing import TellCount
 from heliograph.stores.base import Store
 
-# The formats by name, and writing one so that nothing half written is ever left under the name asked for.
+# The formats by name, and writing one so that no partial output is ever left under the requested name.
 
 
 _WRITERS: Mapping[ExportFormat, Callable[[Contents, Path], Awaitable[int]]] = {
@@ -55,13 +54,13 @@ _WRITERS: Mapping[ExportFormat, Callable[[Contents, Path], Awaitable[int]]] = {
 
 
 async def export_workspace(store: Store, path: Path, form: str | ExportFormat) -> int:
-    """Write a workspace into a new file, or for all but `jsonl` and `graphml` a new folder; return how many things.
+    """Export a workspace into a new file, or folder for formats but `jsonl` and `graphml`; return the item count.
 
     Raises:
-        ConflictError: There is something of that name.
+        ConflictError: The name is taken.
         InvalidRequestError: There is no such format.
         StoreError: The store cannot be read.
-        StoreUnavailable: The file cannot be written; nothing is left of it.
+        StoreUnavailable: The file cannot be written; no partial file is left.
     """
     try:
         write = _WRITERS[ExportFormat(form)]
@@ -73,7 +72,7 @@ async def export_workspace(store: Store, path: Path, form: str | ExportFormat) -
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         count = await write(Contents(store), part)
-        # Looked at again: a rename would replace what has come meanwhile.
+        # Checked again: a rename would replace a file created meanwhile.
         _check_free(path)
         part.rename(path)
     except OSError as error:
@@ -91,16 +90,16 @@ def _check_free(path: Path) -> None:
         raise ConflictError(f"{str(path)!r} is there already; choose another name for the export")
 
 
-# Finding out what a place holds, and importing it.
+# Detecting the format of a place, and importing it.
 
 Place = str | Path
 
 
 def detect_import(places: Sequence[Place]) -> ImportKind:
-    """Return the format at some places: paths, or URLs of servers that LightRAG has written to. No server is contacted.
+    """Return the format at some places: paths, or URLs of servers with LightRAG's data. No server is contacted.
 
     Raises:
-        InvalidRequestError: Nothing that can be imported, or not together; says what can.
+        InvalidRequestError: There is nothing to import, or the places do not go together; says what can be imported.
     """
     kinds = [_detect(place) for place in places]
     if not kinds:
@@ -151,13 +150,14 @@ async def import_places(
     places: Sequence[Place],
     progress: TellCount | None = None,
 ) -> ImportReport:
-    """Import an archive, or what LightRAG keeps in one or several places; calls no model but the embedding.
+    """Import an archive, or LightRAG's data from one or several places; calls no model except the embedding.
 
-    Each document is one commit. What is here already is left alone, so that an interrupted import can be run again.
+    Each document is one commit. Documents that exist already are left alone, so that an interrupted import can be run
+    again.
 
     Raises:
-        InvalidRequestError: Nothing that can be imported, or it is broken; documents before the break are in.
-        MissingDependencyError: A package is missing that reads it.
+        InvalidRequestError: There is nothing to import, or it is broken; documents before the break are imported.
+        MissingDependencyError: A package to read it is missing.
         ModelError: The embedding failed; finished documents stay.
         StoreError: The store failed, or a server that is read; finished documents stay.
     """

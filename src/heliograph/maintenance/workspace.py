@@ -1,4 +1,4 @@
-"""Embed a workspace again with another model while the old vectors still answer, and restore one from a backup."""
+"""Re-embed a workspace with another model while the old vectors still answer, and restore one from a backup."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from heliograph.stores.changeset import Collection
 from heliograph.stores.registry import open_store, workspace_upkeep
 from heliograph.text.analysis import chunk_index_text
 
-# Texts are made again from what is stored, embedded in batches and kept as they come, so that a run that is broken
-# off goes on where it stopped. What is committed meanwhile is embedded last. The switch is one commit.
+# Texts are derived again from stored data, embedded in batches and stored at once, so that an interrupted run continues
+# where it stopped. Items committed meanwhile are embedded last. The switch is one commit.
 
 _BATCH = 256
-# Sittings after which whoever keeps writing is told to pause.
+# Passes after which other writers are asked to pause.
 _MAX_SITTINGS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class ReembedReport:
-    """Vectors made per collection, and the data version from which they answer."""
+    """Vectors computed per collection, and the data version from which they answer."""
 
     chunks: int
     entities: int
@@ -44,7 +44,7 @@ class ReembedReport:
 
 
 class Reembedder:
-    """Computes the vectors of one workspace again, opened whatever embedding fills it.
+    """Computes the vectors of one workspace again, whichever embedding fills it.
 
     Raises:
         InvalidRequestError: The store cannot change its embedding in place.
@@ -60,11 +60,11 @@ class Reembedder:
         self._indexing = indexing
 
     async def run(self, progress: TellCount | None = None) -> ReembedReport:
-        """Embed everything and switch; `progress` gets the collection and how many of it are done in this run.
+        """Embed everything and switch; `progress` gets the collection and how many items are done in this run.
 
         Raises:
-            ConflictError: Others kept writing, or began another embedding.
-            ModelError: The model failed; a later run goes on from here.
+            ConflictError: Other writers did not stop, or started another embedding.
+            ModelError: The model failed; a later run continues from here.
             StoreError: The store failed; likewise.
         """
         await self._vectors.begin(self._embedding.info)
@@ -85,7 +85,7 @@ class Reembedder:
         after, made = "", 0
         while ids := await self._vectors.find_pending(collection, after, _BATCH):
             entries = await self._entries(collection, ids)
-            # What waits for chunks that were committed meanwhile is left out; the next sitting embeds these first.
+            # Items that depend on chunks committed meanwhile are left out; the next pass embeds those chunks first.
             chunk_ids = {id_ for item in entries.values() for id_ in item.chunk_ids}
             done = await self._vectors.get_next(Collection.CHUNKS, list(chunk_ids))
             pending = await self._store.vectors.get_vectors(Collection.CHUNKS, list(chunk_ids - done.keys()))
@@ -140,11 +140,11 @@ async def reembed_workspace(
     has_chat: bool,
     progress: TellCount | None = None,
 ) -> ReembedReport:
-    """Embed a workspace again, whatever embedding fills it; open engines answer from the old one meanwhile.
+    """Re-embed a workspace, whichever embedding fills it; open engines answer from the old one meanwhile.
 
     Raises:
-        ConflictError: Others kept writing; run it again.
-        ModelError: The model failed; a later run goes on from there.
+        ConflictError: Other writers did not stop; run it again.
+        ModelError: The model failed; a later run continues from there.
         StoreError: There is no such workspace, or it failed.
     """
     opened = await open_store(store, None)
@@ -156,11 +156,11 @@ async def reembed_workspace(
 
 
 async def restore_workspace(store: StoreSettings, backup: str | Path) -> None:
-    """Make the workspace that the settings name from a backup that the same back end wrote.
+    """Create the workspace that the settings name from a backup that the same back end wrote.
 
     Raises:
-        ConflictError: There is such a workspace already.
-        InvalidRequestError: The file is no backup that can be used, or the back end brings none back.
+        ConflictError: The workspace exists already.
+        InvalidRequestError: The file is not a usable backup, or the back end restores none.
         SettingsError: No back end has the scheme of `settings.url`.
         StoreUnavailable: The workspace cannot be written.
     """

@@ -1,1 +1,1 @@
-"""What a process of the service did and does, as numbers and spans: counted here, shown by the faces above."""
+"""Monitoring of a service process: metrics and spans are collected here, and exposed by HTTP and MCP."""

@@ -1,12 +1,12 @@
-"""What one process knows of its own work: metrics for Prometheus, spans, alerts, and the observer that feeds them.
+"""Monitoring of one process: metrics for Prometheus, spans, alerts, and the observer that feeds them.
 
 `Monitoring` receives stages, questions and model calls from `heliograph.observing` and passes them to metrics and
 spans. Alerts compare quantiles of a sliding window and the state of workspaces with the thresholds of the settings.
 
 Where several processes serve together, each counts in memory-mapped files of one folder (prometheus_client's mode
 for several processes), so that any of them shows the sums. Labels are bounded: modes, stages, purposes, routes,
-methods, statuses; none names a person or a text. Only the metrics of workspaces name workspaces; they are made for
-each request, of those that the caller may enter.
+methods, statuses; none names a person or a text. Only the metrics of workspaces name workspaces; they are built for
+each request, from the workspaces that the caller may enter.
 """
 
 from __future__ import annotations
@@ -42,27 +42,27 @@ from heliograph.models import Stats, Usage
 from heliograph.observing import ModelCalls, Observer, QuestionReport
 from heliograph.settings import MonitoringSettings
 
-# Metrics of several processes that serve together, kept in files of one folder, so that any of them tells of all.
+# Metrics of several processes that serve together, in files of one folder, so that any of them can show all.
 #
-# Each worker counts in memory that is mapped from files of its own (prometheus_client's mode for several processes,
-# which is chosen by an environment variable before it is imported). What a worker has counted stays when it dies,
-# what it has in hand does not: its live gauges are removed (`mark_process_dead`) by itself when it closes, and by the
-# supervisor where it was killed. The folder is made for one run, so nothing is left over from an earlier one.
+# Each worker counts in memory mapped from files of its own (prometheus_client's mode for several processes, chosen by
+# an environment variable before it is imported). A worker's counters stay when it dies, its live gauges are removed
+# (`mark_process_dead`): by itself when it closes, and by the supervisor if it was killed. The folder is created for one
+# run, so that no data is left over from an earlier one.
 
 _VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
-# Of all workers the first start; everything else adds up.
+# Metrics of which the earliest over all workers is shown; everything else is summed.
 _EARLIEST = ("process_start_time_seconds",)
 
 
 @contextmanager
 def shared_folder() -> Generator[Path]:
-    """Make a folder for the metrics of the processes that are started meanwhile, and delete it in the end."""
+    """Create a folder for the metrics of processes started within the block, and delete it at the end."""
     with TemporaryDirectory(prefix="heliograph-metrics-") as name:
         descriptor = os.open(name, os.O_RDONLY)
         try:
-            # Keeps whoever tidies temporary files from it.
+            # The lock keeps cleaners of temporary files away.
             fcntl.flock(descriptor, fcntl.LOCK_SH)
-            # For children alone: this process has chosen already.
+            # For children only: this process has chosen its mode already.
             os.putenv(_VARIABLE, name)
             yield Path(name)
         finally:
@@ -80,7 +80,7 @@ class OwnProcess:
         self._before: dict[tuple[str, ...], float] = {}
 
     def refresh(self) -> None:
-        """Look at the process."""
+        """Update the metrics from the process."""
         for family in [family for collector in self._collectors for family in collector.collect()]:
             for sample in family.samples:
                 metric = self._metrics.get(family.name) or self._make(family, tuple(sample.labels))
@@ -102,8 +102,8 @@ class OwnProcess:
         return made
 
 
-# From a cached reply to a local model that writes for a minute; the thresholds of the alerts are bounds, so that
-# quantiles are exact where they matter.
+# From a cached reply to a local model that writes for a minute; the thresholds of the alerts are bucket bounds, so that
+# quantiles are exact there.
 _QUERY_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 _RERANK_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.0, 5.0)
 _HTTP_BUCKETS = (0.005, 0.025, 0.1, 0.5, 2.0, 8.0, 32.0, 128.0)
@@ -116,7 +116,7 @@ _SPEND = (_CALLS, _FAILURES, _TOKENS)
 
 
 class Metrics(Observer):
-    """Counts, where all workers count; a process that serves alone shares none."""
+    """The metrics of this process or, with a shared folder, of all workers."""
 
     def __init__(self, shared: Path | None = None) -> None:
         self._registry = registry = CollectorRegistry()
@@ -155,7 +155,7 @@ class Metrics(Observer):
         self.queries_running = _gauge("heliograph_queries_running", "Questions being answered.", registry)
         self.queries_waiting = _gauge("heliograph_queries_waiting", "Questions that wait.", registry)
         self.open_workspaces = _gauge("heliograph_open_workspaces", "Workspaces that are open.", registry)
-        # What is the same in all workers, and what tells of a process that serves alone.
+        # Metrics that are the same in all workers, or only of a process that serves alone.
         self._plain = plain = CollectorRegistry()
         Info("heliograph_build", "What is running.", registry=plain).info({"version": __version__})
         PlatformCollector(registry=plain)
@@ -165,7 +165,7 @@ class Metrics(Observer):
             GCCollector(registry=plain)
 
     def collect(self) -> Iterable[Metric]:
-        """Return all of them; of several workers, their sums."""
+        """Return all metrics; with several workers, their sums."""
         yield from MultiProcessCollector(None, self._shared).collect() if self._shared else self._registry.collect()
         yield from self._plain.collect()
 
@@ -192,7 +192,7 @@ class Metrics(Observer):
         ]
 
     def refresh(self) -> None:
-        """Have this process looked at for the other workers, if there are any; from one thread at a time."""
+        """Update this process's metrics for the other workers, if there are any; from one thread at a time."""
         if self._process:
             self._process.refresh()
 
@@ -208,7 +208,7 @@ class Metrics(Observer):
             self._rerank.observe(report.seconds["rerank"])
 
     def count_ingest_stage(self, stage: str, seconds: float) -> None:
-        """Count a stage of taking documents in."""
+        """Count a stage of the ingest."""
         self._ingest.labels(stage).observe(seconds)
 
     def tell_model_calls(self, calls: ModelCalls) -> None:
@@ -229,23 +229,22 @@ class Metrics(Observer):
 
 
 def _gauge(name: str, text: str, registry: CollectorRegistry) -> Gauge:
-    # Of several workers, the sum over those that live.
+    # With several workers, the sum over the live ones.
     return Gauge(name, text, registry=registry, multiprocess_mode="livesum")
 
 
-# The state of workspaces as metrics: how much they hold, what waits, how far projections are behind.
+# The state of workspaces as metrics: counts, waiting documents, lag of projections.
 #
-# These are the metrics that name workspaces, so they are made for each request, of the workspaces that whoever asks
+# These are the metrics that name workspaces, so they are built for each request, from the workspaces that the caller
 # may enter; the registry of the process has none of them.
 
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceState:
-    """What one workspace looked like.
+    """The state of one workspace.
 
     Attributes:
-        waiting_since: When the oldest document that is accepted and not processed yet was accepted, in seconds since
-            1970; None when none waits.
+        waiting_since: When the oldest waiting document was accepted, in seconds since 1970; None if there is none.
         jobs: Unfinished jobs per kind and state.
         lags: Per projection of a composed store, how many commits it is behind.
     """
@@ -257,7 +256,7 @@ class WorkspaceState:
     lags: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def freshness_seconds(self, now: float) -> float:
-        """Return how long the oldest document has waited; 0 when none does."""
+        """Return how long the oldest document has waited; 0 if none does."""
         return 0.0 if self.waiting_since is None else max(0.0, now - self.waiting_since)
 
 
@@ -301,23 +300,23 @@ def workspace_metrics(states: Sequence[WorkspaceState], now: float) -> list[Metr
 
 # Spans: how long each part of the work took, under the request that caused it.
 #
-# The seam between this program and OpenTelemetry. Without an address to send to, `build_tracer` gives the tracer that
-# does nothing, and no package of OpenTelemetry is loaded. Attributes are words and numbers of this program; of an error
-# only its class is told, since messages may quote what somebody wrote.
+# The seam between this program and OpenTelemetry. Without an address to send to, `build_tracer` returns the tracer that
+# does nothing, and no package of OpenTelemetry is loaded. Attributes are words and numbers of this program; for an
+# error only its class is recorded, since messages may quote user text.
 
-# What the span of a request is called.
+# The name of a request's span.
 REQUEST_SPAN = "http.request"
 
 
 class Span:
-    """Something that lasts; this one is recorded nowhere."""
+    """A span of time; this one is not recorded."""
 
     def describe(self, **attributes: str | int) -> None:
-        """Add attributes that are known only now."""
+        """Add attributes that become known during the span."""
 
 
 class Tracer:
-    """Makes spans; used from several threads. This one makes none."""
+    """Creates spans; thread-safe. This one records none."""
 
     _NOTHING = nullcontext(Span())
 
@@ -332,16 +331,17 @@ class Tracer:
         """Return a span that lasts as long as the block.
 
         Args:
-            name: What is done.
-            attributes: About it.
+            name: The name of the operation.
+            attributes: Its attributes.
             is_parent: Whether spans within the block belong to it; False in generators, which leave it in between.
-            traceparent: Header of W3C's Trace Context that names the parent; None means the span around, and what is
-                not valid begins a trace of its own.
+            traceparent: Header of W3C's Trace Context that names the parent; None means the current span, and an
+                invalid
+                one starts a new trace.
         """
         return self._NOTHING
 
     def traceparent(self) -> str:
-        """Return the header that names the span around, for work that is done later; empty without one."""
+        """Return the header that names the current span, for work that is done later; empty without one."""
         return ""
 
     def close(self) -> None:
@@ -360,11 +360,11 @@ def build_tracer(settings: MonitoringSettings) -> Tracer:
     return cast("Tracer", module.OtelTracer.connect(settings))
 
 
-# Quantiles of what was measured lately.
+# Quantiles of recent measurements.
 
 
 class SlidingWindow:
-    """Keeps measurements for a while, of more than `max_count` the latest; safe to use from several threads."""
+    """Keeps measurements for a while, at most the latest `max_count`; thread-safe."""
 
     def __init__(self, seconds: float, max_count: int = 10_000, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds = seconds
@@ -373,7 +373,7 @@ class SlidingWindow:
         self._lock = threading.Lock()
 
     def add(self, value: float) -> None:
-        """Note a measurement."""
+        """Add a measurement."""
         with self._lock:
             self._values.append((self._clock(), value))
 
@@ -384,7 +384,7 @@ class SlidingWindow:
 
         Args:
             share: From 0 to 1.
-            outliers: So many of the largest are never the answer; None if there are no others.
+            outliers: So many of the largest are never returned; None if there are no others.
         """
         with self._lock:
             oldest = self._clock() - self._seconds
@@ -395,10 +395,10 @@ class SlidingWindow:
         return values[rank - 1] if rank > 0 else None
 
 
-# Whether what is measured stays within the thresholds of the settings.
+# Whether measurements stay within the thresholds of the settings.
 #
 # The same three conditions ship as rules for Prometheus; these are computed by the process about itself, so that they
-# can be seen without one. A limit is kept at the threshold itself and broken above it.
+# can be seen without one. A value equal to the threshold is within it.
 
 AlertState = Literal["ok", "firing", "unknown"]
 
@@ -410,8 +410,8 @@ class Alert:
     Attributes:
         name: `query_latency`, `rerank_latency` or `index_freshness`.
         state: `firing` above the threshold; `unknown` if it could not be measured.
-        seconds: What was measured; None if nothing was, lately, or it could not be.
-        median_seconds: The p50 beside a p99; None for what is no quantile, or without measurements.
+        seconds: The measurement; None if there was none lately, or it could not be taken.
+        median_seconds: The p50 beside a p99; None for other measures, or without measurements.
     """
 
     name: str
@@ -424,22 +424,22 @@ class Alert:
 def make_alert(
     name: str, seconds: float | None, threshold_seconds: float, median_seconds: float | None = None
 ) -> Alert:
-    """Compare a measurement with its threshold; none at all is no reason to fire."""
+    """Compare a measurement with its threshold; without a measurement it does not fire."""
     is_firing = seconds is not None and seconds > threshold_seconds
     return Alert(name, "firing" if is_firing else "ok", seconds, threshold_seconds, median_seconds)
 
 
 _INGEST = "ingest."
-# Of each mode, so that what a few modes keep stays small.
+# Per mode, which bounds the total.
 _MOST_TIMES = 2_000
 
 
 class Monitoring(Metrics):
-    """Counts, traces, and alerts of what took too long lately.
+    """Collects metrics and spans, and raises alerts about recent latency.
 
     Args:
-        settings: Thresholds, and where spans go.
-        shared: The folder in which all workers count; None for a process that serves alone.
+        settings: Thresholds, and where spans are sent.
+        shared: The folder for metrics of all workers; None for a process that serves alone.
 
     Raises:
         MissingDependencyError: Spans are to be sent, and the extra `otel` is not installed.
@@ -451,7 +451,7 @@ class Monitoring(Metrics):
         self._settings = settings
         self._queries = SlidingWindow(settings.window_seconds)
         self._reranks = SlidingWindow(settings.window_seconds)
-        # Per mode the questions so far, and the times of the latest.
+        # Per mode the number of questions, and the latest durations.
         self._counts: Tally[str] = Tally()
         self._times: dict[str, SlidingWindow] = {}
 
@@ -481,10 +481,10 @@ class Monitoring(Metrics):
             self._reranks.add(report.seconds["rerank"])
 
     def latencies(self) -> dict[str, tuple[int, float, float, float]]:
-        """Return how long questions took in this process, by mode, sorted by it.
+        """Return latencies of questions in this process, sorted by mode.
 
-        How many there were since the start, cached and failed ones included, those given up not; and the seconds that
-        50, 95 and 99 of 100 did not exceed, of the latest 2,000.
+        Per mode: how many there were since the start, including cached and failed ones, without abandoned ones; and the
+        50th, 95th and 99th percentiles of the latest 2,000, in seconds.
         """
         found: dict[str, tuple[int, float, float, float]] = {}
         for mode, window in sorted(self._times.items()):
@@ -494,9 +494,9 @@ class Monitoring(Metrics):
 
     @contextmanager
     def request(self, traceparent: str, method: str) -> Generator[Callable[[str, int], None]]:
-        """Make the span of a request and count it among those that run.
+        """Open the span of a request and count it as running.
 
-        Gives what counts it once it is done: called with the template of its route and its status.
+        Yields a function to call at its end with the template of its route and its status.
         """
         started = time.perf_counter()
         attributes = {"http__request__method": method}
@@ -513,7 +513,7 @@ class Monitoring(Metrics):
             self.http_requests_running.dec()
 
     def alerts(self, freshness_seconds: float | None) -> tuple[Alert, ...]:
-        """Compare the last minutes with the thresholds; the freshness is the largest of the workspaces that count."""
+        """Compare the last minutes with the thresholds; the freshness is the largest of the relevant workspaces."""
         settings = self._settings
         freshness = make_alert("index_freshness", freshness_seconds, settings.max_index_freshness_seconds)
         windows = (
@@ -521,7 +521,7 @@ class Monitoring(Metrics):
             ("rerank_latency", self._reranks, settings.max_rerank_p99_seconds),
         )
         return (
-            # Of fewer than a hundred the slowest alone would be the p99, and one cold start an alarm.
+            # With fewer than a hundred, the slowest alone would be the p99, and one cold start an alarm.
             *(
                 make_alert(name, window.quantile(0.99, outliers=1), threshold, window.quantile(0.5))
                 for name, window, threshold in windows
@@ -530,19 +530,19 @@ class Monitoring(Metrics):
         )
 
     def close(self) -> None:
-        """Send the spans that are left; may wait for the network."""
+        """Send the remaining spans; may wait for the network."""
         self.tracer.close()
 
 
 def render_metrics(metrics: Metrics | None, states: Sequence[WorkspaceState], accept: str) -> tuple[bytes, str]:
-    """Return metrics as text, and its type.
+    """Return metrics as text, and its content type.
 
     Args:
-        metrics: Those of the process; None for who may see nothing but workspaces of his own.
+        metrics: Those of the process; None for callers who may see only some workspaces.
         states: The workspaces to show.
-        accept: The header `Accept`: OpenMetrics if it is wanted, else Prometheus' text format.
+        accept: The `Accept` header: OpenMetrics if it asks for that, otherwise Prometheus' text format.
     """
     families = [*(metrics.collect() if metrics else ()), *workspace_metrics(states, time.time())]
     encode, media_type = choose_encoder(accept)
-    # All that encoders ask of a registry.
+    # Encoders need only this method of a registry.
     return encode(cast("Any", SimpleNamespace(collect=lambda: families))), media_type

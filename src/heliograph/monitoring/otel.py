@@ -1,7 +1,7 @@
 """Spans by OpenTelemetry (extra `otel`), sent in the background as OTLP over HTTP.
 
-The provider is this process's own and is not registered globally, so that what the surrounding program traces stays
-its own; a span that is current there becomes the parent of ours all the same.
+The provider is this process's own and is not registered globally, so that it does not affect the surrounding program's
+traces; a current span of that program becomes the parent of ours all the same.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _OtelSpan(Span):
 
 
 class OtelTracer(Tracer):
-    """Makes spans of one provider, which is closed with this."""
+    """Creates spans of one provider, which is closed with this."""
 
     def __init__(self, provider: TracerProvider) -> None:
         self._provider = provider
@@ -47,7 +47,7 @@ class OtelTracer(Tracer):
     def connect(cls, settings: MonitoringSettings) -> OtelTracer:
         """Return a tracer that sends to the address of the settings, in batches, from a thread.
 
-        Headers, certificates and time limits are those of OpenTelemetry's own variables (`OTEL_EXPORTER_OTLP_...`).
+        Headers, certificates and time limits come from OpenTelemetry's own variables (`OTEL_EXPORTER_OTLP_...`).
         """
         sampler = ParentBased(TraceIdRatioBased(settings.traces_share))
         provider = TracerProvider(sampler=sampler, resource=Resource.create({"service.name": settings.service_name}))
@@ -63,7 +63,7 @@ class OtelTracer(Tracer):
         is_parent: bool = True,
         traceparent: str | None = None,
     ) -> Generator[Span]:
-        # An empty context is not the one around: what names no valid parent begins a trace.
+        # An empty context is not the current one: a header without a valid parent starts a new trace.
         context = None if traceparent is None else _PROPAGATOR.extract({_HEADER: traceparent}, Context())
         given = {_attribute(key): value for key, value in (attributes or {}).items()}
         kind = trace.SpanKind.SERVER if name == REQUEST_SPAN else trace.SpanKind.INTERNAL

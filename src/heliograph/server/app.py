@@ -1,4 +1,4 @@
-"""Makes the application: middleware, error handlers, and the table of routers.
+"""Builds the application: middleware, error handlers, and the table of routers.
 
 The service is opened when the application starts and closed when it stops.
 """
@@ -28,14 +28,14 @@ _ROUTERS: tuple[APIRouter, ...] = (
     service_routes.router,
     query.router,
     document_intake.router,
-    # Before `/documents/{id}`, since two of its paths lie below `/documents`.
+    # Before `/documents/{id}`, since two of its paths are below `/documents`.
     graph.router,
     documents.router,
     events.router,
     chat_clients.ollama_router,
     chat_clients.openai_router,
 )
-# How failures are told to clients that expect another shape.
+# Failure bodies for clients that expect another shape, by prefix of the path.
 _PROBLEM_SHAPES: Shapes = {
     "/api/": chat_clients.render_ollama_problem,
     "/api/v1/": None,
@@ -44,12 +44,12 @@ _PROBLEM_SHAPES: Shapes = {
 
 
 def create_app(settings: Settings | None = None, given: Given | None = None, shared: Path | None = None) -> FastAPI:
-    """Return the application, which opens what the settings name once it is started.
+    """Return the application, which opens the service of the settings when it starts.
 
     Args:
         settings: None reads `heliograph.toml` and the environment.
-        given: Models to use in place of those of the settings.
-        shared: The folder in which all workers count, if there are several.
+        given: Models to use instead of those in the settings.
+        shared: The folder for metrics of all workers, if there are several.
 
     Raises:
         SettingsError: A setting is not valid.

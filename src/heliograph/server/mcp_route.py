@@ -1,10 +1,10 @@
-"""The tools for agents within the service: at `/mcp` by streamable HTTP, for the same keys, roles and workspaces.
+"""The MCP tools within the service: at `/mcp` by streamable HTTP, for the same keys, roles and workspaces.
 
-The guard has found out who asks; the workspace is named by the same headers. Sessions belong to who opened them (a key,
-an account, or an address where nobody is asked for credentials): to anybody else they do not exist, and nobody may have
-so many that others get none. They are kept in the memory of this process, so where several processes share an address
-there are none, and every request stands for itself. Streams that a client keeps open to hear of news end at once when
-the service is told to stop, since nothing is lost with them.
+The request middleware has authenticated the caller; the workspace is named by the same headers. A session belongs to
+its creator (a key, an account, or an address where no credentials are needed): for other callers it does not exist, and
+each owner's number of sessions is limited. Sessions are kept in the memory of this process, so with several worker
+processes there are none, and every request stands for itself. Streams that a client keeps open for notifications end at
+once when the service stops, since that loses no data.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _RETRY_AFTER_SECONDS = 60.0
 
 
 class McpRoute:
-    """Puts the tools into an application."""
+    """Adds the tools to an application."""
 
     def __init__(self, service: Service, drain: Drain) -> None:
         self._service = service
@@ -46,20 +46,20 @@ class McpRoute:
         drain.call_on_begin(self._end_streams)
 
     def add_to(self, app: FastAPI) -> None:
-        """Serve them at their path, if the settings want it."""
+        """Serve the tools at their path, if the settings enable them."""
         if self._service.settings.mcp.serve:
             app.router.routes.append(Route(_PATH, endpoint=self))
 
     @asynccontextmanager
     async def run(self) -> AsyncGenerator[None]:
-        """Serve within the block, which the application's life is; at its end all sessions end."""
+        """Serve within the block, the application's lifetime; at its end all sessions end."""
         service, mcp, server = self._service, self._service.settings.mcp, self._service.settings.server
         host = Host(service.workspaces, service.admission, service.jobs, service.access)
         manager = _Sessions(
             mcp.max_client_sessions,
             make_server(host, mcp, self._identify),
             stateless=mcp.stateless or server.workers > 1,
-            # Which names and pages are answered is settled for all routes, before this one (`server.requests`).
+            # Allowed hosts and origins are checked for all routes, before this one (`server.requests`).
             security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
             session_idle_timeout=mcp.session_idle_seconds,
             max_request_body_size=server.max_text_bytes,
@@ -73,11 +73,11 @@ class McpRoute:
                     ready.set()
                     await over.wait()
             finally:
-                # Were it not to start, this would be waited for in vain.
+                # Set it even if the start fails, or the waiter below would wait for ever.
                 ready.set()
 
-        # A task of its own, since the manager must be left by the task that entered it, and who runs an application
-        # may start and stop it from two.
+        # A separate task, since the manager must be exited by the task that entered it, and an application may be
+        # started and stopped by two.
         task = asyncio.create_task(run_manager())
         try:
             await ready.wait()
@@ -91,7 +91,7 @@ class McpRoute:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
         if scope["method"] == "GET":
-            # A stream lasts until its client leaves or the service stops: then it is ended as a whole body.
+            # A stream lasts until its client leaves or the service stops: then it is ended as a complete body.
             has_begun = is_complete = False
 
             async def noting(message: Message) -> None:
@@ -118,7 +118,7 @@ class McpRoute:
         if self._manager is None:
             raise RuntimeError("requests came in before the application was started, or after it ended")
         principal, _ = self._identify(Request(scope))
-        # As the SDK compares owners of sessions: a key and an account of one name are two.
+        # The SDK compares session owners by this: a key and an account of one name must differ.
         places = "*" if principal.workspaces is None else " ".join(sorted(principal.workspaces))
         token = AccessToken(token="", client_id=principal.client, scopes=[], subject=f"{principal.role} {places}")
         await self._manager.handle_request({**scope, "user": AuthenticatedUser(token)}, receive, send)
@@ -137,14 +137,14 @@ class McpRoute:
 
 
 class _Sessions(StreamableHTTPSessionManager):
-    """All sessions of a process, of which one owner may have so many."""
+    """The sessions of a process, limited per owner."""
 
     def __init__(self, most_of_one: int, app: Server[Any], **options: Any) -> None:
         super().__init__(app, **options)
         self._most_of_one = most_of_one
 
     def _admit_session(self, requestor: AuthorizationContext | None) -> StreamableHTTPServerTransport | None:
-        # Called with what is counted held still, which no hook of the SDK's is.
+        # Called while the counted sessions cannot change; no public hook of the SDK guarantees that.
         if sum(owner == requestor for owner in self._session_owners.values()) >= self._most_of_one:
             raise OverloadedError(
                 f"{self._most_of_one} sessions are open for these credentials or this address; use them again, end "

@@ -1,4 +1,4 @@
-"""The OpenAPI document: the failures and credentials of each route, with examples of what the service replied."""
+"""The OpenAPI document: the failures and credentials of each route, with examples of the service's replies."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ import heliograph.errors as errors
 from heliograph.server.responses import status_of
 from heliograph.wire.service import InvalidProblem, Problem
 
-# Examples for the OpenAPI document: what a service replied to small requests, and one body per failure.
+# Examples for the OpenAPI document: recorded replies to small requests, and one body per failure.
 #
-# Both are kept in `examples/`, one file a tag: by operation, `request` or the reply's status, and type of content.
+# Both are in `examples/`, one file per tag: by operation, `request` or the reply's status, and content type.
 
-# How failures are told below a prefix, by the longest that fits; None is the problem as it is.
+# Converts a problem body for a prefix, the longest that matches; None leaves it unchanged.
 Shape = Callable[[dict[str, Any]], dict[str, Any]]
 Shapes = Mapping[str, Shape | None]
 
@@ -85,7 +85,7 @@ _TEXTS = {
     503: "The store or a model is unavailable, or the service is closing.",
     504: "A model did not answer in time.",
 }
-# What may happen to any request that is guarded, whatever its route does.
+# Failures of any guarded request, whatever its route does.
 _ALWAYS = (400, 401, 403, 404, 413, 429, 500, 503)
 _ALWAYS_PUBLIC = (400, 413, 500, 503)
 _NEVER = "x-never"
@@ -97,20 +97,20 @@ _METHODS = ("get", "put", "post", "delete", "patch", "head", "options")
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return what a route documents for these failures, for its `responses`; the problem bodies are filled in later."""
+    """Return a route's `responses` for these failures; the problem bodies are filled in later."""
     return {status: _response(status) for status in statuses}
 
 
 def never(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return what keeps statuses out of the document that would be added to a route, for its `responses`."""
+    """Return a route's `responses` entry that keeps these statuses, otherwise added to it, out of the document."""
     return {status: {"description": "", _NEVER: True} for status in statuses}
 
 
 def describe_api(app: FastAPI, public: frozenset[str], shapes: Shapes, *, is_open: bool) -> dict[str, Any]:
-    """Return the OpenAPI document of an application with all its routes, made once and kept by it.
+    """Return the OpenAPI document of an application with all its routes, built once and cached in it.
 
-    `public` are paths that need no credentials; `shapes` how failures are told, by prefix of the path, where clients
-    expect another shape.
+    `public` are paths that need no credentials; `shapes` converts failures, by prefix of the path, where clients expect
+    another shape.
     """
     if app.openapi_schema is None:
         document = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
@@ -150,14 +150,14 @@ def _complete(operation: dict[str, Any], *, is_public: bool, is_open: bool) -> N
         if status.isdigit() and int(status) >= HTTPStatus.BAD_REQUEST and not has_own_shape:
             name = (InvalidProblem if status == "422" else Problem).__name__
             shape = {_PROBLEM: {"schema": {"$ref": f"#/components/schemas/{name}"}}}
-            # A route that tells failures in another shape still has those that are told before it is reached.
+            # A route with failures in another shape also has those that occur before it is reached.
             response["content"] = shape if _is_framework_own(own.get("application/json", {})) else own | shape
             if status in ("429", "503"):
                 response["headers"] = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}}
 
 
 def _add_examples(operation: dict[str, Any], replies: Mapping[str, Any], shape: Shape | None) -> None:
-    """Put an example beside each schema of a body, where there is one."""
+    """Add an example to each schema of a body, if there is one."""
     for kind, example in replies.get("request", {}).items():
         operation["requestBody"]["content"][kind]["example"] = example
     for status, response in operation["responses"].items():

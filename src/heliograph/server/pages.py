@@ -1,8 +1,8 @@
-"""The pages for people: our own, and a built one of LightRAG where a folder of it is given.
+"""The web pages: our own, and a built one of LightRAG if its folder is configured.
 
-Pages are files; what they show comes from the same routes as for every client, with the same credentials. Both are
-served below a path of their own, `/page/` and `/webui/`, and `/` leads to one of them. `/docs` leads to our own page of
-the interface, made in the browser from `/openapi.json`, which stays guarded.
+Pages are static files; their data comes from the same routes as for every client, with the same credentials. Both have
+a path of their own, `/page/` and `/webui/`, and `/` redirects to one of them. `/docs` redirects to our own API page,
+which the browser builds from `/openapi.json`; that needs credentials.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _OWN_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; worker-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors {ancestors}"
 )
-# The page lays its graph out in workers that it makes from text, and styles elements one by one.
+# The page lays its graph out in workers created from text, and uses inline styles.
 _LIGHTRAG_POLICY = (
     "default-src 'self'; script-src 'self' {script}; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "font-src 'self' data:; worker-src 'self' blob:; connect-src 'self'; object-src 'none'; base-uri 'none'; "
     "form-action 'self'; frame-ancestors 'none'"
 )
-# The page writes all kinds of files that are read into a box that has room for some forty: here they can be scrolled.
+# The page lists all supported file types in a box with space for some forty: make it scroll.
 _LIGHTRAG_STYLE = b'<style>input[type="file"] ~ div p { max-height: 5rem; overflow-y: auto; }</style>'
 _ALWAYS_ASK = {"Cache-Control": "no-cache"}
 _NEVER_KEEP = {"Cache-Control": "no-cache, no-store, must-revalidate", "Pragma": "no-cache", "Expires": "0"}
@@ -43,9 +43,9 @@ _KEEP = {"Cache-Control": "public, max-age=31536000, immutable"}
 
 
 class OwnPage(StaticFiles):
-    """Our own page: nothing in it comes from elsewhere, and nothing runs that is no file of it.
+    """Our own page: it loads nothing from elsewhere, and runs only scripts that are its own files.
 
-    No page may show it in a frame, except those of this service where `is_framed` says so.
+    No page may show it in a frame, except those of this service if `is_framed` says so.
     """
 
     def __init__(self, *, is_framed: bool = False) -> None:
@@ -56,7 +56,7 @@ class OwnPage(StaticFiles):
             self._guards["X-Frame-Options"] = "SAMEORIGIN"
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """Return a file, or 304 where the browser has it; files with a hash in their name are kept for good."""
+        """Return a file, or 304 if the browser has it; files with a hash in their name are cached permanently."""
         response = await super().get_response(path, scope)
         keeping = _KEEP if path.startswith(f"assets{os.sep}") else _ALWAYS_ASK
         response.headers.update({**keeping, **self._guards})
@@ -66,8 +66,8 @@ class OwnPage(StaticFiles):
 class LightragPage(StaticFiles):
     """A built web page of LightRAG; it is configured with the paths at which it is served.
 
-    Its folder holds its `index.html`. It begins with the file `index`, beside which no other of its kind is served;
-    `path` has no slash at the end.
+    Its folder holds its `index.html`. Its start page is the file `index`, and no other start page is served; `path` has
+    no slash at the end.
     """
 
     def __init__(self, folder: Path, path: str, index: str = "index.html") -> None:
@@ -77,7 +77,7 @@ class LightragPage(StaticFiles):
         self._index = index
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """Return a file; pages are never kept by browsers, files with a hash in their name for good."""
+        """Return a file; browsers never cache pages, and cache files with a hash in their name permanently."""
         if path in ("", "."):
             path = self._index
         if path.lower().endswith(".html"):
@@ -94,13 +94,13 @@ class LightragPage(StaticFiles):
             content = content.replace(b"</head>", _LIGHTRAG_STYLE + b"</head>")
             return Response(content, headers=headers, media_type="text/html")
         response = await super().get_response(path, scope)
-        # Paths are those of this system's files here.
+        # Paths use this system's separator here.
         response.headers.update(_KEEP if path.startswith(f"assets{os.sep}") else _ALWAYS_ASK)
         return response
 
 
 def add_pages(app: FastAPI, settings: ServerSettings) -> None:
-    """Serve our own page, LightRAG's if the settings name it, and lead `/` to one of them.
+    """Serve our own page, LightRAG's if the settings name it, and redirect `/` to one of them.
 
     Raises:
         SettingsError: There is no page in the folder that the settings name.
@@ -113,7 +113,7 @@ def add_pages(app: FastAPI, settings: ServerSettings) -> None:
             )
         entries = {"/webui": "index.html", "/workspace": "workspace.html"}
         built = {path: index for path, index in entries.items() if (folder / index).is_file()}
-        # LightRAG's page before 1.5.7 has a section that is `/docs` in a frame.
+        # LightRAG's page before 1.5.7 shows `/docs` in a frame.
         mounts = {path: LightragPage(folder, path, index) for path, index in built.items()}
         mounts["/page"] = OwnPage(is_framed=True)
     first = next(iter(mounts))
@@ -123,7 +123,7 @@ def add_pages(app: FastAPI, settings: ServerSettings) -> None:
         return RedirectResponse(f"{_root(request.scope)}{first}/")
 
     if settings.web_page_dir is None:
-        # Where LightRAG's users have it in their bookmarks.
+        # The path in bookmarks of LightRAG's users.
         app.get("/webui/", include_in_schema=False)(lead_to_page)
 
     @app.get("/redoc", include_in_schema=False)
@@ -141,5 +141,5 @@ def add_pages(app: FastAPI, settings: ServerSettings) -> None:
 
 
 def _root(scope: Scope) -> str:
-    # Below a mount, `root_path` has the mount's own path at its end.
+    # Below a mount, `root_path` ends with the mount's own path.
     return str(scope.get("app_root_path", scope.get("root_path", ""))).rstrip("/")

@@ -1,13 +1,13 @@
-"""What every request passes through, in one place and in order.
+"""The steps that every request passes through, in one place and in order.
 
 1. It gets an id, is counted and traced, and leaves one line in the log; a defect leaves its traceback there, and its
    client a body with the id. The response gets the id and the headers that browsers obey.
 2. CORS answers browsers, if origins are allowed.
-3. Web pages of elsewhere stay out where nobody is asked for credentials, or hosts are named.
-4. Credentials are looked at: nobody unknown comes further than to public paths, or has a body read.
-5. From here on it is one of the requests that end when the service is told to stop.
+3. Web pages of other origins are refused where no credentials are needed, or hosts are named.
+4. Credentials are checked: unauthenticated requests reach only public paths, and their body is not read.
+5. From here on it is one of the requests that end when the service stops.
 6. Its body is read within its limits.
-7. Its route says what it needs: a role, the engine of the workspace that is named, a turn for its question.
+7. Its route declares what it needs: a role, the engine of the named workspace, a turn for its question.
 
 So every refusal is counted and has its id and its headers.
 """
@@ -57,12 +57,12 @@ from heliograph.settings import ServerSettings, Settings
 _LOG = logging.getLogger("heliograph.requests")
 _SANE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:\-]{0,63}")
 _ID_HEADER = "X-Request-ID"
-# What a parameter of a path is read as.
+# The converter of a path parameter.
 _CONVERTER = re.compile(r":\w+}")
-# What is counted where the status stays unknown: an error passes through.
+# The status counted if an exception passes through and the status is unknown.
 _DEFECT = 500
 
-# Headers that tell browsers what they may do with what they get. A route that sets one itself keeps it.
+# Headers that tell browsers what they may do with a response. A route that sets one itself keeps it.
 _DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
 _PAGE_POLICY = (
     "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; object-src 'none'; "
@@ -82,7 +82,7 @@ _T = TypeVar("_T")
 
 
 class Requests:
-    """Middleware around everything else."""
+    """The outermost middleware."""
 
     def __init__(self, app: ASGIApp, service: Service, drain: Drain) -> None:
         settings = service.settings.server
@@ -123,20 +123,20 @@ class Requests:
         if response.is_head:
             scope["method"] = "GET"
         id_token, observer_token = REQUEST_ID.set(request_id), OBSERVER.set(self._monitoring)
-        # A trace that the caller has begun (`traceparent` of W3C's Trace Context) goes on.
+        # Continue the caller's trace (`traceparent` of W3C's Trace Context).
         parent = headers.get("traceparent", "")
         try:
             with self._monitoring.request(parent, scope["method"]) as counted:
                 try:
                     await self._enter(scope, receive, response.send)
                 finally:
-                    # Requests are told apart by the template of their route, never by their path: `other` is what is
-                    # mounted, empty that nothing was reached.
+                    # Requests are labelled by the template of their route, never by their path: `other` for mounted
+                    # applications, empty if no route was reached.
                     template = getattr(scope.get("route"), "path", "other" if "endpoint" in scope else "")
                     counted(_CONVERTER.sub("}", template), response.status or _DEFECT)
         except Exception as error:
             if response.status:
-                # It cannot be unsaid; the connection breaks off, so that nobody takes it for whole.
+                # The response has begun; break off the connection, so that no client takes the body for complete.
                 raise
             await internal_error_response(Request(scope), error)(scope, receive, response.send)
         finally:
@@ -163,14 +163,14 @@ class Requests:
         if (target := _without_slash(scope)) is not None:
             await RedirectResponse(target)(scope, receive, send)
             return
-        # No route of GET reads a body, and without these headers there is none.
+        # No GET route reads a body, and without these headers there is none.
         has_body = scope["method"] != "GET" or any(name in request.headers for name in _BODY_HEADERS)
         work = self._limits.serve(path, client, scope, receive, send) if has_body else self._app(scope, receive, send)
         if not await self._drain.run(work):
             await self._end(request, scope, receive, send)
 
     async def _end(self, request: Request, scope: Scope, receive: Receive, send: Send) -> None:
-        """End a response whose time is up: by a last line where lines were sent, by 503 where nothing was."""
+        """End a response whose time is up: by a last line if it sends lines, by 503 if it has sent nothing."""
         response: _Response = scope["heliograph.response"]
         if response.is_complete:
             return
@@ -185,7 +185,7 @@ class Requests:
         elif response.kind.startswith("text/event-stream"):
             line = b"data: " + json.dumps({"error": failure_body(request, error)}).encode() + b"\n\n"
         else:
-            # Nothing can be added to a body of another kind; that it is cut short shows by its length.
+            # Nothing can be added to a body of another kind; its length shows that it is cut short.
             raise error
         await send({"type": "http.response.body", "body": line, "more_body": False})
 
@@ -199,7 +199,7 @@ class _Response:
         self.bytes = 0
         self.is_complete = False
         self.is_head = is_head
-        # What renews the token that the request came with, if it is to be.
+        # The token that replaces the one in the request, if it is to be renewed.
         self.new_token: str | None = None
         self._send = send
         self._request_id = request_id
@@ -217,7 +217,7 @@ class _Response:
             headers.setdefault(
                 "Content-Security-Policy", _PAGE_POLICY if kind.startswith("text/html") else _DATA_POLICY
             )
-            # What is no page is never kept by caches.
+            # Responses other than pages are never cached.
             if kind.startswith(("application/json", "application/problem+json", "application/x-ndjson")):
                 headers.setdefault("Cache-Control", "no-store")
         elif message["type"] == "http.response.body":
@@ -243,17 +243,17 @@ def _write_line(scope: Scope, response: _Response, seconds: float) -> None:
     _LOG.info("%s", text, extra={"fields": fields})
 
 
-# How requests end when the service is told to stop.
+# How requests end when the service stops.
 #
-# New connections are refused by then. What is under way gets most of `shutdown_seconds`; what is not done after that
-# is cancelled, and told so.
+# New connections are refused by then. Requests in progress get most of `shutdown_seconds`; those that are not done
+# after that are cancelled, and their clients told.
 
-# What is left of the time is for writing the last lines and closing stores.
+# The rest of the time is for writing the last lines and closing stores.
 _SHARE_OF_REQUESTS = 0.7
 
 
 class Drain:
-    """Which requests are under way, and until when they may be: `shutdown_seconds` after the order to stop."""
+    """The requests in progress, and their deadline: `shutdown_seconds` after the order to stop."""
 
     def __init__(self, shutdown_seconds: float) -> None:
         self.request_seconds = shutdown_seconds * _SHARE_OF_REQUESTS
@@ -271,7 +271,7 @@ class Drain:
         self._on_begin.append(step)
 
     def begin(self) -> None:
-        """Give requests under way their last time; call it in the event loop. Calling it again changes nothing."""
+        """Start the deadline of requests in progress; call it in the event loop. Calling it again changes nothing."""
         if self._deadline is None:
             for step in self._on_begin:
                 step()
@@ -280,7 +280,7 @@ class Drain:
                 timeout.reschedule(self._deadline)
 
     async def run(self, request: Any) -> bool:
-        """Run a request to its end; False if its time was up before."""
+        """Run a request to its end; False if its time was up first."""
         timeout = asyncio.timeout_at(self._deadline)
         try:
             async with timeout:
@@ -296,22 +296,22 @@ class Drain:
         return True
 
 
-# Keeps web pages of elsewhere away from a service that asks nobody for credentials, or names its hosts.
+# Protects a service that needs no credentials, or names its hosts, from web pages of other origins.
 #
-# A browser on this machine runs anybody's pages and reaches what listens here. A page could read everything by a name
-# of its own that leads to this machine (DNS rebinding), and send without asking what browsers let pass, such as an
-# upload. So a request must be addressed to this machine by a name of it or by a number, and the page it comes from,
-# if it comes from one, must be of this machine as well. `server.allowed_hosts` names further hosts, for all routes
-# and tools alike.
+# A browser on this machine runs arbitrary pages and reaches what listens here. A page could read everything through a
+# host name of its own that resolves to this machine (DNS rebinding), and send requests that browsers allow without a
+# preflight, such as an upload. So a request must be addressed to this machine by a name of it or by an IP address, and
+# its page, if it comes from one, must be of this machine as well. `server.allowed_hosts` names further hosts, for all
+# routes and tools alike.
 
 _ANY_PORT = ":*"
 _LOCAL_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost")
-# Zones that no stranger can have a name in; containers call their machine host.docker.internal.
+# Zones in which no stranger can register a name; containers call their machine host.docker.internal.
 _LOCAL_ZONES = (".localhost", ".internal")
 
 
 class PageCheck:
-    """Looks at the names and pages of requests; the settings name further hosts and origins."""
+    """Checks the hosts and origins of requests; the settings name further ones."""
 
     def __init__(self, settings: Settings) -> None:
         self._hosts = settings.allowed_hosts
@@ -319,9 +319,9 @@ class PageCheck:
         self._remedy = "" if has_credentials(settings) else ", set a key (server.api_key), or serve with --insecure"
 
     def refusal(self, headers: Headers) -> errors.PermissionDenied | None:
-        """Return why a request is refused: it is addressed to another name, or comes from another page.
+        """Return why a request is refused: its host is not allowed, or it comes from a page of another origin.
 
-        What sends neither header is no browser.
+        A request with neither header does not come from a browser.
         """
         address, origin = headers.get("host", ""), headers.get("origin")
         name = _name(address)
@@ -362,7 +362,7 @@ def _is_local(name: str) -> bool:
 
 
 def _is_number(name: str) -> bool:
-    # Such an address leads to no other machine than it says, so no page can have made it its own.
+    # An IP address cannot be rebound to another machine, so no page can have made it its own.
     try:
         ipaddress.ip_address(name)
     except ValueError:
@@ -370,9 +370,9 @@ def _is_number(name: str) -> bool:
     return True
 
 
-# Who asks, and from where.
+# The caller's credentials and address.
 
-# Liveness, the ways in, and files of pages, which hold nothing of anybody's; without the slash one is led to the page.
+# Liveness, log-in, and files of pages, which hold no user data; without the slash a page's path is redirected.
 _PAGES = ("/page", "/webui", "/workspace")
 PUBLIC_PATHS = frozenset({"/", "/auth-status", "/docs", "/favicon.ico", "/health", "/login", "/redoc", *_PAGES})
 PUBLIC_PREFIXES = ("/ui/", *(f"{page}/" for page in _PAGES))
@@ -385,14 +385,14 @@ def is_public(path: str) -> bool:
 
 
 def credentials_of(request: Request) -> Credentials:
-    """Return what a request brought in its headers."""
+    """Return the credentials in a request's headers."""
     header = request.headers.get("Authorization", "")
     bearer = header[len(_BEARER) :].strip() if header[: len(_BEARER)].lower() == _BEARER else ""
     return Credentials(request.headers.get("X-API-Key", "").strip(), bearer)
 
 
 def address_of(request: Request) -> str:
-    """Return where a request comes from; of IPv6 the network, since all addresses in it are one host's to choose."""
+    """Return the client address of a request; for IPv6 the network, since one host can use all addresses in it."""
     host = request.client.host if request.client else ""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
@@ -404,9 +404,9 @@ def address_of(request: Request) -> str:
 
 
 def _take_prefix_once(scope: Scope) -> None:
-    """Drop the prefix of a proxy that has left it in the path, where the server has put it before the path as well.
+    """Drop a proxy's prefix if the proxy left it in the path although the server prepends it, too.
 
-    So both kinds of proxies are served, as by LightRAG. A path that a route has as it stands is that route's.
+    So both kinds of proxies work, as with LightRAG. A path that a route has literally is that route's.
     """
     root = scope.get("root_path", "")
     if not root or not f"{scope['path']}/".startswith(f"{root}{root}/"):
@@ -419,11 +419,11 @@ def _take_prefix_once(scope: Scope) -> None:
 
 
 def _without_slash(scope: Scope) -> str | None:
-    """Return where a request is meant to go whose path is that of a route but for a slash at its end, or None.
+    """Return the redirect target of a path that is a route's except for a slash at its end, or None.
 
-    The router leads on elsewhere, but takes what is below `/documents` for an id, which may end in anything. What
-    deletes is left to it: a document whose id is empty must not become all of them. It is a path alone, so that
-    credentials go to the same address again whatever a proxy has told of it.
+    The router redirects other paths, but takes anything below `/documents` for an id, which may end in anything. DELETE
+    is left to the router: a document with an empty id must not become all of them. The target is a path alone, so that
+    the client sends its credentials to the same address again, whatever a proxy has told the service.
     """
     path, method = route_path(scope), scope["method"]
     bare = path.rstrip("/")
@@ -432,7 +432,7 @@ def _without_slash(scope: Scope) -> str | None:
     if not any(method in methods and own.match(bare) for methods, own in scope["app"].state.own_paths):
         return None
     query = scope.get("query_string", b"").decode("latin-1")
-    # Of an encoded path, so that no `?`, `#` or `%` in a name gets a meaning.
+    # The path is percent-encoded, so that no `?`, `#` or `%` in a name gets a meaning.
     return quote(scope.get("root_path", "") + bare) + (f"?{query}" if query else "")
 
 
@@ -442,25 +442,25 @@ def route_path(scope: Scope) -> str:
     return path[len(root) :] if root and path.startswith(f"{root}/") else path
 
 
-# How long a body may be, by route, and what JSON is not even parsed.
+# The limits of bodies by route, and JSON that is rejected before parsing.
 #
-# Every body is read whole, up to its limit, and looked through before anything parses it, whatever it calls itself: in
-# UTF-8 without NUL, nested no deeper than `max_json_depth`, of no more than `max_json_values`, no NaN or infinity
-# (which no JSON has), no half of a surrogate pair (with which no text can be written). Only what routes that take forms
-# get is passed on as it comes and cut off at its limit, so an upload needs no memory; they look through what is JSON in
-# it.
+# Every body is read whole, up to its limit, and checked before it is parsed, whatever its content type: UTF-8 without
+# NUL, nested no deeper than `max_json_depth`, at most `max_json_values` values, no NaN or infinity (which JSON lacks),
+# no lone surrogate (which no text can be written with). Only forms are streamed to their routes and cut off at their
+# limit, so an upload needs no memory; these routes check the JSON in them.
 #
-# A long body is looked through in a thread, piece by piece, and parsing it costs little beside that: it has few values,
-# so most of it is copied. Others are answered meanwhile. One client may send so many of them at once.
+# A long body is checked in a thread, piece by piece, and parsing it costs little beside that: it has few values, so
+# most of it is copied. Other requests are served meanwhile. The number of long bodies that one client may send at once
+# is limited.
 
 _TEXT_PATHS = ("/documents/text", "/documents/texts", "/mcp")
 _TEXT_PREFIXES = ("/mcp/",)
 _UPLOAD_PATHS = ("/documents/upload", "/documents/file")
 _FORM_PATHS = (*_UPLOAD_PATHS, "/login")
-# What the parts of a form are wrapped in.
+# Allowance for the multipart framing of a form.
 _FORM_FRAME_BYTES = 65_536
 _LONG_BYTES = 262_144
-# A piece of a string, since one that is matched whole keeps all threads waiting.
+# Limited to a piece of a string, since a match of a whole long string would block all threads.
 _IN_STRING = re.compile(rb'(?:[^"\\]|\\.){0,65536}+', re.DOTALL)
 _BRACKETS = re.compile(rb"[\[\]{}]")
 _OPENING = b"[{"
@@ -470,7 +470,7 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def most_body_bytes(settings: ServerSettings, method: str, path: str) -> tuple[int, str]:
-    """Return how long the body of a request may be, and the setting that says so."""
+    """Return the maximum length of a request's body, and the name of the setting that limits it."""
     if path in _UPLOAD_PATHS:
         return settings.max_upload_bytes + _FORM_FRAME_BYTES, "max_upload_bytes"
     brings_text = path in _TEXT_PATHS or path.startswith(_TEXT_PREFIXES)
@@ -480,11 +480,11 @@ def most_body_bytes(settings: ServerSettings, method: str, path: str) -> tuple[i
 
 
 def check_json(body: bytes, max_depth: int, max_values: int) -> None:
-    """Look a body through that is to be parsed as JSON; whether it is valid is for the parser to say.
+    """Check a body before it is parsed as JSON; the parser decides whether it is valid.
 
     Raises:
-        InvalidRequestError: It is not UTF-8, has NUL, NaN, an infinity, half of a surrogate pair, or a number that no
-            parser takes.
+        InvalidRequestError: It is not UTF-8, has NUL, NaN, an infinity, a lone surrogate, or a number that no parser
+            takes.
         RequestTooLargeError: It is nested deeper than `max_depth`, or holds more than `max_values`.
     """
     if b"\0" in body:
@@ -517,7 +517,7 @@ def _frame(body: bytes, max_values: int) -> bytes:
     end = 0
     while (start := body.find(b'"', end)) >= 0:
         parts.append(body[end:start])
-        # Each value is one string at most, or has one as its key.
+        # Each value is at most one string, or has one as its key.
         if len(parts) > 2 * max_values + 2:
             raise _too_many(max_values)
         end = start + 1
@@ -560,7 +560,7 @@ class Limits:
         try:
             declared = Headers(scope=scope).get("content-length", "")
             if declared.isascii() and declared.isdecimal():
-                # Of a number with thousands of digits, the length says enough.
+                # Of a number with thousands of digits, the first twenty suffice.
                 _check_body_length(int(declared[:20]), most, setting)
             if path in _FORM_PATHS:
                 with self._place(client) if path in _UPLOAD_PATHS else nullcontext():
@@ -580,7 +580,7 @@ class Limits:
             await self._app(scope, replay, send)
 
     async def _pass_form(self, most: int, setting: str, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a form on as it comes, counted as it passes by."""
+        """Stream a form to its route, counting its bytes."""
         length, has_begun = 0, False
 
         async def counted() -> Message:
@@ -594,7 +594,7 @@ class Limits:
 
         async def sent(message: Message) -> None:
             nonlocal has_begun
-            # Whatever the application makes of being cut off, below is told what it was.
+            # Whatever the application makes of the cut-off body, the client gets the 413 below.
             if has_begun or length <= most:
                 has_begun = True
                 await send(message)
@@ -633,7 +633,7 @@ class Limits:
 
     @contextmanager
     def _place(self, client: str) -> Generator[None]:
-        """Count a long body of a client while it comes."""
+        """Count a long body of a client while it is received."""
         most = self._settings.max_client_uploads
         if self._sending[client] >= most:
             raise errors.OverloadedError(
@@ -646,7 +646,7 @@ class Limits:
             yield
         finally:
             self._sending[client] -= 1
-            # Addresses that are gone leave nothing behind.
+            # Drop addresses whose count is 0.
             self._sending += Counter()
 
 
@@ -658,7 +658,7 @@ def _check_body_length(length: int, most: int, setting: str) -> None:
         )
 
 
-# What routes declare to need: the service, who asks, the engine of the workspace that is named, and a turn.
+# Dependencies of routes: the service, the principal, the engine of the named workspace, and a turn.
 
 _HEADERS = ("X-Heliograph-Workspace", "LIGHTRAG-WORKSPACE")
 # Characters of a workspace's name in a message: as many as a name may have.
@@ -666,7 +666,7 @@ _NAME_SHOWN = 64
 
 
 def find_workspace(request: Request, default: str) -> str:
-    """Return the workspace that a request names in its headers, and note it for the log.
+    """Return the workspace that a request names in its headers, and store it for the log.
 
     Raises:
         InvalidRequestError: The headers name two workspaces, so that either might be meant.
@@ -682,14 +682,14 @@ def find_workspace(request: Request, default: str) -> str:
 
 
 def _decoded(name: str) -> str:
-    # Headers are ASCII, so other letters come as bytes of UTF-8 or percent-encoded.
+    # Headers are ASCII, so other letters arrive as bytes of UTF-8 or percent-encoded.
     with suppress(UnicodeError):
         return unquote(name.encode("latin-1").decode("utf-8"))
     return name
 
 
 def _entering(request: Request, role: Role) -> tuple[Service, Principal, str]:
-    """Return the service, who asks and in which workspace, if the role is held there."""
+    """Return the service, the principal and the workspace, if the principal holds the role there."""
     service = cast("Service", request.app.state.service)
     principal, workspace = principal_of(request), find_workspace(request, service.workspaces.default)
     principal.require(role, workspace)
@@ -704,8 +704,9 @@ def principal_of(request: Request) -> Principal:
     return cast("Principal", principal)
 
 
-# FastAPI runs what is not async in a thread, which costs more than all of these together; so all are. Each asks the
-# request, and none another, since the framework's walk through a tree of them costs more than they do.
+# FastAPI runs dependencies that are not async in a thread, which costs more than all of these together; so all are
+# async. Each reads the request, and none depends on another, since resolving a tree of dependencies costs more than
+# they do.
 async def _service(request: Request) -> Service:
     return request.app.state.service
 
@@ -727,7 +728,7 @@ def _with(role: Role) -> Callable[[Request], Awaitable[Principal]]:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A workspace to read or to change: its engine, its name, who asks, and the service around it."""
+    """A workspace to read or to change: its engine, its name, the principal, and the service around it."""
 
     kb: AsyncHeliograph
     workspace: str
@@ -736,23 +737,23 @@ class Work:
 
     @property
     def jobs(self) -> Jobs:
-        """Background work, of this workspace and others."""
+        """Background jobs, of this workspace and others."""
         return self.service.jobs
 
     async def submit(self, kind: JobKind, batch: str = "", **details: Any) -> Job:
-        """Have a job done for who asks, as a batch of its own; `details` are those of its `JobRequest`."""
+        """Submit a job for the principal, as a batch of its own; `details` are fields of its `JobRequest`."""
         request = JobRequest(kind, track_id(batch or kind.value), self.author, **details)
         return await self.jobs.submit(self.workspace, request)
 
     async def delete(self, documents: Sequence[Document], *, deletes_files: bool) -> Job:
-        """Have documents deleted as they are now: what is handed over with another text from here on stays."""
+        """Submit the deletion of documents as they are now: those inserted with another text from here on stay."""
         hashes = {document.id: document.content_hash for document in documents}
         return await self.submit(
             JobKind.DELETE, document_ids=tuple(hashes), content_hashes=hashes, deletes_files=deletes_files
         )
 
     async def enqueue(self, documents: Sequence[NewDocument], batch: str) -> IngestReport:
-        """Store documents as pending for who asks, as a batch of its own, and have them processed."""
+        """Store documents as pending for the principal, as a batch of its own, and have them processed."""
         return await self.jobs.enqueue(self.workspace, self.kb, documents, track_id(batch), self.author)
 
 
@@ -782,13 +783,13 @@ ReadWork = Annotated[Work, Depends(_working(Role.READ))]
 WriteWork = Annotated[Work, Depends(_working(Role.WRITE))]
 
 
-# What every route that asks may fail with.
+# Failures of every route that answers questions.
 FAILURES = responses(400, 401, 403, 404, 413, 422, 429, 500, 502, 503, 504)
 
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Asks one workspace for one client: in its turn, and only for as long as the client is there."""
+    """Runs queries on one workspace for one client: in its turn, and only while the client is connected."""
 
     engine: AsyncHeliograph
     admission: Admission
@@ -796,12 +797,12 @@ class Asker:
     request: Request
 
     async def ask(self, ask: Callable[[AsyncHeliograph], Awaitable[_T]]) -> _T:
-        """Return what a method of the engine gives.
+        """Return the result of a method of the engine.
 
         Raises:
-            ClientGone: The client hung up, and what it asked for was cancelled.
+            ClientGone: The client hung up, and its query was cancelled.
             OverloadedError: Too many wait.
-            HeliographError: What the engine raises.
+            HeliographError: Errors of the engine.
         """
 
         async def wait_and_ask() -> _T:

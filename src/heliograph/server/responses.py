@@ -25,11 +25,11 @@ from starlette.types import Receive, Scope, Send
 import heliograph.errors as errors
 from heliograph.service.access import as_told
 
-# JSON out, written by pydantic's encoder: four times as fast as the standard library's on the bodies of queries.
+# JSON output by pydantic's encoder: four times as fast as the standard library's on the bodies of queries.
 
 
 class JsonBody(Response):
-    """A response of plain dicts and lists, sent as it is; numbers that JSON does not know become null."""
+    """A response of plain dicts and lists, encoded without validation; numbers that JSON lacks become null."""
 
     media_type = "application/json"
 
@@ -43,11 +43,11 @@ def json_line(content: Any) -> bytes:
     return to_json(content, inf_nan_mode="null") + b"\n"
 
 
-# Work that ends when its client hangs up, and responses that leave line by line.
+# Work that ends when its client hangs up, and responses that are sent line by line.
 #
 # `until_disconnect` runs a coroutine for a response that is sent whole. A `LineResponse` runs one task from the first
-# line to the last: what fails before the first line is told as any other failure, with its own status, and what fails
-# later becomes the last line. Either way the task is cancelled as soon as the client is gone.
+# line to the last: a failure before the first line has its own status like any other, and a later one becomes the last
+# line. Either way the task is cancelled as soon as the client disconnects.
 
 _LOG = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class ClientGone(Exception):  # noqa: N818 (no failure)
 
 
 async def until_disconnect(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of some work; when the client hangs up, cancel it and raise `ClientGone`."""
+    """Return the result of `work`; when the client hangs up, cancel it and raise `ClientGone`."""
     task = asyncio.create_task(work)
     async with _watched(request.receive, task):
         await asyncio.wait([task])
@@ -71,15 +71,15 @@ async def until_disconnect(request: Request, work: Coroutine[Any, Any, T]) -> T:
 
 
 class LineResponse(Response):
-    """A response of lines that leave as they are written.
+    """A response of lines that are sent as they are written.
 
-    A failure before the first line has its own status, so nothing is written until the work has begun well; after it
+    A failure before the first line has its own status, so no line is written until the work has begun well; after it
     the status is 200, and a failure is the last line. Our client and our page skip blank lines.
 
     Args:
-        write_lines: Called once with what takes each line; ends after the last.
-        on_failure: Makes the last line of a failure after the first line.
-        media_type: Type of the whole.
+        write_lines: Called once with a function that takes each line; returns after the last.
+        on_failure: Returns the last line for a failure after the first line.
+        media_type: Content type of the response.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class LineResponse(Response):
         self._on_failure = on_failure
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
-        """Send the lines; raises what happens before the first of them."""
+        """Send the lines; raises failures before the first of them."""
         lines: asyncio.Queue[bytes | None] = asyncio.Queue()
         task = asyncio.create_task(self._write_lines(lines.put_nowait))
         task.add_done_callback(lambda _: lines.put_nowait(None))
@@ -125,7 +125,7 @@ def _raise_failure(task: asyncio.Task[Any]) -> None:
 
 
 def _all_ready(line: bytes, lines: asyncio.Queue[bytes | None]) -> tuple[bytes, bool]:
-    """Return a line with all that were written since, as one piece, and whether there will be no more."""
+    """Return a line joined with all lines written since, and whether that was the last."""
     ready = [line]
     while not lines.empty():
         following = lines.get_nowait()
@@ -156,7 +156,7 @@ async def _watched(receive: Callable[[], Awaitable[Any]], task: asyncio.Task[Any
 _INVALID = "The request is not valid"
 _UNEXPECTED = "something failed that should not have; the log has it under the request id"
 
-# The first class in the method resolution order of an error that is listed here decides.
+# The status of an error is that of its first listed class in method resolution order.
 _STATUSES: dict[type[Exception], tuple[int, str]] = {
     errors.SettingsError: (400, "A setting is not valid"),
     errors.MissingDependencyError: (501, "An optional package is not installed"),
@@ -194,8 +194,8 @@ def status_of(error: Exception) -> tuple[int, str]:
 def problem(request: Request, status: int, title: str, detail: Any, kind: str = "about:blank") -> JSONResponse:
     """Return a problem body; its request id is the one of the response's `X-Request-ID`.
 
-    Below the prefixes in `app.state.problem_shapes`, whose clients expect another shape, it is made into that; the
-    longest prefix decides, and None leaves it as it is.
+    Below the prefixes in `app.state.problem_shapes`, whose clients expect another shape, it is converted; the longest
+    prefix decides, and None leaves it as it is.
     """
     body = _body(request, status, title, detail, kind)
     shapes: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]] | None]
@@ -208,7 +208,7 @@ def problem(request: Request, status: int, title: str, detail: Any, kind: str = 
 
 
 def failure_body(request: Request, error: Exception) -> dict[str, Any]:
-    """Return the problem of a failure, for a response that has begun and cannot have its status any more."""
+    """Return the problem of a failure, for a response that has begun and can no longer have its status."""
     known = (str(error), _kind(error)) if isinstance(error, errors.HeliographError) else (_UNEXPECTED, "about:blank")
     return _body(request, *status_of(error), *known)
 
@@ -253,11 +253,11 @@ async def _on_error(request: Request, error: Exception) -> JSONResponse:
 
 
 def invalid_body(request: Request, error: RequestValidationError, kind: str = "about:blank") -> dict[str, Any]:
-    """Return the problem of a request whose fields are not valid; its `detail` is a list of what is wrong."""
+    """Return the problem of a request whose fields are not valid; its `detail` lists the errors."""
     shown = [{key: value for key, value in item.items() if key in ("loc", "msg", "type")} for item in error.errors()]
     given = request.headers.get("content-type", "")
     for item in shown:
-        # What is sent as something else is one long string, of which nothing else can be said.
+        # A body of another content type is one long string, about which no more can be said.
         if item["loc"] == ("body",) and item["type"] != "missing" and "json" not in given:
             item["msg"] = f"The body is to be JSON; set Content-Type to application/json (it is {given!r})"
     return _body(request, 422, _INVALID, jsonable_encoder(shown), kind)

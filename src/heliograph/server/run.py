@@ -1,7 +1,6 @@
 """Runs the service by uvicorn: one process, or several that share one socket.
 
-In order: HTTP/1.1 stricter than uvicorn speaks it, how the log is written, how a start is reported, several workers,
-and the server itself.
+In order: HTTP/1.1 stricter than uvicorn's, the log, reporting the start, several workers, and the server itself.
 """
 
 from __future__ import annotations
@@ -46,15 +45,15 @@ from heliograph.server.requests import Drain
 from heliograph.service.access import has_credentials
 from heliograph.settings import ServerSettings, Settings
 
-# HTTP/1.1 as uvicorn speaks it, but stricter, since a proxy before the service may read the same bytes otherwise.
+# HTTP/1.1 by uvicorn, but stricter, since a proxy in front of the service may interpret the same bytes differently.
 #
-# What is not HTTP (a line that cannot be read, an address or headers that are too long) never reaches the application,
-# and is refused with a problem body like everything else. So is a head of which two readers could make two requests
-# (RFC 9112, 2.2, 5.2 and 6.3): lengths told twice or beside `Transfer-Encoding`, lines that end in a lone CR or LF,
-# folded lines. For the same reason a request whose body comes in chunks is the last of its connection.
+# Bytes that are not HTTP (an unreadable line, an address or headers that are too long) never reach the application, and
+# are refused with a problem body like everything else. So is a head that two parsers could read as two requests
+# (RFC 9112, 2.2, 5.2 and 6.3): lengths given twice or beside `Transfer-Encoding`, lines that end in a lone CR or LF,
+# folded lines. For the same reason a request with a chunked body is the last of its connection.
 #
-# A client that owes the rest of a request and sends next to nothing for half a minute is cut off, and one address may
-# have only so many connections, so that nobody keeps all of them to himself.
+# A client that owes the rest of a request and sends next to nothing for half a minute is disconnected, and connections
+# per address are limited, so that no client takes all of them.
 
 HEADER_BYTES = 32_768
 _MOST_HEADERS = 100
@@ -71,7 +70,7 @@ _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([^\r]*)", re.IGNORECASE)
 
 
 class _StrictConnection(h11.Connection):
-    """Reads one connection, and refuses heads that h11 alone would make the best of."""
+    """Parses one connection, and refuses heads that h11 alone would tolerate."""
 
     def next_event(self) -> Any:
         if self.their_state is not h11.IDLE:
@@ -85,8 +84,8 @@ class _StrictConnection(h11.Connection):
 
 
 def _check_head(head: bytes, request: h11.Request) -> None:
-    """Refuse a head that is ambiguous as it came, or larger than it looks once it is parsed."""
-    # What comes at once is parsed before h11 looks at its length.
+    """Refuse a head that is ambiguous as received, or larger than it looks once it is parsed."""
+    # Bytes that arrive at once are parsed before h11 checks their length.
     if len(head) > HEADER_BYTES or len(request.headers) > _MOST_HEADERS:
         raise h11.RemoteProtocolError("the head is too long", error_status_hint=431)
     if _LONE_END.search(head) or _FOLDED.search(head):
@@ -107,14 +106,14 @@ class ProblemProtocol(H11Protocol):
 
     patience_seconds = 30.0
     least_bytes = 1024
-    # Half of what the process can open, if there is a limit to that.
+    # Half of the files that the process can open, if that is limited.
     most_of_one_address = max(64, _FILES // 2) if _FILES > 0 else 65_536
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to watch how fast requests come, unless the address has connections enough."""
+        """Start to watch how fast requests arrive, unless the address has too many connections."""
         super().connection_made(transport)
         self.conn = _StrictConnection(h11.SERVER, HEADER_BYTES)
-        # Since when a request is owed, and what has come since; None while nothing is.
+        # Since when a request is owed, and bytes received since; None while none is.
         self._owed_since: float | None = self.loop.time()
         self._received = 0
         self._watch()
@@ -123,7 +122,7 @@ class ProblemProtocol(H11Protocol):
             self._refuse(HTTPStatus.TOO_MANY_REQUESTS, "Too many connections", _TOO_MANY)
 
     def data_received(self, data: bytes) -> None:
-        """Take what comes, and count it."""
+        """Receive data, and count it."""
         if self._owed_since is None:
             self._owe()
         before = self.cycle
@@ -132,23 +131,23 @@ class ProblemProtocol(H11Protocol):
         if not self._is_owed():
             self._owed_since = None
         elif self.cycle is not before:
-            # The head has come; the body has time of its own.
+            # The head is complete; the body has a time limit of its own.
             self._owe()
 
     def handle_events(self) -> None:
-        """Hand on what came; what follows a body in chunks is not read as a request, wherever that ended."""
+        """Pass received events on; bytes after a chunked body are not read as a request, wherever it ended."""
         before = self.cycle
         super().handle_events()
         if self.cycle is not before and _is_in_chunks(self.headers):
             self.cycle.default_headers = [*self.cycle.default_headers, (b"connection", b"close")]
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what cannot be read, and close the connection."""
+        """Refuse an unreadable request, and close the connection."""
         self._refuse(HTTPStatus.BAD_REQUEST, msg, _DETAIL)
 
     def _refuse(self, status: HTTPStatus, title: str, detail: str) -> None:
         if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
-            # An answer has begun, so that it breaks off is all that can be told.
+            # A response has begun, so breaking it off is the only way to report the error.
             self.transport.close()
             return
         body = {"type": "about:blank", "title": title, "status": status, "detail": detail, "request_id": ""}
@@ -169,7 +168,7 @@ class ProblemProtocol(H11Protocol):
         self.transport.close()
 
     def _watch(self) -> None:
-        """Close the connection if hardly anything of the request came within `patience_seconds`."""
+        """Close the connection if hardly anything of the request arrived within `patience_seconds`."""
         if self.transport.is_closing():
             return
         if self._owed_since is None:
@@ -186,7 +185,7 @@ class ProblemProtocol(H11Protocol):
         self._owed_since, self._received = self.loop.time(), 0
 
     def _is_owed(self) -> bool:
-        """Whether it is the client's turn; not if the application has no room for more, or has not asked for it."""
+        """Whether the client is to send; not while reading is paused or it waits for "100 Continue"."""
         if self.flow.read_paused or self.conn.they_are_waiting_for_100_continue:
             return False
         return self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
@@ -194,15 +193,15 @@ class ProblemProtocol(H11Protocol):
 
 # The log: to standard error, each line with the id of the request that caused it.
 
-# Loggers whose lines are the service's; everything else stays as the surrounding program has it.
+# The service's loggers; all others stay as the surrounding program configured them.
 _LOGGERS = ("heliograph", "uvicorn")
-# What ends a line, or tells a terminal to do something; a traceback keeps its line ends.
+# Characters that end a line or control a terminal; a traceback keeps its line ends.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _CONTROL_IN_LINES = re.compile(rf"(?![\n\t]){_CONTROL.pattern}")
 
 
 def configure_logging(settings: ServerSettings) -> None:
-    """Write the log of this process as the settings say."""
+    """Configure the log of this process by the settings."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if settings.log_format == "json" else TextFormatter())
     for name in _LOGGERS:
@@ -210,14 +209,14 @@ def configure_logging(settings: ServerSettings) -> None:
         logger.handlers = [handler]
         logger.propagate = False
         logger.setLevel(settings.log_level.upper())
-    # Its warnings quote questions; whoever asked gets them in the answer.
+    # Its warnings quote questions; the caller gets them in the answer.
     logging.getLogger("heliograph.query").setLevel(logging.ERROR)
-    # What it says beyond warnings is about itself.
+    # Messages below warnings are only about uvicorn itself.
     logging.getLogger("uvicorn").setLevel(max(logging.WARNING, logging.getLogger("uvicorn").level))
 
 
 class TextFormatter(logging.Formatter):
-    """One line a record, the request's id before the message; control characters inside it are escaped."""
+    """One line per record, the request's id before the message; control characters inside it are escaped."""
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
@@ -230,7 +229,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a record, with the fields of `extra={"fields": ...}`."""
+    """One JSON object per record, with the fields of `extra={"fields": ...}`."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields: dict[str, Any] = {
@@ -250,20 +249,20 @@ def _escaped(found: re.Match[str]) -> str:
     return found[0].encode("unicode_escape").decode()
 
 
-# Tells whether the application has started, and if not, why: by the error itself where Heliograph raised it.
+# Reports whether the application has started, and if not, why: by the error itself if Heliograph raised it.
 
 StartReport = Callable[[HeliographError | None], None]
-"""Told once how a start went: None if well, else what went wrong."""
+"""Called once with the outcome of a start: None if it succeeded, otherwise the error."""
 
 
 _FAILURES = ("lifespan.startup.failed", "lifespan.shutdown.failed")
 
 
 class PlainStartup:
-    """Passes everything on, but spares two tracebacks.
+    """Passes everything on, but suppresses two tracebacks.
 
-    That of a start that failed for a reason Heliograph knows, and that of an end at once, by a second Ctrl-C. Any other
-    is that of a defect, and stays.
+    One is that of a start that failed with a Heliograph error, the other that of an immediate exit by a second Ctrl-C.
+    Any other shows a defect, and stays.
     """
 
     def __init__(self, app: ASGIApp, report: StartReport) -> None:
@@ -304,15 +303,15 @@ class PlainStartup:
         return failure.get("message", "")
 
 
-# Several processes that serve one socket: uvicorn's supervisor, which here also tells how their start went.
+# Several processes that serve one socket: uvicorn's supervisor, which here also reports how their start went.
 #
-# A worker reports once: that it serves, or why it cannot. Until it has, it is not asked whether it is alive, since
-# one that is starting does not answer; but only for a while, as one that hangs never reports.
+# A worker reports once: that it serves, or why it cannot. Until it has, it is not checked for liveness, since a
+# starting worker does not answer; but only for a while, as one that hangs never reports.
 
 _logger = logging.getLogger(__name__)
 
 _UNASKED_SECONDS = 60.0
-# So long after its beginning a worker is left alone that could not start, before another is tried.
+# After a worker failed to start, wait this long from its start before another is tried.
 _REST_SECONDS = 5.0
 
 
@@ -327,8 +326,8 @@ def _tell(reports: Reports, error: HeliographError | None) -> None:
 class Workers(Multiprocess):
     """Runs the workers until a signal to stop, or until one of the first cannot start.
 
-    One that is gone later is replaced; a replacement that cannot start is tried again, while the others serve.
-    `has_failed` says that one of the first could not start for a reason that only the log tells.
+    A worker that dies later is replaced; a replacement that cannot start is tried again, while the others serve.
+    `has_failed` says that one of the first could not start for a reason that only the log has.
     """
 
     def __init__(
@@ -346,7 +345,7 @@ class Workers(Multiprocess):
         self._metrics_folder = metrics_folder
         self._on_started = on_started
         self._awaited = config.workers
-        # When those were begun that do not serve yet, by process id.
+        # Start times of workers that do not serve yet, by process id.
         self._starting: dict[int | None, float] = {}
 
     def init_processes(self) -> None:
@@ -354,7 +353,7 @@ class Workers(Multiprocess):
         self.processes += [self._start() for _ in range(self.processes_num)]
 
     def handle_ttin(self) -> None:
-        """Serve with one worker more."""
+        """Add one worker."""
         self.processes_num += 1
         self.processes.append(self._start())
 
@@ -371,8 +370,8 @@ class Workers(Multiprocess):
 
     def _start(self) -> Process:
         worker = Process(self.config, self.sockets)
-        # Ctrl-C, which reaches all processes of a terminal, is this one's to hear; what is blocked here stays blocked
-        # in a process that is spawned.
+        # Ctrl-C reaches all processes of a terminal, but only this one handles it; a spawned process inherits the
+        # blocked signal.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             worker.start()
@@ -400,7 +399,7 @@ class Workers(Multiprocess):
             _logger.warning("worker %s does not answer and is ended", worker.pid)
             worker.kill()
             worker.join()
-        # What it had in hand counts no more.
+        # Requests that it was serving no longer count.
         mark_process_dead(worker.pid, self._metrics_folder)
         if worker.exitcode == STARTUP_FAILURE and self._awaited > 0:
             # Its report, if it made one, may have come since.
@@ -415,21 +414,21 @@ class Workers(Multiprocess):
 
 _BACKLOG = 2048
 _KEEP_ALIVE_SECONDS = 30
-# One that is killed while it is asked is missed after this long; one that hangs as well.
+# Timeout of a liveness check, for workers that were killed during it or hang.
 _WORKER_ANSWER_SECONDS = 10
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def run_server(settings: Settings, announce: Callable[[str], None]) -> int:
-    """Serve until told to stop, and return the exit code: 0, or 1 if a defect, which the log tells, kept it from that.
+    """Serve HTTP requests until stopped; return the exit code: 0, or 1 for a defect, which the log has.
 
     Raises:
-        SettingsError: Nobody would be asked for credentials on an address that others reach, or they are not valid.
+        SettingsError: The address can be reached by others but no credentials are configured, or they are not valid.
         StoreUnavailable: The address cannot be listened on.
         HeliographError: It could not start.
     """
     check_exposure(settings)
-    # An open workspace has some eight files open; what a shell allows by default would do for a hundred.
+    # An open workspace has some eight files open; a shell's default limit would suffice for a hundred.
     wanted = min(_MOST_FILES, _WANTED_FILES) if _MOST_FILES > 0 else _WANTED_FILES
     if 0 < _FILES < wanted:
         with suppress(OSError, ValueError):
@@ -444,10 +443,10 @@ def run_server(settings: Settings, announce: Callable[[str], None]) -> int:
 
 
 def _run_workers(settings: Settings, listener: socket.socket, on_started: Callable[[], None]) -> int:
-    # Workers tell that they serve before they listen; that the port is taken shows here, once and in time.
+    # Workers report that they serve before they listen; check here, once and early, that the port is free.
     with _listening_errors(settings.server):
         listener.listen(_BACKLOG)
-    # A process that is spawned looks for modules in the working folder until it has the path of this one.
+    # A spawned process searches the working folder for modules until it has this process's path.
     os.putenv("PYTHONSAFEPATH", "1")
     reports: Reports = get_context("spawn").SimpleQueue()
     with shared_folder() as folder:
@@ -464,7 +463,7 @@ def _run_alone(settings: Settings, listener: socket.socket, on_started: Callable
     config = _config(settings, lambda error: errors.extend([error] if error else []))
     server = _Server(config, settings.server, on_started)
 
-    # Until a signal, also one before uvicorn listens to them; raised again at the end, it has nothing to end.
+    # Handles signals, also before uvicorn listens to them; uvicorn raises them again at its end, with no effect.
     def stop(received: int, frame: FrameType | None) -> None:  # noqa: ARG001
         server.should_exit = True
 
@@ -472,7 +471,7 @@ def _run_alone(settings: Settings, listener: socket.socket, on_started: Callable
     try:
         server.run([listener])
     except SystemExit:
-        # It could not start: why has been reported, or is in the log.
+        # It could not start: the reason has been reported, or is in the log.
         pass
     finally:
         for number, handler in before.items():
@@ -483,7 +482,7 @@ def _run_alone(settings: Settings, listener: socket.socket, on_started: Callable
 
 
 class _Server(uvicorn.Server):
-    """Says when it serves."""
+    """Announces that it serves."""
 
     def __init__(self, config: uvicorn.Config, settings: ServerSettings, on_started: Callable[[], None]) -> None:
         super().__init__(config)
@@ -503,7 +502,7 @@ class _Server(uvicorn.Server):
 
 
 def check_exposure(settings: Settings) -> None:
-    """Refuse, by a `SettingsError`, to be reached by others without credentials."""
+    """Raise `SettingsError` if others could reach the service without credentials."""
     server = settings.server
     if not (server.insecure or has_credentials(settings) or is_loopback(server.host)):
         raise SettingsError(
@@ -514,7 +513,7 @@ def check_exposure(settings: Settings) -> None:
 
 
 def describe_names(settings: Settings) -> str:
-    """Return which host names are answered, for who starts the service; empty where that is as the default is."""
+    """Return which host names are accepted, for the operator; empty for the default."""
     former = "; mcp.allowed_hosts is now called server.allowed_hosts" if settings.mcp.allowed_hosts else ""
     if hosts := settings.allowed_hosts:
         return f"answering by {', '.join(hosts)} and by the names and addresses of this machine{former}"
@@ -524,17 +523,17 @@ def describe_names(settings: Settings) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine alone."""
+    """Whether an address can be reached only from this machine."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
-        # Another name could come to mean another address.
+        # Another name could resolve to another address later.
         return host == "localhost"
 
 
 @dataclass(frozen=True, slots=True)
 class _Factory:
-    """Makes the application in whichever process is to serve."""
+    """Creates the application in the process that will serve."""
 
     settings: Settings
     report: StartReport
@@ -549,7 +548,7 @@ class _Factory:
 
 
 def _begin_drain_on(number: int, drain: Drain) -> None:
-    """Begin the drain of requests on a signal, before uvicorn's own handler, which is in place by now, takes over."""
+    """Begin the drain of requests on a signal, before uvicorn's own handler, already installed, takes over."""
     before = signal.getsignal(number)
     loop = asyncio.get_running_loop()
 
@@ -576,7 +575,7 @@ def _config(settings: Settings, report: StartReport, metrics_folder: Path | None
         log_config=None,
         access_log=False,
         server_header=False,
-        # Given here, the prefix is before the path that the application sees as well, as mounted pages need it.
+        # Given here, the application's path includes the prefix as well, as mounted pages need it.
         root_path=server.root_path.rstrip("/"),
         proxy_headers=bool(server.trusted_proxies),
         forwarded_allow_ips=list(server.trusted_proxies),

@@ -1,1 +1,1 @@
-"""What every face of the service shares: open workspaces, who may do what, and work in the background."""
+"""The part of the service that HTTP and MCP share: open workspaces, access control, and background jobs."""

@@ -1,4 +1,4 @@
-"""Who asks, and what that allows: roles and workspaces; keys, accounts and their tokens, and how often they may try.
+"""Authentication and authorisation: roles and workspaces; keys, accounts and their tokens, and rate limits.
 
 Roles include one another: `admin` may do what `write` may, and `write` what `read` may.
 """
@@ -29,30 +29,30 @@ import heliograph.errors as errors
 from heliograph.settings import AccountSettings, KeySettings, ServerSettings, Settings
 from heliograph.stores.sql import SmallFile
 
-# Who asks, and what that allows.
+# Principals: who sends a request, and what that allows.
 
 
 class Role(StrEnum):
-    """What credentials allow: to ask, to change documents and graph, to manage workspaces and caches."""
+    """What credentials allow: to query, to change documents and graph, to manage workspaces and caches."""
 
     READ = "read"
     WRITE = "write"
     ADMIN = "admin"
 
     def includes(self, other: Role) -> bool:
-        """Whether who has this role may do what the other one allows."""
+        """Whether this role includes the other one."""
         order = list(Role)
         return order.index(self) >= order.index(other)
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who asks.
+    """Who sends a request.
 
     Attributes:
-        name: Of the key or account, for logs and as the author of curations.
-        workspaces: Where; None means everywhere.
-        address: Where the request comes from, if nobody is asked who he is; empty elsewhere.
+        name: Name of the key or account, for logs and as the author of curations.
+        workspaces: Workspaces that may be entered; None means all.
+        address: Where the request comes from, if the service asks for no credentials; empty otherwise.
     """
 
     name: str
@@ -62,12 +62,12 @@ class Principal:
 
     @property
     def client(self) -> str:
-        """Whose share is used of what clients share: the key's or account's, or the address's where all are one."""
+        """The client whose share of common limits is used: the key or account, or the address if all have one name."""
         return f"{self.name} {self.address}".rstrip()
 
     @property
     def is_operator(self) -> bool:
-        """Whether this is an admin of all workspaces, as everybody is where no credentials are configured."""
+        """Whether this is an admin of all workspaces, as every caller is where no credentials are configured."""
         return self.role is Role.ADMIN and self.workspaces is None
 
     def may_enter(self, workspace: str) -> bool:
@@ -75,7 +75,7 @@ class Principal:
         return self.workspaces is None or workspace in self.workspaces
 
     def may_create(self, workspace: str) -> bool:
-        """Whether a workspace may be made by writing into it: by an admin, or by who is bound to it by name."""
+        """Whether this principal may create a workspace by writing into it: an admin, or one bound to it by name."""
         return self.may_enter(workspace) and (self.role is Role.ADMIN or self.workspaces is not None)
 
     def require(self, role: Role, workspace: str | None = None) -> None:
@@ -88,16 +88,16 @@ class Principal:
             raise errors.PermissionDenied(f"{self.name!r} has the role {self.role}, and this needs {role}")
 
 
-# Who asks a service that has no credentials configured.
+# The principal of every caller of a service that has no credentials configured.
 ANYONE = Principal("anyone", Role.ADMIN)
 
 
 def as_told(message: str, principal: Principal | None) -> str:
-    """Return a message as somebody may read it; where things lie on the machine is for its operator alone."""
+    """Return a message without paths of the machine, which only the operator may read."""
     return message if principal is not None and principal.is_operator else errors.without_folders(message)
 
 
-# The secret that signs tokens, made once and kept where all processes of the service find it.
+# The secret that signs tokens, created once and stored where all processes of the service find it.
 
 _SIGNING_FILE = "token_secret"
 _BYTES = 32
@@ -105,23 +105,24 @@ _LEAST_CHARACTERS = 16
 
 
 def signing_key(given: str, folder: Path) -> bytes:
-    """Return the 32 bytes that sign tokens: of the secret given, else kept in a folder that only this user may enter.
+    """Return the 32 bytes that sign tokens: from the given secret, or stored in a folder of mode 700.
 
     Raises:
-        SettingsError: The secret given is shorter than 16 characters.
-        StoreUnavailable: The one kept cannot be read or made.
+        SettingsError: The given secret is shorter than 16 characters.
+        StoreUnavailable: The stored one cannot be read or created.
     """
     if given and len(given) < _LEAST_CHARACTERS:
         raise errors.SettingsError(f"server.token_secret is too short; give it {_LEAST_CHARACTERS} characters or more")
     secret = given.encode() if given else _kept_secret(folder / _SIGNING_FILE)
-    # One step from the secret, so that its length and form do not matter.
+    # Derived from the secret, so that its length and form do not matter.
     return hmac.new(secret, b"heliograph access token", hashlib.sha256).digest()
 
 
 def _kept_secret(path: Path) -> bytes:
     try:
         if not path.exists():
-            # Written under another name and linked whole: of several processes one wins, and none reads half.
+            # Written under another name and linked when complete: of several processes one wins, and none reads half a
+            # file.
             descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".secret-")
             try:
                 with os.fdopen(descriptor, "wb") as file:
@@ -144,9 +145,9 @@ def _kept_secret(path: Path) -> bytes:
 
 # Hashes of passwords: argon2id for new ones, bcrypt read as well.
 #
-# Hashing takes about 50 ms of a processor, so it runs in threads, few at a time. Every name costs the same, whether
-# somebody has it and however his password is hashed: a password is compared with one hash of each cost that any
-# account has, and only what the account's own says counts.
+# Hashing takes about 50 ms of a processor, so it runs in threads, few at a time. Checking takes the same time for every
+# name, whether or not it exists and however its password is hashed: a password is compared with one hash of each cost
+# that any account has, and only the account's own comparison counts.
 
 MAX_PASSWORD_BYTES = 1024
 _AT_ONCE = 2
@@ -154,7 +155,7 @@ _BCRYPT = "$2"
 
 
 def hash_password(password: str) -> str:
-    """Return an argon2id hash with a salt; `InvalidRequestError` if the password is empty or above 1024 bytes."""
+    """Return a salted argon2id hash; `InvalidRequestError` if the password is empty or above 1024 bytes."""
     if not 0 < len(password.encode("utf-8", "surrogatepass")) <= MAX_PASSWORD_BYTES:
         raise errors.InvalidRequestError(f"a password has 1 to {MAX_PASSWORD_BYTES} bytes; choose another")
     return _hashers().hash(password)
@@ -168,11 +169,11 @@ class PasswordChecker:
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
     async def matches(self, password: str, password_hash: str | None) -> bool:
-        """Whether a password fits a hash; never for None, which stands for an unknown name."""
+        """Whether a password matches a hash; never for None, which stands for an unknown name."""
         own = {} if password_hash is None else {_cost(password_hash): password_hash}
         async with self._turns:
             hashes = self._one_of_each_cost | own
-            # Each is compared, in an order that does not tell which one matters.
+            # All are compared, in an order that does not reveal which one matters.
             fits = await asyncio.to_thread(
                 lambda: {hashes[cost] for cost in sorted(hashes) if _verify(password, hashes[cost])}
             )
@@ -180,7 +181,7 @@ class PasswordChecker:
 
 
 def _cost(password_hash: str) -> str:
-    """Return the beginning of a hash that says how long comparing takes: everything before the salt."""
+    """Return the part of a hash before the salt, which determines how long a comparison takes."""
     return password_hash.rpartition("$")[0] if password_hash.startswith(_BCRYPT) else password_hash.rsplit("$", 2)[0]
 
 
@@ -200,11 +201,11 @@ def _hashers() -> PasswordHash:
     return PasswordHash((Argon2Hasher(), BcryptHasher()))
 
 
-# The tokens of who logs in: JSON Web Tokens, signed with HS256 and with nothing else believed.
+# Login tokens: JSON Web Tokens signed with HS256; no other algorithm is accepted.
 #
-# A token says who and until when, not what is allowed: that is looked up at each use, so a changed or removed account
-# changes at once. All tokens of one login are one session, renewed ones too; ending it ends them all. A token also
-# names the password it was got with (as a keyed digest), so a new password ends old sessions.
+# A token holds a name and an expiry, not permissions: these are looked up at each use, so a changed or removed account
+# takes effect at once. All tokens of one login are one session, including renewed ones; ending it ends them all. A
+# token also holds a keyed digest of the password it was issued for, so a new password ends old sessions.
 
 GUEST = "guest"
 _ALGORITHM = "HS256"
@@ -216,7 +217,7 @@ _REFUSED = "the token is not valid, has expired or was revoked; log in again"
 
 @dataclass(frozen=True, slots=True)
 class TokenContent:
-    """What a token says; moments are seconds since the epoch, `session` is the login that it goes back to."""
+    """The content of a token; moments are seconds since the epoch, `session` identifies its login."""
 
     name: str
     session: str
@@ -226,7 +227,7 @@ class TokenContent:
 
 
 class TokenSigner:
-    """Makes tokens, good for so many hours, one of a guest, for whom nothing is guarded, for 24, and reads them."""
+    """Issues and reads tokens; they last so many hours, and 24 for guests of a service without credentials."""
 
     def __init__(self, key: bytes, hours: float, clock: Callable[[], float] = time.time) -> None:
         self._key = key
@@ -235,11 +236,11 @@ class TokenSigner:
 
     @property
     def longest_seconds(self) -> float:
-        """How long the longest-lived token is good."""
+        """The lifetime of the longest-lived token."""
         return max(self._seconds, _GUEST_SECONDS)
 
     def issue(self, name: str, password_hash: str, session: str | None = None) -> str:
-        """Return a token of an account, or of a guest, who has no password; without a session it begins one."""
+        """Return a token of an account, or of a guest, who has no password; without a session it starts one."""
         now = self._clock()
         claims: dict[str, Any] = {
             "iss": _ISSUER,
@@ -249,13 +250,13 @@ class TokenSigner:
             "jti": secrets.token_hex(16),
             "sid": session or secrets.token_hex(16),
             "pwd": self.password_mark(password_hash),
-            # LightRAG's page reads this one to tell guests from people.
+            # LightRAG's page reads this field to tell guests from accounts.
             "role": "user" if password_hash else GUEST,
         }
         return jwt.encode(claims, self._key, algorithm=_ALGORITHM)
 
     def read(self, token: str) -> TokenContent:
-        """Return what a token says; raises `AuthenticationError` if it is not ours or has expired."""
+        """Return the content of a token; raises `AuthenticationError` if it is not ours or has expired."""
         try:
             # Times are compared below, with the clock that issued them.
             options: Any = {"require": _REQUIRED, "verify_exp": False, "verify_iat": False}
@@ -274,20 +275,20 @@ class TokenSigner:
 
 
 def looks_like_token(bearer: str) -> bool:
-    """Whether it has the form of a JSON Web Token."""
+    """Whether a text has the form of a JSON Web Token."""
     return bearer.count(".") == 2
 
 
-# The keys of the service: which principal each stands for.
+# The keys of the service and their principals.
 #
-# Only digests are kept. A key is compared with every digest, in constant time, so that how long a refusal takes says
-# nothing about how near it came.
+# Only digests are stored. A key is compared with every digest, in constant time, so that the time of a refusal does not
+# reveal how close the key was.
 
 ADMIN_KEY_NAME = "api-key"
 
 
 class KeyRing:
-    """All keys of some settings; a `SettingsError` if one has both forms or neither, or two share a name or a key."""
+    """All keys of the settings; a `SettingsError` if one has both forms or neither, or two share a name or a key."""
 
     def __init__(self, settings: ServerSettings) -> None:
         self._keys: list[tuple[bytes, Principal]] = []
@@ -308,7 +309,7 @@ class KeyRing:
         return len(self._keys)
 
     def find(self, key: str) -> Principal | None:
-        """Return whose key this is, as it came in a header (its bytes read as Latin-1), or None."""
+        """Return the principal of a key, given as in a header (its bytes read as Latin-1), or None."""
         presented = _key_digest(key.encode("latin-1", "replace"))
         found = None
         for digest, principal in self._keys:
@@ -332,11 +333,11 @@ def _check_unique(values: Sequence[str], kind: str) -> None:
         raise errors.SettingsError(f"two keys of the service (server.api_key, server.keys) have the same {kind}{shown}")
 
 
-# The people who log in with a password, and what each may do now.
+# The accounts that log in with a password, and what each may do now.
 
 
 class Accounts:
-    """All accounts of some settings; a `SettingsError` if two have one name, or a hash cannot be read."""
+    """All accounts of the settings; a `SettingsError` if two have one name, or a hash cannot be read."""
 
     def __init__(self, accounts: tuple[AccountSettings, ...]) -> None:
         self._accounts: dict[str, tuple[Principal, str]] = {}
@@ -357,20 +358,20 @@ class Accounts:
         return len(self._accounts)
 
     def find(self, name: str) -> tuple[Principal, str] | None:
-        """Return what an account may do, and the hash of its password; None if there is none of this name any more."""
+        """Return an account's principal and password hash; None if there is no account of this name any more."""
         return self._accounts.get(name)
 
     async def check(self, name: str, password: str) -> tuple[Principal, str] | None:
-        """Return the account whose password this is, as `find` does, or None; all names take as long."""
+        """Return the account with this password, as `find` does, or None; all names take the same time."""
         found = self.find(name)
         is_right = await self._checker.matches(password, found[1] if found else None)
         return found if is_right else None
 
 
-# What the processes of a service remember together: attempts within a window, and sessions that were ended.
+# State shared by the processes of a service: attempts within a window, and sessions that were ended.
 #
-# One small SQLite file that only this user may read. What has passed its time is dropped as new things come. Subjects
-# of attempts are kept as digests, since people type passwords where names belong.
+# One small SQLite file that only this user may read. Expired rows are deleted when new ones are written. Subjects of
+# attempts are stored as digests, since people type passwords into name fields.
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS attempt (
@@ -383,7 +384,7 @@ CREATE TABLE IF NOT EXISTS ended_session (id TEXT PRIMARY KEY, until REAL NOT NU
 
 
 class Ledger:
-    """The file at `path`, made if it is not there (its folder must be); a `StoreUnavailable` if it cannot be opened."""
+    """The file at `path`, created if missing (its folder must exist); a `StoreUnavailable` if it cannot be opened."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -392,7 +393,7 @@ class Ledger:
             "delete the file and start again: people stay logged in, but sessions that were ended are good again until "
             "they expire, unless 'token_secret' beside it, or server.token_secret where that is set, goes, too",
         )
-        # Reads do not wait for writes, not even for those of this process; only for a file that is being recovered.
+        # Reads do not wait for writes, even of this process; only for a file that is being recovered.
         self._file, self._reader = SmallFile(*known), SmallFile(*known)
         with self._reader.reading():
             pass
@@ -401,7 +402,7 @@ class Ledger:
         """Count one attempt by each of some subjects, unless one has made `most` within the window, which ends now.
 
         Returns:
-            0, or in how many seconds the attempt would be counted; then nothing was counted.
+            0, or the seconds after which the attempt would be counted; then nothing was counted.
 
         Raises:
             StoreUnavailable: The file fails.
@@ -411,7 +412,7 @@ class Ledger:
 
         def count() -> float:
             now, wait_seconds = self._clock(), 0.0
-            # Survives a crash of the process, which is all that counts of attempts; an ended session is synced.
+            # Survives a crash of the process, which suffices for attempts; an ended session is synced.
             with self._file.transaction(durable=False) as connection:
                 connection.execute("DELETE FROM attempt WHERE until <= ?", (now,))
                 for subject, limit in counted.items():
@@ -427,7 +428,7 @@ class Ledger:
         return await asyncio.to_thread(count)
 
     async def forget(self, subjects: Collection[str]) -> None:
-        """Forget the attempts that were made by all of these subjects together.
+        """Delete the attempts that all of these subjects made together.
 
         Raises:
             StoreUnavailable: The file fails.
@@ -446,7 +447,7 @@ class Ledger:
         await asyncio.to_thread(forget)
 
     async def end_session(self, session: str, until: float) -> None:
-        """Remember that a session was ended, until no token of it can be good any more (seconds since the epoch).
+        """Record that a session was ended, until all of its tokens have expired (seconds since the epoch).
 
         Raises:
             StoreUnavailable: The file fails; the session may go on.
@@ -460,7 +461,7 @@ class Ledger:
         await asyncio.to_thread(note)
 
     def is_ended(self, session: str) -> bool:
-        """Whether a session was ended, by whichever process; reads one row.
+        """Whether any process ended a session; reads one row.
 
         Raises:
             StoreUnavailable: The file fails.
@@ -478,21 +479,21 @@ def _digest(subject: str) -> bytes:
     return hashlib.sha256(subject.encode("utf-8", "surrogatepass")).digest()
 
 
-# Who asks: turns credentials into principals, lets people in and out, and counts how often they try.
+# Access control: turns credentials into principals, logs people in and out, and counts their attempts.
 #
-# Without keys and accounts the service is open: everybody is `ANYONE`. With keys alone nobody logs in. What a
-# principal may do is read from the settings at each use.
+# Without keys and accounts the service is open: every caller is `ANYONE`. With keys alone there is no login. The
+# permissions of a principal are read from the settings at each use.
 
 _FOLDER = ".service"
 _FILE = "access.db"
 _MINUTE_SECONDS = 60.0
-# So many addresses may fail to log in under one name: with fewer, one of them could lock out whose name it is.
+# Up to this many addresses may fail to log in under one name: with fewer, one of them could lock out its owner.
 _ADDRESSES_OF_A_NAME = 10
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Credentials:
-    """What a request brought: a key, or a bearer token that is a key or was got by logging in; empty means none."""
+    """The credentials of a request: a key, or a bearer token that is a key or comes from a login; empty means none."""
 
     key: str = ""
     bearer: str = ""
@@ -500,7 +501,7 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who a request comes from."""
+    """The principal of a request."""
 
     principal: Principal
     new_token: str | None = field(default=None, repr=False)
@@ -513,7 +514,7 @@ def has_credentials(settings: Settings) -> bool:
 
 
 class Access:
-    """What faces ask before they do anything; a `SettingsError` if a key or an account is not valid."""
+    """The access checks of HTTP and MCP; a `SettingsError` if a key or an account is not valid."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
         self._settings = settings.server
@@ -525,7 +526,7 @@ class Access:
 
     @property
     def is_open(self) -> bool:
-        """Whether no credentials are configured, so that everybody may do everything."""
+        """Whether no credentials are configured, so that every caller may do everything."""
         return not self._keys and not self._accounts
 
     @property
@@ -534,7 +535,7 @@ class Access:
         return bool(self._accounts)
 
     async def open(self) -> Self:
-        """Open what the processes of the service share.
+        """Open the files that the processes of the service share.
 
         Raises:
             SettingsError: The secret of the settings is too short.
@@ -551,11 +552,11 @@ class Access:
             await asyncio.to_thread(opened[1].close)
 
     def identify(self, credentials: Credentials, address: str = "") -> Identity:
-        """Return who asks, from which address.
+        """Return the identity behind credentials and an address.
 
         Raises:
-            AuthenticationError: There are no credentials and people can log in; or the token is not good.
-            PermissionDenied: There is no key, or it is wrong, and nobody can log in.
+            AuthenticationError: There are no credentials and people can log in; or the token is not valid.
+            PermissionDenied: The key is missing or wrong, and there is no login.
         """
         if self.is_open:
             return Identity(replace(ANYONE, address=address))
@@ -571,7 +572,7 @@ class Access:
         raise self._refusal(credentials)
 
     async def log_in(self, name: str, password: str, address: str) -> str:
-        """Return a token for who knows a password.
+        """Return a token for a name and its password.
 
         Raises:
             AuthenticationError: Name or password is wrong.
@@ -590,20 +591,20 @@ class Access:
         return tokens.issue(name, found[1])
 
     def guest_token(self) -> str:
-        """Return a token for a service that is open; it allows nothing in one that is not."""
+        """Return a guest's token for an open service; it allows nothing in one that is not open."""
         return self._shared()[0].issue(GUEST, "")
 
     async def log_out(self, bearer: str) -> None:
-        """End the session of a token, with all tokens renewed from it, for good and in all processes.
+        """End the session of a token, including all tokens renewed from it, permanently and in all processes.
 
         Raises:
-            AuthenticationError: The token is not good, so there is nothing to end.
+            AuthenticationError: The token is not valid, so there is no session to end.
         """
         tokens, ledger = self._shared()
         await ledger.end_session(tokens.read(bearer).session, self._clock() + tokens.longest_seconds)
 
     async def count_query(self, principal: Principal) -> None:
-        """Count a question; raises `OverloadedError` if there is a limit and it is above that of the last minute."""
+        """Count a question; raises `OverloadedError` if there is a limit and the last minute's questions exceed it."""
         most = self._settings.queries_per_minute
         if most:
             wait = await self._shared()[1].attempt({f"query {principal.client}": most}, _MINUTE_SECONDS)
@@ -636,7 +637,7 @@ class Access:
         return Identity(principal, tokens.issue(claims.name, password_hash, claims.session) if is_old else None)
 
     def _refusal(self, credentials: Credentials) -> errors.AuthenticationError | errors.PermissionDenied:
-        # These words are what LightRAG's page looks for; a token of a guest is no try at a key.
+        # LightRAG's page looks for these words; a guest's token does not count as an attempt to guess a key.
         if credentials.key or (credentials.bearer and not looks_like_token(credentials.bearer)):
             return errors.PermissionDenied("Invalid API Key")
         if self.has_accounts:

@@ -1,10 +1,9 @@
-"""How many questions one process answers at once, how many wait, and whose turn is next.
+"""Admission control: how many questions one process answers at once, how many wait, and whose turn is next.
 
-Turns go round: of those who wait, each client gets one before any gets a second, so a client that sends hundreds holds
-nobody up for longer than one question. Within a client it is first come, first served. A turn is handed straight from
-one who is done to the next, so nobody who comes later slips in between; who gives up while waiting leaves the queue.
-Places to wait are shared out as well: where all are taken, who waits last of the client with the most of them makes
-room for a client with fewer.
+Turns go round-robin over the waiting clients, so a client that sends hundreds delays others by at most one question.
+Within a client it is first come, first served. A finished question hands its turn directly to the next one, so later
+arrivals cannot slip in between; a caller that gives up while waiting leaves the queue. Waiting places are shared as
+well: if all are taken, the last caller of the client with the most places makes room for a client with fewer.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from contextlib import asynccontextmanager
 
 from heliograph.errors import OverloadedError
 
-# Weight of the latest turn in the mean length of a turn, from which the time to wait is estimated.
+# Weight of the latest turn in the mean length of a turn, from which the waiting time is estimated.
 _LATEST = 0.1
 _LONGEST_RETRY_SECONDS = 60.0
 
 
 class Admission:
-    """Lets questions through, for use within one event loop; more callers that wait than `max_waiting` are refused.
+    """Limits concurrent questions, for use within one event loop; refuses callers beyond `max_waiting` waiting ones.
 
     async with admission.turn(principal.client):
         await kb.query("...")
@@ -38,7 +37,7 @@ class Admission:
 
     @property
     def waiting(self) -> int:
-        """Callers that wait for a turn."""
+        """The number of callers waiting for a turn."""
         return sum(map(len, self._queues.values()))
 
     @asynccontextmanager
@@ -46,7 +45,7 @@ class Admission:
         """Wait for a turn and hold it until the block is left; turns go round among clients.
 
         Raises:
-            OverloadedError: As many wait as may, and none has more places than this client.
+            OverloadedError: All waiting places are taken, and no client has at least two more than this one.
         """
         await self._enter(client)
         start = time.monotonic()
@@ -78,7 +77,7 @@ class Admission:
             raise
 
     def _make_room(self, client: str) -> None:
-        """Refuse the last of those who wait for the client with the most places, or who comes, if that is no fewer."""
+        """Refuse the last caller of the client with most places, or the new one if its client would have as many."""
         seconds = self._mean_seconds * (self.waiting + 1) / self._max_concurrent
         refused = OverloadedError(
             f"{self.running} questions are being answered and {self.waiting} wait; try again later",
@@ -93,7 +92,7 @@ class Admission:
             turn.set_exception(refused)
 
     def _pass_on(self) -> None:
-        """Hand a turn to the next client in line; without one, the turn is free."""
+        """Hand a turn to the next client in line; if there is none, free it."""
         while self._queues:
             client, queue = self._queues.popitem(last=False)
             turn = queue.popleft()

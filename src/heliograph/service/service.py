@@ -1,7 +1,7 @@
-"""One process of the service, whatever faces it has: HTTP, MCP or both. Opens and closes its parts in order.
+"""One process of the service, with its interfaces: HTTP, MCP or both. Opens and closes its parts in order.
 
-`States` reads how the open workspaces are, cheaply enough to be called every few seconds: counts are read again only
-after a commit, and then for no more than a twentieth of the time. What waits is read each time, by indexes.
+`States` reads the state of the open workspaces, cheaply enough to be called every few seconds: counts are read again
+only after a commit, and take at most a twentieth of the time. Waiting documents are read each time, by indexes.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ _REFRESH_SECONDS = 1.0
 
 
 class States:
-    """Looks at workspaces; used from the event loop's thread only."""
+    """Reads the state of workspaces; used from the event loop's thread only."""
 
     def __init__(self, workspaces: Workspaces, jobs: Jobs) -> None:
         self._workspaces = workspaces
         self._jobs = jobs
-        # Counts, when they may be read again (monotonic seconds), and of which engine they are.
+        # Counts, when they may be read again (monotonic seconds), and their engine.
         self._counted: dict[str, tuple[Stats, float, AsyncHeliograph]] = {}
 
     async def read(self, may_see: Callable[[str], bool]) -> list[WorkspaceState]:
         """Return the state of every open workspace that may be seen.
 
-        One whose store is out of reach is left out, and logged.
+        A workspace whose store is out of reach is left out, and logged.
         """
         names = [name for name in self._workspaces.open_names if may_see(name)]
         for name in self._counted.keys() - set(self._workspaces.open_names):
@@ -64,7 +64,7 @@ class States:
         return found
 
     async def freshness_seconds(self, may_see: Callable[[str], bool]) -> float | None:
-        """Return how long the oldest document waits in any open workspace; None if one could not be read."""
+        """Return how long the oldest document has waited in any open workspace; None if one could not be read."""
         longest = 0.0
         try:
             for name in filter(may_see, self._workspaces.open_names):
@@ -77,9 +77,9 @@ class States:
         return longest
 
     async def followers(self, name: str) -> list[tuple[str, int, str]] | None:
-        """Return how external stores follow the store of a workspace; None if it is not open, or cannot be read.
+        """Return the external stores that follow a workspace; None if it is not open, or cannot be read.
 
-        Each by its name, how many commits it lags, and why it cannot be reached, if so.
+        For each its name, how many commits it lags, and why it cannot be reached, if so.
         """
         if name not in self._workspaces.open_names:
             return None
@@ -122,7 +122,7 @@ class States:
 
 
 async def _waiting_since(kb: AsyncHeliograph, pipeline: PipelineState) -> float | None:
-    """Return when the oldest of what waits was accepted: a document, or a file or address that is not read yet."""
+    """Return when the oldest waiting item was accepted: a document, or a file or address that is not read yet."""
     page = await kb.documents(DocumentQuery(WAITING_STATUSES, sort="updated_at", limit=1))
     moments = [document.updated_at for document in page.documents]
     moments += [job.created_at for job in pipeline.jobs if LANES[job.kind] is Lane.READING and job.is_unfinished]
@@ -130,12 +130,12 @@ async def _waiting_since(kb: AsyncHeliograph, pipeline: PipelineState) -> float 
 
 
 class Service:
-    """What routes and tools call.
+    """The service that routes and tools call.
 
     Args:
-        settings: Of the service and of every workspace.
-        given: Models to use in place of those of the settings.
-        shared: The folder in which all workers count; None for a process that serves alone.
+        settings: Settings of the service and of every workspace.
+        given: Models to use instead of those in the settings.
+        shared: The folder for metrics of all workers; None for a process that serves alone.
     """
 
     def __init__(self, settings: Settings, given: Given | None = None, shared: Path | None = None) -> None:
@@ -156,7 +156,7 @@ class Service:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(asyncio.to_thread, self.monitoring.close)
             stack.callback(observe, None)
-            # What is begun from here on, such as jobs, is observed as well.
+            # From here on new work, such as jobs, is observed as well.
             observe(self.monitoring)
             if self._shared is not None:
                 await self._share(self._shared, stack)
@@ -182,9 +182,9 @@ class Service:
         self.monitoring.refresh()
 
     async def _share(self, shared: Path, stack: AsyncExitStack) -> None:
-        """Be one of several workers, whose gauges the others find at most a second old."""
+        """Join several workers, whose gauges the others see with a delay of at most a second."""
         stack.callback(mark_process_dead, os.getpid(), shared)
-        # The last look counts what closing took.
+        # The last refresh includes the work of closing.
         stack.callback(self.refresh_gauges)
 
         async def keep_refreshing() -> None:

@@ -1,9 +1,8 @@
 """The workspaces that one process serves: opened on first use, shared by requests, closed when long idle.
 
-Models are opened once and shared by all workspaces; each workspace has its own store, cache of replies, counts, and
-limit of chat calls under way.
-A workspace that is being removed is given to nobody. One that another process removed, and perhaps made again, is
-noticed by the identity of its store, and opened again.
+Models are opened once and shared by all workspaces; each workspace has its own store, reply cache, counts, and limit of
+concurrent chat calls. A workspace that is being removed is lent to no request. If another process removed a workspace,
+and perhaps created it again, its store's identity shows that, and it is opened again.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from heliograph.stores.registry import drop_workspace, find_workspaces, identifi
 
 _LOG = logging.getLogger(__name__)
 
-# How long who uses a workspace may go on when the service closes, or when it is there no more.
+# How long requests may keep using a workspace after the service closes, or after it was removed.
 _LAST_SECONDS = 5.0
 _FIRST_TEXT = "ready"
 _NAME = re.compile(r"\w[\w.\-]{0,63}")
@@ -40,7 +39,7 @@ RemovalStep = Callable[[str], Awaitable[None]]
 
 @dataclass(slots=True, eq=False)
 class _Open:
-    """An engine that is open."""
+    """An open engine."""
 
     engine: AsyncHeliograph
     identify: Callable[[StoreSettings], object]
@@ -61,10 +60,10 @@ class _Open:
 
 
 class Workspaces:
-    """Keeps engines open, one per workspace, and yields them to requests.
+    """Keeps engines open, one per workspace, and lends them to requests.
 
-        async with workspaces.use("research") as kb:
-            await kb.query("...")
+    async with workspaces.use("research") as kb:
+        await kb.query("...")
 
     Args:
         settings: Of every workspace; `store.workspace` names the default one.
@@ -101,11 +100,11 @@ class Workspaces:
 
     @property
     def open_names(self) -> list[str]:
-        """Names of the workspaces that this process has open, the one unused for the longest time first."""
+        """Names of the workspaces that this process has open, least recently used first."""
         return list(self._open)
 
     async def open(self) -> None:
-        """Make the models ready and open the default workspace; raises as `open_parts` of the engine does."""
+        """Prepare the models and open the default workspace; raises as `open_parts` of the engine does."""
         async with AsyncExitStack() as stack:
             models = self._given
             if models.embedding is not None:
@@ -135,7 +134,7 @@ class Workspaces:
             raise
 
     async def close(self) -> None:
-        """Close all workspaces, each once those who use it are done or a moment has passed, then the models.
+        """Close all workspaces, each once its users are done or a grace period has passed, then the models.
 
         Closing twice does nothing.
         """
@@ -147,9 +146,9 @@ class Workspaces:
         await self._stack.aclose()
 
     def call_before_removal(self, step: RemovalStep) -> None:
-        """Have something called with the name of each workspace that is to be removed, such as to end its jobs.
+        """Register a callback that gets the name of each workspace to be removed, for example to end its jobs.
 
-        By then nobody gets the workspace any more; those who have it are waited for afterwards.
+        By then no request can get the workspace any more; current users are waited for afterwards.
         """
         self._before_removal.append(step)
 
@@ -166,12 +165,12 @@ class Workspaces:
         return await asyncio.to_thread(workspace_upkeep(store).has_workspace, store)
 
     async def create(self, name: str, *, may_exist: bool = False) -> None:
-        """Make a workspace.
+        """Create a workspace.
 
         Raises:
             ConflictError: There is one of this name, and it may not exist.
-            InvalidRequestError: It is no name for a workspace.
-            StoreError: It cannot be made.
+            InvalidRequestError: The name is not valid.
+            StoreError: It cannot be created.
         """
         if not may_exist and await self.exists(name):
             raise ConflictError(f"there is a workspace {name!r} already")
@@ -179,7 +178,7 @@ class Workspaces:
             pass
 
     async def remove(self, name: str) -> None:
-        """Delete a workspace with everything in it, once all who use it are done.
+        """Delete a workspace with all its data, once all its users are done.
 
         Raises:
             ConflictError: It is the default workspace, or is being removed.
@@ -189,7 +188,7 @@ class Workspaces:
         if name == self.default:
             raise ConflictError(f"{name!r} is the default workspace; clear it instead")
         exists = await self.exists(name)
-        # Asked last: another removal may have begun meanwhile, and whichever ended first would let the name be taken.
+        # Checked last: another removal may have begun meanwhile, and the first to end would free the name.
         if name in self._removing:
             raise ConflictError(f"the workspace {name!r} is being removed already")
         if not exists:
@@ -210,11 +209,11 @@ class Workspaces:
 
     @asynccontextmanager
     async def use(self, name: str | None = None, *, creates: bool = False) -> AsyncGenerator[AsyncHeliograph]:
-        """Yield the engine of a workspace, None being the default one; it stays open for the length of the block.
+        """Yield the engine of a workspace, None being the default one; it stays open until the block is left.
 
         Raises:
-            NotFoundError: It is not there and not to be made.
-            InvalidRequestError: It is no name for a workspace.
+            NotFoundError: It does not exist and is not to be created.
+            InvalidRequestError: The name is not valid.
             StoreError: It cannot be opened.
         """
         entry = await self._take(name or self.default, creates)
@@ -224,7 +223,7 @@ class Workspaces:
             entry.leave()
 
     def _lock(self, name: str) -> asyncio.Lock:
-        """Return what lets one task at a time open a workspace; it is never held while users are waited for."""
+        """Return the lock under which a workspace is opened; it is never held while waiting for users."""
         return self._locks.setdefault(name, asyncio.Lock())
 
     async def _take(self, name: str, creates: bool) -> _Open:
@@ -239,7 +238,7 @@ class Workspaces:
                 self._abandoned.add(task)
                 task.add_done_callback(self._abandoned.discard)
             self._check_available(name)
-            # It may have been closed meanwhile, as too many were open.
+            # It may have been closed meanwhile, because too many were open.
             entry = self._open.get(name)
             if entry is None:
                 entry = await self._open_entry(name, creates)
@@ -273,7 +272,7 @@ class Workspaces:
         try:
             entry = _Open(engine, *identifier(engine.settings.store))
             entry.identity, entry.identified_at = await _identify(entry), time.monotonic()
-            # Much may have happened while it was opened.
+            # It may have been removed while it was opened.
             self._check_available(name)
         except BaseException:
             await engine.close()
@@ -282,19 +281,19 @@ class Workspaces:
         return entry
 
     async def _check_name(self, name: str, creates: bool) -> None:
-        # Asked for by its name, since there may be thousands of others.
+        # Look up this name only, since there may be thousands of others.
         if await self.exists(name):
             return
         if not creates:
             raise NotFoundError(f"there is no workspace {name!r}; create it first")
-        # Some file systems take names that differ in case alone, or in how accents are encoded, for one.
+        # Some file systems treat names that differ only in case, or in the encoding of accents, as equal.
         for other in await self.names():
             if len({unicodedata.normalize("NFKC", item).casefold() for item in (name, other)}) == 1:
                 raise ConflictError(f"there is a workspace {other!r}, too like {name!r}; choose another name")
 
 
 async def _is_gone(entry: _Open) -> bool:
-    """Return whether another process removed a workspace, and may have made another of its name."""
+    """Return whether another process removed a workspace, and may have created another of its name."""
     now = time.monotonic()
     if now - entry.identified_at < entry.identity_seconds:
         return False
@@ -302,7 +301,7 @@ async def _is_gone(entry: _Open) -> bool:
     try:
         return await _identify(entry) != entry.identity
     except StoreUnavailable:
-        # Whoever uses it is told.
+        # Its users get the error themselves.
         return False
 
 
@@ -312,7 +311,7 @@ async def _identify(entry: _Open) -> object:
 
 
 async def _warm(embedding: EmbeddingModel) -> None:
-    """Load a local model, which is loaded when the first text comes, while the service opens its port."""
+    """Load a local model, which otherwise loads with the first text, while the service opens its port."""
     try:
         await embedding.embed([_FIRST_TEXT], "document")
     except HeliographError as error:

@@ -1,13 +1,13 @@
 """The contract of a store: its roles, their queries and their results.
 
-Five roles read: records and curations (the truth), graph, vectors, text; names, replies of models, whole-workspace
-reads and the change of an embedding stand beside them. One `Store` holds a set of them and applies a `Changeset` to
-all. Every method takes and returns lists in the given order; what is missing is absent from the result, and deleting
-what is missing does nothing. No call reaches into another workspace. Implementations translate their driver's
-exceptions into `StoreError`s.
+Five roles read: records and curations (the truth), graph, vectors, text. Beside them stand the name index, the reply
+cache, whole-workspace reads (`Inspection`) and the change of the embedding (`Reembedding`). One `Store` holds a set of
+them and applies a `Changeset` to all. Every method takes and returns lists in the given order; a missing item is absent
+from the result, and deleting a missing item does nothing. No call reaches into another workspace. Implementations
+translate their driver's exceptions into `StoreError`s.
 
-What is abstract is all that a back end must bring. The rest is written once on top of it; a back end overrides what it
-can do for less.
+A back end must implement the abstract methods. All other methods are written once on top of these; a back end
+overrides those that it can serve at less cost.
 """
 
 from __future__ import annotations
@@ -89,9 +89,9 @@ __all__ = [
 
 T = TypeVar("T")
 
-# How many a `Batch` carries.
+# How many errors a `Batch` carries.
 SHOWN_ERRORS = 5
-# Documents that are read at once where all are wanted: each page skips those before it, and counts all that match.
+# Documents read per page where all are wanted: each page skips the earlier ones, and counts all that match.
 _PAGE = 10_000
 
 
@@ -104,22 +104,22 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DocumentQuery:
-    """Which documents to list; every condition given must hold.
+    """Which documents to list; a document must meet every condition given.
 
     Attributes:
-        statuses: Any of these; empty means all.
-        track_id: Of this batch.
-        source_prefix: Whose source starts so.
-        filter: Which match it.
-        content_hashes: Whose text has any of these hashes; empty means any text.
-        twin_of: Which are twins of this document.
+        statuses: Documents in any of these statuses; empty means all.
+        track_id: Documents of the batch with this id.
+        source_prefix: Documents whose source starts with this text.
+        filter: Documents that match this filter.
+        content_hashes: Documents whose text has any of these hashes; empty means any text.
+        twin_of: Documents that are twins of the document with this id.
         sort: Field of `Document` to sort by, not of its metadata; ties by id.
         descending: Largest first.
         offset: Documents to skip.
         limit: Documents to return at the most; `sys.maxsize` for all.
 
     Raises:
-        InvalidRequestError: The filter is none, there is no such field to sort by, or a number is negative or
+        InvalidRequestError: `filter` is not a filter, there is no such field to sort by, or a number is negative or
             `offset` above `LARGEST_COUNT`.
     """
 
@@ -135,7 +135,7 @@ class DocumentQuery:
     limit: int = 100
 
     def __post_init__(self) -> None:
-        # What is no filter must not pass for none: what matches may be about to be deleted.
+        # A wrong type must not pass for "no filter": the caller may be about to delete the documents that match.
         if isinstance(self.filter, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidRequestError(f"filter is {self.filter!r:.200}; read it with heliograph.filters.parse_filter")
         if self.filter is not None:
@@ -149,14 +149,14 @@ class DocumentQuery:
 
     @property
     def can_match(self) -> bool:
-        """Whether all its texts are such as a store can hold; no document answers others."""
+        """Whether a store can hold all texts of the query; if it cannot, no document matches."""
         texts = (self.track_id, self.source_prefix, self.twin_of, *self.content_hashes)
         return all(text is None or is_storable(text) for text in texts)
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentPage:
-    """Documents that answer a `DocumentQuery`, and how many there are without its limit."""
+    """Documents that match a `DocumentQuery`, and how many there are without its limit."""
 
     documents: tuple[Document, ...]
     total: int
@@ -164,14 +164,14 @@ class DocumentPage:
 
 @dataclass(frozen=True, slots=True)
 class EntityPlaces:
-    """Where an entity is mentioned: of its evidence what it takes to go from chunk to chunk.
+    """Where an entity is mentioned: the part of its evidence that is needed to go from chunk to chunk.
 
     Attributes:
         id: The entity's id.
         mention_count: Number of mentions.
-        chunk_ids: The chunks of its mentions in canonical order, one for each; of an entity that is mentioned more
-            often than was asked for, the first of those that are about it.
-        subjects: How many of these, the first ones, are about it.
+        chunk_ids: Distinct chunks of its mentions in canonical order; for an entity with more mentions than were
+            requested, the first of the chunks that are about it.
+        subjects: How many of these chunks, the first ones, are about it.
     """
 
     id: str
@@ -181,7 +181,7 @@ class EntityPlaces:
 
     @property
     def about(self) -> tuple[str, ...]:
-        """Chunks that are about it, once each, in canonical order, up to the number requested."""
+        """Distinct chunks that are about the entity, in canonical order, up to the number requested."""
         return tuple(dict.fromkeys(self.chunk_ids[: self.subjects]))
 
 
@@ -198,7 +198,7 @@ class RecordsStore(ABC):
 
     async def get_documents(self, ids: Sequence[str]) -> list[Document]:
         """Return the documents with these ids."""
-        # What is no id of a document is not asked for: callers pass on what they are given.
+        # Callers pass on what they are given: leave out texts that cannot be ids of documents.
         wanted = tuple(id_ for id_ in dict.fromkeys(ids) if is_storable(id_) and len(id_) <= MOST_CHARACTERS)
         found = await self.find_documents(DocumentQuery(filter=DocumentIds(wanted), limit=max(1, len(wanted))))
         documents = {document.id: document for document in found.documents}
@@ -209,7 +209,7 @@ class RecordsStore(ABC):
         """Return one page of documents."""
 
     async def all_documents(self, query: DocumentQuery) -> AsyncIterator[Document]:
-        """Yield every document that a query finds, whatever its offset and limit; read in pages, each of one moment."""
+        """Yield every document that matches a query, ignoring its offset and limit; each page is read at one moment."""
         start = 0
         while query.can_match:
             page = (await self.find_documents(replace(query, offset=start, limit=_PAGE))).documents
@@ -227,7 +227,7 @@ class RecordsStore(ABC):
         """
 
     async def list_batches(self, offset: int, limit: int) -> list[Batch]:
-        """Return batches by the moment of their last change, descending, then by id; documents without one are left."""
+        """Return batches by their last change, latest first, then by id; documents without a batch are left out."""
         batches: dict[str, list[Document]] = {}
         async for document in self.all_documents(DocumentQuery(sort="id")):
             if document.track_id:
@@ -237,7 +237,7 @@ class RecordsStore(ABC):
         return listed[offset : offset + limit]
 
     async def get_openings(self, document_ids: Sequence[str], length: int) -> dict[str, str]:
-        """Return, per document with a text, its first `length` characters; back ends need not read all of it."""
+        """Return the first `length` characters per document that has a text; back ends need not read all of it."""
         texts = {id_: await self.get_document_text(id_) for id_ in document_ids}
         return {id_: text[:length] for id_, text in texts.items() if text is not None}
 
@@ -250,7 +250,7 @@ class RecordsStore(ABC):
         """Return a document's chunks by position; empty if there is no such document."""
 
     async def get_owners(self, chunks: Iterable[Chunk]) -> dict[str, Document]:
-        """Return the documents that these chunks name as theirs, by id."""
+        """Return the documents that these chunks belong to, by id."""
         documents = await self.get_documents(list(dict.fromkeys(chunk.document_id for chunk in chunks)))
         return {document.id: document for document in documents}
 
@@ -259,7 +259,7 @@ class RecordsStore(ABC):
         return {chunk.id: chunk.document_id for chunk in await self.get_chunks(chunk_ids)}
 
     async def get_languages(self, chunk_ids: Sequence[str]) -> dict[str, str]:
-        """Return, per chunk id, the language that the metadata of its document states; those without one left out."""
+        """Return, per chunk id, the language in the metadata of its document; chunks without one are left out."""
         chunks = await self.get_chunks(chunk_ids)
         owners = await self.get_owners(chunks)
         stated = {id_: owner.metadata.get("language") for id_, owner in owners.items()}
@@ -274,7 +274,7 @@ class RecordsStore(ABC):
     async def get_twins(self, chunk_ids: Sequence[str]) -> dict[str, tuple[tuple[str, str], ...]]:
         """Return, per chunk id, ids and sources of other documents with the text of its document, by id, if any.
 
-        Those count that are in use (`COMMITTED_STATUSES`).
+        Only documents in use (`COMMITTED_STATUSES`) count.
         """
         chunks = await self.get_chunks(chunk_ids)
         twins: dict[str, tuple[tuple[str, str], ...]] = {}
@@ -293,7 +293,7 @@ class RecordsStore(ABC):
         """Return the extractions of these chunks, mentions in the order they were written."""
 
     async def get_entity_mentions(self, chunk_ids: Sequence[str]) -> dict[str, tuple[EntityMention, ...]]:
-        """Return the entity mentions of these chunks alone, in the order they were written, per chunk that was read.
+        """Return the entity mentions of these chunks, in the order they were written, per chunk that was read.
 
         A back end may read less for it than for whole extractions.
         """
@@ -303,9 +303,9 @@ class RecordsStore(ABC):
     async def get_evidence(
         self, entity_ids: Sequence[str], relation_ids: Sequence[str], leading: int
     ) -> tuple[list[EntityEvidence], list[RelationEvidence]]:
-        """Return the evidence for these, each with its first `leading` mentions in canonical order.
+        """Return the evidence for these ids, each with its first `leading` mentions in canonical order.
 
-        Both lists and all versions are of one moment.
+        Both lists and all versions are read at one moment.
         """
 
     async def get_document_aliases(self, document_ids: Sequence[str]) -> dict[str, list[AliasMention]]:
@@ -321,8 +321,8 @@ class RecordsStore(ABC):
     async def get_mention_places(self, entity_ids: Sequence[str], most: int) -> list[EntityPlaces]:
         """Return where these entities are mentioned, up to `most` places of each in canonical order.
 
-        Of one that has more mentions only those are counted in that are about it. A back end may read less for it than
-        for evidence.
+        For an entity with more mentions, only the mentions that are about it count. A back end may read less for this
+        than for evidence.
         """
         entities, _ = await self.get_evidence(entity_ids, [], most)
         return [places_of(evidence, most) for evidence in entities]
@@ -335,7 +335,7 @@ class VectorStore(ABC):
     async def search(
         self, collection: Collection, vector: NDArray[np.float32], limit: int, min_cosine: float
     ) -> list[Hit]:
-        """Return the nearest ids by cosine, scores at least `min_cosine`, best first, ties by id, at the cut too.
+        """Return the nearest ids by cosine, scores at least `min_cosine`, best first; ties by id, also at the limit.
 
         Args:
             collection: Where to look.
@@ -351,9 +351,9 @@ class VectorStore(ABC):
     async def rank(
         self, collection: Collection, vector: NDArray[np.float32], ids: Sequence[str], limit: int
     ) -> list[Hit]:
-        """Return the nearest of these ids by cosine, best first, ties by id; one without a vector is left out.
+        """Return the nearest of these ids by cosine, best first, ties by id; ids without a vector are left out.
 
-        A back end that finds them without reading the vectors of all overrides it.
+        A back end that can rank them without reading every vector overrides this.
 
         Args:
             collection: Where they are.
@@ -374,36 +374,36 @@ class TextStore(ABC):
 
     @abstractmethod
     async def search(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
-        """Return what holds any of the terms by BM25 (k1 1.2, b 0.75), best first, ties by id, at the cut too.
+        """Return items with any of the terms by BM25 (k1 1.2, b 0.75), best first; ties by id, also at the limit.
 
-        In a large collection a back end may estimate how often frequent terms occur, and leave out what holds only
-        such terms where enough holds rarer ones, so that time does not grow with the collection.
+        In a large collection a back end may estimate how often frequent terms occur, and leave out items with only
+        such terms where enough items have rarer ones, so that the time does not grow with the collection.
         """
 
     @abstractmethod
     async def find_phrases(
         self, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
     ) -> list[list[str]]:
-        """Return, per phrase, ids of what holds its terms one after the other, `limit` at the most.
+        """Return, per phrase, up to `limit` ids of items that hold its terms one after the other.
 
-        Where more hold them, those with the first ids are returned; where very many do, a back end may choose among a
-        part of them, always the same while the collection does not change. Ask for one more than is wanted to see
-        whether there are more. An empty phrase is held by nothing.
+        If more items hold them, those with the first ids are returned; if very many do, a back end may choose among a
+        part of them, always the same part while the collection does not change. To see whether there are more, request
+        one more than wanted. No item holds an empty phrase.
         """
 
     async def hold_phrases(self, collection: Collection, phrases: Sequence[Sequence[str]]) -> list[bool]:
-        """Return, per phrase, whether anything holds its terms one after the other."""
+        """Return, per phrase, whether any item holds its terms one after the other."""
         return [bool(ids) for ids in await self.find_phrases(collection, phrases, 1)]
 
 
 @dataclass(frozen=True, slots=True)
 class CurationQuery:
-    """Which curations to list; every condition given must hold.
+    """Which curations to list; a curation must meet every condition given.
 
     Attributes:
-        entity_id: That names this entity, alone or as an end of a relation.
-        ids: Which have any of these ids; None means all.
-        includes_undone: Whether to list those that were taken back, too.
+        entity_id: Curations that name this entity, alone or as an end of a relation.
+        ids: Curations with any of these ids; None means all.
+        includes_undone: Whether to list undone curations, too.
         descending: Latest first.
         offset: Curations to skip.
         limit: Curations to return at the most; `sys.maxsize` for all.
@@ -426,21 +426,21 @@ class CurationQuery:
 
 @dataclass(frozen=True, slots=True)
 class CurationPage:
-    """Curations that answer a `CurationQuery`, and how many there are without its limit."""
+    """Curations that match a `CurationQuery`, and how many there are without its limit."""
 
     curations: tuple[Curation, ...]
     total: int
 
 
 class CurationStore(ABC):
-    """What decides which entity a name counts for, and what people corrected by hand."""
+    """Rules that decide which entity a name stands for, and corrections that people made by hand."""
 
     @abstractmethod
     async def get_rules(self, ids: Sequence[str]) -> list[NameRules]:
-        """Return the rules of names, per entity id of a name, all of one moment; most names have none."""
+        """Return the rules of names, per entity id of a name, read at one moment; most names have none."""
 
     async def get_curations(self, ids: Sequence[str]) -> list[Curation]:
-        """Return the curations with these ids, undone ones too."""
+        """Return the curations with these ids, including undone ones."""
         if not ids:
             return []
         page = await self.find_curations(CurationQuery(ids=tuple(ids), limit=len(ids)))
@@ -452,7 +452,7 @@ class CurationStore(ABC):
         """Return one page of curations by sequence."""
 
     async def pages(self, size: int) -> AsyncIterator[tuple[Curation, ...]]:
-        """Yield all curations by sequence, undone ones too, so many at a time."""
+        """Yield all curations by sequence, including undone ones, in pages of `size`."""
         offset = 0
         while page := (await self.find_curations(CurationQuery(offset=offset, limit=size))).curations:
             yield page
@@ -462,22 +462,22 @@ class CurationStore(ABC):
     async def find_mentioning_chunks(self, ids: Sequence[str]) -> dict[str, str]:
         """Return chunks with an entity mention that is about one of these ids, with the id of their document.
 
-        About it is what counts for this entity, and what is written with a name that alone stands for it.
+        A mention is about an id if it counts for that entity, or if its written name alone stands for that id.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class CachedReply:
-    """A finished model call.
+    """The reply of a finished model call.
 
     Attributes:
         key: `{mode}:{cache_type}:{args_hash}`.
         text: The reply.
         model: Name of the model that gave it.
         usage: What it cost.
-        subject_id: The chunk, entity or relation it was asked about, if any; a commit that removes that chunk, or
-            anything said of that entity or relation, drops it.
-        created_at: When it came, UTC.
+        subject_id: The chunk, entity or relation that the call was about, if any; a commit that removes that chunk,
+            or any mention of that entity or relation, drops the reply.
+        created_at: When it was received, UTC.
     """
 
     key: str
@@ -494,7 +494,7 @@ class CachedReply:
         return parts[1] if len(parts) == 3 else ""
 
 
-# The type of replies that are whole answers: each holds for one data version only.
+# Cache type of replies that are whole answers: each holds for one data version only.
 ANSWERS = "query"
 
 
@@ -507,21 +507,21 @@ class ReplyCache(ABC):
 
     @abstractmethod
     async def put_reply(self, reply: CachedReply) -> None:
-        """Keep a reply, durably, in place of any under its key."""
+        """Store a reply durably, replacing any reply under its key."""
 
     @abstractmethod
     async def delete_replies(self, cache_type: str | None = None) -> int:
         """Drop all replies, or those of one type (the middle part of their key); return how many."""
 
     async def list_replies(self, after: str, limit: int) -> list[CachedReply]:  # noqa: ARG002 (of those that can)
-        """Return replies by ascending key, those after the key `after`; empty says that there are no more.
+        """Return replies after the key `after` by ascending key; an empty list means that there are no more.
 
-        For export. A cache that cannot list what it holds returns nothing, and its replies are not exported.
+        For export. A cache that cannot list its replies returns an empty list, and its replies are not exported.
         """
         return []
 
     async def lasting_pages(self, size: int) -> AsyncIterator[list[CachedReply]]:
-        """Yield all replies but answers, by key, so many at a time at the most."""
+        """Yield all replies except answers, by key, in pages of at most `size`."""
         after = ""
         while page := await self.list_replies(after, size):
             yield [reply for reply in page if reply.cache_type != ANSWERS]
@@ -529,7 +529,7 @@ class ReplyCache(ABC):
 
 
 class NoReplyCache(ReplyCache):
-    """Keeps nothing: what a store without a place for replies has. Every model call is then made again."""
+    """A reply cache that stores nothing, for back ends without one: every model call is made again."""
 
     async def get_reply(self, key: str) -> CachedReply | None:  # noqa: ARG002
         return None
@@ -542,7 +542,7 @@ class NoReplyCache(ReplyCache):
 
 
 def batch_of(track_id: str, documents: Sequence[Document]) -> Batch:
-    """Return what the documents of a batch, at least one, add up to."""
+    """Return the summary of a batch, given its documents, at least one."""
     failed = sorted((document.source, document.error) for document in documents if document.error)
     return Batch(
         track_id,
@@ -558,39 +558,39 @@ def batch_of(track_id: str, documents: Sequence[Document]) -> Batch:
 class Fold(ABC):
     """Folds mentions into entities and relations; `Store.view` counts and folds those of matching documents with it.
 
-    Pure, equal to others of the same settings, and hashable.
+    Pure, hashable, and equal to other folds with the same settings.
     """
 
     @property
     @abstractmethod
     def leading(self) -> int:
-        """Mentions, first in canonical order, that a fold reads."""
+        """The number of mentions, first in canonical order, that a fold reads."""
 
     @abstractmethod
     def count_entity(self, id_: str, mentions: Sequence[EntityMention], leading: int) -> EntityEvidence:
-        """Return what an entity's mentions, in canonical order, add up to; at least one."""
+        """Return the evidence of an entity, given its mentions, at least one, in canonical order."""
 
     @abstractmethod
     def count_relation(
         self, id_: str, ends: tuple[str, str], mentions: Sequence[RelationMention], leading: int
     ) -> RelationEvidence:
-        """Return what a relation's mentions add up to; `ends` are its entities' ids, in the order of the evidence."""
+        """Return the evidence of a relation; `ends` are its entities' ids, in the order of the evidence."""
 
     @abstractmethod
     def fold_entity(self, evidence: EntityEvidence) -> Entity:
-        """Return the entity that the evidence adds up to; its degree and moment are left to the store."""
+        """Return the entity folded from the evidence; the store sets its degree and moment."""
 
     @abstractmethod
     def fold_relation(self, evidence: RelationEvidence) -> Relation:
-        """Return the relation that the evidence adds up to; its moment is left to the store."""
+        """Return the relation folded from the evidence; the store sets its moment."""
 
     @abstractmethod
     def name_terms(self, entity: Entity) -> Sequence[str]:
-        """Return the terms by which an entity is found in full text."""
+        """Return the terms by which full text finds an entity."""
 
 
 class StoreView(ABC):
-    """What can be read of one workspace: all of it, or what a filter leaves of it."""
+    """The readable part of one workspace: all of it, or what a filter leaves."""
 
     records: RecordsStore
     graph: GraphStore
@@ -598,18 +598,18 @@ class StoreView(ABC):
     text: TextStore
 
     async def at_one_moment(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run what reads this view and waits for nothing else; where the store can, all of one moment and in a thread.
+        """Run `work`, which reads this view and awaits nothing else; if the store can, at one moment and in a thread.
 
-        There no event loop runs, so that nothing in `work` may suspend: calls of `calls.tasks` do not.
+        That thread has no event loop, so `work` must not suspend: calls of `calls.tasks` do not.
         """
         return await work()
 
 
 class Follower(ABC):
-    """An external store that serves one role of a workspace, kept in step with the store that holds the truth.
+    """Keeps an external store, which serves one role of a workspace, in step with the store that holds the truth.
 
     Attributes:
-        name: Which; begins with its role.
+        name: Its name; begins with its role.
         role: `graph`, `vectors`, `text` or `cache`.
     """
 
@@ -618,37 +618,37 @@ class Follower(ABC):
 
     @property
     def trouble(self) -> str:
-        """Why questions that need it fail now: it is away, or being rebuilt; empty while it serves."""
+        """Why questions that need the external store fail now: it is away or being rebuilt; empty while it serves."""
         return ""
 
     @abstractmethod
     async def measure_lag(self) -> int:
-        """Return how many commits it is behind, as far as the store with the truth knows."""
+        """Return how many commits the external store is behind, as far as the store with the truth knows."""
 
     @abstractmethod
     async def find_differences(self) -> list[str]:
-        """Return in words, per kind with any, how ids and contents differ from what they should be, and what is wrong.
+        """Return in words, per kind, how ids and contents differ from what they should be, and other faults.
 
-        It is brought up to date first.
+        The external store is brought up to date first.
 
         Raises:
-            StoreUnavailable: Either is out of reach.
+            StoreUnavailable: Either store is out of reach.
         """
 
     @abstractmethod
     async def finish(self) -> None:
-        """Bring it up to date, however long that takes.
+        """Bring the external store up to date, however long that takes.
 
         Raises:
-            StoreUnavailable: Either is out of reach.
+            StoreUnavailable: Either store is out of reach.
         """
 
     @abstractmethod
     async def rebuild(self) -> None:
-        """Rebuild it now; a cache is emptied.
+        """Rebuild the external store now; a cache is emptied.
 
         Raises:
-            StoreUnavailable: Either is out of reach; it is done when they are back.
+            StoreUnavailable: Either store is out of reach; the rebuild follows when both are back.
         """
 
 
@@ -656,12 +656,13 @@ class Store(StoreView):
     """The stores of one workspace, opened together.
 
     Attributes:
-        names: `EveryName(graph)` where the back end keeps no index.
-        replies: Replies of models, kept so that none is paid for twice.
+        names: The name index; `EveryName(graph)` where the back end keeps no index.
+        replies: The cache of model replies, so that no call is paid for twice.
         reembedding: The second set of vectors; None where the embedding cannot be changed in place.
-        outbox: What changed, for external stores; None where the back end keeps none, and nothing can stand beside it.
-        followers: External stores that serve roles beside this store; most have none.
-        embedding: Name and dimension of what fills it; None where the back end does not tell.
+        outbox: The log of changes for external stores; None where the back end keeps none, and no external store can be
+            used.
+        followers: External stores that serve roles beside this store; usually empty.
+        embedding: Name and dimension of the embedding that fills it; None where the back end does not know.
     """
 
     names: NameIndex
@@ -677,7 +678,7 @@ class Store(StoreView):
     def truth(self) -> Store:
         """This store with all roles read from the primary store, to compute or check changes.
 
-        Nothing of it is closed; it ends with this store.
+        It needs no closing; it ends with this store.
         """
         return self
 
@@ -686,7 +687,7 @@ class Store(StoreView):
         return {item.name: await item.measure_lag() for item in self.followers}
 
     def get_troubles(self) -> Mapping[str, str]:
-        """Return, per follower that questions cannot be put to now, why."""
+        """Return, per follower that cannot serve questions now, the reason."""
         return {item.name: item.trouble for item in self.followers if item.trouble}
 
     @abstractmethod
@@ -701,31 +702,31 @@ class Store(StoreView):
         """
 
     async def read_written(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run `work`, which only reads this store, at one moment and near where it is written if the store can.
+        """Run `work`, which only reads this store, at one moment and, if the store can, near where it is written.
 
-        For what a commit is computed from: most of it was written lately. `work` awaits nothing but reads of this
+        For reads that a commit is computed from: most of that data was written lately. `work` awaits only reads of this
         store.
         """
         return await work()
 
     @abstractmethod
     def view(self, filter_: Filter, fold: Fold) -> StoreView:
-        """Return the workspace as if no document existed but those that match the filter.
+        """Return the workspace as if only the documents that match the filter existed.
 
-        Entities and relations are folded anew from the mentions in matching documents: nothing else shows in a name,
-        an alias, a type, a description, keywords, a weight, a degree, chunks or moments. There is no entity without
-        such a mention, and corrections made by hand do not show, but for which names are one entity. Only the order
-        of hits among entities and relations, and the scores of hits, may depend on what does not match, as vectors
-        and the frequency of terms do.
+        Entities and relations are folded again from the mentions in matching documents: no other document affects a
+        name, an alias, a type, a description, keywords, a weight, a degree, chunks or moments. An entity without such a
+        mention does not exist, and corrections made by hand do not show, except for which names are one entity. Only
+        the order of hits among entities and relations, and the scores of hits, may depend on other documents, as
+        vectors and the frequency of terms do.
 
-        Nothing is read yet; every call sees the documents that match at its own moment. A view is not closed.
+        This call reads nothing; every later call sees the documents that match at its own moment. A view is not closed.
         """
 
     @abstractmethod
     def ingest_lock(self) -> AbstractAsyncContextManager[None]:
-        """Return a lock that one ingest at a time, of all processes, holds on this workspace.
+        """Return the lock that only one ingest, over all processes, can hold on this workspace.
 
-        Entering waits up to `store.write_timeout_seconds`; a holder that dies lets go.
+        Entering waits up to `store.write_timeout_seconds`; if a holder dies, the lock is released.
 
         Raises:
             StoreUnavailable: On entering, when another process still holds it.
@@ -733,10 +734,10 @@ class Store(StoreView):
 
     @abstractmethod
     async def get_stats(self) -> Stats:
-        """Return the counts of this workspace, all of one moment."""
+        """Return the counts of this workspace, all read at one moment."""
 
     async def get_data_version(self) -> int:
-        """Return the number that every commit raises."""
+        """Return the data version, a number that every commit raises."""
         return (await self.get_stats()).data_version
 
     @abstractmethod
@@ -750,17 +751,17 @@ class Store(StoreView):
     async def vacuum(self) -> None:
         """Free the space of deleted data: afterwards no file of this workspace holds a byte of it.
 
-        A back end that leaves nothing behind need not do anything.
+        A back end that never leaves deleted data behind need not do anything.
         """
         return
 
     async def backup(self, path: Path) -> None:
-        """Write all of this workspace, as of one moment, into one new file; reading and writing go on meanwhile.
+        """Write all of this workspace, as of one moment, into one new file; reads and writes go on meanwhile.
 
         Raises:
-            ConflictError: There is such a file.
-            InvalidRequestError: This back end has no backup of its own; its operators have.
-            StoreUnavailable: It cannot be read, or the file not be written; nothing is left of it.
+            ConflictError: The file exists already.
+            InvalidRequestError: This back end has no backup of its own; its server's tools make them.
+            StoreUnavailable: The store cannot be read, or the file cannot be written; no partial file is left.
         """
         raise InvalidRequestError(
             f"this store writes no backup to {str(path)!r}: back it up with its own tools, or write an archive with "
@@ -768,7 +769,7 @@ class Store(StoreView):
         )
 
     async def close(self) -> None:
-        """Finish the work under way and release files and connections; closing twice does nothing."""
+        """Finish pending work and release files and connections; closing twice does nothing."""
         return
 
     def describe(self) -> Mapping[str, str]:

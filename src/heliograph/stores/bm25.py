@@ -1,7 +1,7 @@
-"""Full text by BM25 (Robertson and Zaragoza 2009): its numbers, and an index of posting lists.
+"""Full text by BM25 (Robertson and Zaragoza 2009): the formula, and an index of posting lists.
 
-The numbers are those of SQLite's FTS5, and all back ends share them. The index holds rows of terms in memory, or mapped
-from a file, and ranks them exactly: segments are built once, then only joined or marked as gone, and ranking skips what
+All back ends use the formula and constants of SQLite's FTS5. The index holds rows of terms in memory, or mapped from a
+file, and ranks them exactly: segments are built once, then only merged or given tombstones, and ranking skips rows that
 cannot be among the best.
 """
 
@@ -39,12 +39,12 @@ def inverse_frequency(rows: float, total: float) -> float:
     return value if value > 0 else 1e-6
 
 
-# The file of a full-text index: a header that says what follows, then the arrays, mapped into memory when read.
+# The file of a full-text index: a header that describes the layout, then the arrays, memory-mapped when read.
 #
-# It is written beside its place and then put there, so a reader, of whatever process, always has a whole one, and
-# goes on with the one it has when there is another. The header and all arrays but the postings, which are most of the
-# file, are checked by their sums when it is read. Postings have a sum per block, which is compared when one of the
-# block is used first, so that opening a file stays cheap; those that are damaged are an `IndexError`.
+# It is written to a temporary file and then renamed, so a reader in any process always has a whole file, and keeps
+# using its own when it is replaced. The header and all arrays except the postings, which are most of the file, are
+# verified by checksum on reading. Postings have a checksum per block, verified when the block is first used, so that
+# opening a file stays cheap; a damaged block raises `IndexError`.
 
 _MAGIC = b"heliopst"
 _FORMAT = 2
@@ -57,16 +57,16 @@ _BLOCK = 1 << 14
 
 
 def write_segments(path: Path, segments: Sequence[Segment], mark: str) -> None:
-    """Make segments the contents of a file; it is on disk when this returns.
+    """Write segments to a file, replacing it; it is on disk when this returns.
 
     Raises:
-        OSError: It cannot be written; what was there before is left.
+        OSError: It cannot be written; the previous file is kept.
         IndexError: Postings that were read from a file are damaged.
     """
     part = path.with_name(f".{path.name}.part")
     sizes = [[len(array) for array in _arrays(segment)] for segment in segments]
     sums = [_checksum(_arrays(segment)) for segment in segments]
-    # Postings are compared with what they were read from before they get new sums.
+    # Verify postings against their old checksums before they get new ones.
     postings = [segment.postings(0, len(segment.slots)) for segment in segments]
     blocks = [[_block_sum(*held, place) for place in range(-(-len(held[0]) // _BLOCK))] for held in postings]
     header = json.dumps({"mark": mark, "segments": sizes, "sums": sums, "blocks": blocks}).encode()
@@ -85,7 +85,7 @@ def write_segments(path: Path, segments: Sequence[Segment], mark: str) -> None:
 
 
 def read_segments(path: Path) -> tuple[list[Segment], str]:
-    """Return what a file holds, and its mark.
+    """Return the segments in a file, and its mark.
 
     Raises:
         OSError: It cannot be read.
@@ -132,7 +132,7 @@ def _places(sizes: Sequence[Sequence[int]], begin: int) -> tuple[Iterator[int], 
 
 
 def _checksum(arrays: Sequence[NDArray[Any]]) -> int:
-    """Return the CRC-32 of all but the postings."""
+    """Return the CRC-32 of all arrays except the postings."""
     check = 0
     for place, (array, kind) in enumerate(zip(arrays, _TYPES, strict=True)):
         if place not in _POSTINGS:
@@ -141,7 +141,7 @@ def _checksum(arrays: Sequence[NDArray[Any]]) -> int:
 
 
 class _BlockCheck:
-    """Compares blocks of postings with their sums, each once; for any number of threads."""
+    """Verifies blocks of postings against their checksums, each once; thread-safe."""
 
     def __init__(self, slots: NDArray[np.uint32], counts: NDArray[np.uint16], sums: Sequence[int]) -> None:
         self._slots = slots
@@ -170,26 +170,26 @@ def _arrays(segment: Segment) -> tuple[NDArray[Any], ...]:
     )
 
 
-# Rows of one part of a full-text index, by term: built once, then only ever joined with others or marked as gone.
+# A segment: rows of one part of a full-text index, by term. It is built once, then only merged or given tombstones.
 #
-# A term is known by 64 bits of its BLAKE2b hash, so that a search is a look into a sorted array and files hold no
-# words; two of a million terms share one with a probability of 3 in 10^8. Rows are numbered from 0; per term there
-# are the numbers of its rows in ascending order, and how often it occurs in each.
+# A term is stored as 64 bits of its BLAKE2b hash, so that a lookup is a search in a sorted array and files hold no
+# words; two of a million terms collide with a probability of 3 in 10^8. Rows are numbered from 0; each term has the
+# numbers of its rows in ascending order, and how often it occurs in each.
 
 _MOST_COUNT = 65_535
-# Postings copied at once when segments are joined; each takes some 30 bytes meanwhile.
+# Postings copied at once when segments are merged; each takes some 30 bytes meanwhile.
 _ROWS_AT_ONCE = 1 << 20
 _MOST_FREQUENCIES = 20_000
 
 
 @lru_cache(maxsize=50_000)
 def hash_term(term: str) -> int:
-    """Return the number that a term is known by, the same in every process."""
+    """Return the hash of a term, the same in every process."""
     return int.from_bytes(blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
 class Segment:
-    """`R` rows with `T` distinct terms in `P` postings. Its arrays are never written to.
+    """`R` rows with `T` distinct terms in `P` postings. Its arrays are immutable.
 
     Args:
         keys: `(R,)` int64, distinct.
@@ -198,7 +198,7 @@ class Segment:
         starts: `(T + 1,)` int64; postings of term `t` are those from `starts[t]` to `starts[t + 1]`.
         slots: `(P,)` uint32, numbers of rows, ascending within a term.
         counts: `(P,)` uint16, occurrences in the row; 65,535 for that many and more.
-        dead: uint32, numbers of rows that were removed, ascending.
+        dead: uint32, numbers of removed rows, ascending.
     """
 
     def __init__(
@@ -219,33 +219,33 @@ class Segment:
         self.counts = counts
         self.dead = np.empty(0, np.uint32) if dead is None else dead
         self.total_length = float(lengths.sum(dtype=np.float64) - lengths[self.dead].sum(dtype=np.float64))
-        # Asked before postings from one place to another are used; raises `IndexError` if they are damaged. Those in
-        # memory need no comparing.
+        # Called before a range of postings is used; raises `IndexError` if they are damaged. Postings in memory need no
+        # check.
         self.check: Callable[[int, int], None] = lambda _begin, _end: None
         self._by_key: tuple[Keys, NDArray[np.int64]] | None = None
         self._frequencies: dict[int, int] = {}
 
     def __len__(self) -> int:
-        """Return how many rows are left."""
+        """Return how many rows remain."""
         return len(self.keys) - len(self.dead)
 
     def postings(self, begin: int, end: int) -> tuple[NDArray[np.uint32], NDArray[np.uint16]]:
-        """Return slots and counts from one place to another.
+        """Return slots and counts of a range of postings.
 
         Raises:
-            IndexError: They are not what was written into the file that they come from.
+            IndexError: They differ from what was written to their file.
         """
         self.check(begin, end)
         return self.slots[begin:end], self.counts[begin:end]
 
     def is_left(self) -> NDArray[np.bool_]:
-        """Return, per row, whether it was not removed."""
+        """Return, per row, whether it remains."""
         left = np.ones(len(self.keys), np.bool_)
         left[self.dead] = False
         return left
 
     def find_slots(self, keys: Keys) -> NDArray[np.int64]:
-        """Return the numbers of the rows that are left under these keys, ascending."""
+        """Return the numbers of the remaining rows under these keys, ascending."""
         if not len(self.keys):
             return np.empty(0, np.int64)
         if self._by_key is None:
@@ -264,7 +264,7 @@ class Segment:
         return segment
 
     def find(self, hashes: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return where the postings of each term begin and end, of rows removed too; nowhere if there are none."""
+        """Return the range of postings of each term, including removed rows; empty if there are none."""
         if not len(self.hashes):
             return np.zeros(len(hashes), np.int64), np.zeros(len(hashes), np.int64)
         places = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
@@ -272,7 +272,7 @@ class Segment:
         return begins, np.where(self.hashes[places] == hashes, self.starts[places + 1], begins)
 
     def count_left(self, begin: int, end: int) -> int:
-        """Return how many of a term's postings are of rows that are left."""
+        """Return how many of a term's postings belong to remaining rows."""
         if not len(self.dead) or begin == end:
             return end - begin
         known = self._frequencies.get(begin)
@@ -287,9 +287,9 @@ class Segment:
 
 
 def build_segment(keys: Sequence[int], rows: Sequence[Sequence[str]]) -> Segment:
-    """Return a segment of rows, at least one, given as their terms with repeats, under distinct keys."""
+    """Return a segment of rows, at least one; each row is its terms, with repeats, under a distinct key."""
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-    # Numbers that fit beside that of a row make sorting fast, which hashes would not.
+    # Sort small integers beside the row number, which is fast; hashes would not fit.
     vocabulary: defaultdict[str, int] = defaultdict(count().__next__)
     words = np.fromiter(map(vocabulary.__getitem__, chain.from_iterable(rows)), np.int64, int(lengths.sum()))
     hashes = np.fromiter(map(hash_term, vocabulary), np.uint64, len(vocabulary))
@@ -312,7 +312,7 @@ def build_segment(keys: Sequence[int], rows: Sequence[Sequence[str]]) -> Segment
 
 
 def merge_segments(segments: Sequence[Segment]) -> Segment:
-    """Return one segment of the rows that are left in several, in time that grows with their postings alone."""
+    """Return one segment of the remaining rows of several, in time that grows with their postings alone."""
     parts = [_without_dead(segment) for segment in segments]
     hashes = distinct(np.concatenate([part.hashes for part in parts]))
     places = [np.searchsorted(hashes, part.hashes) for part in parts]
@@ -358,44 +358,44 @@ def _without_dead(segment: Segment) -> Segment:
 
 
 def _blocks(starts: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Yield ranges of terms with about `_ROWS_AT_ONCE` postings each, one of more on its own."""
+    """Yield ranges of terms with about `_ROWS_AT_ONCE` postings each; a term with more is a range of its own."""
     marks = np.searchsorted(starts, np.arange(0, starts[-1], _ROWS_AT_ONCE))
     return pairwise(distinct(np.append(marks, len(starts) - 1)).tolist())
 
 
 def distinct(numbers: NDArray[Number]) -> NDArray[Number]:
-    """Return the different ones, ascending; `np.unique` imports `numpy.ma` when it is first called, for 8 ms."""
+    """Return the distinct values, ascending; `np.unique` imports `numpy.ma` on its first call, which takes 8 ms."""
     ordered = np.sort(numbers)
     return np.concatenate((ordered[:1], ordered[1:][ordered[1:] != ordered[:-1]]))
 
 
-# BM25 over posting lists: the best rows exactly, without reading what cannot be among them.
+# BM25 over posting lists: the exact best rows, without reading rows that cannot be among them.
 #
-# Terms are taken from the rarest on, and their rows' scores added up in one array. A term adds at most `idf * 2.2`;
-# so once the best rows found so far have more than all further terms could add together, no row without any of the
-# terms read can be among the best, and further terms are looked up only for rows that may be (MaxScore: Turtle and
+# Terms are read from the rarest on, and their rows' scores are summed in one array. A term adds at most `idf * 2.2`;
+# so once the best rows found so far score more than all remaining terms could add together, no row without any of the
+# terms read can be among the best, and remaining terms are looked up only for candidate rows (MaxScore: Turtle and
 # Flood, "Query evaluation: strategies and optimizations", 1995). Every row's score is summed in the same order, so
 # equal rows have equal scores.
 
 Slots = NDArray[np.int64]
 
-# So many postings are read sooner than it is found out whether they must be.
+# Up to this many postings, reading them is faster than finding out whether they are needed.
 _FEW = 4_000
-# A row is looked up in a list in the time in which so many of its postings are read.
+# Looking up one row in a posting list takes as long as reading this many of its postings.
 _LOOKUP = 8
-# Of a score; bounds are that much off at the most.
+# Relative rounding error of a score; bounds are off by at most this much.
 _ROUNDING = 1e-9
-# What a row that holds anything scores at least.
+# The least score of a row that holds any term.
 _LEAST = float(np.finfo(np.float64).tiny)
-# Of all rows; where fewer were touched, they are listed and not looked for.
+# Share of all rows; if fewer rows were touched, they are kept as a list instead of searched for in the array.
 _SMALL_SHARE = 1 / 64
 
 
 @dataclass(frozen=True, slots=True)
 class TermPostings:
-    """The `size` rows that hold a term, in all segments; `weight` is the most that it can add to a score.
+    """The `size` rows that hold a term, in all segments; `weight` is the most that the term can add to a score.
 
-    Of each of `parts`: the segment, number of its first row among all, and where its postings begin and end.
+    `parts` holds, per segment: the segment, the number of its first row among all, and its range of postings.
     """
 
     weight: float
@@ -406,10 +406,10 @@ class TermPostings:
 def rank_rows(
     terms: Sequence[TermPostings], lengths: NDArray[np.float32], mean_length: float, limit: int
 ) -> tuple[Slots, NDArray[np.float64]]:
-    """Return the rows with the best scores, in no order, and the scores; more than `limit` only if they are equal.
+    """Return the best rows, in no order, and their scores; more than `limit` only if their scores are equal.
 
-    Terms come the rarest first. `lengths` are those of all rows, infinite for those that are not to be found; their
-    mean is of those that count.
+    Terms are sorted from the rarest on. `lengths` are those of all rows, infinite for rows to exclude; `mean_length` is
+    the mean over rows that count.
     """
     scoring = _Scoring(lengths, mean_length, limit)
     total = left = sum(term.weight for term in terms)
@@ -425,7 +425,7 @@ def rank_rows(
 
 
 def _grouped(terms: Sequence[TermPostings]) -> Iterator[list[TermPostings]]:
-    """Yield terms that are read at once: several where they have few postings."""
+    """Yield groups of terms that are read at once: several where they have few postings."""
     group: list[TermPostings] = []
     for term in terms:
         if group and sum(item.size for item in group) + term.size > _FEW:
@@ -439,7 +439,7 @@ def _grouped(terms: Sequence[TermPostings]) -> Iterator[list[TermPostings]]:
 def _read(
     terms: Sequence[TermPostings], wanted: Slots | None
 ) -> tuple[Slots, NDArray[np.float64], NDArray[np.float64]]:
-    """Return rows, how often each holds a term, and the term's weight; of some rows at least `wanted` (ascending)."""
+    """Return rows, how often each holds a term, and the term's weight; of `wanted` rows (ascending) at least all."""
     slots: list[NDArray[np.uint32]] = []
     counts: list[NDArray[np.uint16]] = []
     kinds: list[tuple[int, float]] = []
@@ -463,7 +463,7 @@ def _read(
 
 
 class _Scoring:
-    """Scores of all rows as far as they are known."""
+    """The scores of all rows as far as they are known."""
 
     def __init__(self, lengths: NDArray[np.float32], mean_length: float, limit: int) -> None:
         self._lengths = lengths
@@ -471,11 +471,11 @@ class _Scoring:
         self._per_length = K1 * B / mean_length
         self._scores = np.zeros(len(lengths), np.float64)
         self._touched: list[Slots] | None = []
-        # No more than the last of the best rows will have.
+        # A lower bound for the score of the last of the best rows.
         self._least = 0.0
 
     def add(self, terms: Sequence[TermPostings], wanted: Slots | None) -> None:
-        """Add what terms bring, if wanted rows are given at least to these."""
+        """Add the scores of terms; if `wanted` is given, at least for these rows."""
         slots, counts, weights = _read(terms, wanted)
         divisors = np.multiply(self._lengths.take(slots), self._per_length, dtype=np.float64)
         divisors += K1 * (1 - B)
@@ -489,7 +489,7 @@ class _Scoring:
                 self._touched = None
 
     def settle(self, left: float) -> Slots | None:
-        """Return the rows that may be among the best, where others add `left` at most; None if any row may be."""
+        """Return the candidate rows, if other terms add at most `left`; None if any row may be among the best."""
         found = self._at_least(self._least)
         if len(found) < self._limit:
             return None
@@ -497,14 +497,14 @@ class _Scoring:
         return self._at_least(self._threshold(left)) if self._threshold(left) > 0 else None
 
     def narrow(self, wanted: Slots, left: float) -> Slots:
-        """Return those of the wanted rows that may yet be among the best."""
+        """Return those of the wanted rows that may still be among the best."""
         values = self._scores.take(wanted)
         if len(wanted) > self._limit:
             self._least = max(self._least, _last_of_best(values, self._limit))
         return wanted[values >= self._threshold(left)]
 
     def best(self, wanted: Slots | None) -> tuple[Slots, NDArray[np.float64]]:
-        """Return the best of the rows, when all terms were added."""
+        """Return the best rows, once all terms were added."""
         found = self._at_least(self._least) if wanted is None else wanted
         values = self._scores.take(found)
         if len(found) > self._limit:
@@ -532,21 +532,21 @@ def _last_of_best(values: NDArray[np.float64], limit: int) -> float:
     return float(np.partition(values, place)[place])
 
 
-# A segment is joined with the one after it when that has grown to this part of it.
+# A segment is merged with the next one when that has grown to this fraction of it.
 _GROWN = 1 / 2
-# Of a segment's rows; with more of them removed it is written anew.
+# Fraction of a segment's rows; a segment with more removed rows is rewritten.
 _MOST_DEAD = 1 / 4
 
 
 class PostingIndex:
-    """Rows by key. Searches may run beside a change, in other threads; changes follow one another."""
+    """Rows by key. Searches may run in other threads during a change; changes run one at a time."""
 
     def __init__(self, segments: Sequence[Segment] = ()) -> None:
         self._moment = _Moment(tuple(segments))
 
     @classmethod
     def load(cls, path: Path, marks: Container[str] = ("",)) -> PostingIndex:
-        """Return what a file holds; it is read as far as it is used, and may be replaced meanwhile.
+        """Return the index in a file; it is read as it is used, and the file may be replaced meanwhile.
 
         Raises:
             OSError: It cannot be read.
@@ -558,20 +558,20 @@ class PostingIndex:
         return cls(segments)
 
     def read_whole(self) -> None:
-        """Compare all postings with their checksums; raises `IndexError` if some differ."""
+        """Verify the checksums of all postings; raises `IndexError` if some differ."""
         for segment in self._moment.segments:
             segment.postings(0, len(segment.slots))
 
     def save(self, path: Path, mark: str = "") -> None:
-        """Make this the contents of a file, under a mark that `load` asks for.
+        """Write this index to a file, replacing it, under a mark that `load` checks.
 
         Raises:
-            OSError: It cannot be written; what was there before is left.
+            OSError: It cannot be written; the previous file is kept.
         """
         write_segments(path, self._moment.segments, mark)
 
     def fork(self) -> PostingIndex:
-        """Return an index of the same rows, whose changes this one does not see."""
+        """Return an index of the same rows; this one does not see its changes."""
         return PostingIndex(self._moment.segments)
 
     def __len__(self) -> int:
@@ -581,11 +581,11 @@ class PostingIndex:
         return self.count(np.array([key], np.int64)) > 0
 
     def count(self, keys: Keys) -> int:
-        """Return how many of these distinct keys are there."""
+        """Return how many of these distinct keys are in the index."""
         return sum(len(segment.find_slots(keys)) for segment in self._moment.segments)
 
     def add(self, rows: Iterable[tuple[int, Sequence[str]]]) -> None:
-        """Put rows, each a key and its terms with repeats; a row under the same key is replaced."""
+        """Upsert rows, each a key and its terms with repeats."""
         latest = dict(rows)
         if not latest:
             return
@@ -601,8 +601,8 @@ class PostingIndex:
     ) -> tuple[Keys, NDArray[np.float64]]:
         """Return keys and scores of the best rows that hold any of the terms, best first, ties by key.
 
-        Each term counts once, and how rare it is depends on all rows, whichever are `allowed`. More than `limit` are
-        returned only if they score as much as the last of these.
+        Each term counts once, and its rarity is measured over all rows, not only the `allowed` ones. More than `limit`
+        are returned only if they score as much as the last of these.
         """
         moment = self._moment
         hashes = sorted({hash_term(term) for term in terms})
@@ -616,26 +616,26 @@ class PostingIndex:
 
 
 class _Moment:
-    """The segments at one moment, with their rows numbered one after the other."""
+    """The segments at one moment, with their rows numbered consecutively."""
 
     def __init__(self, segments: tuple[Segment, ...]) -> None:
         self.segments = segments
         self.bases = np.cumsum([0, *(len(segment.keys) for segment in segments)])
         self.rows = sum(map(len, segments))
-        # Rows without any terms have no length; a mean of 0 would be divided by.
+        # Rows without any terms have no length; avoid division by a mean of 0.
         self.mean_length = max(sum(segment.total_length for segment in segments) / max(self.rows, 1), 1e-9)
         self._among: WeakKeyDictionary[KeySet, NDArray[np.float32]] = WeakKeyDictionary()
 
     @cached_property
     def lengths(self) -> NDArray[np.float32]:
-        """Return the length of every row, infinite where it was removed: such a row scores nothing."""
+        """Return the length of every row; removed rows have infinite length and so score 0."""
         lengths = np.concatenate([segment.lengths for segment in self.segments])
         for base, segment in zip(self.bases.tolist(), self.segments, strict=False):
             lengths[segment.dead.astype(np.int64) + base] = np.inf
         return lengths
 
     def lengths_of(self, allowed: KeySet | None) -> NDArray[np.float32]:
-        """Return the lengths of the rows under some keys, infinite for others; remembered as long as the set is."""
+        """Return the lengths of the rows under some keys, infinite for others; cached as long as the set lives."""
         if allowed is None:
             return self.lengths
         known = self._among.get(allowed)
@@ -648,7 +648,7 @@ class _Moment:
         return known
 
     def find(self, hashes: NDArray[np.uint64]) -> list[TermPostings]:
-        """Return the postings of those of the terms that are held, the rarest first."""
+        """Return the postings of those terms that occur, the rarest first."""
         parts: list[list[tuple[Segment, int, int, int]]] = [[] for _ in hashes]
         sizes, rows = [0] * len(hashes), [0] * len(hashes)
         for base, segment in zip(self.bases.tolist(), self.segments, strict=False):
@@ -666,7 +666,7 @@ class _Moment:
         return sorted(found, key=lambda term: -term.weight)
 
     def keys_of(self, slots: NDArray[np.int64]) -> Keys:
-        """Return the keys of numbered rows."""
+        """Return the keys of rows, given their numbers."""
         keys = np.empty(len(slots), np.int64)
         places = np.searchsorted(self.bases, slots, side="right") - 1
         for place in np.flatnonzero(np.bincount(places)).tolist():
@@ -687,7 +687,7 @@ def _without(segments: Sequence[Segment], keys: Keys) -> list[Segment]:
 
 
 def _joined(segments: Sequence[Segment]) -> tuple[Segment, ...]:
-    """Return segments of which each is larger than what comes after it; those that are not are joined."""
+    """Return segments, each larger than the ones after it; others are merged."""
     kept: list[Segment] = []
     for segment in segments:
         last, rows = [segment], len(segment.keys)

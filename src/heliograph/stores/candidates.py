@@ -1,8 +1,8 @@
 """Candidates for the nearest of many unit vectors, from a 4-bit index in memory, and which of them to score exactly.
 
-The vectors themselves are the caller's, who reads those of a few candidates to rank them: first the ones estimated
-best, then those that may yet be among the best, as far as estimates were seen to be off. Equal vectors have equal
-estimates and equal scores, and are candidates together, so that which of them are hits is for their ids to say.
+The caller holds the vectors and reads those of a few candidates to rank them: first the best by estimate, then those
+that may still be among the best, given the estimation errors seen so far. Equal vectors have equal estimates and equal
+scores and are candidates together, so that ids decide which of them are hits.
 """
 
 from __future__ import annotations
@@ -23,38 +23,38 @@ _BITS = 4
 _BLOCK = 8
 _CANDIDATES_PER_HIT = 4
 _LEAST_CANDIDATES = 64
-# Of all vectors; from here on a search within some of them looks at all of them.
+# Share of all vectors; from here on a search restricted to some vectors examines all of them.
 _LARGE_SHARE = 0.4
 _WIDENING = 1.5
 _TRIES = 3
-# Candidates are looked for further as long as the last ones are equal, up to this many.
+# Fetch more candidates as long as the last ones are equal, up to this many.
 _MOST_EQUALS = 65_536
-# Estimates may be off by this much more than those that were compared.
+# Estimates may be off by this many times the largest error seen.
 _SAFETY = 2.0
-# The first index of a process computes tables for 80 ms; two that are loaded at once would both.
+# The first index of a process computes tables for 80 ms; the lock keeps two loads from both computing them.
 _LOADING = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Keys whose vectors are probably nearest, nearest first, each with about its cosine; infinite if not known."""
+    """Keys whose vectors are probably nearest, nearest first, each with an estimated cosine; infinite if not known."""
 
     keys: Keys
     scores: NDArray[np.float32]
 
 
 def count_candidates(limit: int) -> int:
-    """Return how many candidates to ask for where so many hits are wanted."""
+    """Return how many candidates to fetch for `limit` hits."""
     return max(limit * _CANDIDATES_PER_HIT, _LEAST_CANDIDATES)
 
 
 def count_first(limit: int) -> int:
-    """Return how many of the candidates, the first ones, are scored in any case."""
+    """Return how many of the candidates, the first ones, are always scored."""
     return limit + limit // 2
 
 
 def late_candidates(candidates: Candidates, keys: Keys, scores: NDArray[np.float32], limit: int) -> Keys:
-    """Return those after the first that may be among the best `limit`."""
+    """Return those candidates after the first that may be among the best `limit`."""
     first = count_first(limit)
     if len(keys) < limit or len(candidates.keys) <= first:
         return candidates.keys[first:]
@@ -65,9 +65,9 @@ def late_candidates(candidates: Candidates, keys: Keys, scores: NDArray[np.float
 
 
 class CandidateIndex:
-    """Vectors by key. Searches may run beside a change, in other threads; changes follow one another.
+    """Vectors by key. Searches may run in other threads during a change; changes run one at a time.
 
-    Of the first that a process makes, 80 ms go to computing what codes stand for (`is_any_made`).
+    The first index of a process spends 80 ms on computing its code tables (`is_any_made`).
     """
 
     is_any_made: ClassVar[bool] = False
@@ -75,14 +75,15 @@ class CandidateIndex:
     def __init__(self, dimension: int, index: Any = None) -> None:
         CandidateIndex.is_any_made = True
         self._dimension = dimension
-        # The index takes lengths that are multiples of 8: shorter vectors get zeros, which change no cosine.
+        # The index takes dimensions that are multiples of 8: shorter vectors are padded with zeros, which changes no
+        # cosine.
         self._padded = -(-dimension // _BLOCK) * _BLOCK
         self._index: Any = IdMapIndex(dim=self._padded, bit_width=_BITS) if index is None else index
         self._among: WeakKeyDictionary[KeySet, NDArray[np.uint64]] = WeakKeyDictionary()
 
     @classmethod
     def load(cls, path: Path, dimension: int) -> CandidateIndex | None:
-        """Return what a file holds; None if its vectors are of another dimension.
+        """Return the index in a file; None if its vectors have another dimension.
 
         Raises:
             OSError: It cannot be read.
@@ -93,7 +94,7 @@ class CandidateIndex:
         return loaded if loaded._index.dim in (None, loaded._padded) else None
 
     def sync(self, path: Path) -> None:
-        """Bring the file up to date that this index was loaded from, or begin one."""
+        """Update the file that this index was loaded from, or create one."""
         self._index.sync(str(path))
 
     def __len__(self) -> int:
@@ -108,7 +109,7 @@ class CandidateIndex:
             self._index.remove(key)
 
     def add(self, keys: NDArray[np.uint64], vectors: NDArray[np.float32]) -> None:
-        """Put vectors, `(n, dimension)`, under keys that are not there."""
+        """Add vectors, `(n, dimension)`, under keys that are not in the index."""
         self._index.add_with_ids(self._pad(vectors), keys)
 
     def search(self, vector: NDArray[np.float32], limit: int, allowed: KeySet | None = None) -> Candidates:
@@ -126,7 +127,7 @@ class CandidateIndex:
         while True:
             scores, keys = self._index.search(self._pad(vector[None, :]), k=limit, allowlist=among)
             found = len(keys[0])
-            # Hits are the first of the candidates: only if equals reach from there to the end may some be missing.
+            # Hits are the first candidates: hits can be missing only if equal scores reach from there to the end.
             if (
                 found < limit
                 or limit in (most, _MOST_EQUALS)
@@ -140,21 +141,21 @@ class CandidateIndex:
             return _unscored(allowed.keys)
         share = len(allowed) / max(len(self._index), 1)
         if share >= _LARGE_SHARE:
-            # Looking at more and passing over some is faster than telling the index which to pass over.
+            # Searching wider and filtering the results is faster than passing the index a filter.
             wide = int(limit / share * _WIDENING)
             nearest = self._nearest(vector, wide)
             kept = np.flatnonzero(allowed.holds(nearest.keys))[:limit]
             if len(kept) >= limit or wide >= len(self._index):
                 return Candidates(nearest.keys[kept], nearest.scores[kept])
         for _ in range(_TRIES):
-            # In general it has all of them, and it refuses what it does not have.
+            # The index usually has all of the keys; it refuses keys that it lacks.
             among = self._among.get(allowed)
             if among is None:
                 among = allowed.keys.astype(np.uint64)
             try:
                 return self._nearest(vector, limit if len(among) else 0, among)
             except KeyError:
-                # Those it has are remembered as long as the set is. Another thread may yet take one out.
+                # Cache the keys that it has, as long as the set lives. Another thread may still remove one.
                 among = np.array([key for key in allowed.keys.tolist() if key in self._index], np.uint64)
                 self._among[allowed] = among
         return _unscored(allowed.keys)

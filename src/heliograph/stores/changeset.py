@@ -4,10 +4,10 @@ A changeset is computed outside any lock (folding may call models) and applied i
 the evidence it was computed from; if another commit changed any of it in between, nothing is applied and
 `StaleChangesetError` is raised.
 
-An outbox notes, in the very transaction of each commit, the ids of what the commit changed, in order, for stores that
-stand beside the one that holds the truth, and for as long as some reader has still to see them. An entry carries no
-content: a reader looks up what is there now, so that entries can be read again and several changes of one thing are one
-entry. Without a reader nothing is noted.
+In the transaction of each commit, an outbox records the ids that the commit changed, in order, for external stores,
+and keeps them as long as some reader has still to read them. An entry carries no content: a reader looks up the current
+state, so that entries can be read again and several changes of one item are one entry. Without a reader nothing is
+recorded.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ __all__ = [
 
 
 class Collection(StrEnum):
-    """What vectors and full text are kept of. Full text has no collection of relations."""
+    """The collections that have vectors and full text. Full text has no collection of relations."""
 
     CHUNKS = "chunks"
     ENTITIES = "entities"
@@ -67,7 +67,7 @@ class VectorBatch:
     Attributes:
         ids: `n` ids of the collection.
         vectors: `(n, dimension)` float32, each row of length 1.
-        texts: What each was made of, for back ends that show it beside the vector; empty where it is not known.
+        texts: The embedded texts, for back ends that show them beside the vectors; empty where they are not known.
     """
 
     ids: tuple[str, ...]
@@ -80,9 +80,9 @@ class TextEntry:
     """Full text to upsert.
 
     Attributes:
-        id: Of a chunk or an entity.
-        terms: What it is found by, without spaces. They follow from the truth, so that a store beside the primary one
-            is given them made again.
+        id: Id of a chunk or an entity.
+        terms: Terms it is found by, without spaces. They are derived from the truth, so for external stores they are
+            computed again.
     """
 
     id: str
@@ -111,33 +111,32 @@ def _term_hash(term: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Changeset:
-    """Upserts and removals, each idempotent; removing an absent thing is a no-op.
+    """Upserts and removals, each idempotent; removing an absent item is a no-op.
 
     Attributes:
-        documents: Documents to upsert (all fields but `created_at` of one already stored).
+        documents: Documents to upsert (all fields except `created_at` of one already stored).
         document_texts: Text per document id, where it is new or changed.
         removed_texts: Ids of documents that keep no text of their own, being twins.
         removed_documents: Ids; their chunks and extractions must be in `removed_chunks`.
         chunks: Chunks to upsert.
-        removed_chunks: Ids; their mentions, vectors, full text and cached replies go with them.
-        extractions: Each replaces all that was read in its chunk.
+        removed_chunks: Ids; their mentions, vectors, full text and cached replies are removed with them.
+        extractions: Each replaces the previous extraction of its chunk.
         entity_evidence: New evidence; a `mention_count` of 0 removes it.
         relation_evidence: Likewise.
         entities: Folded entities to upsert.
-        removed_entities: Ids; vectors and full text go with them.
+        removed_entities: Ids; their vectors and full text are removed with them.
         relations: Folded relations to upsert.
-        removed_relations: Ids; vectors go with them.
+        removed_relations: Ids; their vectors are removed with them.
         vectors: Vectors to upsert per collection.
         texts: Full text to upsert per collection.
-        moments: Unix seconds per id at which entities and relations first appeared that are new here; those of other
-            ids appear now.
+        moments: When new entities and relations first appeared, in Unix seconds per id; those of other ids appear now.
         curations: Curations to add, or to upsert where one was undone; new ones (sequence 0) get the next sequences.
         name_rules: Rules of names that change: their counts of aliases are stored, their `curations` and `version`
-            are not read. Ids that a curation names are among them.
-        kept_replies: Keys of cached replies that stay, though they are about something that loses a mention.
+            are ignored. Ids that a curation names are among them.
+        kept_replies: Keys of cached replies to keep although their subject loses a mention.
         expected: Evidence version per entity or relation id that must still hold (0: must be absent).
         expected_rules: Version of the rules per id of a name that must still hold (0: there are none).
-        expected_version: Data version that must still be the last; None where anything may have changed meanwhile.
+        expected_version: Data version that must still be the latest; None if anything may have changed meanwhile.
         expected_documents: Document per id that must still be stored in this version, `Document.version` (None: must
             be absent). A changeset names every document that it writes or relies on, as it was read.
     """
@@ -177,7 +176,7 @@ class Changeset:
 
     @property
     def removed_subjects(self) -> tuple[str, ...]:
-        """Return what cached replies must no longer speak of: chunks that go, and what they may have spoken of."""
+        """Return the ids whose cached replies are dropped: removed chunks, entities and relations with new evidence."""
         if not self.removed_chunks:
             return ()
         touched = (item.id for item in (*self.entity_evidence, *self.relation_evidence))
@@ -187,8 +186,8 @@ class Changeset:
 class OutboxKind(StrEnum):
     """What an entry names, in the order in which entries of one version are read.
 
-    `RESET` names nothing: everything is to be made anew. `SUBJECTS` are what cached replies must no longer speak of,
-    but for the replies whose keys are `KEPT_REPLIES`.
+    `RESET` names nothing: the reader must rebuild everything. `SUBJECTS` are ids whose cached replies are dropped,
+    except for the replies whose keys are `KEPT_REPLIES`.
     """
 
     RESET = "0_reset"
@@ -200,7 +199,7 @@ class OutboxKind(StrEnum):
     SUBJECTS = "6_subjects"
 
 
-# What has vectors, and full text but for relations, by the kind of entry that names it.
+# The collection of each kind of entry that has vectors and, except for relations, full text.
 COLLECTIONS = {
     OutboxKind.CHUNKS: Collection.CHUNKS,
     OutboxKind.ENTITIES: Collection.ENTITIES,
@@ -210,7 +209,7 @@ COLLECTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class OutboxEntry:
-    """Something changed in the commit of this data version, and not since."""
+    """An item that changed in the commit of this data version, and not since."""
 
     version: int
     kind: OutboxKind
@@ -218,15 +217,15 @@ class OutboxEntry:
 
 
 class Outbox(ABC):
-    """The entries of one workspace, and who reads them."""
+    """The entries of one workspace, and their readers."""
 
     @abstractmethod
     async def register(self, reader: str) -> None:
-        """Note entries for this reader from now on; a new one finds a `RESET` first, a known one is left as it is."""
+        """Record entries for this reader from now on; a new reader gets a `RESET` first, a known one stays as it is."""
 
     @abstractmethod
     async def unregister(self, reader: str) -> None:
-        """Note nothing more for this reader; unknown ones are passed over."""
+        """Stop recording entries for this reader; unknown ones are ignored."""
 
     @abstractmethod
     async def get_readers(self) -> Mapping[str, int]:
@@ -238,12 +237,12 @@ class Outbox(ABC):
 
         Args:
             after: The version that was read last.
-            limit: Entries from which on no further version is begun; a version is never returned in part.
+            limit: Number of entries after which no further version is begun; a version is never returned in part.
         """
 
     @abstractmethod
     async def acknowledge(self, reader: str, version: int) -> None:
-        """Note that a reader has taken in all up to this version, and forget what all readers have taken in."""
+        """Record that a reader has applied entries up to this version; drop those that all readers have applied."""
 
     @abstractmethod
     async def reset(self, reader: str) -> None:
@@ -251,14 +250,14 @@ class Outbox(ABC):
 
     @abstractmethod
     def lock(self, reader: str) -> AbstractAsyncContextManager[bool]:
-        """Hold the right to take in entries for a reader, one holder among all processes; yields whether it is held.
+        """Hold the lock to apply entries for a reader, one holder over all processes; yields whether it was acquired.
 
-        Does not wait; a holder that dies lets go.
+        Does not wait; if a holder dies, the lock is released.
         """
 
 
 def changed_ids(changeset: Changeset) -> dict[OutboxKind, Sequence[str]]:
-    """Return what a changeset changes, per kind of entry."""
+    """Return the ids that a changeset changes, per kind of entry."""
     found: dict[OutboxKind, Sequence[str]] = {
         OutboxKind.DOCUMENTS: [*(item.id for item in changeset.documents), *changeset.removed_documents]
     }

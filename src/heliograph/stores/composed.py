@@ -1,7 +1,8 @@
 """Several stores as one: the home store holds the truth, external stores serve some of the roles.
 
-Each external store follows the store in the background (`ProjectionFollower`): what the outbox names is looked up in
-the store with the truth, and written. Questions reach an external store only while it is in step (`CircuitBreaker`).
+Each external store follows the home store in the background (`ProjectionFollower`): the current state of every item in
+the outbox is read from the store with the truth, and written. Questions reach an external store only while it is in
+step (`CircuitBreaker`).
 """
 
 from __future__ import annotations
@@ -58,10 +59,10 @@ from heliograph.stores.projection import (
 
 _LOGGER = logging.getLogger(__name__)
 
-# Looks up, in the store with the truth, what is there now of what the outbox names, for one projection.
+# Reads, from the store with the truth, the current state of items named by the outbox, for one projection.
 #
-# A change is made of what several reads find, one after the other. A commit in between is noted in the outbox and
-# thus looked up again, so that what a projection ends with is of one moment.
+# A change is built from several reads, one after the other. A commit in between is recorded in the outbox and thus
+# looked up again, so that a projection ends in the state of one moment.
 
 _PAGE = 500
 _SCANS = {
@@ -73,20 +74,20 @@ _SCANS = {
 
 
 class Lookup:
-    """Makes changes for a projection, which says what it needs, from the store that holds the truth."""
+    """Builds the changes that a projection needs from the store that holds the truth."""
 
     def __init__(self, home: Store, projection: Projection) -> None:
         self._home = home
         self._projection = projection
 
     async def everything(self) -> AsyncGenerator[ProjectionChange]:
-        """Yield all that there is, page by page."""
+        """Yield the whole workspace as changes, page by page."""
         for kind in sorted(self._projection.kinds & set(_SCANS)):
             async for ids in self._home.inspection.pages(_SCANS[kind], _PAGE):
                 yield await self.look_up({kind: ids})
 
     async def changes(self, entries: Sequence[OutboxEntry]) -> AsyncGenerator[ProjectionChange]:
-        """Yield what entries name, page by page."""
+        """Yield the changes for outbox entries, page by page."""
         for start in range(0, len(entries), _PAGE):
             ids: dict[OutboxKind, list[str]] = {}
             for entry in entries[start : start + _PAGE]:
@@ -122,7 +123,7 @@ class Lookup:
         self, chunks: Sequence[Chunk], entities: Sequence[Entity]
     ) -> dict[Collection, tuple[TextEntry, ...]]:
         titles = {id_: owner.title for id_, owner in (await self._home.records.get_owners(chunks)).items()}
-        # A page is a tenth of a second of work and more; other tasks go on meanwhile.
+        # A page is a tenth of a second of work or more; run it in a thread so that other tasks go on.
         of_chunks = await asyncio.to_thread(
             lambda: tuple(chunk_terms(titles.get(chunk.document_id, ""), chunk) for chunk in chunks)
         )
@@ -144,26 +145,26 @@ class Lookup:
         return {"owners": owners, "owner_ids": owner_ids, "names": names, "chunk_ids": chunk_ids}
 
 
-# Comparing what a projection keeps with what it should keep: ids in windows side by side, contents by pages.
+# Comparing what a projection holds with what it should hold: ids by windows, contents by pages.
 #
-# Memory holds a window of ids and a page of contents, however large the workspace is.
+# Memory holds one window of ids and one page of contents, however large the workspace is.
 
-# External stores that keep no order list all they have for every window, so windows are large.
+# External stores without an order list all their ids for every window, so windows are large.
 _WINDOW = 10_000
 _EXAMPLES = 5
-# Vectors are kept of what has any; documents only stand beside those of their chunks.
+# Items that have vectors, per kind; documents have none and only accompany their chunks.
 _VECTOR_SCANS: Mapping[OutboxKind, ScanKind] = {
     OutboxKind.CHUNKS: ScanKind.CHUNK_VECTORS,
     OutboxKind.ENTITIES: ScanKind.ENTITY_VECTORS,
     OutboxKind.RELATIONS: ScanKind.RELATION_VECTORS,
 }
 
-# Lists the first ids, ascending, that are greater than one, so many at the most.
+# Lists up to so many ids, ascending, that are greater than a given one.
 Scan = Callable[[str, int], Awaitable[Sequence[str]]]
 
 
 async def compare(inspection: Inspection, lookup: Lookup, projection: Projection) -> list[str]:
-    """Return, per kind that differs, how, and what the external store finds wrong with itself; it must be up to date.
+    """Return, per kind that differs, how, and faults that the external store finds; it must be up to date.
 
     Raises:
         StoreError: One of them cannot be read.
@@ -180,7 +181,7 @@ async def compare(inspection: Inspection, lookup: Lookup, projection: Projection
             for start in range(0, len(common), _PAGE):
                 expected = await lookup.look_up({kind: common[start : start + _PAGE]})
                 differing |= await projection.compare(expected)
-            # What stands twice under one id is there once too often.
+            # A duplicate under one id counts as a stray.
             missing, stray = missing + len(held - kept), stray + len(there) - len(held & kept)
             changed += len(differing)
             examples += sorted((held ^ kept) | differing)[: _EXAMPLES - len(examples)]
@@ -198,15 +199,15 @@ async def compare(inspection: Inspection, lookup: Lookup, projection: Projection
 async def id_windows(scans: Sequence[Scan], size: int) -> AsyncGenerator[list[list[str]]]:
     """Walk several lists of ids side by side, in windows of at most `size` ids of each, ascending.
 
-    A window holds all that the lists have in one range of ids; ranges follow one another without gap or overlap. What
-    stands in one list and not in another is thus found without holding either.
+    A window holds all ids of the lists in one range; ranges follow one another without gap or overlap. Ids that are in
+    one list and not in another are thus found without holding either list.
     """
     after = ""
     while True:
         pages = [await scan(after, size) for scan in scans]
         if not any(pages):
             return
-        # A full page may go on beyond its last id: the range ends with the first such page.
+        # A full page may continue beyond its last id: the range ends with the first such page.
         ends = [page[-1] for page in pages if len(page) == size]
         after = min(ends, default=max(page[-1] for page in pages if page))
         yield [[id_ for id_ in page if id_ <= after] for page in pages]
@@ -220,12 +221,12 @@ _POLL_SECONDS = 0.2
 
 
 class ProjectionFollower(Follower):
-    """Keeps one projection in step, by itself once it is started.
+    """Keeps one projection in step, in the background once it is started.
 
-    One task does it, at a pace that neither floods an external store nor holds up commits. It runs when a commit asks
-    for it, and every few seconds anyway, since other processes commit, too, and external stores come back. After a
-    failure it rests that long, whoever asks: that bounds how often an external store that is away is tried. A commit
-    waits for the run that takes it in, as long as the external store keeps up.
+    One task does it, at a pace that neither floods an external store nor holds up commits. It runs when a commit wakes
+    it, and every few seconds anyway, since other processes commit, too, and external stores come back. After a failure
+    it pauses for that long, even if it is woken: that bounds how often an external store that is away is tried. A
+    commit waits for the run that applies it, as long as the external store keeps up.
     """
 
     def __init__(self, home: Store, outbox: Outbox, projection: Projection) -> None:
@@ -251,12 +252,12 @@ class ProjectionFollower(Follower):
 
     @property
     def is_away(self) -> bool:
-        """Whether it failed when it was last used, so that it follows no more until it is tried again."""
+        """Whether it failed when it was last used, so that it stops following until it is tried again."""
         return bool(self._failure)
 
     def _fail(self, error: Exception) -> None:
         self._failure = str(error) or type(error).__name__
-        # What is back may have lost what was made there, such as collections and indexes.
+        # A store that is back may have lost what was created there, such as collections and indexes.
         self._is_prepared = False
 
     async def measure_lag(self) -> int:
@@ -285,13 +286,14 @@ class ProjectionFollower(Follower):
         self._is_prepared = True
 
     async def catch_up(self) -> bool:
-        """Bring the projection up to date; return whether it is, or False if another process is at it.
+        """Bring the projection up to date; return whether it is, or False if another process is doing so.
 
         Raises:
-            StoreUnavailable: Either store is out of reach; what was taken in stays.
+            StoreUnavailable: Either store is out of reach; changes applied so far stay.
         """
         try:
-            # Tasks of this process take turns, so that a commit is not left behind because one was at it already.
+            # Tasks of this process take turns, so that no commit is left behind because another task was already
+            # running.
             async with self._turn:
                 await self.prepare()
                 is_done = await self._take_turn()
@@ -306,7 +308,7 @@ class ProjectionFollower(Follower):
         return is_done
 
     async def finish(self) -> None:
-        """Bring the projection up to date, and wait where another process is at it."""
+        """Bring the projection up to date, waiting while another process is doing so."""
         while not await self.catch_up():  # noqa: ASYNC110 (nothing tells when another process is done)
             await asyncio.sleep(_POLL_SECONDS)
 
@@ -316,7 +318,7 @@ class ProjectionFollower(Follower):
         await self.finish()
 
     async def find_differences(self) -> list[str]:
-        """Looked at again if a commit came in between."""
+        """The comparison is repeated if a commit came in between."""
         found: list[str] = []
         for _ in range(_MAX_TRIES):
             await self.finish()
@@ -326,20 +328,20 @@ class ProjectionFollower(Follower):
                 break
         return found
 
-    # One task has it take in what was committed.
+    # The task that makes the projection apply commits.
 
     @property
     def is_behind(self) -> bool:
-        """Whether it is away, or slower than commits come, so that its lag may grow."""
+        """Whether it is away, or slower than commits arrive, so that its lag may grow."""
         return self.is_away or self._is_late
 
     async def start(self, wait_seconds: float) -> None:
-        """Reach the external store and begin, waiting up to `wait_seconds` until it is up to date, if it is in reach.
+        """Reach the external store and start following; if it is in reach, wait up to `wait_seconds` until up to date.
 
-        One that is out of reach is tried again from then on.
+        One that is out of reach is tried again in the background.
 
         Raises:
-            StoreAccessDenied: The external store refuses who asks.
+            StoreAccessDenied: The external store refuses the credentials.
             StoreError: It cannot serve.
         """
         try:
@@ -354,7 +356,7 @@ class ProjectionFollower(Follower):
             await self.wait(wait_seconds)
 
     async def follow(self, wait_seconds: float) -> None:
-        """Make it take in the latest commits; waits for that, unless it is behind or being rebuilt."""
+        """Wake the task to apply the latest commits, and wait for that unless it is behind or being rebuilt."""
         if self.is_away:
             return
         if self._is_late or self.trouble:
@@ -363,22 +365,22 @@ class ProjectionFollower(Follower):
             await self.wait(wait_seconds)
 
     async def wait(self, seconds: float) -> None:
-        """Wait until it has taken in all present commits, or has failed, but no longer than this."""
+        """Wait, at most this long, until it has applied all present commits or has failed."""
         done = asyncio.get_running_loop().create_future()
         self._waiting.append(done)
         self._is_wanted.set()
         self._is_late = not (await asyncio.wait((done,), timeout=seconds))[0]
 
     def note_failure(self, error: Exception) -> None:
-        """Look at once whether the external store is away, as a question found that it is."""
+        """Check at once whether the external store is away, because a question failed on it."""
         self._fail(error)
         self._report()
         self._is_wanted.set()
 
     async def stop(self) -> None:
-        """End the task; the next process that opens the workspace goes on."""
+        """End the task; the next process that opens the workspace continues."""
         if self._task is not None:
-            # An external store's client may swallow a cancellation that comes just as its own time is up.
+            # An external store's client may swallow a cancellation that arrives just as its own timeout expires.
             while not self._task.done():
                 self._task.cancel()
                 await asyncio.wait((self._task,), timeout=_CANCEL_AGAIN_SECONDS)
@@ -397,13 +399,13 @@ class ProjectionFollower(Follower):
             except StoreError as error:
                 _LOGGER.debug("%r was tried: %s", self.name, error)
             except Exception:
-                # Nobody awaits this task: without it the external store would be left behind in silence.
+                # No caller awaits this task: without the log the external store would silently fall behind.
                 _LOGGER.exception("%r cannot follow, which is a defect", self.name)
             self._report()
             self._release(waiting)
             self._is_late = False
             if self.is_away:
-                # Whoever came meanwhile waits in vain, and is no reason to try at once.
+                # Callers that arrived meanwhile would wait in vain, and are no reason to try at once.
                 self._release(self._waiting)
                 self._is_wanted.clear()
 
@@ -413,7 +415,7 @@ class ProjectionFollower(Follower):
                 one.set_result(None)
 
     def _report(self) -> None:
-        """Log when it goes away, and when it is back."""
+        """Log when the external store goes away, and when it is back."""
         if self.is_away and not self._is_reported:
             _LOGGER.warning("%r cannot follow and falls behind: %s", self.name, self.trouble)
         elif self._is_reported and not self.is_away:
@@ -434,7 +436,7 @@ class ProjectionFollower(Follower):
                     "anew",
                     *(self.name, cursor),
                 )
-            # What never acknowledged anything may hold the data of another store that had its name.
+            # A reader that never acknowledged anything may hold the data of another store that had its name.
             if acknowledged < 0 or cursor < acknowledged or cursor > await self._home.get_data_version():
                 cursor = await self._make_anew()
                 await self._move(cursor)
@@ -466,7 +468,7 @@ class ProjectionFollower(Follower):
         return version
 
 
-# A circuit breaker stands between questions and an external store: one that is away or unfinished is not asked.
+# A circuit breaker stands between questions and an external store: one that is away or unfinished gets no questions.
 #
 # Such a question fails at once with `StoreUnavailable` and says why, where it would otherwise wait for an external
 # store that does not answer, or read half a graph. A call that finds the external store away opens the circuit; it
@@ -474,9 +476,9 @@ class ProjectionFollower(Follower):
 
 
 class CircuitBreaker:
-    """A role of an external store: calls of its methods go through while that is in step.
+    """A role of an external store: its methods can be called while the store is in step.
 
-    Methods in `exempt` are answered by other objects, by name; no breaker is before them.
+    Methods named in `exempt` are served by the objects given there, without a breaker.
     """
 
     def __init__(self, follower: ProjectionFollower, role: object, **exempt: Callable[..., Awaitable[Any]]) -> None:
@@ -494,7 +496,7 @@ class CircuitBreaker:
             except StoreUnavailable as error:
                 self._follower.note_failure(error)
                 raise
-            # What began to be made anew meanwhile may have been read in part.
+            # If a rebuild began meanwhile, the result may have been read from half of it.
             self._check()
             return found
 
@@ -506,14 +508,14 @@ class CircuitBreaker:
             raise StoreUnavailable(f"{follower.name!r} cannot be asked now: {trouble}")
 
 
-# Replies of models in an external store, and at home while that is out of reach: no reply that was paid for is lost.
+# Replies of models in an external store, and at home while that is out of reach, so that no paid reply is lost.
 #
-# What is not found in the external store is looked for at home, where there may also be replies from before it was set
+# Replies that the external store lacks are looked up at home, where there may also be replies from before it was set
 # up.
 
 
 class TwofoldReplyCache(ReplyCache):
-    """A cache beside the store with the truth, and that store's own while the first is out of reach."""
+    """A cache in an external store, with the home store's own cache while that is out of reach."""
 
     def __init__(self, cache: ReplyCache, home: ReplyCache) -> None:
         self._cache = cache
@@ -544,15 +546,15 @@ class TwofoldReplyCache(ReplyCache):
         return [found[key] for key in islice(sorted(found), limit)]
 
 
-# How long opening waits for external stores that have much to take in, and a commit for those that are slow.
+# How long opening waits for external stores with many changes to apply, and a commit for slow ones.
 _OPEN_SECONDS = 30.0
 _COMMIT_SECONDS = 5.0
-# How long a commit waits for an external store that is slow and as far behind as it may be.
+# How long a commit waits for an external store that is slow and has reached `max_lag`.
 _LAG_SECONDS = 30.0
 
 
 class ComposedStore(Store):
-    """A home store, which must have an outbox, with projections beside it, one a role at the most; closes all of them.
+    """A home store, which must have an outbox, with at most one projection per role beside it; closes all of them.
 
     Further commits are refused when a projection is `max_lag` commits behind.
     """
@@ -582,17 +584,17 @@ class ComposedStore(Store):
 
     @property
     def truth(self) -> Store:
-        """Commits through it are followed by the external stores, too."""
+        """The home store; commits through it are followed by the external stores, too."""
         seen = copy(self)
         seen.graph, seen.vectors, seen.text = self._home.graph, self._home.vectors, self._home.text
         return seen
 
     async def open(self) -> ComposedStore:
-        """Bring the projections up to date as far as they are in reach, and go on trying with the others.
+        """Bring the projections that are in reach up to date, and keep trying the others in the background.
 
         Raises:
-            StoreAccessDenied: An external store refuses who asks.
-            StoreError: An external store is there and cannot serve; nothing goes on.
+            StoreAccessDenied: An external store refuses the credentials.
+            StoreError: An external store is in reach but cannot serve; nothing is left running.
         """
         try:
             await asyncio.gather(*(follower.start(_OPEN_SECONDS) for follower in self._followers))
@@ -604,7 +606,7 @@ class ComposedStore(Store):
     async def apply(self, changeset: Changeset) -> int:
         """Commit at home, and wait a while for the others; `StoreUnavailable` also if one is too far behind."""
         for follower in self._followers:
-            # One that is slow, not away, is given time: nothing else slows down who commits.
+            # One that is slow, not away, is given time: no other mechanism slows down writers.
             if await self._is_too_far(follower) and not follower.is_away:
                 await follower.wait(_LAG_SECONDS)
             if await self._is_too_far(follower):
@@ -618,7 +620,7 @@ class ComposedStore(Store):
         return version
 
     def view(self, filter_: Filter, fold: Fold) -> StoreView:
-        """Reads at home."""
+        """Views read the home store."""
         return self._home.view(filter_, fold)
 
     def ingest_lock(self) -> AbstractAsyncContextManager[None]:
@@ -636,11 +638,11 @@ class ComposedStore(Store):
         return version
 
     async def vacuum(self) -> None:
-        """Of the home store, the external stores give room back by themselves."""
+        """Vacuums the home store only; the external stores reclaim space by themselves."""
         await self._home.vacuum()
 
     async def backup(self, path: Path) -> None:
-        """Holds the truth, from which the external stores are rebuilt."""
+        """Backs up the home store, which holds the truth; the external stores are rebuilt from it."""
         await self._home.backup(path)
 
     async def close(self) -> None:

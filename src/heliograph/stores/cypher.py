@@ -1,4 +1,4 @@
-"""The graph of one workspace in a database that speaks Cypher: what such a database offers, labels, changes, reads."""
+"""The graph of one workspace in a database that speaks Cypher: the database's interface, labels, changes, reads."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from heliograph.stores.changeset import OutboxKind
 from heliograph.stores.graph import IncidentRelation
 from heliograph.stores.projection import GraphProjection, ProjectionChange, first_keyword, is_alike
 
-# Names of labels and relationship types, made of what sources call things.
+# Names of labels and relationship types, derived from entity types and keywords.
 #
 # A name holds letters, digits and underscores only, so that it can stand between backticks in a statement. Databases
-# never forget a relationship type, and slow down or refuse when there are too many; past a bound, new ones are
+# never drop a relationship type, and slow down or fail when there are too many; beyond a limit, new ones are
 # `RELATED`.
 
 RELATED = "RELATED"
@@ -31,24 +31,24 @@ _MAX_LENGTH = 64
 
 
 def label_name(entity_type: str) -> str:
-    """Return the label of an entity type, such as `PERSON`; `UNKNOWN` where nothing of it can be in a name."""
+    """Return the label of an entity type, such as `PERSON`; `UNKNOWN` if no character of it can be in a name."""
     return _plain(entity_type) or _UNKNOWN
 
 
 def workspace_label(workspace: str) -> str:
-    """Return the label of all that is in a workspace; no entity type has such a one, as those are in capitals."""
+    """Return the label of all nodes of a workspace; entity types have labels in capitals, so no two are equal."""
     return f"Workspace_{_OTHER.sub('_', workspace)}"
 
 
 class TypeNames:
-    """Names of relationship types, not more than a database bears over all workspaces in it."""
+    """Names of relationship types, up to a limit per database, over all its workspaces."""
 
     def __init__(self, known: Iterable[str], most: int) -> None:
         self._known = set(known)
         self._most = most
 
     def name(self, keyword: str) -> str:
-        """Return the type of relations whose first keyword this is."""
+        """Return the type of relations with this first keyword."""
         name = _plain(keyword) or RELATED
         if name not in self._known:
             if len(self._known) >= self._most:
@@ -65,9 +65,9 @@ def _plain(text: str) -> str:
 #
 # `displayName`, `description`, `entity_type`, `source_id`, `keywords` and `weight` are what programs that know
 # LightRAG's graphs read: chunk ids joined by `<SEP>`, keywords by commas, an entity's type as its label has it. The
-# others hold what these cannot give back exactly.
+# other properties hold what these cannot reproduce exactly.
 
-# The property of each field that has another name.
+# The property of each field whose property has another name.
 _OF_ENTITY = {"name": "displayName", "chunk_ids": "source_id"}
 _OF_RELATION = {
     "source": "source_name",
@@ -79,7 +79,7 @@ _OF_RELATION = {
 }
 _ENTITY_FIELDS = {item.name: _OF_ENTITY.get(item.name, item.name) for item in fields(Entity)}
 _RELATION_FIELDS = {item.name: _OF_RELATION.get(item.name, item.name) for item in fields(Relation)}
-# What `to_entity` and `to_relation` take, of the node `e` and the relationship `r`.
+# The values that `to_entity` and `to_relation` take, of the node `e` and the relationship `r`.
 ENTITY = ", ".join(f"e.{name}" for name in _ENTITY_FIELDS.values())
 RELATION = ", ".join(f"r.{name}" for name in _RELATION_FIELDS.values())
 
@@ -98,21 +98,21 @@ def relation_row(relation: Relation, type_: str) -> dict[str, Any]:
 
 
 def _properties(item: Entity | Relation, names: Mapping[str, str]) -> dict[str, Any]:
-    # The id is what a row is found by, and the degree is counted.
+    # The id is the key of the row, and the degree is counted by the database.
     values = {name: getattr(item, field) for field, name in names.items() if field not in ("id", "degree")}
     values["source_id"] = FIELD_SEPARATOR.join(item.chunk_ids)
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
 def to_entity(values: Sequence[Any]) -> Entity:
-    """Return the entity of the values of `ENTITY`."""
+    """Return the entity with these values of `ENTITY`."""
     return Entity(**_fields(values, _ENTITY_FIELDS))
 
 
 def to_relation(values: Sequence[Any]) -> Relation:
-    """Return the relation of the values of `RELATION`."""
+    """Return the relation with these values of `RELATION`."""
     found = _fields(values, _RELATION_FIELDS)
-    # Databases give back 1.0 as 1.
+    # Databases return 1.0 as 1.
     found["weight"] = float(found["weight"])
     return Relation(**found)
 
@@ -126,11 +126,11 @@ def _fields(values: Sequence[Any], names: Iterable[str]) -> dict[str, Any]:
 
 # Changes as statements of one transaction.
 #
-# A relation whose end is not there yet, or not any more, hangs on a node that has an id only; nobody sees such a
-# node, and it goes with its last relation. No index covers relationships of all types, so a node `RelationEnds`
-# stands for each relation and says where it is.
+# A relation whose end is missing gets a placeholder node with an id only; readers skip such nodes, and a placeholder is
+# deleted with its last relation. No index covers relationships of all types, so a node `RelationEnds` per relation
+# records its ends and type.
 
-# Both are asked with `ids`, and tell what is stored now.
+# Both take `ids`, and return what is stored now.
 _LABELS = """
 UNWIND $ids AS id MATCH (e:Entity {workspace: $workspace, id: id}) WHERE e.entity_type IS NOT NULL
 RETURN e.id, e.entity_type
@@ -172,7 +172,7 @@ WHERE e.displayName IS NULL AND e.degree = 0 DELETE e
 
 _CLEAR_BATCH = 2000
 _TYPES = "CALL db.relationshipTypes() YIELD relationshipType RETURN relationshipType"
-# An index gives what is in it only where a condition is on all of its properties.
+# An index is used only where a condition is on all of its properties.
 _NODES = ("Entity", "RelationEnds")
 _SCANS = {
     OutboxKind.ENTITIES: """MATCH (e:Entity) WHERE e.workspace = $workspace AND e.id > $after
@@ -181,7 +181,7 @@ _SCANS = {
       RETURN k.id ORDER BY k.workspace, k.id LIMIT $limit""",
 }
 _FROM = "UNWIND $ids AS id MATCH (e:Entity {workspace: $workspace, id: id})"
-# What may be many rows comes as one: drivers take longer over a row than over what is in it.
+# Results that may have many rows are collected into one row: drivers spend longer per row than on its contents.
 _ENTITIES = f"{_FROM} WHERE e.displayName IS NOT NULL RETURN collect([{ENTITY}])"
 _RELATIONS = f"""
 UNWIND $ids AS id MATCH (k:RelationEnds {{workspace: $workspace, id: id}})
@@ -207,20 +207,20 @@ _ORDER = f"""
 {_FROM} WITH e WHERE e.displayName IS NOT NULL
 RETURN e.id ORDER BY e.degree DESC, e.displayName, e.id LIMIT $limit
 """
-# The number is the layout's: what an earlier one filled has no cursor here, and is made anew.
+# The layout's number: data of an earlier layout has no cursor here, and is rebuilt.
 _LAYOUT = 2
 _GET_CURSOR = f"""
 MATCH (c:HeliographCursor {{workspace: $workspace}}) WHERE c.version IS NOT NULL AND c.layout = {_LAYOUT}
 RETURN c.version
 """
-# A database that was started again may have lost what it took in last: the cursor must not pass over that.
+# A restarted database may have lost its last changes: the cursor must not advance past those.
 _MARK = "MERGE (c:HeliographCursor {workspace: $workspace}) SET c.applied = $mark"
 _SET_CURSOR = f"""
 MERGE (c:HeliographCursor {{workspace: $workspace}})
 WITH c WHERE ($seen IS NULL OR coalesce(c.version, -1) IN [$seen, $version]) AND ($mark IS NULL OR c.applied = $mark)
 SET c.version = $version, c.layout = {_LAYOUT} RETURN c.version
 """
-# What is compared with what a change would leave; degrees are counted, so that a relationship too many shows.
+# Compared with the state a change would leave; degrees are counted, so that an extra relationship shows.
 _KEPT_ENTITIES = f"{_FROM} RETURN e.id, labels(e), properties(e), "
 _KEPT_RELATIONS = """
 UNWIND $ids AS id MATCH (k:RelationEnds {workspace: $workspace, id: id})
@@ -228,7 +228,7 @@ WITH k MATCH (a:Entity {workspace: $workspace, id: k.source_id})
 WITH k, a MATCH (b:Entity {workspace: $workspace, id: k.target_id})
 WITH k, a, b MATCH (a)-[r]->(b) WHERE r.id = k.id RETURN k.id, k.source_id, k.target_id, k.type, type(r), properties(r)
 """
-# Nodes without an id are found by no index.
+# Nodes without an id are in no index.
 _NAMELESS = "MATCH (e:Entity) WHERE e.workspace = $workspace AND e.id IS NULL"
 _DROP_CURSOR = "MATCH (c:HeliographCursor {workspace: $workspace}) DELETE c"
 
@@ -253,7 +253,7 @@ class CypherGraphProjection(GraphProjection):
         url: str,
         embedding: EmbeddingInfo,  # noqa: ARG003 (as all projections open)
     ) -> Self:
-        """Read the address, or raise `SettingsError`; the database is first called when it is prepared."""
+        """Read the address, or raise `SettingsError`; `prepare` is the first to call the database."""
         return cls(cls.connect(url, settings.workspace), settings.workspace)
 
     @staticmethod
@@ -262,7 +262,7 @@ class CypherGraphProjection(GraphProjection):
         """Return the database at an address, or raise `SettingsError`; nothing is called yet."""
 
     async def prepare(self) -> None:
-        """Makes constraints and indexes, and sees which types there are."""
+        """Creates constraints and indexes, and reads the existing types."""
         self._facts = await self._database.prepare()
         rows = await self._database.read(Statement(_TYPES))
         self._types = TypeNames((str(name) for (name,) in rows), self._database.dialect.most_types)
@@ -299,7 +299,7 @@ class CypherGraphProjection(GraphProjection):
         return [id_ for (id_,) in await self._read(_ORDER, ids=_distinct(nodes), limit=limit)]
 
     async def find_next_level(self, frontier: Sequence[str], behind: Collection[str], limit: int) -> list[str]:
-        """The database orders and cuts a level, so that of a hub little is sent."""
+        """The database orders and cuts a level, so that little is sent for a hub."""
         return [id_ for (id_,) in await self._read(_LEVEL, ids=list(frontier), behind=list(behind), limit=limit)]
 
     async def get_cursor(self) -> int:
@@ -316,7 +316,7 @@ class CypherGraphProjection(GraphProjection):
         self._seen, self._mark = version, None
 
     async def apply(self, change: ProjectionChange) -> None:
-        """All of it in one transaction."""
+        """Apply a change in one transaction."""
         gone = list(change.removed.get(OutboxKind.ENTITIES, ()))
         entity_ids = [*gone, *(item.id for item in change.entities)]
         relation_ids = [*change.removed.get(OutboxKind.RELATIONS, ()), *(item.id for item in change.relations)]
@@ -329,7 +329,7 @@ class CypherGraphProjection(GraphProjection):
     def _statements(
         self, change: ProjectionChange, gone: Sequence[str], labels: Mapping[str, str], ends: Mapping[str, Ends]
     ) -> list[Statement]:
-        """Return what takes a change in, given the labels and ends that are stored of what it names."""
+        """Return the statements that apply a change, given the stored labels and ends of the items it names."""
         dialect = self._database.dialect
         entities = [entity_row(item) for item in change.entities]
         relations = [relation_row(item, self._types.name(first_keyword(item))) for item in change.relations]
@@ -340,7 +340,7 @@ class CypherGraphProjection(GraphProjection):
         new_labels = {row["id"]: row["label"] for row in entities}
         unlabelled: dict[str, list[str]] = defaultdict(list)
         for id_, label in labels.items():
-            # What others wrote in place of a type is no label of ours.
+            # Labels that other programs wrote in place of a type are not ours.
             if label == label_name(label) and new_labels.get(id_) != label:
                 unlabelled[label].append(id_)
         unrelated = [
@@ -363,7 +363,7 @@ class CypherGraphProjection(GraphProjection):
         ]
 
     async def clear(self) -> None:
-        """In batches, the cursor first, so that an interrupted removal is begun again."""
+        """Clears in batches, the cursor first, so that an interrupted removal is started over."""
         await self.prepare()
         await self._write([Statement(_DROP_CURSOR)])
         self._seen, self._mark = -1, None
@@ -374,7 +374,7 @@ class CypherGraphProjection(GraphProjection):
                 pass
 
     async def compare(self, expected: ProjectionChange) -> set[str]:
-        """Other properties and labels are their owners' business."""
+        """Ignores properties and labels that other programs added."""
         entities = {item.id: item for item in expected.entities}
         relations = {item.id: item for item in expected.relations}
         kept = _KEPT_ENTITIES + self._database.dialect.degree
@@ -395,7 +395,7 @@ class CypherGraphProjection(GraphProjection):
             is_placed = (source, target) == (relation.source_id, relation.target_id)
             wanted = relation_row(relation, type_)["properties"] | {"id": id_}
             right[id_] += is_named and is_placed and _holds(properties, wanted)
-        # One that is there twice is one too many, alike or not.
+        # A duplicate is an error even if both copies are alike.
         once = Counter(id_ for id_, *_ in joined)
         alike |= {id_ for id_ in right if right[id_] == once[id_] == 1}
         return (entities.keys() | relations.keys()) - alike
@@ -414,12 +414,12 @@ class CypherGraphProjection(GraphProjection):
         return {"back end": self._database.product.lower(), "address": self._database.where, **self._facts}
 
     async def _read(self, text: str, *, is_patient: bool = True, **parameters: Any) -> list[list[Any]]:
-        """Read; what every commit does without patience, as one that fails is taken in with the next."""
+        """Run a reading statement; impatient ones are not retried, as the next commit repeats a failed change."""
         statement = Statement(text, {"workspace": self._workspace, **parameters})
         return await self._database.read(statement, is_patient=is_patient)
 
     async def _read_list(self, text: str, ids: Sequence[str]) -> list[list[Any]]:
-        """Return the rows that a statement collects of these."""
+        """Return the rows that a statement collects for these ids."""
         return (await self._read(text, ids=_distinct(ids)))[0][0] if ids else []
 
     async def _write(self, statements: Sequence[Statement]) -> list[list[Any]]:
@@ -440,7 +440,7 @@ def _distinct(ids: Iterable[str]) -> list[str]:
 
 
 Row = Mapping[str, Any]
-# Of a relation as it is stored: the ids of its two entities, and its type.
+# The ends and type of a stored relation: the ids of its two entities, and its type.
 Ends = tuple[str, ...]
 
 _LABEL = """
@@ -456,7 +456,7 @@ WITH a, b, row {verb} (a)-[r:{name} {{id: row.id}}]->(b) SET r += row.properties
 """
 
 
-# What a database has to offer to keep a graph in it, and the few things that databases say differently.
+# The interface of a database that keeps a graph, and its dialect.
 
 
 @dataclass(frozen=True, slots=True)
@@ -474,13 +474,14 @@ def quote(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What databases say differently.
+    """What differs between databases.
 
     Attributes:
         degree: Expression: how many relationships the node `e` has; must not read them one by one.
-        constraints: Statements that make constraints and indexes where they are missing.
-        has_dynamic_names: Whether labels and types may be values, and a transaction that was done is never done again,
-            as ids are unique. Else they stand in the text, so there is a statement for each, and any may be done again.
+        constraints: Statements that create constraints and indexes where they are missing.
+        has_dynamic_names: Whether labels and types may be parameters, and a transaction that was committed is never
+            repeated, as ids are unique. Otherwise they stand in the text, so there is a statement for each, and any may
+            be repeated.
     """
 
     degree: str
@@ -493,7 +494,7 @@ class Dialect:
         return self._over_names(_LABEL, "label", rows)
 
     def relate(self, rows: Sequence[Row]) -> list[Statement]:
-        """Make relationships that are not there: `id`, `source_id`, `target_id`, `type`, `properties`; ends too."""
+        """Create missing relationships, and missing ends: `id`, `source_id`, `target_id`, `type`, `properties`."""
         return self._over_names(_RELATE, "type", rows)
 
     def _over_names(self, text: str, column: str, rows: Sequence[Row]) -> list[Statement]:
@@ -514,10 +515,10 @@ class CypherDatabase(ABC):
 
     @abstractmethod
     async def read(self, statement: Statement, *, is_patient: bool = True) -> list[list[Any]]:
-        """Return the rows that a statement which changes nothing finds; a patient one is tried for some seconds.
+        """Return the rows of a reading statement; a patient one is retried for some seconds.
 
         Raises:
-            StoreUnavailable: It is out of reach.
+            StoreUnavailable: The database is out of reach.
         """
 
     @abstractmethod
@@ -525,17 +526,17 @@ class CypherDatabase(ABC):
         """Run statements in one transaction, durably, and return the rows of the last.
 
         Raises:
-            StoreUnavailable: It is out of reach; all or nothing was done.
+            StoreUnavailable: The database is out of reach; the transaction was committed whole or not at all.
         """
 
     @abstractmethod
     async def prepare(self) -> Mapping[str, str]:
-        """Make constraints and indexes where they are missing; return the facts about the database that `doctor` shows.
+        """Create missing constraints and indexes; return the facts about the database that `doctor` shows.
 
         Raises:
-            StoreUnavailable: It is out of reach.
+            StoreUnavailable: The database is out of reach.
         """
 
     @abstractmethod
     async def close(self) -> None:
-        """Let go of connections; closing twice does nothing."""
+        """Close all connections; closing twice does nothing."""

@@ -13,9 +13,9 @@ from redis.exceptions import ResponseError
 from heliograph.stores.cypher import CypherDatabase, CypherGraphProjection, Dialect, Statement
 from heliograph.stores.redis import RedisConnection
 
-# One pool of connections to FalkorDB, which keeps graphs in a Redis; a workspace has a graph of its own.
+# A pool of connections to FalkorDB, which keeps graphs in a Redis; each workspace has a graph of its own.
 #
-# A change is one transaction of Redis, whose statements run one after the other with nothing between them.
+# A change is one Redis transaction, whose statements run without interleaving.
 
 # A change is some hundred statements.
 _TIMEOUT_SECONDS = 60.0
@@ -27,7 +27,7 @@ class FalkorDatabase(CypherDatabase):
     """The graph of one workspace, at `falkordb://[[user]:password@]host[:port]`, or by TLS at `falkordbs://`.
 
     Raises:
-        SettingsError: The address is none.
+        SettingsError: The address is invalid.
     """
 
     product = "FalkorDB"
@@ -37,7 +37,7 @@ class FalkorDatabase(CypherDatabase):
             *(f"CREATE INDEX FOR (e:Entity) ON (e.{name})" for name in ("id", "degree")),
             "CREATE INDEX FOR (k:RelationEnds) ON (k.id)",
         ),
-        # It keeps a matrix per type, and looks into all of them wherever a step may be of any type.
+        # It keeps a matrix per type, and reads all of them wherever a step may be of any type.
         most_types=100,
         has_dynamic_names=False,
     )
@@ -47,11 +47,11 @@ class FalkorDatabase(CypherDatabase):
         self._connection = RedisConnection(redis_url, workspace, "store.graph_url", self.product, _TIMEOUT_SECONDS)
         self.where = self._connection.where
         self._name = f"heliograph:{workspace}"
-        # The client of the whole server would connect here already, and wait for it.
+        # Constructing the client of the whole server would already connect, and block.
         self._graph = AsyncGraph(self._connection.client, self._name)
 
     async def read(self, statement: Statement, *, is_patient: bool = True) -> list[list[Any]]:  # noqa: ARG002
-        """A graph that is not there is made, empty."""
+        """Creates an empty graph if there is none."""
         with self._connection.errors():
             async with asyncio.timeout(_READ_SECONDS):
                 return await self._query(statement)

@@ -1,7 +1,7 @@
-"""The contract of a graph, the walks through it that are the same for every back end, and names that are found in it.
+"""The contract of a graph, the walks through it that are the same for every back end, and name lookup.
 
 A back end reads entities and relations; neighbourhoods and shortest paths are walked level by level, one round trip a
-level, on whatever it knows entities by.
+level, over the back end's own node keys.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from heliograph.text.tokens import count_tokens, relation_row
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
-# What a back end knows an entity by while it walks: the id, or a key of its own that is found faster.
+# A back end's key of an entity while it walks: the id, or an internal key that is looked up faster.
 Node = Any
-# Entities of all types that are read first where those of one are listed.
+# Entities of all types read in the first page when listing those of one type.
 _FIRST_LISTED = 1_000
-# How often a path is looked for that finds the graph changed under it.
+# How often a path search is repeated when the graph changes during it.
 _ATTEMPTS = 3
 
 
 class IncidentRelation(NamedTuple):
-    """A relation that touches a given entity, with what ranks it.
+    """A relation that touches a given entity, with the values that rank it.
 
     Attributes:
         id: The relation's id.
@@ -47,8 +47,8 @@ class IncidentRelation(NamedTuple):
 class GraphStore(ABC):
     """Folded entities and relations, their degrees and neighbourhoods.
 
-    Four methods are a back end's own. The others follow from them, one relation read after the other; a back end
-    overrides those that it can answer for less.
+    A back end implements four methods. The others are built on them, reading one relation after the other; a back end
+    overrides those that it can serve at less cost.
     """
 
     @abstractmethod
@@ -67,7 +67,7 @@ class GraphStore(ABC):
     async def rank_incident_relations(self, entity_ids: Sequence[str]) -> list[IncidentRelation]:
         """Return every relation that touches any of these, once, by (degree, weight) descending, then id.
 
-        Cheap in what it returns per relation, so that a hub's relations can all be ranked and few be read.
+        Each row is small, so that all relations of a hub can be ranked and only a few of them read.
         """
 
     @abstractmethod
@@ -75,7 +75,7 @@ class GraphStore(ABC):
         """Return entities by degree (descending), then name."""
 
     async def list_entities_of_type(self, type_: str, offset: int, limit: int) -> list[Entity]:
-        """Return those of exactly this type, in the order of `list_entities`; which is read until there are enough."""
+        """Return entities of exactly this type, in the order of `list_entities`, which is read until it suffices."""
         found: list[Entity] = []
         start, size = 0, _FIRST_LISTED
         while limit > 0 and len(found) < offset + limit:
@@ -83,7 +83,7 @@ class GraphStore(ABC):
             found += (entity for entity in listed if entity.type == type_)
             if len(listed) < size:
                 break
-            # Some external stores read all entities for any page, so they are asked for few.
+            # Some external stores read all entities for any page, so read few pages.
             start, size = start + size, 2 * size
         return found[offset : offset + max(limit, 0)]
 
@@ -95,13 +95,13 @@ class GraphStore(ABC):
         return sorted(inside, key=lambda relation: (-relation.weight, relation.id))
 
     async def name_ends(self, relations: Sequence[Relation], entities: Iterable[Entity] = ()) -> list[Relation]:
-        """Return relations with the present names of the entities at their ends, for display.
+        """Return relations with the current names of the entities at their ends, for display.
 
-        A stored relation calls its ends as its own mentions do, so that renaming a hub rewrites none of its relations.
+        A stored relation names its ends as its own mentions do, so that renaming a hub rewrites none of its relations.
 
         Args:
             relations: As they were read.
-            entities: Those that are at hand; the others are read. An end that is not there keeps its name.
+            entities: Entities already at hand; the others are read. A missing end keeps its name.
         """
         names = {entity.id: entity.name for entity in entities}
         ends = dict.fromkeys(end for relation in relations for end in (relation.source_id, relation.target_id))
@@ -118,7 +118,7 @@ class GraphStore(ABC):
         return named
 
     async def get_neighbourhood(self, entity_id: str, depth: int, max_entities: int) -> Subgraph:
-        """Return what lies within `depth` relations of an entity; empty if there is no such entity."""
+        """Return the subgraph within `depth` relations of an entity; empty if there is no such entity."""
 
         async def read(graph: GraphStore) -> Subgraph:
             found, is_truncated = await _walk(graph, entity_id, depth, max_entities)
@@ -135,20 +135,20 @@ class GraphStore(ABC):
         """Return up to `limit` paths of the least length, at most `max_hops` relations; empty if there is none.
 
         Among equally short paths, those with the larger sum of weights come first, then by entity ids. A back end whose
-        cost follows the entities met on the way gives up, with no path, where they or their relations are more than
+        cost grows with the entities met gives up and returns no path when they or their relations exceed
         `most_visited`; two entities so far apart are as good as unrelated.
         """
         ends = source_id, target_id
         return await self.at_one_moment(lambda graph: _read_paths(graph, *ends, max_hops, limit, most_visited))
 
-    # What walks are made of.
+    # The steps that walks are built from.
 
     async def at_one_moment(self, work: Callable[[GraphStore], Coroutine[Any, Any, T]]) -> T:
-        """Run reads that belong together on a graph that has all of one moment, where the back end can give one."""
+        """Run several reads on a graph at one moment, where the back end can provide one."""
         return await work(self)
 
     async def find_nodes(self, entity_ids: Sequence[str]) -> Mapping[str, Node]:
-        """Return, per entity that is there, what the walk knows it by."""
+        """Return, per stored entity, its node key for walks."""
         return {entity.id: entity.id for entity in await self.get_entities(entity_ids)}
 
     async def name_nodes(self, nodes: Collection[Node]) -> Mapping[Node, str]:
@@ -156,11 +156,11 @@ class GraphStore(ABC):
         return {node: node for node in nodes}
 
     async def find_steps(self, nodes: Collection[Node], limit: int | None) -> list[tuple[Node, Node, float]]:
-        """Return all relations that touch these: the node of them, the other one, weight; both ways if both are.
+        """Return all relations that touch these: the node, the other end, weight; twice if both ends are among them.
 
         Args:
             nodes: Where to step from.
-            limit: Relations from which on the rest need not be read; None reads all.
+            limit: Number of relations after which the rest need not be read; None reads all.
         """
         relations = await self._incident_relations(list(nodes))
         ends = [(item.source_id, item.target_id, item.weight) for item in relations]
@@ -168,13 +168,13 @@ class GraphStore(ABC):
         return [step for step in both if step[0] in nodes][:limit]
 
     async def order_nodes(self, nodes: Collection[Node], limit: int) -> list[Node]:
-        """Return the first of these that are there, by degree (descending), then name, then id."""
+        """Return the first `limit` of these that are stored, by degree (descending), then name, then id."""
         entities = await self.get_entities(list(nodes))
         entities.sort(key=lambda entity: (-entity.degree, entity.name, entity.id))
         return [entity.id for entity in entities[: max(0, limit)]]
 
     async def find_next_level(self, frontier: Sequence[Node], behind: Collection[Node], limit: int) -> list[Node]:
-        """Return the first nodes that are one step from the frontier and not behind, as `order_nodes` does."""
+        """Return the first nodes that are one step from the frontier and not behind, ordered as by `order_nodes`."""
         level = {far for _, far, _ in await self.find_steps(frontier, None)} - set(behind)
         return await self.order_nodes(level, limit) if level else []
 
@@ -203,19 +203,19 @@ async def _read_paths(
     nodes = await graph.find_nodes(list(dict.fromkeys((source_id, target_id))))
     if source_id not in nodes or target_id not in nodes:
         return []
-    # Where there is no one moment, steps, entities and relations are read one after the other while others write.
+    # Without one moment, steps, entities and relations are read one after the other while others write.
     whole: list[GraphPath] = []
     for _ in range(_ATTEMPTS):
         search = PathSearch[Node](nodes[source_id], nodes[target_id], max_hops, limit, most_visited)
         while frontier := search.frontier:
-            # One more than may be met shows that there are too many.
+            # Reading one more than the limit shows that there are too many.
             search.expand(await graph.find_steps(frontier, most_visited + 1))
         ids = await graph.name_nodes(search.reached)
         paths = [[ids[node] for node in path] for path in search.paths(ids)]
         on_path = list(dict.fromkeys(id_ for path in paths for id_ in path))
         entities = {entity.id: entity for entity in await graph.get_entities(on_path)}
         relations = await graph.find_relations_among(on_path) if on_path else []
-        # Those that are still whole: entities that follow one another, each there and related to the next.
+        # Keep paths that are still whole: each entity exists and is related to the next.
         between = {frozenset((relation.source_id, relation.target_id)): relation for relation in relations}
         whole = []
         for path in paths:
@@ -228,14 +228,14 @@ async def _read_paths(
 
 
 class PathSearch(Generic[K]):
-    """One search, over entities known by ids or by a back end's own keys.
+    """One path search, over entities known by ids or by a back end's own keys.
 
     Args:
         source: One end.
-        target: The other; may be the same.
+        target: The other end; may be the same.
         max_hops: Relations of a path at the most.
         limit: Paths at the most.
-        most_visited: Relations of one step, and entities met before one, beyond which there is no path.
+        most_visited: Limit on relations of one step, and on entities met before it, beyond which there is no path.
     """
 
     def __init__(self, source: K, target: K, max_hops: int, limit: int, most_visited: int) -> None:
@@ -247,7 +247,7 @@ class PathSearch(Generic[K]):
 
     @property
     def frontier(self) -> Sequence[K]:
-        """Entities whose relations are wanted next; empty when the search has ended."""
+        """Entities whose relations to read next; empty when the search has ended."""
         if self._has_failed or self._meeting:
             return ()
         side = min(self._sides, key=lambda candidate: len(candidate.frontier))
@@ -260,8 +260,8 @@ class PathSearch(Generic[K]):
         """Go one step further.
 
         Args:
-            relations: All that touch the frontier: the entity of it, the other one, weight. One that touches it with
-                both ends comes twice.
+            relations: All that touch the frontier: the frontier's entity, the other one, weight. A relation with both
+                ends in the frontier comes twice.
         """
         if len(relations) > self._most_visited:
             self._has_failed = True
@@ -271,15 +271,15 @@ class PathSearch(Generic[K]):
 
     @property
     def reached(self) -> set[K]:
-        """What lies on a path, to be named for `paths`; empty if there is none."""
+        """The entities on any path, to be named for `paths`; empty if there is no path."""
         met = set[K]() if self._has_failed else self._meeting
         return met.union(*(level for side in self._sides for level in side.leading_to(met)))
 
     def paths(self, names: Mapping[K, str] | None = None) -> list[list[K]]:
-        """Return what lies along each path, by the sum of weights (descending), then by ids; empty if there is none.
+        """Return the entities along each path, by the sum of weights (descending), then by ids; empty if there is none.
 
         Args:
-            names: The ids of what was `reached`; None if it is known by ids.
+            names: The ids of the entities in `reached`; None if keys are ids.
         """
         reached = self.reached
         if not reached:
@@ -301,7 +301,7 @@ class PathSearch(Generic[K]):
 
 
 class _Side(Generic[K]):
-    """One end: the levels reached so far, and how each entity was reached from the level before."""
+    """One end of the search: the levels reached so far, and how each entity was reached from the level before."""
 
     def __init__(self, start: K) -> None:
         self.start = start
@@ -320,14 +320,14 @@ class _Side(Generic[K]):
         self.seen |= self.frontier
 
     def leading_to(self, ends: set[K]) -> list[set[K]]:
-        """Return the entities that ways to these of the last level pass, level by level from the start on."""
+        """Return the entities on ways to `ends`, which are in the last level, level by level from the start on."""
         levels = [ends]
         for steps in reversed(self._levels):
             levels.append({origin for key in levels[-1] for origin, _ in steps[key]})
         return levels[::-1]
 
     def best(self, ends: set[K], ids: Mapping[K, Any], limit: int) -> Mapping[K, list[tuple[float, tuple[K, ...]]]]:
-        """Return, per entity of the last level in `ends`, its best ways from the start: minus the weights, steps."""
+        """Return, per entity of the last level in `ends`, its best ways from the start: negated weights, steps."""
         ways: dict[K, list[tuple[float, tuple[K, ...]]]] = {self.start: [(0.0, (self.start,))]}
         for steps, passed in zip(self._levels, self.leading_to(ends)[1:], strict=True):
             longer: dict[K, list[tuple[float, tuple[K, ...]]]] = {}
@@ -345,7 +345,7 @@ def _best(
     return sorted(ways, key=lambda way: (way[0], [ids[step] for step in way[1]]))[:limit]
 
 
-# Names: finding entities while somebody types, by what their names and aliases are, begin with, or contain.
+# Name lookup: finding entities while a user types, by names and aliases that equal, begin with or contain the text.
 
 
 class NameIndex(ABC):
@@ -355,32 +355,32 @@ class NameIndex(ABC):
     async def find_names(self, text: str, limit: int) -> list[str]:
         """Return ids of entities with a name or alias that matches, best first; a text without a key matches nothing.
 
-        First come names that are the text, then those that begin with it, then those that contain it (`name_match`);
+        Names equal to the text come first, then those that begin with it, then those that contain it (`name_match`);
         among equals the better connected first, then by name and id. Texts of one or two letters need only be found at
-        the beginning of a name and as a word, but for CJK characters, of which two suffice. Where very many match, a
-        back end may rank the first few thousand of each sort only.
+        the beginning of a name and as a word, except for CJK characters, of which two suffice. If very many match, a
+        back end may rank only the first few thousand of each sort.
         """
 
 
 class KeyedNameIndex(NameIndex):
-    """Keys of names and pieces of them, by which candidates are found; then their names are looked at."""
+    """Finds candidates by keys of names and pieces of them, then compares the candidates' names."""
 
     async def find_names(self, text: str, limit: int) -> list[str]:
-        """`MOST_CANDIDATES` names that begin with the text are ranked, and as many that contain it."""
+        """Ranks up to `MOST_CANDIDATES` names that begin with the text, and as many that contain it."""
         key = entity_key(text)
         rows = await self.find_candidates(key, limit) if key and limit > 0 else []
         return rank_names(((id_, name, lines.split("\n"), degree) for id_, name, lines, degree in rows), text, limit)
 
     @abstractmethod
     async def find_candidates(self, key: str, limit: int) -> Sequence[Sequence[Any]]:
-        """Return id, name, aliases as lines and degree of entities that may have a name like this key."""
+        """Return id, name, aliases as lines and degree of entities that may have a name matching this key."""
 
 
 class EveryName(NameIndex):
-    """Looks at the names of all entities: what a store has that keeps no index of them.
+    """Scans the names of all entities, for stores without a name index.
 
     Args:
-        graph: Whose entities are looked for.
+        graph: The graph whose entities are searched.
     """
 
     def __init__(self, graph: GraphStore) -> None:
@@ -391,14 +391,14 @@ class EveryName(NameIndex):
         return rank_names(((item.id, item.name, item.aliases, item.degree) for item in entities), text, limit)
 
 
-# Prefixes as ranges: all strings that begin alike stand next to one another in the order of code points.
+# Prefixes as ranges: all strings with a common prefix are adjacent in the order of code points.
 
 _LAST_CHARACTER = 0x10FFFF
 _SURROGATES = 0xD800, 0xE000
 
 
 def end_of_prefix(prefix: str) -> str:
-    """Return the least string greater than all that begin with a prefix; empty if there is none.
+    """Return the least string greater than all strings with a prefix; empty if there is none.
 
     A half-open range can use an index, unlike LIKE with its wildcards.
     """
@@ -409,21 +409,20 @@ def end_of_prefix(prefix: str) -> str:
     return stem[:-1] + chr(_SURROGATES[1] if following == _SURROGATES[0] else following)
 
 
-# Pieces of names, by which an entity is found whose name contains a text.
+# Pieces of names (n-grams), by which an entity is found whose name contains a text.
 #
-# Pieces are every three characters that follow one another in a word, two where one of them is CJK, and words shorter
-# than that. They are written in hexadecimal, since what a tokenizer takes for a letter changes with Unicode's
-# versions.
+# Pieces are all three consecutive characters of a word, or two if one of them is CJK, and shorter words as they are.
+# They are written in hexadecimal, since the set of letters that a tokenizer knows changes with Unicode's versions.
 
 _MOST_PIECES = 16
-# Of names that begin with a text, and of those that contain it.
+# Candidates among names that begin with a text, and as many among those that contain it.
 MOST_CANDIDATES = 2_000
 LAST_CHARACTER = chr(_LAST_CHARACTER)
 _FIRST_CJK = "\u2e80"
 
 
 def name_keys_json(*row: Any) -> str:
-    """Return, as a JSON list, the keys of a row's name and of its aliases, which stand one a line."""
+    """Return, as a JSON list, the keys of a row's name and of its aliases, which are stored one a line."""
     return json.dumps(sorted(_row_keys(row)))
 
 
@@ -449,19 +448,19 @@ def terms_of(keys: Iterable[str]) -> str:
 
 @lru_cache(maxsize=16_384)
 def _encoded_pieces(word: str) -> tuple[str, ...]:
-    """Return a word's pieces as they are stored; most words stand in many names."""
+    """Return a word's pieces as they are stored; cached, since most words stand in many names."""
     if word.isascii():
-        # Two digits a character, so the pieces are cut from the whole.
+        # Two hexadecimal digits per byte, so the pieces are cut from the encoded word.
         digits = _encode(word)
         return tuple([digits[at : at + 6] for at in range(0, len(digits) - 4, 2)]) or (digits,)
     return tuple(map(_encode, _pieces(word) or [word]))
 
 
 def pieces_within(key: str) -> list[str]:
-    """Return pieces that every name has that contains the key, as a name's words may go on beyond its ends."""
+    """Return pieces that every name containing the key has; a name's words may extend beyond the key's ends."""
     words = key.split()
     pieces = [piece for word in words for piece in _pieces(word)]
-    # Words between others are whole, so one without pieces is a piece itself; a lone short word is found as a word.
+    # Inner words are whole, so one without pieces is itself a piece; a lone short word is found as a word.
     certain = pieces + [word for word in words[1:-1] if not _pieces(word)] or words[:1]
     return [_encode(piece) for piece in list(dict.fromkeys(certain))[:_MOST_PIECES]]
 
@@ -477,7 +476,7 @@ def _encode(piece: str) -> str:
 
 
 def rank_names(entities: Iterable[tuple[str, str, Iterable[str], int]], text: str, limit: int) -> list[str]:
-    """Return the ids of those that match, in the order of `NameIndex`, of entities by id, name, aliases and degree."""
+    """Return the ids of the entities that match, in the order of `NameIndex`, given ids, names, aliases and degrees."""
     ranked = [
         (match, -degree, name, id_)
         for id_, name, aliases, degree in entities
@@ -487,7 +486,7 @@ def rank_names(entities: Iterable[tuple[str, str, Iterable[str], int]], text: st
 
 
 def name_match(names: Iterable[str], text: str) -> int | None:
-    """Return how the best of these names matches: 0 is it, 1 begins with it, 2 contains it, None does none of these."""
+    """Return how well the best of these names matches: 0 equals, 1 begins with, 2 contains the text; None otherwise."""
     wanted = entity_key(text)
     keys = [key for name in names if wanted and wanted in (key := entity_key(name))]
     return min((0 if key == wanted else 1 if key.startswith(wanted) else 2 for key in keys), default=None)

@@ -1,4 +1,4 @@
-"""What looks after a whole workspace asks of its store: lists of all ids, damage and faults, and other vectors.
+"""Whole-workspace reads for maintenance: lists of all ids, damage and faults, and the second set of vectors.
 
 `heliograph.stores.base` offers it along with the rest of the contract.
 """
@@ -20,7 +20,7 @@ from heliograph.stores.changeset import Collection, VectorBatch
 
 
 class ScanKind(StrEnum):
-    """What ids can be listed of; names of projections say what they are of."""
+    """The kinds of items whose ids can be listed; names of projections say which items they belong to."""
 
     DOCUMENTS = "documents"
     CHUNKS = "chunks"
@@ -39,12 +39,12 @@ class ScanKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """One damaged thing.
+    """One damaged item.
 
     Attributes:
-        message: What, and what to do.
-        document_id: Whose it is; empty for none or several.
-        is_repaired: Whether it was put right.
+        message: What is damaged, and what to do.
+        document_id: The document it belongs to; empty for none or several.
+        is_repaired: Whether it was repaired.
     """
 
     message: str
@@ -60,7 +60,7 @@ class Inspection(ABC):
         """Return the first `limit` ids greater than `after`, ascending; extractions by chunk id."""
 
     async def pages(self, kind: ScanKind, size: int) -> AsyncIterator[list[str]]:
-        """Yield all ids, ascending, so many at a time."""
+        """Yield all ids, ascending, in pages of `size`."""
         after = ""
         while ids := await self.scan(kind, after, size):
             yield ids
@@ -80,8 +80,8 @@ class Inspection(ABC):
         """Return the damage to the back end's files; none where a server looks after its own files.
 
         Args:
-            repair: Whether to save what is whole, so that all can be read again; says then also what is lost.
-            is_certain: Whether something was found already that cannot be read.
+            repair: Whether to save the undamaged data, so that all can be read again; losses are then reported, too.
+            is_certain: Whether unreadable data was already found.
         """
         del repair, is_certain
         return []
@@ -91,16 +91,16 @@ class Inspection(ABC):
         return []
 
     async def repair(self) -> None:
-        """Put right what `find_faults` found, as far as it follows from the rest; otherwise change nothing."""
+        """Repair the faults that `find_faults` found, as far as they follow from other data; change nothing else."""
         return
 
 
 class Reembedding(ABC):
-    """The second set of vectors of one workspace."""
+    """The second set of vectors of one workspace, for a change of the embedding."""
 
     @abstractmethod
     async def begin(self, embedding: EmbeddingInfo) -> None:
-        """Begin, or go on, with this embedding; what another one had begun is dropped."""
+        """Start or continue with this embedding; vectors of another one that was started are dropped."""
 
     @abstractmethod
     async def find_pending(self, collection: Collection, after: str, limit: int) -> list[str]:
@@ -108,24 +108,24 @@ class Reembedding(ABC):
 
     @abstractmethod
     async def get_next(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """Return the next vectors that are kept of these ids, in any order."""
+        """Return the next vectors stored for these ids, in any order."""
 
     @abstractmethod
     async def put(self, collection: Collection, batch: VectorBatch) -> None:
-        """Keep next vectors, durably; ids that have no vector any more are passed over.
+        """Store next vectors durably; ids that no longer have a vector are ignored.
 
         Raises:
-            ConflictError: Another embedding was begun meanwhile.
+            ConflictError: Another embedding was started meanwhile.
         """
 
     @abstractmethod
     async def finish(self) -> int:
-        """Put the second set in the first one's place in one commit; return the new data version.
+        """Replace the first set by the second in one commit; return the new data version.
 
-        Whoever has the workspace open with the old embedding gets `SchemaMismatch` from then on.
+        Processes that have the workspace open with the old embedding get `SchemaMismatch` from then on.
 
         Raises:
-            ConflictError: Next vectors are missing, or nothing was begun; nothing changed.
+            ConflictError: Next vectors are missing, or no change was started; nothing changed.
         """
 
     @abstractmethod
@@ -134,10 +134,10 @@ class Reembedding(ABC):
 
 
 def check_begun(stored: tuple[str, int] | None, begun: tuple[str, int] | None) -> None:
-    """Compare the embedding that fills the second set with the one that this process has begun.
+    """Compare the embedding that fills the second set with the one that this process started.
 
     Raises:
-        ConflictError: Another process began another one since, or nothing was begun.
+        ConflictError: Another process started another one since, or none was started.
     """
     if stored is None or stored != begun:
         raise ConflictError(f"the workspace is not being embedded anew with {begun!r} but with {stored!r}; begin again")

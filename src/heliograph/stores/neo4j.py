@@ -34,17 +34,17 @@ from neo4j.exceptions import (
 from heliograph.errors import SettingsError, StoreAccessDenied, StoreError, StoreUnavailable
 from heliograph.stores.cypher import CypherDatabase, CypherGraphProjection, Dialect, Statement
 
-# Where Neo4j is: `neo4j://[user[:password]@]host[:port][/database]`, or `bolt://`; `+s` after the scheme is TLS.
+# Neo4j's address: `neo4j://[user[:password]@]host[:port][/database]`, or `bolt://`; `+s` after the scheme is TLS.
 #
-# `neo4j` asks the server for the others of its cluster, `bolt` speaks to this one only. What follows a `?` goes to
-# the server, which chooses others by it.
+# `neo4j` discovers the other servers of a cluster, `bolt` connects to this one only. The query after `?` goes to the
+# server, which uses it for routing.
 
 _PORT = 7687
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Neo4jAddress:
-    """Where a Neo4j is, and who asks; `url` and `where` hold no secrets, no `database` is the server's default."""
+    """The address and user of a Neo4j; `url` and `where` hold no secrets, no `database` is the server's default."""
 
     url: str
     where: str
@@ -54,7 +54,7 @@ class Neo4jAddress:
 
     @classmethod
     def parse(cls, url: str, setting: str = "store.graph_url") -> Neo4jAddress:
-        """Read an address, or raise a `SettingsError` that names the setting and never the password."""
+        """Parse an address, or raise a `SettingsError` that names the setting and never the password."""
         parts = urlsplit(url)
         try:
             port = parts.port or _PORT
@@ -74,17 +74,17 @@ class Neo4jAddress:
         return f"Neo4jAddress({self.where})"
 
 
-# What the exceptions of Neo4j's driver mean.
+# The meaning of exceptions of Neo4j's driver.
 
 _SECURITY = "Neo.ClientError.Security."
 _OUT_OF_REACH = (ServiceUnavailable, SessionExpired, ConnectionPoolError, OSError)
-# What passes by itself, or what an operator ends, such as a full disk.
+# Errors that pass by themselves, or that an operator fixes, such as a full disk.
 _PASSING = (TransientError, DatabaseError)
 
 
 @contextmanager
 def translate_errors(where: str, setting: str = "store.graph_url") -> Generator[None]:
-    """Turn the driver's exceptions into `StoreError`s that name the place; a bad address is a `SettingsError`."""
+    """Translate the driver's exceptions into `StoreError`s that name the place; a bad address is a `SettingsError`."""
     try:
         yield
     except ConfigurationError as error:
@@ -104,14 +104,14 @@ def translate_errors(where: str, setting: str = "store.graph_url") -> Generator[
         raise StoreError(f"Neo4j at {where!r} failed: {error}") from error
 
 
-# One pool of connections to Neo4j, and transactions that are tried again where that helps.
+# One pool of connections to Neo4j, and transactions that are retried where that helps.
 #
-# What was written is seen by all that this process reads later, from whichever server of a cluster.
+# Every later read of this process sees its writes, from whichever server of a cluster.
 
 _CONNECT_SECONDS = 5.0
 _RETRY_SECONDS = 3.0
 _PAUSE_SECONDS = 0.3
-# The driver itself waits for ever for a server that takes a request and says nothing.
+# The driver itself waits for ever for a server that accepts a request and does not reply.
 _READ_SECONDS = 20.0
 _WRITE_SECONDS = 90.0
 _MIN_VERSION = (5, 26)
@@ -125,7 +125,7 @@ class Neo4jDatabase(CypherDatabase):
 
     product = "Neo4j"
     dialect = Dialect(
-        # The number is kept with each node.
+        # Neo4j stores this count with each node.
         degree="COUNT { (e)--() }",
         constraints=(
             "CREATE CONSTRAINT heliograph_entity IF NOT EXISTS FOR (n:Entity) REQUIRE (n.workspace, n.id) IS UNIQUE",
@@ -163,7 +163,7 @@ class Neo4jDatabase(CypherDatabase):
                 return await self._run_alone(statement, WRITE_ACCESS)
 
     async def write(self, statements: Sequence[Statement]) -> list[list[Any]]:
-        """One statement alone must be such as can be run again."""
+        """A single statement must be safe to run again."""
         with translate_errors(self.where):
             async with asyncio.timeout(_WRITE_SECONDS):
                 if len(statements) == 1:
@@ -184,7 +184,7 @@ class Neo4jDatabase(CypherDatabase):
         await self._driver.close()
 
     async def _insist(self, statement: Statement, access: str) -> list[list[Any]]:
-        """Run a statement, again for some seconds where that helps, as the driver does with whole transactions."""
+        """Run a statement, retrying for some seconds where that helps, as the driver does with whole transactions."""
         deadline = time.monotonic() + _RETRY_SECONDS
         while True:
             try:
@@ -195,7 +195,7 @@ class Neo4jDatabase(CypherDatabase):
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _run_alone(self, statement: Statement, access: str) -> list[list[Any]]:
-        """Run a statement in one round trip; as a transaction that is begun and committed it would take three."""
+        """Run a statement in one round trip; as an explicit transaction it would take three."""
         async with self._session(access) as session:
             result = await session.run(_text(statement), dict(statement.parameters))
             return [record.values() async for record in result]
@@ -215,12 +215,12 @@ async def _run(transaction: AsyncManagedTransaction, statements: Sequence[Statem
 
 
 def _text(statement: Statement) -> LiteralString:
-    # No value stands in a text, only names that were made for it.
+    # The text holds no values, only generated names.
     return cast("LiteralString", statement.text)
 
 
 class Neo4jGraphProjection(CypherGraphProjection):
-    """The graph of one workspace in a database that workspaces share."""
+    """The graph of one workspace in a database shared by workspaces."""
 
     @staticmethod
     def connect(url: str, workspace: str) -> CypherDatabase:  # noqa: ARG004 (all workspaces share a database)

@@ -1,9 +1,8 @@
 """The contract of stores that stand beside the one with the truth and serve one role of it.
 
-What opens one reads its address and need not reach the external store, so that a workspace opens while that is away;
-`prepare` reaches it. A projection takes in changes by its cursor, the data version up to which it is up to date.
-Changes are idempotent: the same one may come again after a crash. What it keeps can be made anew from the truth at any
-time.
+`open` reads a projection's address and need not reach the external store, so that a workspace opens while that is away;
+`prepare` reaches it. A projection applies changes up to its cursor, the data version up to which it is up to date.
+Changes are idempotent: the same one may come again after a crash. Its data can be rebuilt from the truth at any time.
 """
 
 from __future__ import annotations
@@ -33,20 +32,20 @@ __all__ = [
     "is_same_vector",
 ]
 
-# External stores keep float32, or numbers of 15 digits; what people or damage change is more than this.
+# External stores keep float32, or numbers of 15 digits; edits and damage change more than this.
 _VECTOR_TOLERANCE = 1e-5
 _NUMBER_TOLERANCE = 1e-12
-# Entities read at once where all are looked through.
+# Entities read per page when all are scanned.
 _PAGE = 1_000
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectionChange:
-    """What a projection has to take in; fields it has no use for are empty.
+    """A change for a projection to apply; fields that it does not need are empty.
 
     Attributes:
-        documents: Documents that are there now, upserts.
+        documents: Current documents to upsert.
         chunks: Likewise.
         entities: Likewise.
         relations: Likewise. Their ends may come in another change.
@@ -56,7 +55,7 @@ class ProjectionChange:
         owner_ids: Id of its document per chunk id, of `chunks` and of the chunks that `entities` name.
         names: Names of the entities that each of `chunks` mentions.
         chunk_ids: Ids of the chunks of `documents`, by position, per document id.
-        removed: Ids that are not there any more, per kind.
+        removed: Removed ids, per kind.
         kept_replies: Keys of replies that outlive their subject.
     """
 
@@ -80,12 +79,12 @@ class Projection(ABC):
     """One role of one workspace in an external store.
 
     Attributes:
-        role: Which it serves, as `store.<role>_url` names it.
-        name: Which, for cursors, messages and metrics: the role, and where it is; no secrets.
-        kinds: What it takes in.
-        needs_vectors: Whether it takes vectors in.
-        needs_texts: Whether it takes full text in.
-        needs_origins: Whether it wants to know the documents of chunks and entities.
+        role: The role it serves, as `store.<role>_url` names it.
+        name: Its name in cursors, messages and metrics: the role and the address; no secrets.
+        kinds: The kinds of outbox entries it applies.
+        needs_vectors: Whether changes must carry vectors.
+        needs_texts: Whether changes must carry full text.
+        needs_origins: Whether changes must carry the documents of chunks and entities.
     """
 
     role: str = ""
@@ -98,13 +97,13 @@ class Projection(ABC):
     async def prepare(self) -> None:
         """Reach the external store and create what it lacks; called first, and again until it succeeds.
 
-        An external store that is reached in the function that opens it need not do anything here; a workspace then does
-        not open while it is away.
+        A projection whose `open` already reaches the external store need not do anything here; a workspace then does
+        not open while that is away.
 
         Raises:
             StoreUnavailable: It is out of reach, which may pass.
-            StoreAccessDenied: It refuses who asks.
-            SchemaMismatch: It holds what does not fit, such as vectors of another length.
+            StoreAccessDenied: It refuses the credentials.
+            SchemaMismatch: Its data does not fit, such as vectors of another length.
             StoreError: It cannot serve, such as one that is too old.
         """
         return
@@ -119,15 +118,15 @@ class Projection(ABC):
 
     @abstractmethod
     async def apply(self, change: ProjectionChange) -> None:
-        """Take a change in, durably; taking it in again changes nothing.
+        """Apply a change durably; applying it again changes nothing.
 
         Raises:
-            StoreUnavailable: It is out of reach; part of the change may have been taken in.
+            StoreUnavailable: It is out of reach; part of the change may have been applied.
         """
 
     @abstractmethod
     async def set_cursor(self, version: int) -> None:
-        """Note, durably, up to which data version it is up to date; a cache drops its answers, all of earlier versions.
+        """Store the cursor durably: the data version applied. A cache drops its answers, all of earlier versions.
 
         Raises:
             StoreUnavailable: It is out of reach.
@@ -135,7 +134,7 @@ class Projection(ABC):
 
     @abstractmethod
     async def clear(self) -> None:
-        """Remove all of this workspace and set the cursor to -1, the cursor first, so that half of it shows as none.
+        """Remove all data of this workspace, the cursor (-1) first, so that a partial removal shows as no data.
 
         Raises:
             StoreUnavailable: It is out of reach.
@@ -143,22 +142,22 @@ class Projection(ABC):
 
     @abstractmethod
     async def scan(self, kind: OutboxKind, after: str, limit: int) -> list[str]:
-        """Return the first ids it keeps of this kind that are greater than `after`, ascending."""
+        """Return the first stored ids of this kind that are greater than `after`, ascending."""
 
     @abstractmethod
     async def compare(self, expected: ProjectionChange) -> set[str]:
-        """Return the ids of what it keeps otherwise than taking in `expected` would leave it, absent ones too.
+        """Return the ids whose stored data differs from `expected`, including missing ones.
 
-        An external store that can compare where its data is need not send it. Whatever the external store cannot hold,
-        such as a NUL in a text or the last digits of a number, makes no difference.
+        An external store that can compare where its data is need not send it. Values that the external store cannot
+        hold, such as a NUL in a text or the last digits of a number, count as equal.
         """
 
     async def find_faults(self) -> list[str]:
-        """Return faults of counts and orders that follow from its own contents, one sentence each."""
+        """Return faults of its own derived data, such as counts and orders, one sentence each."""
         return []
 
     async def close(self) -> None:
-        """Let go of connections; closing twice does nothing."""
+        """Close all connections; closing twice does nothing."""
         return
 
     def describe(self) -> Mapping[str, str]:
@@ -192,7 +191,7 @@ class GraphProjection(Projection, GraphStore):
 
 
 class VectorProjection(Projection, VectorStore):
-    """Vectors in an external store, with what its own users want to see beside them."""
+    """Vectors in an external store, with the fields that its own users want beside them."""
 
     role = "vectors"
     kinds = frozenset({OutboxKind.DOCUMENTS, OutboxKind.CHUNKS, OutboxKind.ENTITIES, OutboxKind.RELATIONS})
@@ -216,30 +215,30 @@ class TextProjection(Projection, TextStore):
 
 
 class CacheProjection(Projection, ReplyCache):
-    """Cached replies in an external store; it takes in of what they must no longer speak."""
+    """Cached replies in an external store; it applies entries that drop replies by subject."""
 
     role = "cache"
     kinds = frozenset({OutboxKind.SUBJECTS})
 
     async def compare(self, expected: ProjectionChange) -> set[str]:  # noqa: ARG002 (replies follow from nothing)
-        """Replies have no other truth than the cache."""
+        """Replies cannot be compared: they exist only in the cache."""
         return set()
 
 
 def first_keyword(relation: Relation) -> str:
-    """Return what a relation is called where it has one name."""
+    """Return the keyword that names a relation where it has only one name."""
     return relation.keywords[0] if relation.keywords else "related"
 
 
 def is_same_vector(wanted: NDArray[np.float32], kept: NDArray[np.float32] | None) -> bool:
-    """Whether a vector is kept as given, within the error of an external store that normalises it again."""
+    """Whether a vector is stored as given, within the error of an external store that normalises it again."""
     return kept is not None and kept.shape == wanted.shape and bool(np.abs(kept - wanted).max() < _VECTOR_TOLERANCE)
 
 
 def is_alike(wanted: object, kept: object) -> bool:
-    """Whether two values are equal, but for what some stores cannot hold: NUL, lone surrogates, last digits of numbers.
+    """Whether two values are equal but for what some stores cannot hold: NUL, lone surrogates, last digits.
 
-    Records are compared by their fields, mappings and sequences by what is in them.
+    Records are compared by their fields, mappings and sequences by their items.
     """
     if wanted == kept:
         return True

@@ -28,7 +28,7 @@ from heliograph.stores.base import Hit
 from heliograph.stores.changeset import COLLECTIONS, Collection, OutboxKind
 from heliograph.stores.projection import ProjectionChange, VectorProjection, is_alike, is_same_vector
 
-# Where Qdrant is: `qdrant://[:api-key@]host[:port]`, `qdrants://` by TLS, `qdrant:///folder` or `qdrant::memory:`.
+# Qdrant's address: `qdrant://[:api-key@]host[:port]`, `qdrants://` by TLS, `qdrant:///folder` or `qdrant::memory:`.
 #
 # The last two are the client's local mode, without a server and for one process. Options after a `?`: `prefix` goes
 # before the names of collections, `on_disk=true` keeps vectors on disk, `quantization=int8` searches by 8-bit vectors
@@ -41,9 +41,9 @@ _OPTIONS = {"prefix", "on_disk", "quantization"}
 
 @dataclass(frozen=True, slots=True, repr=False)
 class QdrantAddress:
-    """Where a Qdrant is, a server or a local folder (`:memory:` for none), and how it is to keep things.
+    """Where a Qdrant is, a server or a local folder (`:memory:` for none), and its storage options.
 
-    Quantized, 8-bit vectors are kept in memory for search.
+    If quantized, 8-bit vectors are kept in memory for search.
     """
 
     url: str = ""
@@ -55,7 +55,7 @@ class QdrantAddress:
 
     @classmethod
     def parse(cls, url: str) -> QdrantAddress:
-        """Read an address, or raise a `SettingsError`, which never repeats the key."""
+        """Parse an address, or raise a `SettingsError`, which never repeats the key."""
         parts = urlsplit(url)
         options = dict(parse_qsl(parts.query, keep_blank_values=True))
         if unknown := sorted(set(options) - _OPTIONS):
@@ -89,7 +89,7 @@ class QdrantAddress:
 
 @contextmanager
 def translate_errors(where: str, setting: str = "store.vectors_url") -> Generator[None]:
-    """Turn the client's exceptions into `StoreError`s that name the place."""
+    """Translate the client's exceptions into `StoreError`s that name the place."""
     try:
         yield
     except UnexpectedResponse as error:
@@ -97,20 +97,20 @@ def translate_errors(where: str, setting: str = "store.vectors_url") -> Generato
         if error.status_code in (401, 403):
             raise StoreAccessDenied(f"{message}; check the API key in {setting}") from error
         if error.status_code == 404 and b"ollection" in error.content:
-            # Removed behind our back, or lost with the server's files; whoever follows makes it anew.
+            # The collection was removed by others, or lost with the server's files; the follower creates it again.
             raise StoreUnavailable(f"{message}; it is made again") from error
         if error.status_code is not None and 400 <= error.status_code < 500 and error.status_code != 429:
             raise StoreError(message) from error
         raise StoreUnavailable(f"{message}; try again") from error
     except (ApiException, QdrantException, OSError, RuntimeError, TimeoutError) as error:
-        # Time-outs have no words of their own.
+        # Time-outs carry no message.
         reason = getattr(error, "source", error)
         raise StoreUnavailable(f"Qdrant at {where!r} is out of reach: {reason!r}; check {setting}") from error
     except ValueError as error:
         raise StoreUnavailable(f"what answers at {where!r} is no Qdrant: {error}; check {setting}") from error
 
 
-# Connecting to Qdrant and making the collections and their indexes, where they are not there yet.
+# Connecting to Qdrant and creating missing collections and indexes.
 
 CURSORS = "heliograph_cursors"
 _TIMEOUT_SECONDS = 30
@@ -118,13 +118,13 @@ _OWN_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def connect(address: QdrantAddress) -> AsyncQdrantClient:
-    """Return a client; it calls the server with the first request only."""
+    """Return a client; it calls the server only with the first request."""
     if address.path:
         return AsyncQdrantClient(path=address.path) if address.path != ":memory:" else AsyncQdrantClient(":memory:")
     if address.api_key and address.url.startswith("http:") and urlsplit(address.url).hostname not in _OWN_HOSTS:
         _log.warning("the API key of Qdrant at %s goes there unencrypted; use qdrants:// for TLS", address.url)
     with warnings.catch_warnings():
-        # The client says the same of every address, this machine's too, with a line of code.
+        # The client warns of every address, even this machine's, with a line of code.
         warnings.filterwarnings("ignore", "Api key is used with an insecure connection")
         return AsyncQdrantClient(
             url=address.url, api_key=address.api_key or None, timeout=_TIMEOUT_SECONDS, check_compatibility=False
@@ -137,14 +137,14 @@ async def _make(client: AsyncQdrantClient, name: str, params: models.VectorParam
     try:
         await client.create_collection(name, vectors_config=params)
     except UnexpectedResponse:
-        # Another process may have been faster.
+        # Another process may have created it first.
         if not await client.collection_exists(name):
             raise
 
 
-# What is kept in Qdrant: one point per chunk, entity and relation, with the fields that its own users search by.
+# The data in Qdrant: one point per chunk, entity and relation, with the fields that its own users search by.
 #
-# Workspaces share the collections; the field `workspace` is the tenant of each point, and ids of points are made from
+# Workspaces share the collections; the field `workspace` is the tenant of each point, and point ids are derived from
 # workspace and id together.
 
 NAMES: Mapping[Collection, str] = {
@@ -177,18 +177,18 @@ _NAMESPACE = UUID("a5b1f0f4-63f0-5a2c-9d0d-3b7a4f4a9b10")
 
 
 def point_id(workspace: str, id_: str) -> str:
-    """Return the id of a point, as Qdrant wants it."""
+    """Return the id of a point in Qdrant's form."""
     return str(uuid5(_NAMESPACE, f"{workspace}/{id_}"))
 
 
 def in_workspace(workspace: str, *conditions: models.FieldCondition) -> models.Filter:
-    """Return a filter for points of one workspace that fulfil all further conditions."""
+    """Return a filter for points of one workspace that meet all further conditions."""
     tenant = models.FieldCondition(key="workspace", match=models.MatchValue(value=workspace))
     return models.Filter(must=[tenant, *conditions])
 
 
 def make_points(workspace: str, collection: Collection, change: ProjectionChange) -> list[models.PointStruct]:
-    """Return the points of one collection that a change upserts; what has no vector is left out."""
+    """Return the points of one collection that a change upserts; items without a vector are left out."""
     vectors = change.vectors.get(collection, {})
     payloads: dict[str, dict[str, Any]]
     match collection:
@@ -236,7 +236,7 @@ def make_points(workspace: str, collection: Collection, change: ProjectionChange
 
 
 def document_payload(document: Document | None) -> dict[str, Any]:
-    """Return what the points of a document's chunks say of it."""
+    """Return the fields that the points of a document's chunks repeat from it."""
     if document is None:
         return {}
     return {
@@ -250,7 +250,7 @@ def document_payload(document: Document | None) -> dict[str, Any]:
 
 _BATCH = 200
 _PAGE = 1000
-# Equals at the end of the hits are ordered by id as long as there are no more than this.
+# Equal scores at the end of the hits are ordered by id up to this many.
 _MOST_EQUALS = 4_000
 _WIDENING = 4
 
@@ -272,21 +272,21 @@ class QdrantVectorProjection(VectorProjection):
 
     @classmethod
     async def open(cls, settings: StoreSettings, url: str, embedding: EmbeddingInfo) -> QdrantVectorProjection:
-        """Read the address, or open the folder of the local mode; a server is first called when it is prepared.
+        """Read the address, or open the folder of the local mode; `prepare` is the first to call a server.
 
         Raises:
-            SettingsError: The address is none.
-            StoreUnavailable: The folder cannot be used, or another process does.
+            SettingsError: The address is invalid.
+            StoreUnavailable: The folder cannot be used, or another process uses it.
         """
         address = QdrantAddress.parse(url)
         with translate_errors(address.url or address.path):
             return cls(connect(address), address, settings.workspace, embedding)
 
     async def prepare(self) -> None:
-        """Makes collections and indexes where they are missing; any number of processes may do so at once.
+        """Creates missing collections and indexes; any number of processes may do so at once.
 
         Raises:
-            SchemaMismatch: A collection is there with vectors of another length.
+            SchemaMismatch: A collection exists with vectors of another length.
         """
         address = self._address
         with self._errors():
@@ -306,7 +306,8 @@ class QdrantVectorProjection(VectorProjection):
             for collection, name in NAMES.items():
                 place = address.prefix + name
                 if not await self._client.collection_exists(place):
-                    # Cursors speak of what is gone, of every workspace; dropped first, so that a crash leaves none.
+                    # Cursors of every workspace describe data that is lost; delete them first, so that a crash leaves
+                    # none.
                     await self._client.delete(address.prefix + CURSORS, models.Filter())
                     await _make(self._client, place, params)
                 found = await self._client.get_collection(place)
@@ -318,7 +319,7 @@ class QdrantVectorProjection(VectorProjection):
                         f"{self._embedding.dimension}; choose another prefix in store.vectors_url, or remove the "
                         "collection"
                     )
-                # Local mode searches without indexes, and warns of every one that is asked for.
+                # Local mode searches without indexes, and warns of every request to create one.
                 if address.url:
                     for field, schema in {"workspace": tenant, **INDEXES[collection]}.items():
                         if field not in found.payload_schema:
@@ -327,10 +328,10 @@ class QdrantVectorProjection(VectorProjection):
     async def search(
         self, collection: Collection, vector: NDArray[np.float32], limit: int, min_cosine: float
     ) -> list[Hit]:
-        """In a large collection found by Qdrant's graph, so that single hits may be missed."""
+        """A large collection is searched by Qdrant's graph, so that single hits may be missed."""
         if limit < 1:
             return []
-        # One more than wanted shows whether those at the end have equals beyond it, which are then taken in, too.
+        # One more than the limit shows whether the last hits have equals beyond it, which are then fetched, too.
         count = limit + 1
         while True:
             with self._errors():
@@ -346,7 +347,7 @@ class QdrantVectorProjection(VectorProjection):
             if len(points) < count or points[-1].score < points[limit - 1].score or count >= limit + _MOST_EQUALS:
                 break
             count = limit + min(_MOST_EQUALS, _WIDENING * (count - limit) + limit)
-        # Whatever another program puts into the collection without our id is no hit.
+        # Points that another program put into the collection without our id are no hits.
         hits = [Hit(str(point.payload["id"]), point.score) for point in points if point.payload]
         return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]
 
@@ -396,7 +397,7 @@ class QdrantVectorProjection(VectorProjection):
                 await self._client.delete(self._collection(collection), in_workspace(self._workspace))
 
     async def compare(self, expected: ProjectionChange) -> set[str]:
-        """Further fields of payloads are their owners' business."""
+        """Ignores payload fields that other programs added."""
         differing: set[str] = set()
         for collection in COLLECTIONS.values():
             wanted = make_points(self._workspace, collection, expected)
@@ -415,7 +416,7 @@ class QdrantVectorProjection(VectorProjection):
         return differing
 
     async def scan(self, kind: OutboxKind, after: str, limit: int) -> list[str]:
-        """Reads the ids of all points of the workspace, as Qdrant orders them its own way."""
+        """Reads the ids of all points of the workspace, as Qdrant has an order of its own."""
         if kind not in COLLECTIONS:
             return []
         found: list[str] = []

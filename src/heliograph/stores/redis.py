@@ -1,6 +1,6 @@
-"""The graph of one workspace in Redis, or replies of models, beside the store with the truth.
+"""The graph of one workspace, or model replies, in Redis, beside the store with the truth.
 
-One connection pool, commands in one round trip; the graph as hashes, sets and ways between entities, with an index of
+One connection pool, commands in one round trip; the graph as hashes, sets and sorted sets, with an index of
 documents; replies as one hash each, and sets by which they are dropped together.
 """
 
@@ -45,10 +45,10 @@ from heliograph.stores.graph import IncidentRelation
 from heliograph.stores.projection import CacheProjection, GraphProjection, Projection, ProjectionChange, first_keyword
 from heliograph.stores.sql import DOCUMENTS
 
-# The names of all keys of a workspace, and what stands under each.
+# The names of all keys of a workspace, and their values.
 #
-# They begin with `heliograph:{<workspace>}:`. Where the score is not said, members of sorted sets have score 0, so
-# that they stand in the order of their bytes. `<sort>` is a field by which documents are sorted.
+# They begin with `heliograph:{<workspace>}:`. Unless a score is given here, members of sorted sets have score 0, so
+# that they are in the order of their bytes. `<sort>` is a field by which documents are sorted.
 #
 # Of the graph (`store.graph_url`):
 #     doc:<id>                      hash: the document and the ids of its chunks
@@ -62,7 +62,7 @@ from heliograph.stores.sql import DOCUMENTS
 #     entities                      sorted set "<name>\0<id>", well connected first
 #     touched                       set of entity ids, only within a transaction
 #
-# Of replies of models (`store.cache_url`; the workspace's name then ends in `:cache`):
+# Of model replies (`store.cache_url`; the workspace's name then ends in `:cache`):
 #     reply:<key>                   hash
 #     replies                       sorted set of keys
 #     types, type:<type>            sets of types, and of keys of a type
@@ -73,13 +73,13 @@ from heliograph.stores.sql import DOCUMENTS
 #     applied                       token of the last change
 
 
-# Commands are plain tuples. Texts come back as `str`, whatever `read_bytes` returns as `bytes`.
+# Commands are plain tuples. Texts are returned as `str`, and by `read_bytes` as `bytes`.
 Command = tuple[str | bytes | int | float, ...]
 
 _LOGGER = logging.getLogger(__name__)
 _TIMEOUT_SECONDS = 10.0
 _MOST_CONNECTIONS = 50
-# Of calls whose connection broke, such as one that lay idle for long; a call that got no answer is not repeated.
+# Retries of calls whose connection broke, such as one that was idle for long; a call that timed out is not repeated.
 _RETRIES = 3
 # Refusals that pass, or that an operator ends; the driver has classes for two of them.
 _PASSING = ("MISCONF", "BUSY", "Query timed out", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS")
@@ -90,7 +90,7 @@ class RedisConnection:
     """A Redis, as one workspace sees it.
 
     `url` is `redis://[[user]:password@]host[:port][/database]`, `rediss://` by TLS, or `unix:///path`. Errors name
-    `setting`, and `product`, as others speak the protocol too.
+    `setting`, and `product`, as other products speak the protocol, too.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class RedisConnection:
                 max_connections=_MOST_CONNECTIONS,
                 timeout=timeout_seconds,
                 decode_responses=True,
-                # Texts of the wild hold lone surrogates now and then; they come back as they went.
+                # Real texts sometimes hold lone surrogates; they must survive a round trip.
                 encoding_errors="surrogatepass",
                 socket_timeout=timeout_seconds,
                 socket_connect_timeout=_TIMEOUT_SECONDS,
@@ -124,21 +124,21 @@ class RedisConnection:
         return self.prefix + ":".join(parts)
 
     async def read(self, commands: Sequence[Command]) -> list[Any]:
-        """Return the answer to each command, all sent in one round trip; nothing without commands."""
+        """Return the reply to each command, all sent in one round trip; empty without commands."""
         return await self._run(commands, {}, is_transaction=False) if commands else []
 
     async def read_bytes(self, commands: Sequence[Command]) -> list[Any]:
-        """Return what `read` does with bytes in place of texts."""
+        """Like `read`, with bytes in place of texts."""
         return await self._run(commands, {NEVER_DECODE: True}, is_transaction=False) if commands else []
 
     async def read_one(self, *command: str | bytes | int | float) -> Any:
-        """Return the answer to one command."""
+        """Return the reply to one command."""
         return (await self.read([command]))[0]
 
     async def write(self, commands: Sequence[Command]) -> list[Any]:
-        """Run all commands in one transaction; return their answers.
+        """Run all commands in one transaction; return their replies.
 
-        It may be sent again after a connection broke, so commands must be such as can be repeated.
+        It may be sent again after a connection broke, so commands must be safe to repeat.
         """
         return await self._run(commands, {}, is_transaction=True) if commands else []
 
@@ -151,7 +151,7 @@ class RedisConnection:
 
     @contextmanager
     def errors(self) -> Generator[None]:
-        """Turn the driver's exceptions into `StoreError`s that name the place."""
+        """Translate the driver's exceptions into `StoreError`s that name the place."""
         if self._is_closed:
             # The driver would connect again.
             raise StoreUnavailable(f"{self._product} at {self.where!r} is closed; open it again")
@@ -174,7 +174,7 @@ class RedisConnection:
             raise StoreError(f"{self._product} at {self.where!r} failed: {error}") from error
 
     async def check_durability(self) -> Mapping[str, str]:
-        """Return how Redis keeps data, and warn where it may drop some; nothing if it does not say."""
+        """Return how Redis persists data, and warn where it may drop some; empty if it does not say."""
         try:
             found = await self.client.config_get("appendonly", "appendfsync", "maxmemory-policy")
         except ResponseError:
@@ -192,7 +192,7 @@ class RedisConnection:
         return {str(name): str(value) for name, value in found.items()}
 
     async def pages(self) -> AsyncGenerator[list[str]]:
-        """Yield all keys of this workspace, some at a time; one may come twice."""
+        """Yield all keys of this workspace in batches; one may come twice."""
         pattern = self.prefix.replace("[", "\\[").replace("*", "\\*").replace("?", "\\?") + "*"
         page: list[str] = []
         async for key in self.client.scan_iter(pattern, count=1000):
@@ -204,19 +204,19 @@ class RedisConnection:
             yield page
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         self._is_closed = True
         await self.client.aclose()
 
 
-# What the graph and the cache in Redis have in common: a connection, a cursor, an end.
+# The common part of the graph and the cache in Redis: a connection, a cursor, closing.
 
 
-# The number is the layout's: what an earlier one filled has no cursor here, and is made anew.
+# The layout's number: data of an earlier layout has no cursor here, and is rebuilt.
 CURSOR = ("cursor", "3")
 _APPLIED = "applied"
-# KEYS: cursor, applied. ARGV: version, cursor as it was or '', mark of the last change or ''. A Redis that was started
-# again may have lost what it took in last: the cursor must not pass over that. The command itself may come twice.
+# KEYS: cursor, applied. ARGV: new version, previous cursor or '', token of the last change or ''. A restarted Redis may
+# have lost its last changes: the cursor must not advance past those. The command itself may be repeated.
 _MOVE = """
 local cursor, mark = redis.call('GET', KEYS[1]) or '-1', redis.call('GET', KEYS[2])
 if ARGV[2] ~= '' and cursor ~= ARGV[2] and cursor ~= ARGV[1] or ARGV[3] ~= '' and mark ~= ARGV[3] then return 0 end
@@ -226,7 +226,7 @@ return 1
 
 
 class RedisProjection(Projection):
-    """One role of one workspace in Redis; `suffix` ends the workspace's name in keys, so that roles do not meet."""
+    """One role of one workspace in Redis; `suffix` ends the workspace's name in keys, so that roles do not collide."""
 
     suffix: str = ""
 
@@ -245,7 +245,7 @@ class RedisProjection(Projection):
         url: str,
         embedding: EmbeddingInfo,  # noqa: ARG003 (as all projections open)
     ) -> Self:
-        """Read the address, or raise `SettingsError`; Redis is first called when it is prepared."""
+        """Read the address, or raise `SettingsError`; `prepare` is the first to call Redis."""
         return cls(RedisConnection(url, settings.workspace + cls.suffix, f"store.{cls.role}_url"))
 
     async def prepare(self) -> None:
@@ -270,7 +270,7 @@ class RedisProjection(Projection):
         self._seen, self._mark = str(version), ""
 
     def mark_change(self) -> tuple[str, str, str]:
-        """Return the command that ends the transaction of a change, by which it is known to be there still."""
+        """Return the command that ends a change's transaction; its token shows later that the change is still there."""
         self._mark = secrets.token_hex(8)
         return "SET", self._connection.key(_APPLIED), self._mark
 
@@ -291,11 +291,11 @@ class RedisProjection(Projection):
 
 # Entities, relations and documents as hashes of Redis: their fields, and back.
 #
-# The first fields are those that other programs read; lists are JSON.
+# Other programs read the first fields; lists are JSON.
 
-# A cosine of two such vectors is off by less than a millionth; more would only take room.
+# With these, a cosine is off by less than a millionth; more digits would only take space.
 _DECIMALS = 6
-# Of the hashes the field of each field that is stored.
+# The hash field of each field that is stored.
 _ENTITY_KINDS, _RELATION_KINDS = get_type_hints(Entity), get_type_hints(Relation)
 _OF_RELATION = {"source": "source_name", "target": "target_name", "source_id": "source", "target_id": "target"}
 _ENTITY_FIELDS = {name: name for name in _ENTITY_KINDS if name not in ("id", "degree")}
@@ -307,7 +307,7 @@ RELATION_FIELDS = tuple(_RELATION_FIELDS.values())
 def entity_hash(
     entity: Entity, owner_ids: Mapping[str, str], vector: NDArray[np.float32] | None = None
 ) -> dict[str, str]:
-    """Return the fields of an entity, given the document's id per chunk id; without a vector that field is left out."""
+    """Return the fields of an entity, given the document's id per chunk id; the vector's field only if there is one."""
     owners = filter(None, (owner_ids.get(id_) for id_ in entity.chunk_ids))
     return {
         **_hash(entity, _ENTITY_FIELDS),
@@ -328,12 +328,12 @@ def document_hash(document: Document, chunk_ids: Sequence[str]) -> dict[str, str
 
 
 def to_entity(id_: str, fields: Sequence[str], degree: int) -> Entity:
-    """Return the entity of the values of `ENTITY_FIELDS`."""
+    """Return the entity with these values of `ENTITY_FIELDS`."""
     return Entity(id_, degree=degree, **_read(fields, _ENTITY_FIELDS, _ENTITY_KINDS))
 
 
 def to_relation(id_: str, fields: Sequence[str]) -> Relation:
-    """Return the relation of the values of `RELATION_FIELDS`."""
+    """Return the relation with these values of `RELATION_FIELDS`."""
     return Relation(id_, **_read(fields, _RELATION_FIELDS, _RELATION_KINDS))
 
 
@@ -343,7 +343,7 @@ def _hash(item: Entity | Relation, names: Mapping[str, str]) -> dict[str, str]:
 
 
 def _read(values: Sequence[str], names: Iterable[str], kinds: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the values of a hash say of fields, of these kinds: text, number, yes or no, or a list of texts."""
+    """Parse the values of a hash by the kinds of their fields: text, number, boolean, or a list of texts."""
     found: dict[str, Any] = {}
     for name, value in zip(names, values, strict=True):
         kind = kinds[name]
@@ -358,14 +358,11 @@ def _dump(values: Iterable[str]) -> str:
     return json.dumps(list(values), ensure_ascii=False)
 
 
-# Many small values in one answer: scripts that make one JSON text of what hashes and sets hold.
-#
-# The driver takes as long over every part of an answer as Redis takes over all of it, so one text is read much
-# faster.
+# Many small values in one reply: scripts that encode the contents of hashes and sets as one JSON text.
 
 # Ids in one command, so that none keeps Redis busy for long.
 _MOST_IDS = 500
-# ARGV: prefix, what keys of hashes begin with after it, how many fields, these, ids. The fields of each hash, false
+# ARGV: prefix, key prefix of the hashes after it, number of fields, fields, ids. Returns the fields of each hash, false
 # where there is none.
 _HASHES = """
 local p, kind, count = ARGV[1], ARGV[2], tonumber(ARGV[3])
@@ -383,15 +380,16 @@ return cjson.encode(rows)
 async def read_hashes(
     connection: RedisConnection, kind: str, ids: Sequence[str], fields: Sequence[str]
 ) -> list[list[str] | None]:
-    """Return the fields of a hash per id, None where there is no first one; of entities the degree comes last."""
+    """Return the fields of a hash per id, None if the first field is missing; for entities the degree comes last."""
     rows = await ask_packed(connection, _HASHES, ids, f"{kind}:", len(fields), *fields)
     return [row or None for row in rows]
 
 
 async def ask_packed(connection: RedisConnection, script: str, ids: Sequence[str], *arguments: str | int) -> list[Any]:
-    """Return what a script answers in JSON texts, one after the other, some ids at a time in one round trip.
+    """Return the decoded JSON results of a script, concatenated; it runs on batches of ids, all in one round trip.
 
-    It takes the prefix, the arguments, then ids, and answers a list that is not empty; without ids nothing is asked.
+    The script takes the prefix, the arguments, then ids, and returns a list that is not empty; without ids it is not
+    run.
     """
     windows = [ids[start : start + _MOST_IDS] for start in range(0, len(ids), _MOST_IDS)]
     prefix = connection.prefix
@@ -399,11 +397,11 @@ async def ask_packed(connection: RedisConnection, script: str, ids: Sequence[str
     return [row for text in texts for row in json.loads(text)]
 
 
-# Writing the graph: what a change does to entities, relations, neighbours and degrees, as commands.
+# Writing the graph: a change to entities, relations, neighbours and degrees, as commands.
 #
-# What depends on values stored before is a script within the transaction, so nothing has to be read first.
+# Commands that depend on stored values are scripts within the transaction, so nothing has to be read first.
 
-# ARGV: prefix, relation ids. What their last versions said of neighbours and types is taken back.
+# ARGV: prefix, relation ids. Removes the neighbours and types that their last versions added.
 _UNLINK = """
 local p = ARGV[1]
 for i = 2, #ARGV do
@@ -437,7 +435,7 @@ for i = 2, #ARGV, 4 do
   redis.call('SADD', p .. 'touched', source, target)
 end
 """
-# ARGV: prefix, entity ids. Takes entities out of the order by degree, where they stand under their old names.
+# ARGV: prefix, entity ids. Removes entities from the order by degree, where they stand under their old names.
 _UNRANK = """
 local p = ARGV[1]
 for i = 2, #ARGV do
@@ -447,7 +445,7 @@ for i = 2, #ARGV do
   redis.call('DEL', p .. 'entity:' .. id)
 end
 """
-# ARGV: prefix. Every entity that was touched takes its place by degree.
+# ARGV: prefix. Puts every touched entity in its place by degree.
 _RANK = """
 local p = ARGV[1]
 for _, id in ipairs(redis.call('SMEMBERS', p .. 'touched')) do
@@ -465,10 +463,10 @@ def _script(script: str, prefix: str, *values: Iterable[str]) -> Iterator[Comman
         yield "EVAL", script, 0, prefix, *given
 
 
-# Reading the graph of one workspace: entities, relations, and the ways between them.
+# Reading the graph of one workspace: entities, relations, and steps between entities.
 
-# ARGV: prefix, entity ids. Pairs of those that are neighbours, each once; hubs are asked for the others,
-# not they for theirs.
+# ARGV: prefix, entity ids. Returns the pairs that are neighbours, each once; for a hub, the others are looked up in its
+# set instead of reading that set.
 _AMONG = """
 local p, wanted, found = ARGV[1], {}, {}
 for i = 2, #ARGV do wanted[ARGV[i]] = true end
@@ -493,8 +491,8 @@ for i = 2, #ARGV do
 end
 return found
 """
-# ARGV: prefix, what is wanted, entity ids. Of each its degree, then per neighbour id and weight, and if they are wanted
-# the neighbour's degree.
+# ARGV: prefix, what is wanted, entity ids. Returns for each its degree, then per neighbour id and weight, and if they
+# are wanted the neighbour's degree.
 _STEPS = """
 local p, found = ARGV[1], {}
 local function degree(id) return redis.call('HGET', p .. 'degrees', id) or '0' end
@@ -512,7 +510,7 @@ return cjson.encode(found)
 _WITH_DEGREES = "degrees"
 
 
-# ARGV: prefix, keys. How many of them belong to nothing that is there, or name targets that are no neighbours.
+# ARGV: prefix, keys. Counts those that belong to no stored item, or name targets that are no neighbours.
 _STRAYS = """
 local p, strays = ARGV[1], 0
 local entities = {neighbors = true, entity_neighbors = true, weights = true, relations = true}
@@ -533,7 +531,7 @@ for i = 2, #ARGV do
 end
 return strays
 """
-# ARGV: prefix, relation ids. Those of them that are not between neighbours as they say.
+# ARGV: prefix, relation ids. Returns those whose stated ends are not neighbours.
 _WRONG_RELATIONS = """
 local p, wrong = ARGV[1], {}
 for i = 2, #ARGV do
@@ -550,8 +548,8 @@ for i = 2, #ARGV do
 end
 return wrong
 """
-# ARGV: prefix, entity ids. Those of them that do not stand in the order of entities by their degree, or whose degree is
-# not the number of their neighbours.
+# ARGV: prefix, entity ids. Returns those that are not in the order of entities by their degree, or whose degree is not
+# the number of their neighbours.
 _WRONG_ENTITIES = """
 local p, wrong = ARGV[1], {}
 for i = 2, #ARGV do
@@ -569,7 +567,7 @@ _SCANNED = {OutboxKind.DOCUMENTS: "documents", OutboxKind.RELATIONS: "relations"
 
 
 class RedisGraphProjection(RedisProjection, GraphProjection):
-    """The graph, and what documents say of themselves, as keys that other programs can read."""
+    """The graph, and the documents' own fields, as keys that other programs can read."""
 
     kinds = frozenset({OutboxKind.DOCUMENTS, OutboxKind.ENTITIES, OutboxKind.RELATIONS})
     needs_origins = True
@@ -627,11 +625,11 @@ class RedisGraphProjection(RedisProjection, GraphProjection):
         return [id_ for *_, id_ in found[:limit]]
 
     async def apply(self, change: ProjectionChange) -> None:
-        """All of it in one transaction."""
+        """Apply a change in one transaction."""
         await self._connection.write([*self._commands(change), self.mark_change()])
 
     def _commands(self, change: ProjectionChange) -> Iterator[Command]:
-        """Yield what takes a change in: what was said before is taken back first."""
+        """Yield the commands that apply a change: data of earlier versions is removed first."""
         prefix = self._connection.prefix
         gone = {kind: list(change.removed.get(kind, ())) for kind in self.kinds}
         for id_ in gone[OutboxKind.DOCUMENTS]:
@@ -668,7 +666,7 @@ class RedisGraphProjection(RedisProjection, GraphProjection):
         return documents | entities | relations
 
     async def compare(self, expected: ProjectionChange) -> set[str]:
-        """Further fields of hashes are their owners' business."""
+        """Ignores hash fields that other programs added."""
         prefix, wanted = self._connection.prefix, self._hashes(expected)
         kept = await self._connection.read([("HGETALL", key) for key, _ in wanted.values()])
         rows = zip(wanted.items(), kept, strict=True)
@@ -682,7 +680,7 @@ class RedisGraphProjection(RedisProjection, GraphProjection):
         return differing
 
     async def find_faults(self) -> list[str]:
-        """Reads every key: a stray set shows by its name alone."""
+        """Reads every key: a stray set shows only by its name."""
         strays = 0
         async for page in self._connection.pages():
             strays += await self._connection.read_one("EVAL", _STRAYS, 0, self._connection.prefix, *page)
@@ -702,7 +700,7 @@ def member_id(member: Any) -> str:
     return str(member).rpartition("\0")[2]
 
 
-# Replies of models.
+# The reply cache.
 
 _FIELDS = ("text", "model", "input_tokens", "output_tokens", "subject_id", "created_at")
 _PAGE = 1_000
@@ -762,7 +760,7 @@ class RedisCacheProjection(RedisProjection, CacheProjection):
         return (await self._read([key]))[0]
 
     async def put_reply(self, reply: CachedReply) -> None:
-        """Durable as far as Redis is set up to be."""
+        """As durable as Redis is configured to be."""
         usage = reply.usage
         values = (
             *(reply.text.encode("utf-8", "surrogatepass"), reply.model, usage.input_tokens, usage.output_tokens),
@@ -804,7 +802,7 @@ class RedisCacheProjection(RedisProjection, CacheProjection):
         await super().set_cursor(version)
 
     async def scan(self, kind: OutboxKind, after: str, limit: int) -> list[str]:  # noqa: ARG002 (it keeps replies only)
-        """Keys of replies have no place among the ids of other things."""
+        """Keys of replies do not belong among the ids of other kinds."""
         return []
 
     async def _read(self, keys: Sequence[str]) -> list[CachedReply | None]:

@@ -1,4 +1,4 @@
-"""Back ends by URL scheme, imported only when used, and which roles the settings have served beside the home store."""
+"""Back ends by URL scheme, imported only when used, and the roles that settings assign to external stores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from heliograph.stores.projection import Projection
 
 
 def projection_urls(settings: StoreSettings) -> dict[str, str]:
-    """Return where the roles are served that the store with the truth does not serve itself."""
+    """Return the URL per role that an external store serves."""
     urls = {
         "graph": settings.graph_url,
         "vectors": settings.vectors_url,
@@ -29,24 +29,24 @@ def projection_urls(settings: StoreSettings) -> dict[str, str]:
 
 
 class WorkspaceUpkeep(Protocol):
-    """What a home store's package does with workspaces that are not open: a module with these functions; all block.
+    """The functions by which a home store's package looks after workspaces that are not open; all block.
 
     Each raises `StoreUnavailable` where the back end cannot be reached.
     """
 
     IDENTITY_SECONDS: float
-    """For how long an identity may be taken to hold; 0 where asking for it costs nothing."""
+    """For how many seconds an identity may be cached; 0 where reading it costs nothing."""
 
     def find_workspaces(self, settings: StoreSettings) -> list[str]:
         """Return the names of all workspaces, sorted."""
         ...
 
     def has_workspace(self, settings: StoreSettings) -> bool:
-        """Whether there is the workspace that the settings name."""
+        """Whether the workspace that the settings name exists."""
         ...
 
     def workspace_identity(self, settings: StoreSettings) -> object:
-        """Return what no workspace has that is later made under the same name; None if it is not there."""
+        """Return a value that no workspace later created under the same name has; None if it does not exist."""
         ...
 
     def may_have_waiting(self, settings: StoreSettings) -> bool:
@@ -54,11 +54,11 @@ class WorkspaceUpkeep(Protocol):
         ...
 
     def drop_workspace(self, settings: StoreSettings) -> None:
-        """Remove the workspace with everything in it; none there is fine."""
+        """Remove the workspace with all its data; a missing one is fine."""
         ...
 
     def restore_workspace(self, settings: StoreSettings, backup: Path) -> None:
-        """Make the workspace from a backup; raises `InvalidRequestError` where operators of a server do that."""
+        """Create the workspace from a backup; raises `InvalidRequestError` where a server's own tools do that."""
         ...
 
     def salvage_workspace(self, settings: StoreSettings) -> list[Damage] | None:
@@ -68,14 +68,14 @@ class WorkspaceUpkeep(Protocol):
 
 _SQLITE = ("heliograph.stores.sqlite.store", "SqliteStore", "heliograph.stores.sqlite.upkeep")
 _POSTGRESQL = ("heliograph.stores.postgres.store", "PostgresStore", "heliograph.stores.postgres.upkeep")
-# What may hold the truth, by scheme: module, class, and the module that is its `WorkspaceUpkeep`.
+# Home stores by scheme: module, class, and the module that is its `WorkspaceUpkeep`.
 _BUILT_IN = {"sqlite": _SQLITE, "postgresql": _POSTGRESQL, "postgres": _POSTGRESQL}
 _GROUP = "heliograph.stores"
 
 _REDIS = ("redis", "rediss", "unix")
 _POSTGRES = ("postgresql", "postgres")
 _NEO4J = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
-# What may stand beside the store with the truth: role, schemes, module, class.
+# External stores: role, schemes, module, class.
 _EXTERNAL = (
     ("cache", _REDIS, "heliograph.stores.redis", "RedisCacheProjection"),
     ("graph", _REDIS, "heliograph.stores.redis", "RedisGraphProjection"),
@@ -97,13 +97,13 @@ StoreOpener = Callable[[StoreSettings, EmbeddingInfo | None], Awaitable[Store]]
 async def open_store(settings: StoreSettings, embedding: EmbeddingInfo | None) -> Store:
     """Open the workspace that the settings name.
 
-    External stores beside the store with the truth may be out of reach: they join when they are back. Without an
-    embedding one that is there is opened, whatever fills it, and no vectors are searched.
+    External stores may be out of reach: they join when they are back. Without an embedding an existing workspace is
+    opened, whichever embedding fills it, and vectors cannot be searched.
 
     Raises:
         SettingsError: No back end has the scheme of `settings.url`, or of one of the others.
         MissingDependencyError: A back end needs a package that is not installed.
-        StoreAccessDenied: An external store refuses who asks.
+        StoreAccessDenied: An external store refuses the credentials.
         StoreError: A back end cannot open it.
     """
     scheme = settings.url.partition(":")[0]
@@ -122,10 +122,10 @@ async def open_store(settings: StoreSettings, embedding: EmbeddingInfo | None) -
 
 
 async def open_projection(role: str, settings: StoreSettings, embedding: EmbeddingInfo) -> Projection:
-    """Open what serves one role beside the store with the truth, as it is: nothing brings it up to date.
+    """Open the projection of one role as it is, without bringing it up to date.
 
     Raises:
-        SettingsError: Nothing serves the scheme of its URL.
+        SettingsError: No back end of this role has the scheme of its URL.
         StoreError: It cannot be opened.
     """
     projection = await _read_projection(role, settings, embedding)
@@ -145,7 +145,7 @@ async def _read_projection(role: str, settings: StoreSettings, embedding: Embedd
 async def salvage_store(settings: StoreSettings) -> list[Damage] | None:
     """Save the undamaged part of a workspace that cannot be opened; return the losses.
 
-    None means that nothing was done: a server sees to its files, or they are gone.
+    None means that nothing was done: a server looks after its own files, or there are none.
 
     Raises:
         StoreError: It cannot be saved, or another process has it open.
@@ -155,22 +155,22 @@ async def salvage_store(settings: StoreSettings) -> list[Damage] | None:
 
 
 async def find_workspaces(settings: StoreSettings) -> list[str]:
-    """Return the names of all workspaces where the settings point to, sorted.
+    """Return the names of all workspaces in the store that the settings name, sorted.
 
     Raises:
-        InvalidRequestError: The back end cannot tell.
+        InvalidRequestError: The back end cannot list them.
         StoreUnavailable: It cannot be read.
     """
     return await asyncio.to_thread(workspace_upkeep(settings).find_workspaces, settings)
 
 
 async def drop_workspace(settings: StoreSettings) -> None:
-    """Remove the workspace that the settings name, all of it; nothing may have it open. None there is fine.
+    """Remove the workspace that the settings name with all its data; it must not be open. A missing one is fine.
 
-    External stores that serve roles of it are emptied first, so that one out of reach leaves all as it was.
+    External stores that serve its roles are emptied first, so that nothing changes if one is out of reach.
 
     Raises:
-        InvalidRequestError: The back end removes none.
+        InvalidRequestError: The back end cannot remove workspaces.
         StoreUnavailable: It, or an external store, cannot be reached.
     """
     if projection_urls(settings) and settings.workspace in await find_workspaces(settings):
@@ -191,24 +191,24 @@ async def drop_workspace(settings: StoreSettings) -> None:
 
 
 def workspace_identity(settings: StoreSettings) -> object:
-    """Return an identity that no workspace later made under the same name has; None if the back end knows none."""
+    """Return an identity that no workspace later created under the same name has; None if the back end has none."""
     return identifier(settings)[0](settings)
 
 
 def identifier(settings: StoreSettings) -> tuple[Callable[[StoreSettings], object], float]:
-    """Return what `workspace_identity` asks, and for how many seconds its answer may be taken to hold.
+    """Return the function behind `workspace_identity`, and for how many seconds its result may be cached.
 
-    It blocks where that is not 0.
+    The function blocks unless that is 0.
     """
     upkeep = _find_upkeep(settings)
     return (lambda _: None, 0.0) if upkeep is None else (upkeep.workspace_identity, upkeep.IDENTITY_SECONDS)
 
 
 def workspace_upkeep(settings: StoreSettings) -> WorkspaceUpkeep:
-    """Return what looks after workspaces of the settings' back end; its functions block.
+    """Return the upkeep functions of the settings' back end; they block.
 
     Raises:
-        InvalidRequestError: It can do nothing of that.
+        InvalidRequestError: The back end has none.
         SettingsError: No back end has the scheme of `settings.url`.
     """
     scheme = settings.url.partition(":")[0]
@@ -220,7 +220,7 @@ def workspace_upkeep(settings: StoreSettings) -> WorkspaceUpkeep:
 
 
 def _find_upkeep(settings: StoreSettings) -> WorkspaceUpkeep | None:
-    """Return what looks after workspaces of the settings' back end; None if it has nothing for that."""
+    """Return the upkeep functions of the settings' back end; None if it has none."""
     scheme = settings.url.partition(":")[0]
     if scheme in _BUILT_IN:
         module: Any = import_optional(_BUILT_IN[scheme][2], _BUILT_IN[scheme][2].split(".")[2])

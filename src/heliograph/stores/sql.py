@@ -1,7 +1,7 @@
-"""What is common to SQL: rows as records, filters and listings as conditions; and to SQLite: transactions, small files.
+"""Common to the SQL stores: rows as records, filters and listings as conditions; for SQLite: transactions, small files.
 
-Columns stand in the same order on SQLite and on PostgreSQL. Names, keywords and ids never hold a line break, so lists
-of them are lines: splitting is several times cheaper than parsing JSON. The meaning of a filter is that of
+Columns have the same order on SQLite and on PostgreSQL. Names, keywords and ids never hold a line break, so lists
+of them are stored as lines: splitting is several times cheaper than parsing JSON. The meaning of a filter is that of
 `heliograph.filters`; every condition is true or false and never NULL, so that NOT can be trusted.
 """
 
@@ -59,18 +59,18 @@ from heliograph.models import (
 from heliograph.stores.base import CachedReply, CurationQuery, DocumentQuery
 from heliograph.stores.graph import end_of_prefix
 
-# Files of SQLite: a write-ahead log, transactions, what damage looks like, and small files with nothing else in them.
+# Files of SQLite: a write-ahead log, transactions, signs of damage, and small files of their own.
 
 _WAL_TRIES = 100
 _WAL_REST_SECONDS = 0.05
 _BUSY_MILLISECONDS = 10_000
 
-# What reading a damaged file of small records comes to: pages or tables that are none, or values that cannot be.
+# Errors from reading a damaged file of small records: invalid pages or tables, or impossible values.
 DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, ValueError, TypeError, LookupError, ArithmeticError)
 
 
 def use_wal(connection: apsw.Connection) -> None:
-    """Switch a file to a write-ahead log; processes that begin a new one at once refuse each other without waiting.
+    """Switch a file to a write-ahead log; processes that create one at once fail each other without waiting.
 
     Raises:
         apsw.BusyError: Another process has kept it for five seconds.
@@ -89,7 +89,7 @@ def use_wal(connection: apsw.Connection) -> None:
 
 @contextmanager
 def transaction(connection: apsw.Connection, begin: str = "BEGIN IMMEDIATE") -> Generator[None]:
-    """Commit what the block does, or none of it; what the block or the commit raises comes out as it is."""
+    """Commit the block's changes, or none of them; exceptions of the block or the commit pass unchanged."""
     connection.execute(begin)
     try:
         yield
@@ -103,13 +103,13 @@ def transaction(connection: apsw.Connection, begin: str = "BEGIN IMMEDIATE") -> 
 
 
 class SmallFile:
-    """A small file of SQLite, made by scripts in order, whose version says how many ran; every method blocks.
+    """A small SQLite file, created by scripts in order; its version is the number of scripts run. Every method blocks.
 
-    Its one connection is used by one thread at a time, made when first used, and given up where the file was removed.
+    Its one connection is used by one thread at a time, opened on first use, and dropped when the file was removed.
     """
 
     def __init__(self, path: Path, scripts: Sequence[str], what: str, cure: str) -> None:
-        """Keep the place, what the file is called in errors, and what helps against damage."""
+        """Store the path, the file's name for errors, and the advice against damage."""
         self.path = path
         self._scripts = scripts
         self._what = what
@@ -120,7 +120,7 @@ class SmallFile:
 
     @contextmanager
     def transaction(self, *, durable: bool = True) -> Generator[apsw.Connection]:
-        """Read and write as one; with `durable`, it is on disk when the block ends.
+        """Read and write in one transaction; with `durable`, it is on disk when the block ends.
 
         Raises:
             StoreUnavailable: The file cannot be read or written.
@@ -132,7 +132,7 @@ class SmallFile:
 
     @contextmanager
     def reading(self) -> Generator[apsw.Connection]:
-        """Read, all of one moment.
+        """Read, all at one moment.
 
         Raises:
             StoreUnavailable: The file cannot be read.
@@ -146,14 +146,14 @@ class SmallFile:
             self._disconnect()
 
     def remove(self) -> None:
-        """Remove the file; who has it open gives it up."""
+        """Remove the file; processes that have it open drop it."""
         with self._lock:
             self._disconnect()
             for path in self.path.parent.glob(f"{self.path.name}*"):
                 path.unlink(missing_ok=True)
 
     def failure(self, error: Exception) -> HeliographError:
-        """Return what a failure means."""
+        """Return the error to raise for a failure."""
         if isinstance(error, DAMAGE):
             return StoreUnavailable(
                 f"{self._what} {str(self.path)!r} is damaged ({type(error).__name__}: {error}); stop the service, "
@@ -178,12 +178,12 @@ class SmallFile:
         if self._connection is not None and self._find_identity() != self._identity:
             self._disconnect()
         if self._connection is None:
-            # What people do is nobody else's business.
+            # What users do is private: only the owner can read the file.
             self.path.touch(mode=0o600)
             connection = apsw.Connection(str(self.path))
             try:
                 connection.set_busy_timeout(_BUSY_MILLISECONDS)
-                # What was dropped is not to stay readable in the file.
+                # Deleted data must not stay readable in the file.
                 connection.pragma("secure_delete", 1)
                 use_wal(connection)
                 self._prepare(connection)
@@ -223,7 +223,7 @@ class SmallFile:
 
 Row = Sequence[Any]
 R = TypeVar("R")
-# Made once: `json.dumps` with arguments of its own makes an encoder for every call.
+# Created once: `json.dumps` with non-default arguments creates an encoder for every call.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
@@ -238,7 +238,7 @@ def encode_plain(value: Mapping[str, int] | Sequence[str]) -> str:
 
 
 def join_lines(values: Sequence[str]) -> str:
-    """Return values as one text."""
+    """Return values as one text, one a line."""
     return "\n".join(values)
 
 
@@ -256,7 +256,7 @@ def check_embedding(stored: tuple[str, int] | None, expected: tuple[str, int]) -
     """Compare the embedding that fills a store with the one that it was opened for.
 
     Raises:
-        SchemaMismatch: Another process has embedded the store anew since.
+        SchemaMismatch: Another process has re-embedded the store since.
     """
     if stored != expected:
         raise SchemaMismatch(
@@ -266,11 +266,11 @@ def check_embedding(stored: tuple[str, int] | None, expected: tuple[str, int]) -
 
 
 def in_utc(moment: datetime) -> datetime:
-    """Return a moment with the time zone that all moments in models have."""
+    """Return a moment in UTC, the time zone of all moments in models."""
     return moment.astimezone(UTC)
 
 
-# By the annotation of a field, as it is written: evaluating all of them would take longer than opening a small store.
+# By the source text of a field's annotation: evaluating all of them would take longer than opening a small store.
 _SQL_TYPES = {
     "str": "text",
     "int": "bigint",
@@ -287,10 +287,10 @@ _SQL_TYPES = {
 
 
 class Columns(Generic[R]):
-    """The fields of a record as columns, in their order: rows, records and statements are all made of them.
+    """The fields of a record as columns, in order; rows, records and statements are derived from them.
 
-    Lists and objects are texts, `Usage` takes two columns. So of the stores on SQL a new field, which comes last, only
-    needs a migration in each `schema.py`: what `added` returns.
+    Lists and objects are texts, `Usage` takes two columns. So a new field, which comes last, only needs a migration in
+    each SQL store's `schema.py`: what `added` returns.
     """
 
     def __init__(self, record: type[R], *, without: Collection[str] = (), are_lines: bool = False) -> None:
@@ -300,7 +300,7 @@ class Columns(Generic[R]):
         self.lists = [name for name, kind in kinds.items() if kind.startswith("tuple")]
         self._moments = [place for place, kind in enumerate(kinds.values()) if kind == "datetime"]
         self._usage: int | None = None
-        # Per place what writes a value, and what reads it.
+        # Per column index, the function that encodes a value, and the one that decodes it.
         self._codecs: list[tuple[int, Callable[[Any], Any], Callable[[Any], Any]]] = []
         for place, (name, kind) in enumerate(kinds.items()):
             if kind == "Usage":
@@ -325,15 +325,15 @@ class Columns(Generic[R]):
         self._is_plain = not self._codecs and not self._moments and self._usage is None
 
     def without(self, *names: str) -> dict[str, str]:
-        """Return the types of all columns but these."""
+        """Return the types of all columns except these."""
         return {name: kind for name, kind in self.types.items() if name not in names}
 
     def select(self, table: str, **elsewhere: str) -> str:
-        """Return what a query asks of a table, or where a column stands elsewhere, of there."""
+        """Return the select list of a table; `elsewhere` gives the expressions of columns that are not in it."""
         return ", ".join(elsewhere.get(name, f'{table}."{name}"') for name in self.types)
 
     def added(self, table: str, name: str) -> str:
-        """Return the statement that adds the column of a new field; records of before get the field's default."""
+        """Return the statement that adds the column of a new field; existing records get the field's default."""
         item = next(item for item in fields(cast("Any", self._record)) if item.name == name)
         default = item.default_factory() if item.default_factory is not MISSING else item.default
         write = next((write for place, write, _ in self._codecs if self._fields[place] == name), None)
@@ -343,7 +343,7 @@ class Columns(Generic[R]):
         return f"ALTER TABLE {table} ADD COLUMN {name} {self.types[name]}{needed};"
 
     def values(self, item: R, write_moment: Callable[[datetime], Any] = datetime.isoformat) -> Sequence[Any]:
-        """Return a record as the values of its columns; `write_moment` writes those that are moments."""
+        """Return the column values of a record; `write_moment` encodes moments."""
         if self._is_plain:
             return self._get(item)
         values = list(self._get(item))
@@ -356,11 +356,11 @@ class Columns(Generic[R]):
         return values
 
     def row(self, item: R) -> dict[str, Any]:
-        """Return a record as the values of its columns by name, as JSON has them."""
+        """Return the column values of a record by name, in JSON's types."""
         return dict(zip(self.types, self.values(item), strict=True))
 
     def record(self, row: Row, read_moment: Callable[[Any], datetime] = in_utc, **others: Any) -> R:
-        """Return the record of a row; `others` are its fields that stand in tables of their own."""
+        """Return the record of a row; `others` are fields that are stored in other tables."""
         values = list(row)
         if (place := self._usage) is not None:
             values[place : place + 2] = [Usage(*values[place : place + 2])]
@@ -390,7 +390,7 @@ NAME_RULES: Final = Columns(NameRules, without=["curations"])
 
 
 def chunk_details_object(function: str, list_of: str) -> str:
-    """Return SQL for the details of a chunk as a JSON object, given what makes an object, and a list of its text."""
+    """Return the SQL expression for a chunk's details as a JSON object, given how to build an object and a list."""
     values = (list_of.format(f"chunk.{name}") if name in CHUNKS.lists else f"chunk.{name}" for name in CHUNK_DETAILS)
     named = (f"'{name}', {value}" for name, value in zip(CHUNK_DETAILS, values, strict=True))
     return f"{function}({', '.join(named)})"
@@ -411,23 +411,23 @@ def to_curation(row: Row, read_moment: Callable[[Any], datetime]) -> Curation:
 
 
 def to_rules(rules: Iterable[Row], active: Iterable[Row], read_moment: Callable[[Any], datetime]) -> list[NameRules]:
-    """Return rules of names, in order, from their columns and those of active curations after the id of their name."""
+    """Return rules of names, in order, from their rows and rows of active curations, each after the id of its name."""
     curations: dict[str, list[Curation]] = {}
     for id_, *row in active:
         curations.setdefault(id_, []).append(to_curation(row, read_moment))
     return [NAME_RULES.record(row, curations=tuple(curations.get(row[0], ()))) for row in rules]
 
 
-# What a curation says of which names and ids: the plain data that is never changed.
+# The fields of a curation's content, plain data that is never changed.
 _CONTENT = ("names", "entity_ids", "scope", "type", "description", "keywords", "weight")
 
 
 def curation_content(item: Curation) -> str:
-    """Return what a curation says of which names and ids as JSON."""
+    """Return a curation's content as JSON."""
     return encode({name: getattr(item, name) for name in _CONTENT})
 
 
-# The curations of a well-known entity are read with every document that mentions it.
+# Cached: the curations of a well-known entity are read with every document that mentions it.
 @lru_cache(maxsize=4_096)
 def _read_content(kind: str, content: str) -> Curation:
     said = json.loads(content)
@@ -439,7 +439,7 @@ def _read_content(kind: str, content: str) -> Curation:
 def to_batch(
     sums: Row, statuses: Mapping[str, int], failed: Iterable[Row], read_moment: Callable[[Any], datetime]
 ) -> Batch:
-    """Return a batch from sums over its documents, how many have which status, and the first that failed."""
+    """Return a batch, given sums over its documents, counts per status, and the first documents that failed."""
     track_id, chunks, read, written, created_at, updated_at = sums
     documents = {DocumentStatus(status): count for status, count in statuses.items()}
     moments = read_moment(created_at), read_moment(updated_at)
@@ -448,7 +448,7 @@ def to_batch(
 
 
 def grouped(rows: Iterable[Row]) -> dict[str, tuple[Any, ...]]:
-    """Return rows that begin with an id as what follows per id, in order."""
+    """Group rows by the id that they begin with; return the rest of the rows per id, in order."""
     found: dict[str, list[Any]] = {}
     for id_, *rest in rows:
         found.setdefault(id_, []).append(tuple(rest))
@@ -465,10 +465,10 @@ class Dialect(ABC):
     """How a database writes conditions on its tables `document` and `chunk`.
 
     Attributes:
-        detail: What says a detail of a row of `document`, given its name: its metadata if they have such a field,
-            else a JSON object of the detail alone.
+        detail: Expression for a detail of a row of `document`, given its name: its metadata if they have such a field,
+            otherwise a JSON object of the detail alone.
         details: The details of a row of `chunk` as a JSON object.
-        chunks: What finds the chunks of a row of `document`, or of the one whose twin it is.
+        chunks: Finds the chunks of a row of `document`, or of its original if it is a twin.
     """
 
     mark: ClassVar[str]
@@ -488,14 +488,14 @@ class Dialect(ABC):
 
     @abstractmethod
     def meets(self, column: str, condition: OnPath) -> Condition:
-        """Return the condition that a JSON object, such as that of a document's metadata, meets one."""
+        """Return the condition that a JSON object, such as a document's metadata, meets `condition`."""
 
     def compile_chunk_filter(self, filter_: Filter) -> Condition:
-        """Return the condition that a chunk is one of those that a filter leaves of a matching document."""
+        """Return the condition that a chunk of a matching document meets the filter's conditions on chunks."""
         return self.compile_filter(chunk_condition(filter_), self.details)
 
     def compile_filter(self, filter_: Filter, column: str = _METADATA) -> Condition:
-        """Return the condition that a document matches a filter; in SQLite, parameters may be used once."""
+        """Return the condition that a document matches a filter; on SQLite, its parameters can be used only once."""
         match filter_:
             case And(parts):
                 return self._join("AND", self.true, parts, column)
@@ -518,7 +518,7 @@ class Dialect(ABC):
                 return self.meets(self.detail.format(name) if is_detail else column, filter_)
 
     def where(self, query: DocumentQuery) -> Condition:
-        """Return what follows WHERE to list documents; in SQLite, parameters may be used once."""
+        """Return the WHERE clause to list documents; on SQLite, its parameters can be used only once."""
         conditions: list[Condition] = []
         if query.statuses:
             conditions.append(self.one_of("document.status", [status.value for status in query.statuses]))
@@ -534,7 +534,7 @@ class Dialect(ABC):
         return " AND ".join(sql for sql, _ in conditions), [value for _, values in conditions for value in values]
 
     def where_curations(self, query: CurationQuery) -> Condition:
-        """Return what follows WHERE to list curations, with `subject` where they are those of an entity."""
+        """Return the WHERE clause to list curations, using `subject` if they are those of an entity."""
         conditions: list[Condition] = [] if query.includes_undone else [("curation.undone_at IS NULL", [])]
         if query.entity_id is not None:
             conditions.append((f"subject.entity_id = {self.mark}", [query.entity_id]))

@@ -1,9 +1,9 @@
-"""What a filter leaves of a workspace, read as a store: the same for every back end, over arrays of integer keys.
+"""The part of a workspace within a filter, read as a store: the same for every back end, over arrays of integer keys.
 
-A `Scope` holds what a filter leaves of one data version: the documents that match, their chunks, and the entities and
-relations with a mention in one of these, with degrees and weights counted from such mentions alone. A back end finds
-it, remembers the few that were asked for last, and gives with it a `ScopedReading` of the same moment; the roles of a
-view are made of that. Keys are those of the back end, or places in what it has read.
+A `Scope` holds the part of one data version that a filter leaves: the matching documents, their chunks, and the
+entities and relations with a mention in one of these, with degrees and weights counted from such mentions alone. A back
+end computes it, caches those used last, and gives with it a `ScopedReading` of the same moment; the roles of a view are
+built on that. Keys are those of the back end, or indexes into the rows it has read.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Keys = NDArray[np.int64]
 
 
 class KeySet:
-    """Distinct keys in ascending order, and where in that order a key stands."""
+    """Distinct keys in ascending order, with the position of each."""
 
     def __init__(self, keys: Keys) -> None:
         self.keys = keys
@@ -68,18 +68,18 @@ class KeySet:
         return place < len(self.keys) and bool(self.keys[place] == key)
 
     def holds(self, keys: Keys) -> NDArray[np.bool_]:
-        """Return which of the keys are in it."""
+        """Return which of the keys are in the set."""
         if not len(self.keys):
             return np.zeros(keys.shape, np.bool_)
         places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return self.keys[places] == keys
 
     def places(self, keys: Keys) -> Keys:
-        """Return where each key stands; all of them must be in it."""
+        """Return the position of each key; all of them must be in the set."""
         return np.searchsorted(self.keys, keys)
 
     def rechecked(self, checked: Keys, present: Keys) -> KeySet:
-        """Return the set after keys were looked up again: those checked go, those found present come; all ascending."""
+        """Return the set after a lookup: `checked` keys are removed, `present` ones added; all ascending."""
         left = np.delete(self.keys, self.places(checked[self.holds(checked)]))
         return KeySet(np.insert(left, np.searchsorted(left, present), present))
 
@@ -89,21 +89,21 @@ M = TypeVar("M", EntityMention, RelationMention)
 Kind = Literal["documents", "chunks", "entities", "relations"]
 Places = NDArray[np.int64]
 
-# Each costs some 50 bytes per entity and relation that it leaves.
+# Each takes some 50 bytes per entity and relation within it.
 _MOST_SCOPES = 8
 _MOST_FOLDS = 16_000
-# Commits whose changes are remembered.
+# Commits whose changes are kept.
 _MOST_COMMITS = 64
 # Weights are summed in whole millionths, as evidence counts them: sums are exact in any order.
 MILLION = 1_000_000
-# Entities found in full text at first, per one asked for; where too few have such names here, all are.
+# Entities found in full text at first, per one requested; if too few have such names in the scope, all are read.
 _HITS_PER_HIT = 8
 _LEAST_HITS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class NotedCommit:
-    """What a commit of this process touched, for scopes that are older.
+    """The ids that a commit of this process touched, to update older scopes.
 
     Attributes:
         entity_ids: Entities whose mentions it changed, or that it removed.
@@ -123,7 +123,7 @@ class NotedCommit:
 
     @classmethod
     def of(cls, version: int, changeset: Changeset, keys: Mapping[str, int]) -> Self:
-        """Return the notes of a changeset: of its writes only the rows of documents."""
+        """Return the notes of a changeset; of its writes they keep only the rows of documents."""
         chunks = chain(changeset.chunks, changeset.removed_chunks)
         said = (item.chunk_id for item in changeset.extractions)
         return cls(
@@ -145,16 +145,16 @@ class Scope:
     """The part of one data version that a filter leaves.
 
     Attributes:
-        shown_as: Chunks may be stored under a document that does not match while one with the same text does: the id
-            that they are stored under, to the id that they are shown under, the first that matches.
-        chunks: Chunks of the documents that match, where the filter has conditions on chunks those that meet them.
-        ends: Per relation the places of its two entities, `(n, 2)`.
+        shown_as: Chunks may be stored under a document that does not match while one with the same text does: maps the
+            id that they are stored under to the id that they are shown under, the first that matches.
+        chunks: Chunks of the matching documents; if the filter has conditions on chunks, those that meet them.
+        ends: Per relation the positions of its two entities, `(n, 2)`.
         weights: Per relation the sum of the weights of its mentions here.
-        incident: Adjacency in CSR form: places of the relations of the entity at place `e` are
-            `incident[incident_from[e]:incident_from[e + 1]]`. Each relation stands in it twice.
+        incident: Adjacency in CSR form: positions of the relations of the entity at position `e` are
+            `incident[incident_from[e]:incident_from[e + 1]]`. Each relation is in it twice.
         incident_from: Per entity where its group begins, and one more. Entities and relations that a renewal appended
-            are not covered, and looked through one by one.
-        folded: By key the entities and relations folded so far.
+            are not covered, and scanned one by one.
+        folded: Entities and relations folded so far, by key.
     """
 
     version: int
@@ -175,15 +175,15 @@ class Scope:
         return getattr(self, str(kind))
 
     def has_any(self, kind: Kind, ids: Iterable[str], keys: Mapping[str, int]) -> bool:
-        """Whether any of these ids is in it, given the keys of ids as far as they are known."""
+        """Whether any of these ids is in the scope, given the keys of ids as far as they are known."""
         found = [keys[id_] for id_ in ids if id_ in keys]
         return bool(self.keys_of(kind).holds(np.array(found, np.int64)).any())
 
     def is_left_alone(self, commit: NotedCommit, filter_: Filter) -> bool:
-        """Whether a commit changed nothing of what the filter leaves, as far as that is seen at a glance.
+        """Whether a commit certainly changed nothing within the filter, by a cheap check.
 
-        So it is where documents came, changed or went that do not match, neither before nor now, and that hold no chunk
-        of one that does. What people or repairs change is never seen at a glance.
+        This holds if documents were added, changed or removed that match neither before nor now, and that store no
+        chunk of one that does. Edits by people and repairs never pass the check.
         """
         keys = commit.keys
         return bool(commit.document_ids) and not (
@@ -197,7 +197,7 @@ class Scope:
         )
 
     def touching(self, entities: Places) -> Places:
-        """Return the places of the relations that touch any of the entities at these places, once each, ascending."""
+        """Return the positions of the relations that touch any of these entity positions, once each, ascending."""
         covered, starts = len(self.incident) // 2, self.incident_from
         known = [place for place in entities.tolist() if place + 1 < len(starts)]
         groups = [self.incident[starts[place] : starts[place + 1]] for place in known]
@@ -205,16 +205,16 @@ class Scope:
         return np.unique(np.concatenate((*groups, late)))
 
     def remember(self, key: int, fold: Entity | Relation) -> None:
-        """Keep a fold; when there are too many, all are forgotten."""
+        """Cache a folded item; when there are too many, all are dropped."""
         if len(self.folded) >= _MOST_FOLDS:
             self.folded.clear()
         self.folded[key] = fold
 
 
 def scoped_relations(entities: KeySet, relations: Keys, ends: Keys, weights: NDArray[np.float64]) -> dict[str, Any]:
-    """Return what a `Scope` says of relations that are mentioned and that there are, ascending by key.
+    """Return the fields of a `Scope` for relations that are mentioned and stored, ascending by key.
 
-    `ends` are the keys of their two entities, `(n, 2)`; those with an end outside the scope are left out.
+    `ends` are the keys of their two entities, `(n, 2)`; relations with an end outside the scope are left out.
     """
     whole = entities.holds(ends).all(axis=1) if len(relations) else np.empty(0, np.bool_)
     places = entities.places(ends[whole]).reshape(-1, 2)
@@ -231,9 +231,9 @@ def scoped_relations(entities: KeySet, relations: Keys, ends: Keys, weights: NDA
 
 
 def find_shown(documents: Iterable[tuple[str, str | None]]) -> dict[str, str]:
-    """Return, per document that stores chunks and does not match, the first of its twins that do, by id.
+    """Return, per document that stores chunks and does not match, the first of its matching twins, by id.
 
-    Given are matching documents by ascending id, each with the one that stores its chunks, if any does.
+    `documents` are the matching documents by ascending id, each with the one that stores its chunks, if any does.
     """
     listed = list(documents)
     matching = {id_ for id_, _ in listed}
@@ -248,7 +248,7 @@ S = TypeVar("S", bound=Scope)
 
 
 class ScopeMemory(Generic[S]):
-    """Scopes by filter and fold, the least recently used forgotten first; may be used from any thread.
+    """An LRU cache of scopes by filter and fold; thread-safe.
 
     A scope is made under a lock of the event loop, or of threads.
     """
@@ -256,14 +256,14 @@ class ScopeMemory(Generic[S]):
     def __init__(self, lock: Callable[[], AbstractAsyncContextManager[Any]]) -> None:
         self._make_lock = lock
         self._scopes: OrderedDict[tuple[str, Fold], S] = OrderedDict()
-        # Whoever makes a scope, or waits for it, keeps its lock alive.
+        # Callers that make a scope, or wait for it, keep its lock alive.
         self._making: WeakValueDictionary[tuple[str, Fold], AbstractAsyncContextManager[Any]] = WeakValueDictionary()
         self._guard = threading.Lock()
-        # What this process committed last.
+        # The last commits of this process.
         self._commits: deque[NotedCommit] = deque(maxlen=_MOST_COMMITS)
 
     def note(self, version: int, changeset: Changeset, keys: Mapping[str, int]) -> None:
-        """Note the commit of `version`, so that scopes it does not touch are kept, and others brought up to it."""
+        """Record the commit of `version`, so that untouched scopes are kept, and others updated."""
         commit = NotedCommit.of(version, changeset, keys)
         with self._guard:
             self._commits.append(commit)
@@ -276,21 +276,21 @@ class ScopeMemory(Generic[S]):
         make: Callable[[], Awaitable[S]],
         renew: Callable[[S, Sequence[NotedCommit]], S | None] | None = None,
     ) -> S:
-        """Return what a filter leaves of a data version: remembered, renewed, or made from nothing.
+        """Return the scope of a filter in a data version: cached, renewed, or made from nothing.
 
-        `renew` makes it from an earlier one and all commits since; None, or a result of None: it must be made.
+        `renew` updates an earlier scope by all commits since; if it is None or returns None, the scope is rebuilt.
         """
         name = filter_key(filter_), fold
         with self._guard:
             making = self._making.setdefault(name, self._make_lock())
-        # Two questions under one filter that come at once make its scope once.
+        # Two questions that come at once under one filter make its scope once.
         async with making:
             found = self._recall(name, filter_, version, renew)
             if found is None:
                 found = await make()
             with self._guard:
                 known = self._scopes.get(name)
-                # Else this reader's moment is older than another's.
+                # Otherwise this reader's moment is older than another's.
                 if known is None or known.version <= found.version:
                     self._scopes[name] = found
                     self._scopes.move_to_end(name)
@@ -313,18 +313,18 @@ class ScopeMemory(Generic[S]):
         if found.version == version:
             return found
         if len(since) < version - found.version:
-            return None  # Another process committed, or too much was.
+            return None  # Another process committed, or there were too many commits.
         if all(found.is_left_alone(commit, filter_) for commit in since):
             return replace(found, version=version)
         return renew(found, since) if renew is not None else None
 
 
-# What a back end gives, and what is folded from it.
+# The reads that a back end implements, and the folds built on them.
 
 
 @dataclass(frozen=True, slots=True)
 class ScopedMentions(Generic[M]):
-    """What a scope says of one thing, in canonical order, and when the first of the documents was first seen."""
+    """An item's mentions in a scope, in canonical order, and when the first of their documents was first seen."""
 
     created_at: int
     mentions: Sequence[M]
@@ -332,7 +332,7 @@ class ScopedMentions(Generic[M]):
 
 @dataclass(frozen=True, slots=True)
 class ScopedReading(ABC):
-    """One moment of a workspace, what a filter leaves of it, and how that is folded."""
+    """A reader of one moment of a workspace: the scope of a filter, and how to fold it."""
 
     scope: Scope
     fold: Fold
@@ -349,27 +349,27 @@ class ScopedReading(ABC):
 
     @abstractmethod
     async def read_entity_mentions(self, keys: Sequence[int]) -> Mapping[int, ScopedMentions[EntityMention]]:
-        """Return what the scope says of these entities, all of which are in it."""
+        """Return the scope's mentions of these entities, all of which are in it."""
 
     @abstractmethod
     async def read_relation_mentions(self, keys: Sequence[int]) -> Mapping[int, ScopedMentions[RelationMention]]:
-        """Return what the scope says of these relations, all of which are in it."""
+        """Return the scope's mentions of these relations, all of which are in it."""
 
     @abstractmethod
     async def find_nearest(
         self, collection: Collection, vector: NDArray[np.float32], limit: int, min_cosine: float
     ) -> list[Hit]:
-        """Return the nearest of the scope, as `VectorStore.search` does."""
+        """Return the nearest items in the scope, as `VectorStore.search` does."""
 
     @abstractmethod
     async def find_texts(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
-        """Return what of the scope holds any of the terms, as `TextStore.search` does, whatever it is called here."""
+        """Return items in the scope with any of the terms, as `TextStore.search` does, by their unfiltered names."""
 
     @abstractmethod
     async def find_phrases(
         self, collection: Collection, phrases: Sequence[Sequence[str]], most: int | None = None
     ) -> list[list[int]]:
-        """Return, per phrase, the keys of the scope that hold it: all, or only so many; if it can, the first by id."""
+        """Return, per phrase, the scope's keys that hold it: all, or up to `most`; if possible, the first by id."""
 
     async def read_places(self, ids: Sequence[str], most: int) -> list[EntityPlaces]:
         """Return, in order, where the scope mentions these entities, as `RecordsStore.get_mention_places` does."""
@@ -381,7 +381,7 @@ class ScopedReading(ABC):
         return [id_ for id_ in ids if id_ in keys]
 
     async def find_places(self, ids: Iterable[str]) -> Places:
-        """Return where in the scope's entities those of these are that are in it."""
+        """Return the positions of those ids that are entities of the scope."""
         keys = await self.find_keys("entities", ids)
         return self.scope.entities.places(np.fromiter(keys.values(), np.int64, len(keys)))
 
@@ -444,15 +444,15 @@ class ScopedReader(ABC):
 
     @abstractmethod
     async def read(self, work: Callable[[ScopedReading], Coroutine[Any, Any, T]]) -> T:
-        """Run `work` on what the filter leaves of one moment."""
+        """Run `work` on the scope of the filter at one moment."""
 
     async def at_one_moment(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run what reads the view, as `StoreView.at_one_moment` does."""
+        """Run `work`, which reads the view, as `StoreView.at_one_moment` does."""
         return await work()
 
 
 class _HeldReader(ScopedReader):
-    """Reads of the moment that is given."""
+    """Reads at the given moment."""
 
     def __init__(self, reading: ScopedReading) -> None:
         self._reading = reading
@@ -462,7 +462,7 @@ class _HeldReader(ScopedReader):
 
 
 class _Role:
-    """What the roles of a view have in common: what reads under the filter."""
+    """The common part of a view's roles: the reader under the filter."""
 
     def __init__(self, reader: ScopedReader) -> None:
         self.reader = reader
@@ -475,7 +475,7 @@ P = ParamSpec("P")
 def _within(
     method: Callable[Concatenate[R, ScopedReading, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[R, P], CoroutineType[Any, Any, T]]:
-    """Fill in a method's first parameter, `reading`: what the filter leaves of one moment. Callers leave it out."""
+    """Fill in a method's first parameter, `reading`: the scope at one moment. Callers leave it out."""
 
     @wraps(method)
     async def call(role: R, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -499,7 +499,7 @@ class FilteredView(StoreView):
 
 
 class _Records(_Role, RecordsStore):
-    """Matching documents and what they say."""
+    """Matching documents and their chunks, extractions and evidence."""
 
     @_within
     async def get_documents(self, reading: ScopedReading, ids: Sequence[str]) -> list[Document]:
@@ -545,7 +545,7 @@ class _Records(_Role, RecordsStore):
     ) -> dict[str, tuple[tuple[str, str], ...]]:
         found = await reading.records.get_twins(await reading.keep("chunks", chunk_ids))
         ids = dict.fromkeys(id_ for twins in found.values() for id_, _ in twins)
-        # One that has the chunks here is their document and no twin of it.
+        # If the scope shows the chunks under a document, that is their document and not a twin of it.
         others = (await reading.find_keys("documents", ids)).keys() - set(reading.scope.shown_as.values())
         left = {id_: tuple(twin for twin in twins if twin[0] in others) for id_, twins in found.items()}
         return {id_: twins for id_, twins in left.items() if twins}
@@ -580,7 +580,7 @@ def _owned(scope: Scope, chunks: list[Chunk]) -> list[Chunk]:
 
 
 async def _as_left(reading: ScopedReading, documents: Sequence[Document]) -> list[Document]:
-    """Return documents as they would be without those that do not match: a twin may be the original then."""
+    """Return documents as if those that do not match did not exist: a twin may then be the original."""
     shown_as = reading.scope.shown_as
     originals = await reading.find_keys("documents", [item.twin_of for item in documents if item.twin_of])
     left: list[Document] = []
@@ -594,7 +594,7 @@ async def _as_left(reading: ScopedReading, documents: Sequence[Document]) -> lis
 
 
 class _Graph(_Role, GraphStore):
-    """Entities and relations folded from the chunks that are left; walks go over the arrays of the `Scope`."""
+    """Entities and relations folded from the chunks in the scope; walks use the arrays of the `Scope`."""
 
     async def at_one_moment(self, work: Callable[[GraphStore], Coroutine[Any, Any, T]]) -> T:
         return await self.reader.read(lambda reading: work(_Graph(_HeldReader(reading))))
@@ -631,7 +631,7 @@ class _Graph(_Role, GraphStore):
         page = falling[max(offset, 0) : max(offset, 0) + max(limit, 0)]
         if not len(page):
             return []
-        # Names decide among equals, so all that are equal to the first or the last of the page are read.
+        # Names break ties, so all that are equal to the first or the last of the page are read.
         start, end = np.searchsorted(falling, page[0]), np.searchsorted(falling, page[-1], "right")
         ranked = await _ranked(reading, order[start:end])
         return ranked[offset - int(start) :][: len(page)]
@@ -666,7 +666,7 @@ class _Graph(_Role, GraphStore):
     async def order_nodes(self, reading: ScopedReading, nodes: Some[Node], limit: int) -> list[Node]:
         scope = reading.scope
         places = scope.entities.places(np.fromiter(nodes, np.int64, len(nodes)))
-        # Names decide among equals: all that are as well connected as the last are read.
+        # Names break ties: all that are as well connected as the last are read.
         if limit < len(places):
             degrees = scope.degrees[places]
             least = np.partition(degrees, len(degrees) - limit)[len(degrees) - limit] if limit > 0 else np.inf
@@ -676,13 +676,13 @@ class _Graph(_Role, GraphStore):
 
 
 async def _ranked(reading: ScopedReading, places: Places) -> list[Entity]:
-    """Return the entities at these places by degree (descending), then name."""
+    """Return the entities at these positions by degree (descending), then name."""
     found = await reading.fold_entities(reading.scope.entities.keys[places].tolist())
     return sorted(found.values(), key=lambda entity: (-entity.degree, entity.name, entity.id))
 
 
 class _Vectors(_Role, VectorStore):
-    """Vectors under the filter; those of entities and relations are made of all documents, and only order hits."""
+    """Vectors under the filter; those of entities and relations are made from all documents, and only order hits."""
 
     async def search(
         self, collection: Collection, vector: NDArray[np.float32], limit: int, min_cosine: float
@@ -733,11 +733,12 @@ class _Text(_Role, TextStore):
     async def find_phrases(
         self, reading: ScopedReading, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
     ) -> list[list[str]]:
-        """Entities are found by the names that are left."""
+        """Entities are found by the names that they have in the scope."""
         if limit < 1:
             return [[] for _ in phrases]
         if collection is Collection.ENTITIES:
-            # Very many may be called by a common word: all are read only where few of the first have that name here.
+            # Very many may have a common word in their names: all are read only if few of the first have it in the
+            # scope.
             first = await reading.find_phrases(collection, phrases, limit * _HITS_PER_HIT)
             found = [
                 await _called_by(reading, keys, phrase, limit) for keys, phrase in zip(first, phrases, strict=True)
@@ -753,7 +754,7 @@ class _Text(_Role, TextStore):
 
 
 async def _called_by(reading: ScopedReading, keys: Sequence[int], phrase: Sequence[str], limit: int) -> list[int]:
-    """Return the first of the entities, up to `limit`, that the scope calls by a phrase."""
+    """Return the first of the entities, up to `limit`, whose names in the scope hold a phrase."""
     return await _called(reading, keys, lambda names: f" {' '.join(phrase)} " in f" {' '.join(names)} ", limit)
 
 

@@ -1,1 +1,1 @@
-"""What goes over the wire: pydantic models of requests and replies, made from the domain's records."""
+"""The wire format: pydantic models of requests and replies, made from the domain's records."""

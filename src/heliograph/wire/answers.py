@@ -28,7 +28,7 @@ class ReferenceItem(Shape):
 
 
 class CitationItem(Shape):
-    """What a sentence of an answer rests on, to the character."""
+    """The exact passage that a sentence of an answer rests on."""
 
     reference_id: str
     file_path: str
@@ -48,7 +48,7 @@ AnswerKindName = Literal["generated", "extractive", "nothing_found", "context", 
 
 
 class AnswerHead(Shape):
-    """All that is told of an answer beside its text and references."""
+    """The fields of an answer beside its text and references."""
 
     mode: str
     kind: AnswerKindName
@@ -65,14 +65,14 @@ class AnswerHead(Shape):
 
 
 class KeywordLists(Shape):
-    """What was searched for."""
+    """The keywords of a search."""
 
     high_level: tuple[str, ...] = ()
     low_level: tuple[str, ...] = ()
 
 
 class ExplainedChunk(Shape):
-    """A passage that was found, and what became of it."""
+    """A passage that was found, and whether it was used."""
 
     chunk_id: str
     document_id: str
@@ -112,7 +112,7 @@ class ExplainedUnderstanding(Shape):
 
 
 class Explanation(Shape):
-    """What became of everything that was found for a question."""
+    """The outcome of everything that was found for a question."""
 
     mode: str
     keywords: KeywordLists
@@ -197,7 +197,7 @@ class FoundChunk(ChunkDetails):
 
 
 class RetrieveResponse(Shape):
-    """What an answer would be made from."""
+    """The material that an answer would be made from."""
 
     model_config = ConfigDict(json_schema_extra=may_lack("paths", "context", "explanation"))
 

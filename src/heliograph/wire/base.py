@@ -1,4 +1,4 @@
-"""What all shapes of the wire have in common: frozen, and read from a record's attributes of the same names."""
+"""The common base of wire shapes: frozen, and read from a record's attributes of the same names."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Moment = Annotated[datetime, PlainSerializer(datetime.isoformat, return_type=str
 
 
 class Shape(BaseModel):
-    """A record as others are shown it, made of its attributes by `model_validate`; a reply has all its fields."""
+    """A record's public form, made from its attributes by `model_validate`; a reply has all its fields."""
 
     model_config = ConfigDict(frozen=True, from_attributes=True, json_schema_serialization_defaults_required=True)
 
     @classmethod
     def fields_of(cls, *records: object, **given: Any) -> dict[str, Any]:
-        """Return its fields by name: as given, else as the first record that has one of this name says."""
+        """Return its fields by name: as given, otherwise from the first record that has one of this name."""
         return {
             name: given[name] if name in given else next(getattr(item, name) for item in records if hasattr(item, name))
             for name in cls.model_fields
@@ -27,12 +27,12 @@ class Shape(BaseModel):
 
     @classmethod
     def from_records(cls, *records: object, **given: Any) -> Self:
-        """Return a shape of what `fields_of` finds."""
+        """Return a shape with the fields from `fields_of`."""
         return cls.model_validate(cls.fields_of(*records, **given))
 
 
 class ChunkDetails(Shape):
-    """What every shape of a chunk has: the details of `heliograph.models.Chunk`."""
+    """The common fields of every chunk shape: the details of `heliograph.models.Chunk`."""
 
     page: int | None = Field(None, description="Number, from 1, of the page that holds its first character.")
     headings: tuple[str, ...] = Field((), description="Titles of the sections around it, outermost first.")
@@ -40,7 +40,7 @@ class ChunkDetails(Shape):
 
 
 class EntityHead(Shape):
-    """What every shape of an entity has."""
+    """The common fields of every entity shape."""
 
     id: str
     name: str
@@ -48,7 +48,7 @@ class EntityHead(Shape):
 
 
 class RelationHead(Shape):
-    """What every shape of a relation between two entities has; it has no direction."""
+    """The common fields of every shape of a relation between two entities; it has no direction."""
 
     id: str
     source: str = Field(description="Name of one entity.")
@@ -58,7 +58,7 @@ class RelationHead(Shape):
 
 
 class StatsHead(Shape):
-    """What every shape of a workspace's counts has: the figures of `heliograph.models.Stats` but documents."""
+    """The common fields of a workspace's counts: the figures of `heliograph.models.Stats` except documents."""
 
     chunks: int
     entities: int
@@ -69,7 +69,7 @@ class StatsHead(Shape):
 
 
 def may_lack(*names: str) -> Callable[[dict[str, Any]], None]:
-    """Return an edit of a schema: these fields are optional, as replies leave them out where they hold nothing."""
+    """Return an edit of a schema that makes these fields optional, as replies omit them if they are empty."""
 
     def edit(schema: dict[str, Any]) -> None:
         schema["required"] = [name for name in schema.get("required", ()) if name not in names]

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from heliograph.wire.query import SPEAKERS, QueryFields
 
-# Requests and replies of Ollama's API, as far as it is emulated; what else a client sends is ignored.
+# Requests and replies of Ollama's API, as far as it is emulated; other fields of requests are ignored.
 
 
 class OllamaMessage(BaseModel):
@@ -20,7 +20,7 @@ class OllamaMessage(BaseModel):
 
 
 class OllamaReplyMessage(BaseModel):
-    """What is answered."""
+    """The message of a reply."""
 
     role: Literal["assistant"]
     content: str
@@ -90,14 +90,15 @@ class OllamaVersion(BaseModel):
 
 
 class OllamaModels(BaseModel):
-    """The models there are: one a mode."""
+    """The available models: one per mode."""
 
     models: list[dict[str, Any]]
 
 
 # Requests and replies of OpenAI's chat completions, as far as they are emulated.
 #
-# Sampling parameters and tools are ignored; what would change the form of the reply and is not offered is refused.
+# Sampling parameters and tools are ignored; options that would change the form of the reply and are not supported are
+# refused.
 
 _SPEAKERS = SPEAKERS | {"developer"}
 
@@ -123,7 +124,7 @@ class _Message(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _leave_out_others(cls, message: Any) -> Any:
-        """Keep no more than the role of a message that is left out, whatever it holds."""
+        """Keep only the role of a message that is left out, whatever it holds."""
         role = message.get("role") if isinstance(message, dict) else None
         return {"role": role} if isinstance(role, str) and role not in _SPEAKERS else message
 
@@ -175,7 +176,7 @@ class ModelList(BaseModel):
 
 
 class ChatCompletion(BaseModel):
-    """A whole reply; the message's `annotations` and the field `heliograph` say what it rests on."""
+    """A whole reply; the message's `annotations` and the field `heliograph` cite its sources."""
 
     id: str
     object: Literal["chat.completion"]

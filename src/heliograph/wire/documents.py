@@ -14,11 +14,11 @@ from heliograph.models import COMMITTED_STATUSES, Document, DocumentStatus, docu
 from heliograph.service.jobs.models import NAMES, UNFINISHED, Job, JobKind, JobState, Lane, PipelineState
 from heliograph.wire.base import ChunkDetails, Moment, Shape
 
-# Background work on the wire: LightRAG's pipeline status and scan status, and jobs as they are.
+# Background jobs on the wire: LightRAG's pipeline status and scan status, and our own jobs.
 
 
 def _of(part: str, name: str) -> AliasChoices:
-    """Return where a field is found: in a reply by its name, in a record within a part of it."""
+    """Return the aliases of a field: by its name in a reply, within `part` in a record."""
     return AliasChoices(name, AliasPath(part, name))
 
 
@@ -29,7 +29,7 @@ class JobResponse(Shape):
     kind: Literal["files", "url", "scan", "process", "retry", "delete", "clear"]
     state: Literal["waiting", "running", "done", "failed", "cancelled"]
     is_unfinished: bool = Field(
-        # An older service does not say it.
+        # An older service does not send it.
         default_factory=lambda read: read.get("state") in UNFINISHED,
         description="Whether it waits or runs.",
     )
@@ -56,7 +56,7 @@ class JobResponse(Shape):
 
 
 class WorkEvent(Shape):
-    """How the documents of a workspace are, and what is under way."""
+    """The counts of a workspace's documents, and its jobs."""
 
     documents: dict[str, int] = Field(description="How many there are, by status.")
     jobs: tuple[JobResponse, ...] = Field(description="What runs, and of each kind what comes next.")
@@ -71,7 +71,7 @@ class JobListResponse(Shape):
 
 
 class PipelineResponse(BaseModel):
-    """What is under way, in LightRAG's shape."""
+    """Running and waiting work, in LightRAG's shape."""
 
     autoscanned: bool = Field(default=False, description="Nothing is scanned unasked.")
     busy: bool = Field(default=False, description="Whether anything runs or waits.")
@@ -189,7 +189,7 @@ _Source = Annotated[str, StringConstraints(max_length=4_096, strip_whitespace=Tr
 
 StatusName = Literal["pending", "parsing", "processing", "processed", "partial", "failed"]
 DocStatus = Literal["pending", "parsing", "analyzing", "preprocessed", "processing", "processed", "failed"]
-# What each word of LightRAG's covers; it has none for a document of which some chunks could not be read.
+# The statuses that each of LightRAG's words covers; it has none for a document with unreadable chunks.
 STATUSES: dict[DocStatus, tuple[DocumentStatus, ...]] = {
     "pending": (DocumentStatus.PENDING,),
     "parsing": (DocumentStatus.PARSING,),
@@ -209,7 +209,7 @@ def doc_status(status: DocumentStatus) -> DocStatus:
 
 
 class TextChunking(BaseModel):
-    """How LightRAG's clients have a text cut."""
+    """How LightRAG's clients want a text chunked."""
 
     strategy: Literal["fixed_token", "recursive_character", "semantic_vector", "paragraph_semantic", "custom"] = (
         "fixed_token"
@@ -225,28 +225,28 @@ class _TextOptions(BaseModel):
 
 
 class TextRequest(_TextOptions):
-    """One text to take in."""
+    """One text to insert."""
 
     text: _Text = Field(description="Plain text or Markdown.")
     file_source: _Source | None = Field(default=None, description="What citations name; a known one is an update.")
     title: str = Field(default="", max_length=1_000, description="Empty means the first heading, else from the source.")
 
     def documents(self) -> list[NewDocument]:
-        """Return the documents to take in."""
+        """Return the documents to insert."""
         return [NewDocument(self.text, self.file_source or "", metadata=self.metadata, **document_details(self))]
 
 
 class TextsRequest(_TextOptions):
-    """Several texts to take in."""
+    """Several texts to insert."""
 
     texts: Annotated[list[_Text], Field(min_length=1, max_length=10_000)]
     file_sources: list[_Source] | None = Field(default=None, description="One a text, all different.")
 
     def documents(self) -> list[NewDocument]:
-        """Return the documents to take in.
+        """Return the documents to insert.
 
         Raises:
-            InvalidRequestError: There is not one source a text, or one twice.
+            InvalidRequestError: There is not one source per text, or one twice.
         """
         sources = self.file_sources or [""] * len(self.texts)
         if len(sources) != len(self.texts):
@@ -262,7 +262,7 @@ class TextsRequest(_TextOptions):
 
 
 class InsertResponse(Shape):
-    """What became of texts or a file that were handed over; the rest is done in the background."""
+    """The outcome of inserting texts or a file; the rest is done in the background."""
 
     status: Literal["success", "duplicated", "partial_success", "failure"] = Field(
         description="`duplicated`: known already, and unchanged."
@@ -316,7 +316,7 @@ def doc_status_response(document: Document, opening: str) -> DocStatusResponse:
 
 
 def _word(value: object) -> object:
-    """Return a status as it is written now; LightRAG 1.4.9.3 had another word for one."""
+    """Return the current word for a status; LightRAG 1.4.9.3 had another word for one."""
     word = value.lower() if isinstance(value, str) else value
     return "preprocessed" if word == "multimodal_processed" else word
 
@@ -335,7 +335,7 @@ class PageRequest(BaseModel):
     sort_direction: Literal["asc", "desc"] = "desc"
 
     def statuses(self) -> tuple[DocumentStatus, ...] | None:
-        """Return the statuses asked for; None means all, and an empty tuple those that no document ever has."""
+        """Return the requested statuses; None means all, an empty tuple those that no document ever has."""
         words = self.status_filters or ([self.status_filter] if self.status_filter else None)
         return None if words is None else tuple(status for word in words for status in STATUSES[word])
 
@@ -366,7 +366,7 @@ class StatusCountsResponse(BaseModel):
 
 
 def count_statuses(counts: Iterable[tuple[DocumentStatus, int]]) -> dict[str, int]:
-    """Return counts in LightRAG's words, every word there, and `all`."""
+    """Return counts by LightRAG's words, including all words and `all`."""
     found: dict[str, int] = dict.fromkeys(STATUSES, 0)
     for status, count in counts:
         found[doc_status(status)] += count
@@ -374,7 +374,7 @@ def count_statuses(counts: Iterable[tuple[DocumentStatus, int]]) -> dict[str, in
 
 
 class TrackResponse(BaseModel):
-    """The documents of one batch; none for a batch that is not known."""
+    """The documents of one batch; empty for an unknown batch."""
 
     track_id: str
     documents: list[DocStatusResponse]
@@ -383,7 +383,7 @@ class TrackResponse(BaseModel):
 
 
 class SupportedTypesResponse(BaseModel):
-    """Which files are read."""
+    """The file types that can be read."""
 
     supported_extensions: list[str] = Field(description="Endings of file names, with the dot.")
     engines: dict[str, list[str]] = Field(description="The same, per parser.")
@@ -433,7 +433,7 @@ class ClearResponse(BaseModel):
 
 
 class MessageResponse(BaseModel):
-    """What was done about the pipeline or the cache."""
+    """The outcome of a request about the pipeline or the cache."""
 
     status: Literal["success", "fail", "cancellation_requested", "not_busy", "reprocessing_started"]
     message: str
@@ -441,7 +441,7 @@ class MessageResponse(BaseModel):
 
 
 class ConflictsResponse(BaseModel):
-    """Sources whose documents have to be told apart by hand: there are none, since ids tell them apart."""
+    """Sources whose documents must be told apart by hand: there are none, since ids tell them apart."""
 
     conflicts: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
     next_cursor: str | None = None
@@ -464,7 +464,7 @@ class RecoveryRequest(BaseModel):
 
 
 class RecoveryResponse(BaseModel):
-    """What a reset did: nothing, since no crash leaves anything half done."""
+    """The outcome of a reset: nothing to do, since no crash leaves anything half done."""
 
     status: Literal["reset", "no_recovery_required"]
     message: str
@@ -498,7 +498,7 @@ class DocumentResponse(Shape):
 
     @property
     def is_finished(self) -> bool:
-        """Whether nothing more happens to it unasked."""
+        """Whether its processing has ended."""
         return self.status in ("processed", "partial", "failed")
 
 
@@ -567,7 +567,7 @@ class DocumentEntity(BaseModel):
 
 
 class DocumentEntitiesResponse(BaseModel):
-    """What is named in a document."""
+    """The entities named in a document."""
 
     entities: list[DocumentEntity]
     total: int = Field(description="How many there are without `limit`.")
@@ -580,7 +580,7 @@ class _NewDetails(BaseModel):
 
 
 class UpdateRequest(_NewDetails):
-    """What a document shall be; what is not given stays as it is."""
+    """New values for a document; omitted fields stay."""
 
     text: Annotated[str, StringConstraints(min_length=1)] | None = Field(
         default=None, description="In place of its text."
@@ -589,13 +589,13 @@ class UpdateRequest(_NewDetails):
 
 
 class ChangeRequest(_NewDetails):
-    """What of a document to change (RFC 7396 for `metadata`: fields are merged, null removes one)."""
+    """Changes to a document (RFC 7396 for `metadata`: fields are merged, null removes one)."""
 
     metadata: dict[str, Any] | None = None
 
 
 class ChangeResponse(Shape):
-    """What became of an update."""
+    """The outcome of an update."""
 
     status: Literal["success", "unchanged"] = Field(
         description="`unchanged`: the text is the same, and nothing has to be read again."
@@ -606,7 +606,7 @@ class ChangeResponse(Shape):
 
 
 class RemovalResponse(Shape):
-    """What a deletion did, or that it goes on."""
+    """The outcome of a deletion, or that it is in progress."""
 
     status: Literal["deleted", "deletion_started"]
     message: str

@@ -25,8 +25,8 @@ from heliograph.wire.base import ChunkDetails, EntityHead, RelationHead, Shape
 
 # The graph as LightRAG's clients read it: nodes named by entity, edges between names, properties in its words.
 #
-# What LightRAG joins by `<SEP>` or commas is joined so here too. Its `source_id` and `file_path` are the chunks and
-# sources that mention a thing; at most the first `MOST_SOURCES` are told.
+# Lists that LightRAG joins by `<SEP>` or commas are joined so here too. Its `source_id` and `file_path` are the chunks
+# and sources that mention an item; at most the first `MOST_SOURCES` are listed.
 
 _MANUAL = "manual_creation"
 _ORIGINS = {
@@ -89,7 +89,7 @@ def graph_body(part: Subgraph, sources: Mapping[str, str]) -> dict[str, Any]:
 
 
 def entity_properties(entity: Entity, sources: Mapping[str, str]) -> dict[str, Any]:
-    """Return what LightRAG says of a node, and `aliases` beside it if there are any."""
+    """Return LightRAG's properties of a node, and `aliases` if there are any."""
     properties = {
         "entity_id": entity.name,
         "entity_type": entity.type,
@@ -100,7 +100,7 @@ def entity_properties(entity: Entity, sources: Mapping[str, str]) -> dict[str, A
 
 
 def given_origin(curations: Iterable[Curation]) -> dict[str, str]:
-    """Return what people gave last as the origin of one thing, as far as they did: `source_id`, then `file_path`."""
+    """Return the origin that people last gave an item: `source_id`, then `file_path`, as far as given."""
     found: dict[str, str] = {}
     for item in curations:
         if item.kind in _ORIGINS and len(item.scope) == 2:
@@ -109,13 +109,13 @@ def given_origin(curations: Iterable[Curation]) -> dict[str, str]:
 
 
 def read_origin(data: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return `source_id` and `file_path` of a new entity or relation, nothing where neither is given."""
+    """Return `source_id` and `file_path` of a new entity or relation, empty if neither is given."""
     given = read_text(data, "source_id") or "", read_text(data, "file_path") or ""
     return given if any(given) else ()
 
 
 def relation_properties(relation: Relation, sources: Mapping[str, str]) -> dict[str, Any]:
-    """Return what LightRAG says of an edge."""
+    """Return LightRAG's properties of an edge."""
     return {
         "weight": relation.weight,
         "description": relation.description,
@@ -138,11 +138,11 @@ def _origin(item: Entity | Relation, sources: Mapping[str, str]) -> dict[str, An
     }
 
 
-# The graph in Heliograph's own words: entities and relations with what mentions them, neighbours and paths.
+# The graph in Heliograph's own words: entities and relations with the chunks that mention them, neighbours and paths.
 
 
 def _statements(description: str | Iterable[str]) -> tuple[str, ...]:
-    # What comes from a service is split already.
+    # A description from a service is split already.
     return tuple(filter(None, description.split(FIELD_SEPARATOR))) if isinstance(description, str) else (*description,)
 
 
@@ -150,7 +150,7 @@ def _count(ids: object) -> object:
     return ids if isinstance(ids, int) else len(cast("Sequence[str]", ids))
 
 
-# Made from what a record has: its description, and the chunks that mention it.
+# Derived from a record: its description, and the chunks that mention it.
 _Descriptions = Annotated[
     tuple[str, ...],
     BeforeValidator(_statements),
@@ -163,7 +163,7 @@ _ChunkCount = Annotated[int, BeforeValidator(_count), Field(validation_alias=Ali
 
 
 class NodeColumns(BaseModel):
-    """Entities, one column a field; rows are the places in each."""
+    """Entities, one column per field; row numbers identify them."""
 
     name: list[str]
     type: list[int] = Field(description="Place in `types`.")
@@ -176,7 +176,7 @@ class NodeColumns(BaseModel):
 
 
 class EdgeColumns(BaseModel):
-    """Relations, one column a field."""
+    """Relations, one column per field."""
 
     source: list[int] = Field(description="Row of one entity.")
     target: list[int] = Field(description="Row of the other.")
@@ -241,9 +241,9 @@ class RelationItem(RelationHead):
 
 
 class SourceChunk(ChunkDetails):
-    """A chunk that mentions something, and where it stands in its document.
+    """A chunk that mentions an item, and its place in its document.
 
-    What it says of that is a statement of `/graph/history`.
+    Its statement about the item is in `/graph/history`.
     """
 
     chunk_id: str
@@ -264,7 +264,7 @@ class EntityDetail(Shape):
 
 
 class RelationDetail(Shape):
-    """A relation and one page of the chunks that tell of it."""
+    """A relation and one page of the chunks that mention it."""
 
     relation: RelationItem
     sources: tuple[SourceChunk, ...]
@@ -279,7 +279,7 @@ class EntityListResponse(Shape):
 
 
 class NeighbourResponse(Shape):
-    """What lies around an entity."""
+    """The neighbourhood of an entity."""
 
     entities: tuple[EntityItem, ...] = Field(description="The entity itself, then by distance, degree and name.")
     relations: tuple[RelationItem, ...] = Field(description="Those with both ends among the entities.")
@@ -287,22 +287,22 @@ class NeighbourResponse(Shape):
 
 
 class PathItem(Shape):
-    """A way from one entity to another."""
+    """A path from one entity to another."""
 
     entities: tuple[EntityItem, ...] = Field(description="One more than there are relations.")
     relations: tuple[RelationItem, ...]
 
 
 class PathResponse(Shape):
-    """The shortest ways from one entity to another, strongest first; none if there is none so short."""
+    """The shortest paths from one entity to another, strongest first; empty if none is short enough."""
 
     paths: tuple[PathItem, ...]
 
 
-# Corrections of the graph as LightRAG's clients send them, and what they get back.
+# Corrections of the graph as LightRAG's clients send them, and their replies.
 #
-# Properties come as free JSON, as LightRAG takes them; what is not valid in them is a 400, as there. `source_id` and
-# `file_path` are taken and left as they are: here they follow from the documents.
+# Properties come as free JSON, as LightRAG takes them; an invalid one is a 400, as there. `source_id` and `file_path`
+# are accepted and not changed: here they follow from the documents.
 
 EntityName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2048)]
 
@@ -384,7 +384,7 @@ class DeleteRelationRequest(BaseModel):
 
 
 class EditResponse(BaseModel):
-    """What became of a thing."""
+    """The outcome of a correction."""
 
     status: Literal["success"] = "success"
     message: str
@@ -393,7 +393,7 @@ class EditResponse(BaseModel):
 
 
 class OperationSummary(BaseModel):
-    """What an edit of an entity came to."""
+    """A summary of an entity's edit."""
 
     merged: bool
     merge_status: Literal["success", "failed", "not_attempted"]
@@ -405,13 +405,13 @@ class OperationSummary(BaseModel):
 
 
 class EntityEditResponse(EditResponse):
-    """What became of an entity that was edited."""
+    """The outcome of an entity's edit."""
 
     operation_summary: OperationSummary
 
 
 class DeletionResult(BaseModel):
-    """What was hidden."""
+    """The outcome of a deletion."""
 
     status: Literal["success"] = "success"
     doc_id: str = Field(default="", description="Always empty.")
@@ -422,10 +422,10 @@ class DeletionResult(BaseModel):
 
 
 def read_text(data: Mapping[str, Any], field: str, *, is_needed: bool = False) -> str | None:
-    """Return a property that is text; None if it is not given.
+    """Return a text property; None if it is not given.
 
     Raises:
-        InvalidRequestError: It is something else, or it is needed and missing or blank.
+        InvalidRequestError: It is not text, or it is needed and missing or blank.
     """
     value = data.get(field)
     if value is None and not is_needed:
@@ -438,10 +438,10 @@ def read_text(data: Mapping[str, Any], field: str, *, is_needed: bool = False) -
 
 
 def read_keywords(data: Mapping[str, Any]) -> list[str] | None:
-    """Return keywords given as one text, separated by commas; None if there are none given.
+    """Return keywords given as one text, separated by commas; None if there are none.
 
     Raises:
-        InvalidRequestError: They are something else.
+        InvalidRequestError: They are not text.
     """
     text = read_text(data, "keywords")
     return None if text is None else [word for part in re.split(r"[,，、;；]", text) if (word := part.strip())]
@@ -451,7 +451,7 @@ def read_weight(data: Mapping[str, Any]) -> float | None:
     """Return the weight, a number or one written as text; None if it is not given.
 
     Raises:
-        InvalidRequestError: It is something else.
+        InvalidRequestError: It is not a number.
     """
     value = data.get("weight")
     if value is None:
@@ -471,13 +471,13 @@ def _only(data: Mapping[str, Any], fields: tuple[str, ...], kind: str) -> Mappin
     return {key: value for key, value in data.items() if key not in _KEPT}
 
 
-# Corrections of the graph by hand, who said what of a thing, and entities that may be one.
+# Corrections of the graph by hand, the history of an item, and likely duplicates.
 
 _Ids = Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=10_000)]
 
 
 class SplitRequest(BaseModel):
-    """Which mentions of an entity are another one."""
+    """The mentions of an entity that belong to another one."""
 
     entity_name: EntityName
     new_name: EntityName = Field(description="Name of the other one; no entity may have it.")
@@ -513,7 +513,7 @@ class CurationListResponse(Shape):
 
 
 class StatementItem(Shape):
-    """What one chunk says of an entity or a relation; the chunk itself is among the sources of either."""
+    """One chunk's statement about an entity or a relation; the chunk itself is among the sources of either."""
 
     chunk_id: str
     document_id: str
@@ -527,7 +527,7 @@ class StatementItem(Shape):
 
 
 class HistoryResponse(Shape):
-    """Who said what of an entity or a relation."""
+    """The history of an entity or a relation."""
 
     id: str = Field(description="Id of the entity or relation.")
     statements: tuple[StatementItem, ...] = Field(description="What chunks say, one page of it.")
@@ -547,6 +547,6 @@ class DuplicateItem(Shape):
 
 
 class DuplicateResponse(Shape):
-    """Pairs that may be one, the most alike first; merging them is left to people."""
+    """Likely duplicates, the most similar first; people decide whether to merge them."""
 
     pairs: tuple[DuplicateItem, ...]

@@ -1,4 +1,4 @@
-"""Questions as they come over the wire, and answers as plain dicts in the shapes of `wire.answers`."""
+"""Questions as sent over the wire, and answers as plain dicts in the shapes of `wire.answers`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from heliograph.wire.answers import FoundChunk, FoundEntity, FoundRelation
 
 # An `Answer` as the JSON of `/query` and of the last lines of a stream.
 
-# What LightRAG says where there is no text at all.
+# LightRAG's reply where there is no text at all.
 LIGHTRAG_NOTHING_FOUND = "No relevant context found for the query."
 
 
 def answer_body(answer: Answer, param: QueryParam, seconds: float) -> dict[str, Any]:
-    """Return the whole body; `include_sources` and `return_structured` bring what they stand for."""
+    """Return the whole body; `include_sources` and `return_structured` add their fields."""
     body: dict[str, Any] = {"response": answer_text(answer)}
     if param.include_references:
         body["references"] = reference_data(answer.context, param.include_chunk_content)
@@ -49,15 +49,15 @@ def _explained(retrieval: Retrieval) -> dict[str, Any]:
     return {} if explanation is None else {"explanation": explanation}
 
 
-# What a question may ask for, as JSON, with the limits of LightRAG 1.5.7.
+# The parameters of a question as JSON, with the limits of LightRAG 1.5.7.
 #
-# `QueryFields` is shared by all routes that answer; each converts it to a `QueryParam` at once. Fields that nobody
-# knows are ignored, as LightRAG ignores them.
+# `QueryFields` is shared by all routes that answer; each converts it to a `QueryParam` at once. Unknown fields are
+# ignored, as LightRAG ignores them.
 
-# Where a request to a route of LightRAG's names no mode, its clients expect what LightRAG does.
+# The default mode of LightRAG's routes, which its clients expect.
 LIGHTRAG_MODE = Mode.MIX
 
-# Roles that have a part in a conversation; what others say (tools, functions) is left out of it.
+# Roles that take part in a conversation; messages of others (tools, functions) are left out.
 SPEAKERS = frozenset({"system", "user", "assistant"})
 
 MAX_TEXT = 65_536
@@ -71,7 +71,7 @@ _Keywords = Annotated[list[Annotated[str, Field(max_length=512)]], Field(max_len
 
 
 def _check_question(question: str, info: ValidationInfo) -> str:
-    # A mode that is not valid is told by itself.
+    # An invalid mode has its own error.
     if (mode := info.data.get("mode")) is not None:
         check_length(question, Mode(mode))
     return question
@@ -100,7 +100,7 @@ def _describe(schema: dict[str, Any]) -> None:
 class QueryFields(BaseModel):
     """How a question is searched for and answered; None means the default of the server's settings."""
 
-    # What a parameter is, stands in `QueryParam`.
+    # `QueryParam` documents each parameter.
     model_config = ConfigDict(json_schema_extra=_describe)
 
     mode: ModeName = DEFAULT_MODE.value
@@ -128,15 +128,15 @@ class QueryFields(BaseModel):
     explain: bool = False
 
     def to_param(self, **others: Any) -> QueryParam:
-        """Return the engine's parameters, with these `others` beside or in place of them."""
-        # Equal names in both; what is not given is left to the engine's own defaults.
+        """Return the engine's parameters; `others` are added or override them."""
+        # Both have the same names; omitted fields keep the engine's defaults.
         given: dict[str, Any] = {name: getattr(self, name) for name in QueryFields.model_fields}
         given = {name: value for name, value in given.items() if value is not None and value != []}
         given["mode"] = Mode(self.mode)
         return QueryParam(**(given | others))
 
     def texts(self) -> list[str]:
-        """Return all free text, whose length in all is limited."""
+        """Return all free text, whose total length is limited."""
         parts = [self.response_type, self.user_prompt, *(self.hl_keywords or ()), *(self.ll_keywords or ())]
         return [part for part in parts if part]
 
@@ -182,7 +182,7 @@ class QueryRequest(QueryFields):
         return [*super().texts(), self.query, *(item.content for item in self.conversation_history or ())]
 
 
-# The shape of `/api/v1/retrieve`: what was found, with lists as lists and every id, for other programs to use.
+# The shape of `/api/v1/retrieve`: the results with lists as lists and every id, for other programs to use.
 
 
 class RetrieveRequest(QueryFields):

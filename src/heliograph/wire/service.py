@@ -1,4 +1,4 @@
-"""What the service tells of itself: failures, log-in, health, workspaces."""
+"""The service's descriptions of itself: failures, log-in, health, workspaces."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import AliasPath, BaseModel, ConfigDict, Field
 
 from heliograph.wire.base import Shape, StatsHead
 
-# The bodies that failures are told in (RFC 9457).
+# The bodies of failures (RFC 9457).
 
 
 class Problem(BaseModel):
@@ -37,7 +37,7 @@ class InvalidProblem(Problem):
     )
 
 
-# What the ways in and out reply; names and values are those that LightRAG's page and clients read.
+# Replies of log-in routes; names and values are those that LightRAG's page and clients read.
 
 
 class _About(BaseModel):
@@ -50,7 +50,7 @@ class _About(BaseModel):
 
 
 class AuthStatus(_About):
-    """Whether people log in here."""
+    """Whether the service has a log-in."""
 
     auth_configured: bool = Field(description="Whether there are accounts.")
     access_token: str | None = Field(default=None, description="A guest's token where there are none.")
@@ -67,7 +67,7 @@ class LoginReply(_About):
 
 
 class VerifyReply(BaseModel):
-    """Whose credentials these are."""
+    """The principal of these credentials."""
 
     status: Literal["ok"] = "ok"
     valid: Literal[True] = True
@@ -77,22 +77,22 @@ class VerifyReply(BaseModel):
 
 
 class LogoutReply(BaseModel):
-    """Done."""
+    """Confirms the log-out."""
 
     status: Literal["success"] = "success"
     message: str
 
 
-# What `/health` and `/ready` reply; the names are those that LightRAG's page reads.
+# Replies of `/health` and `/ready`; the names are those that LightRAG's page reads.
 
 
 def _at(path: str, description: str | None = None) -> Any:
-    """Return a field that is found further down in the record, by its path there."""
+    """Return a field that is nested in the record, by its path there."""
     return Field(validation_alias=AliasPath(*path.split(".")), description=description)
 
 
 class Configuration(BaseModel):
-    """What is configured; no key, password or token is."""
+    """The configuration, without keys, passwords or tokens."""
 
     llm_binding: str = Field(description="Kind of chat model; empty without one.")
     llm_binding_host: str = Field(description="Where it is.")
@@ -132,7 +132,7 @@ class Configuration(BaseModel):
 
 
 class Queues(BaseModel):
-    """What this process has to do."""
+    """The queues of this process."""
 
     queries_running: int
     queries_waiting: int
@@ -140,7 +140,7 @@ class Queues(BaseModel):
 
 
 class AlertState(BaseModel):
-    """Whether something that is measured stays within its threshold."""
+    """Whether a measured value stays within its threshold."""
 
     name: Literal["query_latency", "rerank_latency", "index_freshness"]
     state: Literal["ok", "firing", "unknown"]
@@ -160,7 +160,7 @@ class FollowerState(BaseModel):
 
 
 class Health(BaseModel):
-    """That the service lives; all but the first fields only for who may know."""
+    """That the service is alive; most fields only for callers with permission."""
 
     status: Literal["healthy"] = "healthy"
     core_version: str
@@ -216,7 +216,7 @@ class LatencyFigures(BaseModel):
 
 
 class ModelFigures(BaseModel):
-    """What one kind of model was asked for one purpose since the start."""
+    """Calls of one kind of model for one purpose since the start."""
 
     model: str = Field(description="`chat` or `embedding`.")
     purpose: str
@@ -227,19 +227,19 @@ class ModelFigures(BaseModel):
 
 
 class Figures(BaseModel):
-    """What was asked and spent since the start; empty for credentials that are bound to workspaces."""
+    """Queries and costs since the start; empty for credentials that are bound to workspaces."""
 
     latencies: list[LatencyFigures]
     models: list[ModelFigures]
 
 
-# What the routes of workspaces take and reply: names, lists and counts.
+# Requests and replies of workspace routes: names, lists and counts.
 
 _NAME = r"^[\w][\w.\-]{0,63}$"
 
 
 class NewWorkspace(BaseModel):
-    """A workspace to make."""
+    """A workspace to create."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -261,7 +261,7 @@ class WorkspaceList(Shape):
 
 
 class WorkspaceReply(Shape):
-    """What was done."""
+    """The outcome of a request about a workspace."""
 
     status: Literal["success"] = "success"
     message: str
@@ -269,7 +269,7 @@ class WorkspaceReply(Shape):
 
 
 class WorkspaceStats(StatsHead):
-    """What a workspace holds."""
+    """The counts of a workspace."""
 
     name: str
     documents: dict[str, int] = Field(description="Documents by status; those that none has are left out.")

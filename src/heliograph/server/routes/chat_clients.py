@@ -1,13 +1,13 @@
 """The knowledge base as a model of Ollama and of OpenAI's chat completions, so that any chat client can talk to it.
 
-A conversation becomes a question as LightRAG's emulation of Ollama reads it. The last message, or the user's last where
-a tool spoke after it, is the question. It may begin with a command: `/local`, `/global`, `/hybrid`, `/mix`, `/fusion`,
+A conversation becomes a question as in LightRAG's emulation of Ollama. The last message, or the user's last if a tool
+spoke after it, is the question. It may begin with a command: `/local`, `/global`, `/hybrid`, `/mix`, `/fusion`,
 `/auto`, `/naive`, `/bypass`, the same with `context` (`/naivecontext`), or `/context`; `[...]` after it is an
-instruction for this answer (`/mix[in one sentence] ...`, `/[in one sentence] ...`). What has no such command is a
-question as it stands. System messages are further instructions; in mode bypass they are the system prompt. What other
-roles say, and messages without text, are left out.
+instruction for this answer (`/mix[in one sentence] ...`, `/[in one sentence] ...`). A message without a command is
+taken as the question. System messages are further instructions; in mode bypass they are the system prompt. Messages of
+other roles, and messages without text, are left out.
 
-Failures are told in the shape of the service that is emulated, by status as long as nothing was sent.
+Failures have the shape of the emulated service, and its status as long as nothing was sent.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _MODES = "|".join(mode.value for mode in Mode)
 _COMMAND = re.compile(
     rf"/(?P<mode>{_MODES})?(?P<context>(?<!bypass)context)?(?P<prompt>\[[^\]]*\])?(?(prompt)\s*|(?:\s+|$))",
 )
-# How Open WebUI asks for titles, tags and follow-up questions; these are no questions to the documents.
+# How Open WebUI requests titles, tags and follow-up questions; these are not questions about the documents.
 _CLIENT_TASK = "\n<chat_history>\nUSER:"
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What the beginning of a message asks for: a mode, the context alone, or how to answer."""
+    """The command at the beginning of a message: a mode, the context alone, or how to answer."""
 
     question: str
     mode: Mode | None = None
@@ -57,7 +57,7 @@ class Command:
 
 
 def read_command(text: str) -> Command:
-    """Return what the beginning of a message asks for; without a command it is a question as it stands."""
+    """Return the command and the rest of a message; without a command it is all question."""
     text = text.strip()
     found = _COMMAND.match(text)
     if found is None or not any(found.groups()):
@@ -69,10 +69,10 @@ def read_command(text: str) -> Command:
 def read_turn(
     messages: Sequence[tuple[str, str]], mode: Mode, options: QueryFields, system: str = ""
 ) -> tuple[str, QueryParam]:
-    """Return the question of a conversation, and how it is to be answered.
+    """Return the question of a conversation, and the parameters to answer it.
 
-    Messages are roles and texts, the oldest first; the roles `system`, `user` and `assistant` count. The mode counts if
-    neither the question names one nor the options give one.
+    Messages are roles and texts, the oldest first; the roles `system`, `user` and `assistant` count. `mode` counts if
+    neither the question nor the options name one.
 
     Raises:
         InvalidRequestError: There is no question of the user's at the end.
@@ -100,7 +100,7 @@ def read_turn(
 
 
 def problem_text(problem: Mapping[str, Any]) -> str:
-    """Return the detail of a problem in one string; of a request that is not valid, all that is wrong with it."""
+    """Return the detail of a problem in one string; for an invalid request, all its errors."""
     detail = problem["detail"]
     if isinstance(detail, str):
         return detail
@@ -113,14 +113,14 @@ def _joined(texts: Sequence[str | None]) -> str | None:
 
 # The API of Ollama, with LightRAG's rules.
 #
-# `/api/chat` answers from the documents, as the message's command says; `/api/generate` goes straight to the chat
-# model. The tag of the model's name gives the mode, `heliograph:naive`; any other name is `mix`. A body that is not
-# valid is 400, and 413 where it is too long.
+# `/api/chat` answers from the documents, as the message's command says; `/api/generate` sends the prompt directly to
+# the chat model. The tag of the model's name gives the mode, `heliograph:naive`; any other name is `mix`. An invalid
+# body is 400, and 413 if it is too long.
 
 _OLLAMA_VERSION = "0.9.3"
 _NDJSON = "application/x-ndjson"
 _TAGS = ("latest", *(mode.value for mode in Mode))
-# Under the last name LightRAG's clients know it.
+# LightRAG's clients know it under the last name.
 _NAMES = (*(f"heliograph:{tag}" for tag in _TAGS), "lightrag:latest")
 _MODIFIED = "2025-01-01T00:00:00Z"
 
@@ -140,7 +140,7 @@ _OLLAMA_STREAMED: dict[int | str, dict[str, Any]] = {
 
 
 class _JsonRoute(APIRoute):
-    """Takes every body for JSON, as Ollama does: what `curl -d` sends calls itself a form."""
+    """Parses every body as JSON, as Ollama does: `curl -d` labels it as a form."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -173,7 +173,7 @@ async def version(_: Reader) -> dict[str, str]:
 
 @ollama_router.get("/tags", summary="List the models", response_model=wire.OllamaModels, responses=_OLLAMA_FAILURES)
 async def tags(_: Reader) -> dict[str, Any]:
-    """Return the models: one a mode."""
+    """Return the models: one per mode."""
     return {"models": [_tag_card(name) | {"modified_at": _MODIFIED} for name in _NAMES]}
 
 
@@ -181,7 +181,7 @@ async def tags(_: Reader) -> dict[str, Any]:
     "/ps", summary="List the running models", response_model=wire.OllamaModels, responses=_OLLAMA_FAILURES
 )
 async def running(_: Reader) -> dict[str, Any]:
-    """Return the same models: all of them always run."""
+    """Return the same models: all of them are always loaded."""
     forever = {"expires_at": "2050-12-31T14:38:31Z", "size_vram": 0}
     return {"models": [_tag_card(name) | forever for name in _NAMES]}
 
@@ -215,7 +215,7 @@ async def chat(body: wire.OllamaChatRequest, asker: CurrentAsker, request: Reque
     responses=_OLLAMA_STREAMED | _OLLAMA_FAILURES,
 )
 async def generate(body: wire.OllamaGenerateRequest, asker: CurrentAsker, request: Request) -> Response:
-    """Give a prompt to the chat model itself; nothing is searched. The last line's `context` is always empty."""
+    """Send a prompt directly to the chat model; nothing is searched. The last line's `context` is always empty."""
     turn = body.prompt, QueryParam(mode=Mode.BYPASS, system_prompt=body.system)
     streamed = request if body.stream else None
     return await _respond(body.model, turn, lambda text: {"response": text}, asker, streamed, {"context": []})
@@ -229,7 +229,7 @@ async def _respond(
     streamed: Request | None,
     last: dict[str, Any],
 ) -> Response:
-    """Answer whole, or by lines to a request that is `streamed`; `last` is told with the end of the answer."""
+    """Reply whole, or by lines to a request that is `streamed`; `last` is sent at the end of the answer."""
     question, param = turn
     length, most = len(question.strip()), asker.engine.settings.query.max_question_characters
     if length > most:
@@ -262,7 +262,7 @@ def _line(model: str) -> dict[str, Any]:
 
 
 def _ending(answer: Answer, question: str, param: QueryParam, start: int) -> dict[str, Any]:
-    """Return what the last line tells; tokens of what no model wrote are counted here."""
+    """Return the fields of the last line; if no model wrote the answer, its tokens are counted here."""
     elapsed = time.monotonic_ns() - start
     return {
         "done": True,
@@ -297,8 +297,8 @@ def _tag_card(name: str) -> dict[str, Any]:
 
 # The API of OpenAI's chat completions.
 #
-# There is one model a mode, `heliograph:naive`, and `heliograph`, which is `auto`; a message's command goes before it.
-# Citations stand in the text, as `annotations` of the message, and in full in the field `heliograph`.
+# There is one model per mode, such as `heliograph:naive`, and `heliograph`, which is `auto`; a message's command
+# overrides it. Citations are in the text, as `annotations` of the message, and in full in the field `heliograph`.
 
 _MODELS = {"heliograph": DEFAULT_MODE, **{f"heliograph:{mode.value}": mode for mode in Mode}}
 _CREATED = 1_735_689_600
@@ -310,7 +310,7 @@ def render_openai_problem(problem: dict[str, Any]) -> dict[str, Any]:
     """Return a problem in OpenAI's shape; its code is the class of the error."""
     status = problem["status"]
     fallback = "server_error" if status >= 500 else "invalid_request_error"
-    # The class of the error; what has none tells the status in words.
+    # The class of the error; without one, the status in words.
     known = problem["type"].removeprefix("urn:heliograph:error:")
     return {
         "error": {
@@ -327,7 +327,7 @@ _OPENAI_FAILURES: dict[int | str, dict[str, Any]] = {
     status: response | {"model": wire.CompletionFailure} for status, response in FAILURES.items()
 }
 _ABOUT_MODELS = _OPENAI_FAILURES | never(422)
-# The schema of one event, of a media type that is a sequence of them (OpenAPI 3.2).
+# The schema of one event, for a media type that is a sequence of them (OpenAPI 3.2).
 _EVENT = {
     "type": "object",
     "properties": {"data": {"type": "string", "description": "A piece as JSON, or `[DONE]`."}},
@@ -346,7 +346,7 @@ openai_router = APIRouter(prefix="/v1", tags=["openai"])
 
 @openai_router.get("/models", summary="List the models", response_model=wire.ModelList, responses=_ABOUT_MODELS)
 async def models(_: Reader) -> wire.ModelList:
-    """Return the models: one a mode."""
+    """Return the models: one per mode."""
     return wire.ModelList(data=[_model_card(name) for name in _MODELS])
 
 
@@ -384,7 +384,7 @@ class _Completion:
         self._head = {"id": f"chatcmpl-{uuid4().hex}", "created": int(time.time()), "model": body.model}
 
     def whole(self, answer: Answer) -> dict[str, Any]:
-        """Return a reply in one piece."""
+        """Return a complete reply."""
         message = {
             "role": "assistant",
             "content": answer_text(answer),
@@ -409,7 +409,7 @@ class _Completion:
         return self._event([{"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}])
 
     def ending(self, answer: Answer) -> bytes:
-        """Return the last events: citations and why it ended, the usage on request, and the mark of the end."""
+        """Return the last events: citations and the finish reason, the usage on request, and the end mark."""
         choice = {
             "index": 0,
             "delta": {"annotations": _annotations(answer)},

@@ -1,8 +1,8 @@
-"""Documents come in and are worked on: texts, uploads, URLs, the input folder; jobs, retries, deletions as LightRAG's.
+"""Document input and jobs: texts, uploads, URLs, the input folder; jobs, retries, deletions as LightRAG's.
 
-Every route here starts or follows a background job. An upload goes from the connection straight to the disk, within a
-limit, under a safe name: its form holds one part named `file` and perhaps one named `metadata`, a JSON object. Memory
-holds a piece at a time, and an upload that breaks off leaves nothing behind.
+Every route here starts or follows a background job. An upload is streamed to the disk, within a limit, under a safe
+name: its form holds one part named `file` and perhaps one named `metadata`, a JSON object. Memory holds a piece at a
+time, and an interrupted upload leaves no file behind.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ _UPLOAD_FORM: dict[str, Any] = {
 async def insert_text(body: wire.TextRequest, work: WriteWork) -> wire.InsertResponse:
     """Store a text, to be processed in the background; one with a known source replaces that document.
 
-    The same text again is `duplicated` and changes nothing, so that a request may be repeated. A document that is being
-    read is replaced at once; what was read of its old text is given up.
+    The same text again is `duplicated` and changes nothing, so that a request may be repeated. A document in process is
+    replaced at once; the extractions of its old text are dropped.
     """
     report = await work.enqueue(body.documents(), "insert")
     return await _inserted(work.kb, report, has_chunking=body.chunking is not None)
@@ -86,13 +86,13 @@ async def insert_samples(work: WriteWork) -> wire.InsertResponse:
     return await _inserted(work.kb, report, has_chunking=False)
 
 
-@router.post("/file", include_in_schema=False)  # By this path in LightRAG before 1.4, whose clients are about still.
+@router.post("/file", include_in_schema=False)  # LightRAG before 1.4 had this path, and its clients are still in use.
 @router.post("/upload", summary="Upload a file", responses=responses(409, 422), openapi_extra=_UPLOAD_FORM)
 async def upload(request: Request, work: WriteWork) -> wire.InsertResponse:
-    """Keep a file in the input folder and have it read in the background. The form is `multipart/form-data`.
+    """Keep a file in the input folder and read it in the background. The form is `multipart/form-data`.
 
-    A file of a known name is an update: it takes the place of the file, and its document is read anew. The same file
-    again is `duplicated` and changes nothing.
+    A file of a known name is an update: it replaces the file, and its document is read again. The same file again is
+    `duplicated` and changes nothing.
     """
     await work.jobs.check_backlog(work.workspace, work.kb)
     folder = work.jobs.input_folder(work.workspace)
@@ -143,7 +143,7 @@ async def supported_file_types(_: ReadEngine) -> wire.SupportedTypesResponse:
 
 
 async def _inserted(kb: AsyncHeliograph, report: IngestReport, *, has_chunking: bool) -> wire.InsertResponse:
-    """Return what became of texts; a failure of all of them is raised."""
+    """Return the outcome for each text; raise if all of them failed."""
     failures = report.failures
     if len(failures) == len(report.results) and failures[0].error is not None:
         raise failures[0].error
@@ -189,7 +189,7 @@ async def receive_upload(
     try:
         parser = MultipartParser(options[b"boundary"], form.callbacks())
         async for piece in request.stream():
-            # Blocks where it writes.
+            # Writing blocks.
             await asyncio.to_thread(parser.write, piece)
         if not form.is_whole:
             raise InvalidRequestError("the form was cut off; send it again")
@@ -205,7 +205,7 @@ async def receive_upload(
 
 
 class _UploadForm:
-    """What the parser has met so far; its methods are called by the parser."""
+    """The parser's state so far; the parser calls its methods."""
 
     def __init__(self, folder: InputFolder, max_bytes: int) -> None:
         self._folder = folder
@@ -220,7 +220,7 @@ class _UploadForm:
         self.is_whole = False
 
     def callbacks(self) -> Any:
-        """Return what the parser calls."""
+        """Return the parser's callbacks."""
 
         def take_header(data: bytes, start: int, end: int) -> None:
             self._header += data[start:end]
@@ -297,20 +297,20 @@ def _missing_file() -> RequestValidationError:
     )
 
 
-# Background work: what is under way, cancelling and retrying it, deleting documents as LightRAG does, and caches.
+# Background work: listing, cancelling and retrying it, deleting documents as LightRAG does, and caches.
 
 _CLEAR_SECONDS = 300.0
 
 
 @router.get("/pipeline_status", summary="See what is under way")
 async def pipeline_status(work: ReadWork) -> wire.PipelineResponse:
-    """Return what runs and waits in the workspace, and what happened last."""
+    """Return the running and waiting jobs of the workspace, and its latest messages."""
     return wire.pipeline_response(await work.jobs.state(work.workspace))
 
 
 @router.post("/cancel_pipeline", summary="Cancel what is under way")
 async def cancel_pipeline(work: WriteWork) -> wire.MessageResponse:
-    """Cancel all jobs but deletions. Documents that were not finished are kept as failed, for `reprocess_failed`."""
+    """Cancel all jobs except deletions. Unfinished documents are kept as failed, for `reprocess_failed`."""
     if not await work.jobs.cancel_all(work.workspace, work.author):
         return wire.MessageResponse(
             status="not_busy", message="Pipeline is not currently running. No cancellation needed."
@@ -328,7 +328,7 @@ async def reprocess_failed(
     work: WriteWork,
     body: wire.RetryRequest | None = None,
 ) -> wire.MessageResponse:
-    """Process failed documents, failed chunks of partial ones, and whatever waits; unreadable files are read anew.
+    """Process failed documents, failed chunks of partial ones, and all waiting ones; unreadable files are read again.
 
     With `doc_ids`, only these of them.
     """
@@ -341,7 +341,7 @@ async def reprocess_failed(
 
 @router.delete("/delete_document", summary="Delete documents by id", responses=responses(404, 409))
 async def delete_document(body: wire.DeleteRequest, work: WriteWork) -> wire.DeleteResponse:
-    """Delete documents and all that only they said, in the background; nothing is deleted if an id is unknown."""
+    """Delete documents and everything only they mention, in the background; if an id is unknown, nothing is deleted."""
     job = await work.delete(await _known(work.kb, body.doc_ids), deletes_files=body.delete_file)
     message = f"Deletion of {len(body.doc_ids)} documents has been initiated in the background."
     doc_id = ", ".join(body.doc_ids)
@@ -357,7 +357,7 @@ async def _known(kb: AsyncHeliograph, ids: Sequence[str]) -> list[Document]:
 
 @router.delete("", summary="Delete all documents and the files of the input folder", responses=responses(409))
 async def clear_documents(work: WriteWork, _: Admin) -> wire.ClearResponse:
-    """Delete everything in the workspace, files of the input folder included; refused while anything is under way."""
+    """Delete everything in the workspace, including files of the input folder; refused while any job is unfinished."""
     if await work.jobs.count_unfinished(work.workspace):
         message = "Other work is under way; wait for it, or cancel it, and try again."
         return wire.ClearResponse(status="busy", message=message)
@@ -382,7 +382,7 @@ async def clear_cache(work: WriteWork, _: Admin) -> wire.MessageResponse:
 
 @router.post("/source_conflicts/repair", summary="Settle a conflict of sources", responses=responses(409))
 async def repair_source_conflict(body: wire.RepairRequest, _: WriteWork) -> wire.MessageResponse:
-    """Always a conflict of its own: there is none to settle, see `GET /documents/source_conflicts`."""
+    """Always reply with a conflict: there is none to settle, see `GET /documents/source_conflicts`."""
     raise ConflictError(f"no two documents claim {body.canonical_source_key!r:.200}; nothing has to be repaired")
 
 
@@ -400,18 +400,18 @@ async def list_jobs(
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> wire.JobListResponse:
-    """Return jobs, the latest first; those long finished are dropped."""
+    """Return jobs, the latest first; old finished ones are dropped."""
     jobs, total = await work.jobs.page(work.workspace, offset, limit)
     return wire.JobListResponse(jobs=tuple(map(wire.JobResponse.model_validate, jobs)), total=total)
 
 
 @router.get("/jobs/{job_id}", summary="See one background job", responses=responses(404))
 async def get_job(job_id: str, work: ReadWork) -> wire.JobResponse:
-    """Return how far a job is, or what came of it."""
+    """Return the progress or outcome of a job."""
     return wire.JobResponse.model_validate(await work.jobs.get(work.workspace, job_id))
 
 
 @router.post("/jobs/{job_id}/cancel", summary="Cancel one background job", responses=responses(404))
 async def cancel_job(job_id: str, work: WriteWork) -> wire.JobResponse:
-    """Cancel a job; one that is finished stays as it is. Documents it leaves unfinished are kept as failed."""
+    """Cancel a job; a finished one is left alone. Documents it leaves unfinished are kept as failed."""
     return wire.JobResponse.model_validate(await work.jobs.cancel(work.workspace, job_id, work.author))

@@ -1,7 +1,7 @@
 """Documents over HTTP: pages and counts as LightRAG's clients list them, and each document as a resource.
 
-An id may be any text, so the paths that hold one come last, and this router after the others below `/documents`.
-Listings are polled often, so each is a few indexed reads.
+An id may be any text, so paths with an id come last, and this router after the others below `/documents`. Listings are
+polled often, so each is a few indexed reads.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ async def paginated(body: wire.PageRequest, kb: ReadEngine) -> wire.PageResponse
         offset=(body.page - 1) * body.page_size,
         limit=body.page_size,
     )
-    # There are statuses of LightRAG's that no document ever has.
+    # No document ever has some of LightRAG's statuses.
     page = DocumentPage((), 0) if statuses == () else await kb.documents(query)
     pages = -(-page.total // body.page_size)
     return wire.PageResponse(
@@ -81,9 +81,9 @@ async def status_counts(kb: ReadEngine) -> wire.StatusCountsResponse:
 
 @router.get("/track_status/{track_id}", summary="Follow a batch")
 async def track_status(track_id: TrackId, work: ReadWork) -> wire.TrackResponse:
-    """Return the documents of a batch, those that are still to be read included; none for an unknown batch.
+    """Return the documents of a batch, including those not read yet; none for an unknown batch.
 
-    Where later versions have taken the place of all of them, these are returned, each with the `track_id` of its batch.
+    If later versions have replaced all of them, these are returned, each with the `track_id` of its batch.
     """
     track_id = track_id.strip()
     jobs = await work.jobs.of_track(work.workspace, track_id)
@@ -116,7 +116,7 @@ async def source_conflicts(
     limit: Annotated[int, Query(ge=1, le=200, description="Conflicts on a page.")] = 50,  # noqa: ARG001 (there are none)
     cursor: Annotated[str | None, Query(description="From the page before; there is none.")] = None,
 ) -> wire.ConflictsResponse:
-    """Return none: every document has its own id, and a text of a source that several have replaces none of them."""
+    """Return none: every document has its own id, and a text whose source several documents have replaces none."""
     if cursor is not None:
         raise InvalidRequestError(f"no page has the cursor {cursor!r:.100}; leave it out")
     return wire.ConflictsResponse()
@@ -164,7 +164,7 @@ DocumentId = Annotated[str, Path(max_length=4_096, description="The document's i
 
 
 _MOST_BY_STATUS = 1_000
-# What LightRAG's OpenAPI document calls the API key where it takes it for a parameter; generated clients send it.
+# The name of the API key in LightRAG's OpenAPI document, where it is a parameter; generated clients send it.
 _KEY_PARAMETER = "api_key_header_value"
 
 
@@ -181,7 +181,7 @@ async def list_documents(
     offset: Annotated[int, Query(ge=0, le=1_000_000_000)] = 0,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
 ) -> wire.ListResponse:
-    """Return documents that meet every condition given; without any, also by status, as LightRAG before 1.5.7."""
+    """Return documents that meet all given conditions; without any, also by status, as LightRAG before 1.5.7."""
     condition = None
     if filter is not None:
         try:
@@ -206,7 +206,7 @@ async def list_documents(
 
 
 async def _by_status(kb: AsyncHeliograph) -> dict[wire.DocStatus, list[wire.FormerDocStatusResponse]]:
-    """Return documents by LightRAG's words, the latest first; where there are too many, as many of each as can be."""
+    """Return documents by LightRAG's statuses, the latest first; if there are too many, an equal share of each."""
     queries = (DocumentQuery((status,), descending=True, limit=_MOST_BY_STATUS) for status in DocumentStatus)
     pages = await asyncio.gather(*map(kb.documents, queries))
     turns = zip_longest(*(page.documents for page in pages))
@@ -264,7 +264,7 @@ async def draw_page(
     work: ReadWork,
     width: Annotated[int, Query(ge=100, le=2_000, description="Of the picture, in pixels.")] = 1_000,
 ) -> Response:
-    """Return a page as PNG, where the file that was uploaded lies in the input folder still; 404 otherwise."""
+    """Return a page as PNG if the uploaded file is still in the input folder; 404 otherwise."""
     document = await _find(work.kb, document_id)
     path = await asyncio.to_thread(work.jobs.input_folder(work.workspace).find, document.source)
     if path is None or path.suffix.lower() != ".pdf":
@@ -281,7 +281,7 @@ async def get_entities(
     kb: ReadEngine,
     limit: Annotated[int, Query(ge=1, le=1_000, description="Entities at the most.")] = 200,
 ) -> wire.DocumentEntitiesResponse:
-    """Return what is named in a document: each entity by the ways it is written there, the most mentioned first."""
+    """Return the entities that a document names, the most mentioned first, each with its spellings there."""
     document = await _find(kb, document_id)
     chunks = await kb.chunks(document.id)
     found = await kb.store.records.get_entity_mentions([chunk.id for chunk in chunks])
@@ -321,9 +321,9 @@ async def update_document(
     body: wire.UpdateRequest,
     work: WriteWork,
 ) -> wire.ChangeResponse:
-    """Replace text, title or metadata; what is not given stays. The old text answers until the new one is processed.
+    """Replace text, title or metadata; omitted fields stay. The old text answers until the new one is processed.
 
-    Chunks that stay the same keep what was read in them.
+    Unchanged chunks keep their extractions.
     """
     document = await _find(work.kb, document_id)
     new = await changed_document(work.kb.store.records, document, body.text, body.metadata, body)
@@ -336,7 +336,7 @@ async def change_document(
     body: wire.ChangeRequest,
     work: WriteWork,
 ) -> wire.ChangeResponse:
-    """Merge metadata into a document's, or give it another title. Metadata alone takes effect at once."""
+    """Merge metadata into a document's, or change its title. Metadata alone takes effect at once."""
     document = await _find(work.kb, document_id)
     metadata = None if body.metadata is None else _merged(document.metadata, body.metadata)
     new = await changed_document(work.kb.store.records, document, None, metadata, body)
@@ -349,7 +349,7 @@ async def delete_one(
     work: WriteWork,
     delete_file: bool = False,
 ) -> wire.RemovalResponse:
-    """Delete a document and all that only it said; `deletion_started` if that takes longer than a moment."""
+    """Delete a document and everything only it mentions; `deletion_started` if that takes longer than a moment."""
     return await _remove(work, [await _find(work.kb, document_id)], deletes_files=delete_file)
 
 

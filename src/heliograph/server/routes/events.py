@@ -1,7 +1,7 @@
-"""What is under way, told as it changes: one stream of server-sent events per client.
+"""Live progress: one stream of server-sent events per client.
 
-A client that is gone, or a service that is told to stop, ends its stream. Jobs may be run by another process than the
-one that tells of them, so what is told is read from the store of the workspace, at short intervals while work goes on.
+A stream ends when its client disconnects or the service stops. Another process may be running the jobs, so their state
+is read from the store of the workspace, at short intervals while work goes on.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ router = APIRouter(tags=["state"])
 _EVENTS = "text/event-stream"
 _BUSY_SECONDS = 0.4
 _IDLE_SECONDS = 1.5
-# Proxies close what is silent for longer.
+# Proxies close connections that are silent for longer.
 _SIGN_OF_LIFE_SECONDS = 15.0
-# The schema of one event, of a media type that is a sequence of them (OpenAPI 3.2).
+# The schema of one event, for a media type that is a sequence of them (OpenAPI 3.2).
 _EVENT = {
     "type": "object",
     "properties": {
@@ -58,9 +58,9 @@ _RETRY_AFTER_SECONDS = 30.0
     },
 )
 async def follow_work(_: Reader, workspace: Workspace, service: CurrentService, request: Request) -> Response:
-    """Tell how many documents there are by status and which jobs run or wait, as server-sent events.
+    """Stream the number of documents by status and the unfinished jobs, as server-sent events.
 
-    Refused with 429 when too many follow already; `GET /documents/jobs` tells the same when asked.
+    Refused with 429 when too many clients follow already; `GET /documents/jobs` returns the same when polled.
     """
     drain = cast("Drain", request.app.state.drain)
 
@@ -102,7 +102,7 @@ async def _read_work(service: Service, workspace: str) -> WorkEvent:
 
 @contextmanager
 def _counted(request: Request) -> Generator[None]:
-    """Count a follower for as long as it is one; each costs a few reads a second."""
+    """Count a follower while its stream is open; each costs a few reads a second."""
     state = request.app.state
     followers = getattr(state, "followers", 0)
     if followers >= _MOST_FOLLOWERS:

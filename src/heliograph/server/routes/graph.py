@@ -1,8 +1,8 @@
 """The graph over HTTP: parts to draw, entities and relations in detail, corrections and their history.
 
 Labels in paths and names are names of entities, as LightRAG's clients call them. A correction is a curation, which
-outlasts re-indexing and can be undone. LightRAG tells a name that is unknown or taken by 400 where it edits, and so do
-these routes; only deletions know 404.
+outlasts re-indexing and can be undone. LightRAG's edits report an unknown or taken name by 400, and so do these
+routes; only deletions reply 404.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MOST_NODES = 10_000
 _MOST_DEPTH = 100
 _MOST_DRAWN = 50_000
 _MOST_EXAMINED = 2_000
-# For the dates that documents state: how many documents, and how many chunks of an entity, are read.
+# Limits for reading the dates that documents state: documents, and chunks of an entity.
 _MOST_DATED = 50_000
 _CHUNKS_DATED = 20
 
@@ -68,7 +68,10 @@ async def search_labels(
     q: Annotated[str, Query(max_length=2048, description="What a name or alias is, begins with, or contains.")],
     limit: Annotated[int, Query(ge=1, le=100, description="Names at the most.")] = 50,
 ) -> list[str]:
-    """Return names: first what is called so, then what begins so, then what contains it; well connected ones first."""
+    """Return names: first those equal to the text, then those that begin with it, then those that contain it.
+
+    Among equals, well connected ones come first.
+    """
     return [entity.name for entity in await engine.entities(search=q, limit=limit)] if q.strip() else []
 
 
@@ -83,7 +86,7 @@ async def get_graph(
 ) -> Response:
     """Return entities within `max_depth` relations, nearest and best connected first, and the relations among them.
 
-    No entity of this name is an empty graph.
+    An unknown name gives an empty graph.
     """
     most = min(max_nodes, _MOST_NODES)
     if label.strip() == _ALL:
@@ -108,7 +111,7 @@ async def draw_graph(
     depth: Annotated[int, Query(ge=1, le=10, description="Relations from these at the most.")] = 1,
     limit: Annotated[int, Query(ge=1, le=_MOST_DRAWN, description="Entities at the most.")] = 2_000,
 ) -> Response:
-    """Return entities and the relations among them column by column, without texts: 20,000 entities in one short body.
+    """Return entities and their relations by columns, without texts, so that 20,000 entities fit into a small body.
 
     With names, those within `depth` relations of any of them.
     """
@@ -127,7 +130,7 @@ async def draw_graph(
 
 
 async def _dates(engine: AsyncHeliograph, entities: Sequence[Entity]) -> dict[str, int]:
-    """Return when the first of the documents of an entity was written, by their metadata, Unix seconds; by its id."""
+    """Return, per entity id, the first date that its documents' metadata states, in Unix seconds."""
     records = engine.store.records
     dated = await records.find_documents(DocumentQuery(filter=Exists(WRITTEN_AT), limit=_MOST_DATED))
     dates = ((item.source, read_date(item.metadata[WRITTEN_AT])) for item in dated.documents)
@@ -177,7 +180,7 @@ async def list_entities(
 
 @router.get("/graph/entity", summary="Return an entity with its sources", responses=responses(400, 404))
 async def get_entity(engine: ReadEngine, name: Name, offset: Offset = 0, limit: SourceLimit = 10) -> wire.EntityDetail:
-    """Return what is known of an entity, and the chunks that mention it."""
+    """Return an entity, and the chunks that mention it."""
     entity = await _require(engine, name)
     sources = await _sources(engine, entity.chunk_ids[offset : offset + limit])
     return wire.EntityDetail(
@@ -189,7 +192,7 @@ async def get_entity(engine: ReadEngine, name: Name, offset: Offset = 0, limit: 
 async def get_relation(
     engine: ReadEngine, source: Name, target: Name, offset: Offset = 0, limit: SourceLimit = 10
 ) -> wire.RelationDetail:
-    """Return what is known of the relation between two entities, and the chunks that tell of it."""
+    """Return the relation between two entities, and the chunks that mention it."""
     relation = await engine.relation(source, target)
     if relation is None:
         raise NotFoundError(f"there is no relation between {source!r} and {target!r} in this workspace")
@@ -223,7 +226,7 @@ async def get_paths(
         int | None, Query(ge=1, le=10, deprecated=True, description="The former name of `max_hops`.")
     ] = None,
 ) -> wire.PathResponse:
-    """Return the shortest paths; none if there is none so short."""
+    """Return the shortest paths; none if all are longer than `max_hops`."""
     ends = await _require(engine, source), await _require(engine, target)
     found = await engine.paths(ends[0].name, ends[1].name, max_hops=max_length or max_hops, limit=limit)
     return wire.PathResponse(paths=tuple(map(wire.PathItem.model_validate, found)))
@@ -251,7 +254,7 @@ async def _require(engine: AsyncHeliograph, name: str) -> Entity:
 
 @router.post("/graph/entity/create", summary="Make an entity", responses=responses(400))
 async def create_entity(body: wire.EntityCreateRequest, work: WriteWork) -> wire.EditResponse:
-    """Make an entity that stays without any document."""
+    """Create an entity that exists without any document."""
     description = wire.read_text(body.entity_data, "description", is_needed=True) or ""
     kind = wire.read_text(body.entity_data, "entity_type") or ""
     async with _refusals():
@@ -270,7 +273,7 @@ async def create_entity(body: wire.EntityCreateRequest, work: WriteWork) -> wire
 
 @router.post("/graph/relation/create", summary="Make a relation", responses=responses(400))
 async def create_relation(body: wire.RelationCreateRequest, work: WriteWork) -> wire.EditResponse:
-    """Make a relation that stays without any document; both entities must exist."""
+    """Create a relation that exists without any document; both entities must exist."""
     description = wire.read_text(body.relation_data, "description", is_needed=True) or ""
     weight = wire.read_weight(body.relation_data)
     async with _refusals():
@@ -292,9 +295,9 @@ async def create_relation(body: wire.RelationCreateRequest, work: WriteWork) -> 
 
 @router.post("/graph/entity/edit", summary="Change or rename an entity", responses=responses(400))
 async def edit_entity(body: wire.EntityUpdateRequest, work: WriteWork) -> wire.EntityEditResponse:
-    """Put a type, description or name in place of what documents say.
+    """Override the type, description or name that documents give.
 
-    A new name that another entity has is refused, or with `allow_merge` merges the two. All of it is done, or nothing.
+    A new name that another entity has is refused, or with `allow_merge` merges the two. Either all is done, or nothing.
     """
     data = body.known_data()
     new_name, kind, said = (
@@ -340,7 +343,7 @@ async def edit_entity(body: wire.EntityUpdateRequest, work: WriteWork) -> wire.E
 
 @router.post("/graph/relation/edit", summary="Change a relation", responses=responses(400))
 async def edit_relation(body: wire.RelationUpdateRequest, work: WriteWork) -> wire.EditResponse:
-    """Put keywords, a description or a weight in place of what documents say."""
+    """Override the keywords, description or weight that documents give."""
     data = body.known_data()
     async with _refusals():
         done = await work.kb.edit_relation(
@@ -424,7 +427,7 @@ async def _relation_data(engine: AsyncHeliograph, name: str, other: str) -> dict
 
 @router.post("/graph/entity/split", summary="Split an entity in two", responses=responses(400, 404, 409))
 async def split_entity(body: wire.SplitRequest, work: WriteWork) -> wire.CurationItem:
-    """Make what some documents or chunks call by a name an entity of its own."""
+    """Split off an entity: the mentions of a name in some documents or chunks."""
     done = await work.kb.split_entity(
         body.entity_name,
         body.new_name,
@@ -439,7 +442,7 @@ async def split_entity(body: wire.SplitRequest, work: WriteWork) -> wire.Curatio
 async def get_history(
     engine: ReadEngine, name: Name, other: OtherName = None, offset: Offset = 0, limit: Limit = 100
 ) -> wire.HistoryResponse:
-    """Return what chunks say of an entity, or with `other` of a relation, and what people did to it."""
+    """Return chunks' statements and people's corrections about an entity, or with `other` about a relation."""
     history = await engine.history(name, other, offset=offset, limit=limit)
     if not history.statement_count and not history.curations:
         what = f"entity {name!r}" if other is None else f"relation between {name!r} and {other!r}"
@@ -455,7 +458,7 @@ async def list_curations(
     offset: Offset = 0,
     limit: Limit = 100,
 ) -> wire.CurationListResponse:
-    """Return what people did to the graph, the latest first."""
+    """Return corrections of the graph, the latest first."""
     entity = await engine.entity(name) if name else None
     page = await engine.curations(
         CurationQuery(
@@ -473,7 +476,7 @@ async def list_curations(
 
 @router.post("/graph/curations/{curation_id}/undo", summary="Undo a correction", responses=responses(404, 409))
 async def undo_curation(curation_id: Annotated[str, Path(max_length=200)], work: WriteWork) -> wire.CurationItem:
-    """Take a correction back: the graph becomes what it would be without it."""
+    """Undo a correction: the graph becomes what it would be without it."""
     return wire.CurationItem.model_validate(await work.kb.undo(curation_id, author=work.author))
 
 
@@ -486,7 +489,7 @@ async def find_duplicates(
     ] = 500,
     limit: Limit = 100,
 ) -> wire.DuplicateResponse:
-    """Return pairs of entities with like names and near vectors."""
+    """Return pairs of entities with similar names and near vectors."""
     names = name or [entity.name for entity in await engine.entities(limit=examined)]
     pairs = await engine.find_duplicates(limit=limit, names=names) if names else []
     return wire.DuplicateResponse(pairs=tuple(map(wire.DuplicateItem.model_validate, pairs)))

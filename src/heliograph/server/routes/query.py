@@ -1,7 +1,7 @@
 """Questions: `/query`, `/query/stream` and `/query/data` as LightRAG has them, and `/api/v1/retrieve`.
 
-Without `include_progress` nothing of a stream is sent before the answer's first piece is there, so that a model that
-fails at once is told by the status. With it lines leave as they come, and a later failure is the last line.
+Without `include_progress` a stream sends nothing before the answer's first piece, so that an immediate failure of the
+model is reported by the status. With it lines are sent at once, and a later failure is the last line.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ _STREAM_EXAMPLE = (
 async def query(body: QueryRequest, asker: CurrentAsker) -> Response:
     """Answer from the workspace's documents, with references; `stream` is ignored.
 
-    When nothing is found the answer says so and `kind` is `nothing_found`. A model or store that fails is never an
-    answer but a status of 502, 503 or 504.
+    If nothing is found, the answer says so and `kind` is `nothing_found`. A failed model or store never gives an answer
+    but a status of 502, 503 or 504.
     """
     return JsonBody(await _whole_answer(body, asker))
 
@@ -87,7 +87,7 @@ async def query_stream(body: QueryRequest, asker: CurrentAsker, request: Request
 
 
 class _DataRoute(APIRoute):
-    """Tells a question that is not valid as LightRAG does on this route alone: 400, in the shape of what is found."""
+    """Reports an invalid question as LightRAG does on this route alone: 400, in the shape of a reply."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -148,9 +148,9 @@ router.include_router(_data_router)
     responses=FAILURES,
 )
 async def retrieve(body: RetrieveRequest, asker: CurrentAsker) -> Response:
-    """Return what an answer would be made from, typed, with the text that a chat model would read.
+    """Return the typed material for an answer, with the text that a chat model would read.
 
-    Nothing found is status `failure` with empty lists.
+    If nothing is found, status is `failure` with empty lists.
     """
     param = body.to_param()
     retrieval = await asker.ask(lambda kb: kb.retrieve(body.query, param))
@@ -170,7 +170,7 @@ async def _stream_answer(body: QueryRequest, asker: Asker, write: Write) -> None
         write(json_line({"progress": stage}))
 
     async with asker.stream(body.query, param, tell if body.include_progress else None) as stream:
-        # As in LightRAG: a text that comes whole says who wrote it; pieces are a model's.
+        # As in LightRAG: a complete text says who wrote it; pieces always come from a model.
         writer = {} if stream.ready is None else {"llm_generated": stream.ready.is_generated}
         held = b""
         if param.include_references:

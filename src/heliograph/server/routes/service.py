@@ -1,8 +1,8 @@
-"""The service about itself: health and metrics, log-in, and its workspaces.
+"""The service itself: health and metrics, log-in, and its workspaces.
 
 `/health` never fails and needs no credentials, so that any monitor can call it; callers with credentials get more.
-`/ready` opens a store and reads from it. `/metrics` shows a workspace to those who may enter it, and the process to
-those who may enter every one. Credentials that are bound to workspaces see these and no others.
+`/ready` opens a store and reads from it. `/metrics` shows a workspace to callers who may enter it, and the process to
+those who may enter all of them. Credentials that are bound to workspaces see only these.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ API_VERSION = "0344"
 
 @router.get("/health", tags=["state"], response_model_exclude_none=True, summary="Whether the service lives")
 async def health(request: Request, service: CurrentService, workspace: Workspace) -> wire.Health:
-    """Say that the process lives and whether jobs run; with credentials, also how it is configured and how it fares.
+    """Report that the process is alive and whether jobs run; with credentials, also its configuration and state.
 
-    Folders are told only to an admin of all workspaces. Never contains a secret.
+    Only an admin of all workspaces gets paths of folders. Never contains a secret.
     """
     known = wire.Health(**_about(service))
     principal: Principal | None = getattr(request.state, "principal", None)
@@ -72,7 +72,7 @@ async def health(request: Request, service: CurrentService, workspace: Workspace
             known = known.model_copy(update=pipeline)
     if principal is None or not may_enter:
         return known
-    # The alerts of the process, with the freshness of what may be entered.
+    # The alerts of the process, with the freshness of the workspaces that the caller may enter.
     states = service.states
     freshness, followers = await asyncio.gather(
         _soon(states.freshness_seconds(principal.may_enter)), _soon(states.followers(workspace))
@@ -104,17 +104,17 @@ async def health(request: Request, service: CurrentService, workspace: Workspace
 
 @router.get("/ready", tags=["state"], summary="Whether the service can serve", responses=responses(503))
 async def ready(engine: ReadEngine, workspace: Workspace) -> wire.Ready:
-    """Read from the store of the workspace, models being open; 503 says what is not there yet."""
+    """Read from the workspace's store with all models open; 503 says what is not ready yet."""
     stats = await engine.stats()
     return wire.Ready(workspace=workspace, data_version=stats.data_version)
 
 
 @router.get("/api/v1/figures", tags=["state"], summary="What was asked and spent since the start")
 async def figures(principal: Reader, service: CurrentService) -> wire.Figures:
-    """Return how long questions took by mode, and what models cost, since the process was started.
+    """Return latencies of questions by mode, and costs of models, since the process was started.
 
-    Of the process as a whole, so only for credentials that may enter every workspace; others get empty lists. Times are
-    those of the worker that answers, costs those of all workers.
+    They concern the process as a whole, so only credentials that may enter every workspace get them; others get empty
+    lists. Times are those of the worker that answers, costs those of all workers.
     """
     if principal.workspaces is not None:
         return wire.Figures(latencies=[], models=[])
@@ -162,14 +162,14 @@ def _configuration(service: Service, workspace: str) -> wire.Configuration:
 
 
 def _host(url: str) -> str:
-    """Return an address without what may be secret in it: name and password, path and query."""
+    """Return an address without its possibly secret parts: name and password, path and query."""
     parts = urlsplit(url)
     if not parts.hostname:
         return ""
     return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
 
 
-# The ways in and out: log in with a password, see whether a token is good, log out.
+# Log-in: log in with a password, verify a token, log out.
 
 _OPEN = "Nobody logs in here; everybody is a guest."
 _KEY_ONLY = "Nobody logs in here; a key is needed."
@@ -179,7 +179,7 @@ _MAX_PASSWORD = 1024
 
 @router.get("/auth-status", tags=["access"], response_model_exclude_none=True, summary="Whether people log in")
 async def auth_status(service: CurrentService) -> wire.AuthStatus:
-    """Say whether there are accounts; where there are none, with a guest's token for pages that want one."""
+    """Say whether there are accounts; if there are none, with a guest's token for pages that need one."""
     if service.access.has_accounts:
         return wire.AuthStatus(**_about(service), auth_configured=True)
     guest: dict[str, Any] = {"access_token": service.access.guest_token(), "token_type": "bearer"}
@@ -206,21 +206,21 @@ async def log_in(
 
 
 def _about(service: Service) -> dict[str, Any]:
-    """Return what every reply about the service begins with: its versions, and whether people log in."""
+    """Return the common beginning of replies about the service: its versions, and whether there is a log-in."""
     auth_mode = "enabled" if service.access.has_accounts else "disabled"
     return {"core_version": __version__, "api_version": API_VERSION, "auth_mode": auth_mode}
 
 
 @router.get("/auth/verify", tags=["access"], summary="Whose credentials these are")
 async def verify(principal: CurrentPrincipal) -> wire.VerifyReply:
-    """Say who the credentials of this request stand for, and what they allow."""
+    """Return the principal of this request's credentials, and its permissions."""
     workspaces = None if principal.workspaces is None else sorted(principal.workspaces)
     return wire.VerifyReply(username=principal.name, role=principal.role.value, workspaces=workspaces)
 
 
 @router.post("/logout", tags=["access"], summary="Log out", responses=responses(400, 401))
 async def log_out(request: Request, service: CurrentService, _: CurrentPrincipal) -> wire.LogoutReply:
-    """End the session of the token in `Authorization`, with every token renewed from it, for good."""
+    """End the session of the token in `Authorization`, permanently, including every token renewed from it."""
     bearer = credentials_of(request).bearer
     if not looks_like_token(bearer):
         raise InvalidRequestError("only a token can be given back; send it as `Authorization: Bearer`")
@@ -232,7 +232,7 @@ async def log_out(request: Request, service: CurrentService, _: CurrentPrincipal
     return wire.LogoutReply(message="logged out")
 
 
-# Workspaces: list, make, count, delete.
+# Workspaces: list, create, count, delete.
 
 _Name = Annotated[str, Path(pattern=r"^[\w][\w.\-]{0,63}$", description="Name of the workspace.")]
 
@@ -250,7 +250,7 @@ async def list_workspaces(principal: CurrentPrincipal, service: CurrentService) 
 async def create_workspace(
     new: wire.NewWorkspace, principal: CurrentPrincipal, service: CurrentService
 ) -> wire.WorkspaceReply:
-    """Make an empty workspace; 409 if there is one of this name."""
+    """Create an empty workspace; 409 if there is one of this name."""
     principal.require(Role.ADMIN, new.name)
     await service.workspaces.create(new.name)
     return wire.WorkspaceReply(message="created", name=new.name)
@@ -265,7 +265,7 @@ async def create_workspace(
 async def ensure_workspace(
     name: _Name, principal: CurrentPrincipal, service: CurrentService, response: Response
 ) -> wire.WorkspaceReply:
-    """Make a workspace if there is none of this name: 201 if it was made, 200 if it was there."""
+    """Create a workspace if there is none of this name: 201 if it was created, 200 if it existed."""
     principal.require(Role.ADMIN, name)
     try:
         await service.workspaces.create(name)
@@ -289,7 +289,7 @@ async def workspace_stats(name: _Name, principal: CurrentPrincipal, service: Cur
 
 @router.delete("/workspaces/{name}", tags=["workspaces"], summary="Delete a workspace", responses=responses(404, 409))
 async def delete_workspace(name: _Name, principal: CurrentPrincipal, service: CurrentService) -> wire.WorkspaceReply:
-    """Delete a workspace with everything in it, once requests under way in it are done; never the default one."""
+    """Delete a workspace with all its data, once its requests in progress are done; never the default one."""
     principal.require(Role.ADMIN, name)
     if not await service.workspaces.exists(name):
         raise NotFoundError(f"there is no workspace {name!r}")
@@ -312,10 +312,10 @@ _SHAPE: dict[int | str, dict[str, Any]] = {
 async def metrics(request: Request, principal: CurrentPrincipal, service: CurrentService) -> Response:
     """Return metrics in Prometheus' text format, or as OpenMetrics if `Accept` asks for it.
 
-    Several workers are told of by their sums, whichever of them answers. Credentials that are bound to workspaces are
-    shown those alone, and nothing of the process as a whole.
+    With several workers, any of them returns the sums over all. Credentials that are bound to workspaces get only
+    these, and no metrics of the process as a whole.
     """
-    # One that is named and may not be entered is refused, as everywhere; naming none asks for all there are to see.
+    # A named workspace that may not be entered is refused, as everywhere; without a name, all visible ones are shown.
     principal.require(Role.READ, find_workspace(request, "") or None)
     states = await service.states.read(principal.may_enter)
     sees_all = principal.workspaces is None

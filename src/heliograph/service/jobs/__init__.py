@@ -1,1 +1,1 @@
-"""Durable work in the background: accepted jobs are completed even if a process dies in between."""
+"""Durable background jobs: accepted jobs are completed even if a process dies in between."""

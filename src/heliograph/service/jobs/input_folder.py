@@ -1,7 +1,7 @@
-"""The folder of one workspace that keeps uploads and is scanned: which names are safe, and what lies there.
+"""The input folder of one workspace, for uploads and scans: safe file names, and its files.
 
-A name that came from outside is checked before it becomes a path, and no path that is made here leads out of the
-folder. Names that begin with a dot are uploads that are not finished, or hidden; they are never read.
+A name that came from outside is checked before it becomes a path, and no path created here leads out of the folder.
+Names that begin with a dot are unfinished uploads, or hidden; they are never read.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _MOST_NAME_BYTES = 240
 _PART = ".upload-"
 _PART_SECONDS = 86_400
 _RESERVED = frozenset({"con", "prn", "aux", "nul"}) | {f"{kind}{n}" for kind in ("com", "lpt") for n in "0123456789¹²³"}
-# Joiners are part of words in some scripts; all else that cannot be seen could make two names look the same.
+# Joiners are part of words in some scripts; other invisible characters could make two names look the same.
 _JOINERS = "\u200c\u200d"
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def checked_name(name: str) -> str:
-    """Return the name of an uploaded file, fit to be a file's name.
+    """Return the name of an uploaded file if it is safe as a file name.
 
     Raises:
-        InvalidRequestError: It is empty, too long or reserved, holds what is not part of a name, or its ending is of
-            no kind that is read.
+        InvalidRequestError: It is empty, too long or reserved, holds forbidden characters, or has the ending of an
+            unsupported format.
     """
     name = unicodedata.normalize("NFC", name).strip()
     if why := _fault_of(name):
@@ -46,7 +46,7 @@ def checked_name(name: str) -> str:
 
 
 def _fault_of(name: str) -> str:
-    # Compared as it would be read: some characters stand for dots and slashes.
+    # Compared in normalised form: some characters stand for dots and slashes.
     plain = unicodedata.normalize("NFKC", name)
     if not name or not plain.strip(" ."):
         return "is empty"
@@ -68,7 +68,7 @@ class InputFolder:
         self.path = path
 
     def find(self, source: str) -> Path | None:
-        """Return where a source lies, or None if it is no file of this folder."""
+        """Return the path of a source, or None if it is not a file of this folder."""
         if not source or "\0" in source or PurePath(source).is_absolute() or ".." in PurePath(source).parts:
             return None
         path = self.path / source
@@ -78,9 +78,9 @@ class InputFolder:
             return None
 
     def files(self) -> dict[str, tuple[Path, tuple[int, int]]]:
-        """Return all files that can be read, per name below the folder, with modification time in ns and size.
+        """Return all readable files, by name below the folder, with modification time in ns and size.
 
-        What lies elsewhere and is only linked to from here is passed over.
+        Links to files outside the folder are ignored.
 
         Raises:
             IngestError: The folder cannot be read.
@@ -104,16 +104,16 @@ class InputFolder:
         return found.st_mtime_ns, found.st_size
 
     def begin(self, name: str) -> BinaryIO:
-        """Return a new file to write an upload to that is to get this name when it is whole.
+        """Return a new temporary file for an upload that will get this name when complete.
 
         Raises:
-            ConflictError: Something other than a file has this name.
-            StoreUnavailable: The folder cannot be made or written to.
+            ConflictError: The name is taken by something other than a file.
+            StoreUnavailable: The folder cannot be created or written to.
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             _check_free(self.path / name)
-            # What a process that died while it received an upload has left.
+            # Remove partial uploads of processes that died.
             for path in self.path.glob(f"{_PART}*"):
                 if (stamp := self.stamp(path)) is not None and time.time() - stamp[0] / 1e9 > _PART_SECONDS:
                     path.unlink(missing_ok=True)
@@ -122,10 +122,10 @@ class InputFolder:
             raise StoreUnavailable(f"the input folder {self.path.name!r} cannot be made: {error.strerror}") from error
 
     def finish(self, part: BinaryIO, name: str) -> bool:
-        """Give a whole upload its name, durably, in place of a file that has it; return whether that changed anything.
+        """Rename a complete upload durably, replacing a file of this name; return whether that changed anything.
 
         Raises:
-            ConflictError: Something other than a file has this name by now.
+            ConflictError: The name has been taken by something other than a file.
             StoreUnavailable: It cannot be done.
         """
         target = self.path / name
@@ -147,14 +147,14 @@ class InputFolder:
 
     @staticmethod
     def end(part: BinaryIO) -> None:
-        """Close what was begun, and remove it unless it has got its name."""
-        # A full disk has been told of by now.
+        """Close an upload's temporary file, and remove it unless it was renamed."""
+        # A full disk has been reported by now.
         with suppress(OSError):
             part.close()
         Path(part.name).unlink(missing_ok=True)
 
     def remove(self, source: str) -> bool:
-        """Remove the file of a source if it is one of this folder; return whether it was."""
+        """Remove the file of a source; return whether it was a file of this folder."""
         path = self.find(source)
         if path is None:
             return False
@@ -162,7 +162,7 @@ class InputFolder:
         return True
 
     def clear(self) -> int:
-        """Remove all files but uploads under way; return how many could be read. Raises `StoreUnavailable`."""
+        """Remove all files except uploads in progress; return how many could be read. Raises `StoreUnavailable`."""
         count = len(self.files())
         try:
             for path in list(self.path.iterdir()) if self.path.is_dir() else []:

@@ -1,7 +1,7 @@
-"""The jobs of all workspaces of one process: what each kind does, running them, accepting, looking and cancelling.
+"""The jobs of all workspaces of one process: what each kind does, running, accepting, listing and cancelling them.
 
-Every kind may be begun again after it was broken off at any point: what is done stays done, and nothing is done twice
-that would change the result.
+Every kind may be restarted after it was interrupted at any point: finished work is kept, and no work is repeated that
+would change the result.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ from heliograph.stores.base import DocumentQuery
 from heliograph.stores.registry import workspace_upkeep
 
 _PAGE = 500
-# So many documents are deleted between two reports.
+# Documents deleted between two progress reports.
 _DELETED_AT_ONCE = 20
 _MOST_PROBLEMS = 20
-# So many texts that a document had are told, the latest.
+# Number of a document's latest texts that are listed.
 _MOST_VERSIONS = 100
 _MOST_PROBLEM_LENGTH = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What a job works with."""
+    """The resources of a running job."""
 
     kb: AsyncHeliograph
     folder: InputFolder
@@ -65,10 +65,10 @@ class Bench:
 
 
 async def work_on(job: Job, bench: Bench) -> JobProgress:
-    """Do a job, and return what came of it.
+    """Run a job, and return its outcome.
 
     Raises:
-        CancelledIngestError: The engine was told to stop.
+        CancelledIngestError: The engine was stopped.
         ModelError: A model is out of reach; documents wait.
         StoreError: The store failed, or another process is ingesting.
     """
@@ -104,7 +104,7 @@ async def _scan(job: Job, bench: Bench) -> JobProgress:
     files = await asyncio.to_thread(bench.folder.files)
     known = await asyncio.to_thread(bench.store.read_files)
     same = [name for name, (_, stamp) in files.items() if known.get(name) == stamp]
-    # Those whose documents are stored and did not fail stay as they are.
+    # Unchanged files whose documents are stored and did not fail are skipped.
     kept: set[str] = set()
     for start in range(0, len(same), _PAGE):
         some = same[start : start + _PAGE]
@@ -135,7 +135,7 @@ async def _delete(job: Job, bench: Bench) -> JobProgress:
         some = ids[start : start + _DELETED_AT_ONCE]
         found = await bench.kb.documents_by_id(some)
         sources = [item.source for item in found]
-        # What the job had deleted before it was broken off may have been handed over again, with the same text, too.
+        # Documents that an interrupted run of this job deleted may have been inserted again, even with the same text.
         new = {item.id for item in found if job.started_at is not None and item.created_at > job.created_at}
         report = await bench.kb.delete(
             [id_ for id_ in some if id_ not in new], content_hashes=job.request.content_hashes
@@ -146,7 +146,7 @@ async def _delete(job: Job, bench: Bench) -> JobProgress:
             counts["replaced"] += len(replaced)
         await asyncio.to_thread(bench.store.forget_versions, [id_ for id_ in some if id_ not in replaced])
         if job.request.deletes_files:
-            # A file goes with the last document that names it, unless it was uploaded anew and is not read yet.
+            # A file is deleted with the last document that names it, unless it was uploaded again and is not read yet.
             unread = await asyncio.to_thread(bench.store.unread_files)
             kept = await find_by_source(bench.kb.store.records, sources)
             gone = [source for source in sources if source not in kept and source not in unread]
@@ -156,14 +156,14 @@ async def _delete(job: Job, bench: Bench) -> JobProgress:
 
 
 def _remove_files(bench: Bench, sources: Sequence[str]) -> int:
-    """Remove files, in one go: those whose documents are gone would be read again if some of them stayed."""
+    """Remove files in one call: if some stayed although their documents are deleted, they would be read again."""
     removed = [source for source in sources if bench.folder.remove(source)]
     bench.store.forget_read(removed)
     return len(removed)
 
 
 async def _read(job: Job, bench: Bench, files: dict[str, Path]) -> JobProgress:
-    """Read files and store them as pending, a few at a time, noting what they looked like before."""
+    """Read files and store them as pending, a few at a time, recording their state before they were read."""
     names = list(files)
     counts: Counter[str] = Counter()
     problems: list[str] = []
@@ -183,7 +183,7 @@ async def _read(job: Job, bench: Bench, files: dict[str, Path]) -> JobProgress:
 
 
 async def _note_versions(kb: AsyncHeliograph, store: JobStore, report: IngestReport, request: JobRequest) -> None:
-    """Note who gave which text, for documents that are new or changed."""
+    """Record the author and text of new or changed documents."""
     ids = [result.id for result in report.results if result.outcome is Outcome.PENDING and not result.is_known]
     versions = [
         DocumentVersion(item.id, request.author, request.track_id, item.length, item.content_hash, utc_now())
@@ -219,10 +219,10 @@ def _told(report: IngestReport) -> JobProgress:
 # Runs the jobs of one workspace while this process owns them.
 #
 # A runner exists in every process that has accepted a job of the workspace or found one at start. One of them holds
-# the lock and works; the others look now and then whether it died. When nothing is left to do, the lock is let go.
+# the lock and works; the others check now and then whether it died. When no jobs are left, the lock is released.
 #
-# A job is postponed where a model or store is out of reach, to be tried again with growing delays, and when the service
-# closes, to be begun again at the next start; nothing is lost by that. One that people cancel ends at once.
+# A job is postponed where a model or store is out of reach, to be retried with growing delays, and when the service
+# closes, to be restarted at the next start; no work is lost by that. A job that people cancel ends at once.
 
 _LOG = logging.getLogger(__name__)
 _LOCK = "jobs.lock"
@@ -247,23 +247,23 @@ class WorkspaceRunner:
         self._running: dict[str, asyncio.Task[None]] = {}
         self._progress: dict[str, JobProgress] = {}
         self._stopped: set[str] = set()
-        # How often in a row nothing could be written about a job.
+        # Consecutive failures to write the outcome, per job.
         self._failures: Counter[str] = Counter()
         self._closing = asyncio.Event()
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is nothing to do or to wait for."""
+        """Whether there is no job to run or to wait for."""
         return self._task is None
 
     def wake(self) -> None:
-        """Look for jobs, now."""
+        """Look for jobs now."""
         self._news.set()
         if self._task is None and not self._closing.is_set():
             self._task = asyncio.create_task(self._run())
 
     async def close(self) -> None:
-        """Break off what runs, to go on at the next start, and stop; closing twice does nothing."""
+        """Interrupt running jobs, which continue at the next start, and stop; closing twice does nothing."""
         self._closing.set()
         self._news.set()
         if self._task is not None:
@@ -311,7 +311,7 @@ class WorkspaceRunner:
         return await asyncio.to_thread(self._store.upcoming)
 
     async def _work(self, kb: AsyncHeliograph) -> None:
-        """Begin what may be begun until nothing is left."""
+        """Start jobs that may start, until none is left."""
         try:
             while not self._closing.is_set():
                 self._news.clear()
@@ -326,7 +326,7 @@ class WorkspaceRunner:
                 await self._wait(wait_seconds)
                 for id_, progress in list(self._progress.items()):
                     known = await asyncio.to_thread(self._store.get, id_)
-                    # It may have ended meanwhile, with counts of its own.
+                    # The job may have ended meanwhile, with counts of its own.
                     if known.progress != progress and id_ in self._progress:
                         await asyncio.to_thread(self._store.report, id_, progress)
                         if progress.done != known.progress.done:
@@ -338,13 +338,13 @@ class WorkspaceRunner:
                 await asyncio.wait(list(self._running.values()))
 
     async def _wait(self, seconds: float) -> None:
-        """Wait until something has happened, but no longer than this."""
+        """Wait for news, at most this long."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._news.wait()
 
     async def _rest(self, seconds: float) -> None:
-        """Wait, whatever happens, unless the service closes."""
+        """Wait this long, unless the service closes."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._closing.wait()
@@ -360,7 +360,7 @@ class WorkspaceRunner:
         return True
 
     def _stop(self, id_: str) -> None:
-        """Break a job off, once: it needs its time to leave things in order."""
+        """Cancel a job's task, once: it needs time to clean up."""
         if id_ not in self._stopped:
             self._stopped.add(id_)
             self._running[id_].cancel()
@@ -371,12 +371,12 @@ class WorkspaceRunner:
                 await self._attempt(kb, job)
             del self._failures[job.id]
         except errors.HeliographError as error:
-            # What became of the job could not be written; it counts as running, and is begun again.
+            # The job's outcome could not be written; it counts as running, and is started again.
             self._failures[job.id] += 1
             delay = _delay_seconds(self._failures[job.id])
             _LOG.warning("the job %s (%s) will be run again in %g s: %s", job.id, job.kind, delay, error)
             if job.id not in self._stopped:
-                # Its place is taken meanwhile, so that nothing overtakes it, and nobody begins it.
+                # It keeps its place during the delay, so that no job overtakes it or starts it twice.
                 await self._rest(delay)
         finally:
             self._running.pop(job.id, None)
@@ -392,7 +392,7 @@ class WorkspaceRunner:
             progress = await work_on(job, bench)
             await asyncio.to_thread(self._store.report, job.id, progress)
             if progress.counts.get(Outcome.PENDING.value) or job.kind is JobKind.RETRY:
-                # What was read is on its way before the job that read it is done.
+                # Documents that were read are queued for processing before the job that read them is done.
                 request = JobRequest(
                     JobKind.PROCESS, new_track_id("process"), job.request.author, origin=job.request.origin
                 )
@@ -422,13 +422,13 @@ class WorkspaceRunner:
     async def _end_cancelled(self, kb: AsyncHeliograph, job: Job) -> None:
         reason = f"cancelled by {job.cancelled_by!r}"
         if job.lane is Lane.PROCESSING:
-            # Else the next upload, or the next start, would take up what was to be stopped.
+            # Otherwise the next upload, or the next start, would process the documents of the cancelled job.
             await kb.abandon(f"{reason}; reprocess failed documents to go on")
         await self._end(job, JobState.CANCELLED, reason)
         await self._tell(f"{job.kind.value}: {reason}")
 
     async def _end(self, job: Job, state: JobState, error: str = "") -> None:
-        """Note that a job has ended: every one comes through here, once, however it ended."""
+        """Record that a job has ended: every job passes through here exactly once."""
         await asyncio.to_thread(self._store.end, job.id, state, error)
         if state is JobState.FAILED:
             await self._tell(f"{job.kind.value} failed: {error}")
@@ -438,12 +438,12 @@ class WorkspaceRunner:
 
 
 def _delay_seconds(attempts: int) -> float:
-    """Return how long to rest after so many attempts in a row that came to nothing."""
+    """Return the delay after so many consecutive failures."""
     return min(2.0 ** min(attempts - 1, 10), _LONGEST_DELAY_SECONDS)
 
 
 def _startable(jobs: list[Job], running: set[str]) -> list[Job]:
-    """Return the jobs to begin: the first that is due of every lane that is free, or one that must be alone."""
+    """Return the jobs to start: the first due job of every free lane, or one that must run alone."""
     now = time.time()
     taken = {job.lane for job in jobs if job.id in running}
     chosen: list[Job] = []
@@ -451,7 +451,7 @@ def _startable(jobs: list[Job], running: set[str]) -> list[Job]:
         if job.id in running or Lane.ALONE in taken:
             continue
         if job.lane is Lane.ALONE:
-            # Nothing that came later overtakes it.
+            # Later jobs do not overtake it.
             return [job] if not taken and not chosen else chosen
         if job.lane not in taken and job.due_at.timestamp() <= now:
             taken.add(job.lane)
@@ -467,27 +467,28 @@ _RETRY_AFTER_SECONDS = 10.0
 class Jobs:
     """Background work of all workspaces; used from the event loop's thread only.
 
-    A job is cancelled, and ends by that, or postponed, and waits again. Of documents the engine says `resume` (process
-    those that wait), `retry` (those that failed) and `abandon` (those that wait have failed); its `pause` and `unpause`
-    hold it up as a whole, and no job uses them.
+    A job is either cancelled, which ends it, or postponed, which makes it wait again. For documents, the engine has
+    `resume` (process waiting ones), `retry` (failed ones) and `abandon` (mark waiting ones as failed); its `pause` and
+    `unpause` halt the whole engine, and no job uses them.
     """
 
     def __init__(self, settings: Settings, workspaces: Workspaces) -> None:
         self._settings = settings
         self._workspaces = workspaces
-        # Its back end makes and removes a workspace's folder; of other stores it is made for the jobs alone.
+        # An embedded back end creates and removes a workspace's folder; for other stores it is created only for the
+        # jobs.
         self._is_embedded = settings.store.is_embedded
         self._stores: dict[str, JobStore] = {}
         self._runners: dict[str, WorkspaceRunner] = {}
         self._looking: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Begin to look, in the background, for what earlier processes left to do."""
+        """Start to look, in the background, for unfinished jobs of earlier processes."""
         self._workspaces.call_before_removal(self.drop)
         self._looking = asyncio.create_task(self._look_through_all())
 
     async def close(self) -> None:
-        """Take no more work, break off what runs, and leave it to the next start; closing twice does nothing."""
+        """Accept no more work, interrupt running jobs, which continue at the next start; closing twice does nothing."""
         if self._looking is not None:
             self._looking.cancel()
             await asyncio.wait([self._looking])
@@ -498,15 +499,16 @@ class Jobs:
         self._stores.clear()
 
     def input_folder(self, workspace: str) -> InputFolder:
-        """Return the input folder of a workspace, perhaps not there yet; raises `SettingsError` for no such name."""
+        """Return the input folder of a workspace, which may not exist; raises `SettingsError` for an invalid name."""
         configured = self._settings.server.input_dir
         place = self._place(workspace)
         return InputFolder(configured / place.name if configured else place / "inputs")
 
     async def submit(self, workspace: str, request: JobRequest) -> Job:
-        """Accept a job of a workspace that exists; it is on disk when this returns.
+        """Accept a job of an existing workspace; it is on disk when this returns.
 
-        What waits to do the same for the whole workspace (process, retry, scan, clear) is returned in its place.
+        If a job of the same kind for the whole workspace (process, retry, scan, clear) already waits, it is returned
+        instead.
 
         Raises:
             ConflictError: All documents are being deleted.
@@ -543,7 +545,7 @@ class Jobs:
         return await asyncio.to_thread(store.versions, document_id, _MOST_VERSIONS) if store else []
 
     async def check_backlog(self, workspace: str, kb: AsyncHeliograph) -> None:
-        """Check that documents may be taken in now.
+        """Check that the workspace accepts documents now.
 
         Raises:
             ConflictError: All documents are being deleted.
@@ -574,12 +576,12 @@ class Jobs:
         return await asyncio.to_thread(store.of_track, track_id) if store else []
 
     async def documents_of_track(self, workspace: str, track_id: str, limit: int) -> list[str]:
-        """Return the ids of documents that a batch brought, whatever has taken their place since."""
+        """Return the ids of a batch's documents, whether or not later versions replaced them."""
         store = await self._known_store(workspace)
         return await asyncio.to_thread(store.documents_of_track, track_id, limit) if store else []
 
     async def count_unfinished(self, workspace: str) -> dict[JobKind, int]:
-        """Return how many jobs wait or run, per kind that has any; empty if nothing is under way."""
+        """Return how many jobs wait or run, per kind with any; empty if there are none."""
         store = await self._known_store(workspace)
         return await asyncio.to_thread(store.count_unfinished) if store else {}
 
@@ -589,7 +591,7 @@ class Jobs:
         return await asyncio.to_thread(store.state, most_messages) if store else PipelineState((), {}, ())
 
     async def cancel(self, workspace: str, job_id: str, author: str) -> Job:
-        """Ask for a job to be cancelled; nothing happens to one that is finished.
+        """Request the cancellation of a job; a finished one is left alone.
 
         Documents that a cancelled `process` or `retry` has not finished are kept as failed.
 
@@ -602,7 +604,7 @@ class Jobs:
         return job
 
     async def cancel_all(self, workspace: str, author: str) -> int:
-        """Cancel all jobs but deletions, see `cancel`; return how many."""
+        """Cancel all jobs except deletions, see `cancel`; return how many."""
         store = await self._known_store(workspace)
         if store is None:
             return 0
@@ -612,9 +614,9 @@ class Jobs:
         return count
 
     async def wait(self, workspace: str, job_id: str, timeout_seconds: float) -> Job:
-        """Return a job once it is finished, or as it is after so long."""
+        """Return a job once it is finished, or its state when the time is up."""
         deadline = time.monotonic() + timeout_seconds
-        # Whatever process runs it.
+        # Polls, since another process may be running it.
         while (job := await self.get(workspace, job_id)).is_unfinished and time.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(_POLL_SECONDS)
         return job
@@ -630,12 +632,12 @@ class Jobs:
             await asyncio.to_thread(JobStore(self._place(workspace)).remove)
 
     def _place(self, workspace: str) -> Path:
-        # Refuses what is no name, such as one that would lead out of the folder.
+        # Rejects invalid names, such as one that would lead out of the folder.
         store = with_store(self._settings, None, workspace).store
         return store.data_dir / store.workspace
 
     async def _known_store(self, workspace: str) -> JobStore | None:
-        """Return the jobs of a workspace; None if it never had any."""
+        """Return the job store of a workspace; None if it never had any jobs."""
         if workspace not in self._stores and not await asyncio.to_thread(JobStore(self._place(workspace)).exists):
             return None
         return self._store(workspace)
@@ -677,11 +679,11 @@ class Jobs:
                 _LOG.exception("the workspace %r cannot be looked through for documents that wait", workspace)
 
     async def _look_through(self, workspace: str) -> None:
-        """Begin unfinished jobs again, and submit one that processes waiting documents if none covers them."""
+        """Restart unfinished jobs; if there are none but documents wait, submit a job that processes them."""
         if await self.count_unfinished(workspace):
             self._runner(workspace, self._store(workspace)).wake()
             return
-        # There may be thousands, and few have anything to do, so none is opened for nothing.
+        # There may be thousands of workspaces, few with anything to do, so check before opening one.
         store = with_store(self._settings, None, workspace).store
         if not await asyncio.to_thread(workspace_upkeep(store).may_have_waiting, store):
             return

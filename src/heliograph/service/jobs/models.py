@@ -14,9 +14,9 @@ from heliograph.observing import Origin
 class JobKind(StrEnum):
     """What a job does.
 
-    `files` and `url` read what was named and store it as pending, `scan` does so with what is new or changed in the
+    `files` and `url` read the named sources and store them as pending, `scan` does so with new or changed files of the
     input folder, `process` takes pending documents through to the graph, `retry` those that failed; `delete` and
-    `clear` take documents away.
+    `clear` delete documents.
     """
 
     FILES = "files"
@@ -29,7 +29,7 @@ class JobKind(StrEnum):
 
 
 class Lane(StrEnum):
-    """Jobs of one lane run one after the other, lanes run side by side; nothing runs beside `ALONE`."""
+    """Jobs of one lane run one after the other, lanes run side by side; no job runs beside one of `ALONE`."""
 
     READING = "reading"
     PROCESSING = "processing"
@@ -49,7 +49,7 @@ LANES = {
 
 
 class JobState(StrEnum):
-    """Where a job stands; one that waits may have been tried already and wait for a model to come back."""
+    """The state of a job; a waiting one may have been tried already and wait for a model to come back."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -67,11 +67,12 @@ class JobRequest:
 
     Attributes:
         sources: For `files`, names in the input folder; for `url`, the address.
-        document_ids: For `delete`; for `retry`, none means all that failed.
-        content_hashes: For `delete`: of the documents when it was asked, by id; those that have another one stay.
-        metadata: For `files` and `url`: goes over what the sources themselves say.
-        deletes_files: For `delete`: whether files of the input folder go, too.
-        origin: The request that asks; what the job does is logged and traced as part of it.
+        document_ids: For `delete`; for `retry`, empty means all that failed.
+        content_hashes: For `delete`: hashes of the documents when it was requested, by id; those that have another one
+            stay.
+        metadata: For `files` and `url`: overrides the sources' own metadata.
+        deletes_files: For `delete`: whether files of the input folder are deleted, too.
+        origin: The request that submitted it; the job's logs and traces belong to it.
     """
 
     kind: JobKind
@@ -91,9 +92,9 @@ class JobProgress:
 
     Attributes:
         done: Documents or files done.
-        counts: What came of them, by outcome. While documents are read: `chunks` read of those `chunks_begun`, how
-            many more `entities` and `relations` there are, `failed` documents, and `seconds_left`.
-        problems: What went wrong with some, the first few.
+        counts: Documents or files by outcome. While documents are read: `chunks` read of those `chunks_begun`, how many
+            more `entities` and `relations` there are, `failed` documents, and `seconds_left`.
+        problems: Errors of the first few that failed.
     """
 
     done: int = 0
@@ -108,11 +109,11 @@ class Job:
 
     Attributes:
         id: `job-<hash>`.
-        error: Why it failed, or why it waits to be tried again; empty otherwise.
-        attempts: How often in a row it came to nothing.
-        due_at: When it may be begun, UTC.
-        cancelled_by: Who asked to cancel it; empty if nobody did.
-        started_at: When it was last begun; None before.
+        error: Why it failed, or why it waits to be retried; empty otherwise.
+        attempts: Consecutive failed attempts.
+        due_at: When it may be started, UTC.
+        cancelled_by: Who requested its cancellation; empty if no one did.
+        started_at: When it was last started; None before.
     """
 
     id: str
@@ -129,12 +130,12 @@ class Job:
 
     @property
     def kind(self) -> JobKind:
-        """What it does."""
+        """The kind of work it does."""
         return self.request.kind
 
     @property
     def lane(self) -> Lane:
-        """What it must not run beside."""
+        """The lane it runs in."""
         return LANES[self.request.kind]
 
     @property
@@ -145,7 +146,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class DocumentVersion:
-    """One of the texts that a document had: whose, how long, and when it was taken in, UTC."""
+    """One of the texts that a document had: author, length, and when it was accepted, UTC."""
 
     document_id: str
     author: str
@@ -157,12 +158,12 @@ class DocumentVersion:
 
 @dataclass(frozen=True, slots=True)
 class PipelineState:
-    """All that is under way in one workspace, of one moment.
+    """All unfinished jobs of one workspace, at one moment.
 
     Attributes:
-        jobs: Jobs that run, in order, and of each kind those that come next.
+        jobs: Running jobs, in order, and the next waiting ones of each kind.
         counts: How many jobs wait or run, per kind that has any.
-        messages: What happened last, oldest first: moment and text.
+        messages: The latest messages, oldest first: moment and text.
     """
 
     jobs: tuple[Job, ...]
@@ -170,7 +171,7 @@ class PipelineState:
     messages: tuple[tuple[datetime, str], ...]
 
 
-# What is told of jobs in the list of messages: plain sentences, without secrets and without paths of the machine.
+# Messages about jobs: plain sentences, without secrets and without paths of the machine.
 
 # Names of kinds of jobs, for people.
 NAMES = {

@@ -1,4 +1,4 @@
-"""The jobs of one workspace, kept durably in one file, and the lock that says which process runs them."""
+"""The jobs of one workspace, stored durably in one file, and the lock that decides which process runs them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from heliograph.service.jobs.models import (
 )
 from heliograph.stores.sql import SmallFile
 
-# Which process runs the jobs of a workspace: the one that holds a lock on a file, which dies with its holder.
+# Job ownership: the process that holds a lock on a file runs the jobs; the lock is released when its holder dies.
 
 
 class Ownership:
@@ -42,11 +42,11 @@ class Ownership:
         self._descriptor: int | None = None
 
     def take(self) -> bool:
-        """Take the right if no process holds it; return whether this process holds it now.
+        """Take the right if it is free; return whether this process holds it now.
 
         Raises:
             NotFoundError: The workspace was removed.
-            StoreUnavailable: The file system refuses locks, or the file cannot be made.
+            StoreUnavailable: The file system refuses locks, or the file cannot be created.
         """
         if self._descriptor is not None:
             return True
@@ -69,7 +69,7 @@ class Ownership:
         return True
 
     def give_up(self) -> None:
-        """Let other processes have it; does nothing if it is not held."""
+        """Release the right to other processes; does nothing if it is not held."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -77,11 +77,11 @@ class Ownership:
 
 # The file that holds the jobs of one workspace: its tables.
 #
-# It lies in the folder of the workspace, so that it goes with it. Every process of the service has it open; a
-# connection to a file that was removed meanwhile is given up.
+# It is in the folder of the workspace, so that it is deleted with it. Every process of the service has it open; a
+# connection to a file that was removed meanwhile is dropped.
 
 _NAME = "jobs.db"
-# In order; the version of a file says how many were made in it.
+# In order; the version of a file is the number of migrations that ran.
 _MIGRATIONS = (
     """
 CREATE TABLE job (
@@ -109,12 +109,11 @@ CREATE INDEX version_by_document ON version (document_id, sequence);
 )
 
 
-# The jobs of one workspace, kept durably: accepting, beginning, ending, cancelling, and looking at them.
+# The jobs of one workspace, stored durably: accepting, starting, ending, cancelling and listing them.
 #
-# What was accepted is on disk when `add` returns. Progress is written now and then by whoever runs a job, so that
-# every process can tell it. Old finished jobs and messages are dropped. All methods block and may be called from any
-# thread. Whoever may read the workspace reads why a job failed and what happened; so no folders of the machine are
-# kept in that.
+# An accepted job is on disk when `add` returns. The process that runs a job writes its progress now and then, so that
+# every process can show it. Old finished jobs and messages are dropped. All methods block and may be called from any
+# thread. Every reader of the workspace can read errors and messages, so they hold no paths of the machine.
 
 _FIELDS = (
     *("id", "request", "state", "done", "total", "counts", "problems", "error", "attempts", "due_at", "cancelled_by"),
@@ -125,13 +124,13 @@ _MOST_FINISHED = 1_000
 _MOST_MESSAGES = 1_000
 _MOST_MESSAGE_LENGTH = 1_000
 _RETRY_AFTER_SECONDS = 10.0
-# Two of these at once would do the same.
+# Kinds of which a second waiting job would do the same.
 _ONE_AT_A_TIME = (JobKind.PROCESS, JobKind.RETRY, JobKind.SCAN, JobKind.CLEAR)
 _UNFINISHED = f"state IN ({', '.join(repr(state.value) for state in UNFINISHED)})"
 
 
 class JobStore(SmallFile):
-    """The jobs of one workspace, whose folder must be there; `NotFoundError` where it was removed."""
+    """The jobs of one workspace, whose folder must exist; `NotFoundError` where it was removed."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(
@@ -147,15 +146,15 @@ class JobStore(SmallFile):
         return self.path.is_file()
 
     def failure(self, error: Exception) -> errors.HeliographError:
-        """A workspace that was removed is no damage."""
+        """A removed workspace is not reported as damage."""
         if not self.path.parent.is_dir():
             return errors.NotFoundError(f"there is no workspace {self.path.parent.name!r}; it was removed")
         return super().failure(error)
 
     def add(self, request: JobRequest, max_waiting: int | None = None) -> Job:
-        """Accept a job; what waits to do the same for the whole workspace already is returned in its place.
+        """Accept a job; a waiting job that does the same for the whole workspace is returned instead.
 
-        It is refused if more than `max_waiting` wait; None accepts what follows from a job in any case.
+        It is refused if `max_waiting` jobs wait already; None always accepts, for jobs that follow from another job.
 
         Raises:
             ConflictError: Everything is about to be deleted.
@@ -166,7 +165,7 @@ class JobStore(SmallFile):
             if request.kind in _ONE_AT_A_TIME:
                 where = "WHERE state = 'waiting' AND kind = ? AND cancelled_by = ''"
                 for same in _select(connection, where, values=(request.kind.value,)):
-                    # One that is for all does what is asked for some.
+                    # A job for all documents covers a request for some.
                     if same.request.document_ids in ((), request.document_ids):
                         return same
             if max_waiting is not None:
@@ -211,13 +210,13 @@ class JobStore(SmallFile):
             return _count_unfinished(connection)
 
     def unread_files(self) -> set[str]:
-        """Return the names of uploads that jobs are to read, or read just now."""
+        """Return the names of uploads that jobs will read, or are reading."""
         query = f"SELECT value FROM job, json_each(job.request, '$.sources') WHERE {_UNFINISHED} AND kind = ?"
         with self.reading() as connection:
             return {str(name) for (name,) in connection.execute(query, (JobKind.FILES.value,))}
 
     def upcoming(self) -> list[Job]:
-        """Return, in order, jobs that run or are to be cancelled, and of each kind the next one, due or not."""
+        """Return, in order, running or cancelled jobs, and the next one of each kind, due or not."""
         with self.reading() as connection:
             return _upcoming(connection)
 
@@ -231,18 +230,18 @@ class JobStore(SmallFile):
         return PipelineState(tuple(jobs), counts, messages)
 
     def take_over(self) -> None:
-        """Let what a dead process was running wait again; only who runs the jobs may call this."""
+        """Make jobs that a dead process was running wait again; only the owner of the jobs may call this."""
         with self.transaction(durable=False) as connection:
             connection.execute("UPDATE job SET state = 'waiting' WHERE state = 'running'")
 
     def begin(self, id_: str) -> None:
-        """Note that a job runs now."""
+        """Record that a job is running."""
         with self.transaction(durable=False) as connection:
             query = "UPDATE job SET state = 'running', started_at = ?, error = '' WHERE id = ?"
             connection.execute(query, (time.time(), id_))
 
     def report(self, id_: str, progress: JobProgress) -> None:
-        """Note how far a job is."""
+        """Record the progress of a job."""
         with self.transaction(durable=False) as connection:
             query = "UPDATE job SET done = ?, total = ?, counts = ?, problems = ? WHERE id = ?"
             counts, problems = dict(progress.counts), list(map(without_folders, progress.problems))
@@ -250,20 +249,20 @@ class JobStore(SmallFile):
             connection.execute(query, values)
 
     def end(self, id_: str, state: JobState, error: str = "") -> None:
-        """Note how a job ended. What it knew of documents is with them by now, and goes when they do."""
+        """Record how a job ended. Its details of documents are stored with them by now, and deleted with them."""
         with self.transaction() as connection:
             query = """UPDATE job SET state = ?, error = ?, finished_at = ?, request = json_replace(
                          request, '$.metadata', NULL, '$.content_hashes', json('{}')) WHERE id = ?"""
             connection.execute(query, (state.value, without_folders(error), time.time(), id_))
 
     def postpone(self, id_: str, error: str = "", attempts: int = 0, delay_seconds: float = 0.0) -> None:
-        """Let a job wait, to be tried (again) after a delay."""
+        """Make a job wait, to be retried after a delay."""
         with self.transaction(durable=False) as connection:
             query = "UPDATE job SET state = 'waiting', error = ?, attempts = ?, due_at = ? WHERE id = ?"
             connection.execute(query, (without_folders(error), attempts, time.time() + delay_seconds, id_))
 
     def cancel(self, id_: str, author: str) -> Job:
-        """Note who cancels an unfinished job; the process that runs the jobs ends it when it next looks.
+        """Record who cancels an unfinished job; the process that runs the jobs ends it when it next looks.
 
         Raises:
             NotFoundError: There is none of this id.
@@ -275,7 +274,7 @@ class JobStore(SmallFile):
             return _get(connection, id_)
 
     def cancel_all(self, kinds: Sequence[JobKind], author: str) -> int:
-        """Ask for all unfinished jobs of some kinds to be cancelled; return how many those are."""
+        """Request the cancellation of all unfinished jobs of some kinds; return how many there are."""
         with self.transaction() as connection:
             query = f"UPDATE job SET cancelled_by = ? WHERE {_UNFINISHED} AND kind = ?"
             before = connection.total_changes()
@@ -283,7 +282,7 @@ class JobStore(SmallFile):
             return connection.total_changes() - before
 
     def tell(self, text: str) -> None:
-        """Add a message of what happened."""
+        """Add a message."""
         with self.transaction(durable=False) as connection:
             query = "INSERT INTO message (moment, text) VALUES (?, ?)"
             connection.execute(query, (time.time(), without_folders(text)[:_MOST_MESSAGE_LENGTH]))
@@ -291,19 +290,19 @@ class JobStore(SmallFile):
             connection.execute(query, (_MOST_MESSAGES,))
 
     def read_files(self) -> dict[str, tuple[int, int]]:
-        """Return modification time in nanoseconds and size, per name, of files as they were last read."""
+        """Return modification time in nanoseconds and size, per name, of files when they were last read."""
         with self.reading() as connection:
             rows: list[Any] = connection.execute("SELECT name, modified_ns, size FROM read_file").fetchall()
         return {name: (modified, size) for name, modified, size in rows}
 
     def note_read(self, files: Mapping[str, tuple[int, int]]) -> None:
-        """Note files as they were when they were read."""
+        """Record the state of files when they were read."""
         with self.transaction(durable=False) as connection:
             rows = [(name, *stamp) for name, stamp in files.items()]
             connection.executemany("INSERT OR REPLACE INTO read_file VALUES (?, ?, ?)", rows)
 
     def forget_read(self, names: Sequence[str] | None = None) -> None:
-        """Forget files that were read; None forgets all."""
+        """Delete the records of read files; None deletes all."""
         with self.transaction() as connection:
             if names is None:
                 connection.execute("DELETE FROM read_file")
@@ -311,7 +310,7 @@ class JobStore(SmallFile):
                 connection.executemany("DELETE FROM read_file WHERE name = ?", [(name,) for name in names])
 
     def note_versions(self, versions: Sequence[DocumentVersion]) -> None:
-        """Note the texts that documents have from now on; one that a document has already is not noted again."""
+        """Record the current texts of documents; one that a document has already is not recorded again."""
         query = """INSERT INTO version (document_id, moment, author, track_id, length, content_hash)
                    SELECT ?, ?, ?, ?, ?, ? WHERE ?6 IS NOT (
                      SELECT content_hash FROM version WHERE document_id = ?1 ORDER BY sequence DESC LIMIT 1)"""
@@ -323,7 +322,7 @@ class JobStore(SmallFile):
             connection.executemany(query, rows)
 
     def versions(self, document_id: str, limit: int) -> list[DocumentVersion]:
-        """Return the texts that a document had, latest first; none of those taken in without the service."""
+        """Return the texts that a document had, latest first; those not inserted through the service are missing."""
         query = """SELECT document_id, author, track_id, length, content_hash, moment FROM version
                    WHERE document_id = ? ORDER BY sequence DESC LIMIT ?"""
         with self.reading() as connection:
@@ -340,7 +339,7 @@ class JobStore(SmallFile):
             return [id_ for (id_,) in connection.execute(query, (track_id, limit))]
 
     def forget_versions(self, document_ids: Sequence[str] | None = None) -> None:
-        """Forget the texts that documents had; None forgets all."""
+        """Delete the recorded texts of documents; None deletes all."""
         with self.transaction() as connection:
             if document_ids is None:
                 connection.execute("DELETE FROM version")
@@ -356,14 +355,14 @@ def _select(connection: apsw.Connection, where: str, order: str = "ORDER BY sequ
         found: dict[str, Any] = dict(zip(_FIELDS, row, strict=True))
         progress = {name: found.pop(name) for name in ("done", "total", "counts", "problems")}
         progress |= {name: json.loads(progress[name]) for name in ("counts", "problems")}
-        # Held to the types, as a damaged file may give any value.
+        # Validated, as a damaged file may hold any value.
         jobs.append(_JOB.validate_python(found | {"request": json.loads(found["request"]), "progress": progress}))
     return jobs
 
 
 def _upcoming(connection: apsw.Connection) -> list[Job]:
     first = "SELECT min(sequence) FROM job WHERE state = 'waiting' AND cancelled_by = '' AND due_at"
-    # Of many that are to be cancelled, some at a time.
+    # In batches, as many may have been cancelled.
     gone = "SELECT sequence FROM job WHERE state = 'waiting' AND cancelled_by <> '' ORDER BY sequence LIMIT 100"
     where = f"""WHERE state = 'running' OR sequence IN ({gone})
                 OR sequence IN ({first} <= :now GROUP BY kind) OR sequence IN ({first} > :now GROUP BY kind)"""

@@ -1,1 +1,1 @@
-"""The store on PostgreSQL with pgvector: all roles in one database, many workspaces beside each other."""
+"""The store on PostgreSQL with pgvector: all roles in one database, which holds many workspaces."""

@@ -1,6 +1,6 @@
 """The connections to a PostgreSQL database: addresses, errors, statements, transactions, locks, and values as rows.
 
-The driver, psycopg 3 with its pool, is what the extra `postgres` brings.
+The driver, psycopg 3 with its pool, comes with the extra `postgres`.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from heliograph.errors import SchemaMismatch, SettingsError, StoreAccessDenied, 
 from heliograph.models import RelationMention
 from heliograph.stores.sql import CHUNKS, DOCUMENTS, ENTITIES, ENTITY_MENTIONS, RELATION_MENTIONS, RELATIONS
 
-# Values on their way to the server and back: rows as JSON, vectors in pgvector's binary form.
+# Values sent to and received from the server: rows as JSON, vectors in pgvector's binary form.
 #
 # One parameter carries all rows of a statement, so that a commit takes as many statements for a thousand rows as for
 # one, and building it costs a fraction of what building arrays does. PostgreSQL's text holds no NUL and no lone
 # surrogates; both become U+FFFD.
 
-# Made once: `json.dumps` with arguments of its own makes an encoder for every call.
+# Created once: `json.dumps` with non-default arguments creates an encoder for every call.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 _JSON_OID = 114
@@ -67,7 +67,7 @@ class Vectors:
 
 
 class _TextDumper(Dumper):
-    """Texts that are parameters by themselves; the server finds out their type."""
+    """Dumps plain text parameters; the server infers their type."""
 
     def dump(self, obj: str) -> bytes:
         return _clean(obj.replace("\x00", "\ufffd"))
@@ -126,17 +126,17 @@ def _clean(text: str) -> bytes:
 
 
 def read_vectors(values: Sequence[bytes]) -> NDArray[np.float32]:
-    """Return `(n, dimension)` from what `vector_send` gives; there must be at least one."""
+    """Return `(n, dimension)` from results of `vector_send`; there must be at least one."""
     matrix = np.frombuffer(b"".join(values), ">f4").reshape(len(values), -1)
     return matrix[:, 1:].astype(np.float32)
 
 
 # Ids given as one `Json`, with their place in it.
 WANTED = "json_array_elements_text(%s) WITH ORDINALITY AS wanted (id, place)"
-# Filters read `metadata`; `metadata_text` gives back the numbers and the order of keys that were given.
+# Filters read `metadata`; `metadata_text` preserves numbers and the order of keys as they were given.
 DOCUMENT = DOCUMENTS.select("document", metadata="document.metadata_text")
 DOCUMENT_TYPES = DOCUMENTS.types | {"metadata": "jsonb", "metadata_text": "text"}
-# What LightRAG's users call these, and SQL leaves free.
+# LightRAG's names of these columns, which are not reserved words of SQL.
 _RENAMED = {
     "document_id": "full_doc_id",
     "position": "chunk_order_index",
@@ -145,7 +145,7 @@ _RENAMED = {
     "start": "start_offset",
     "end": "end_offset",
 }
-# As a chunk is written, beside its workspace and its vector.
+# The columns of a chunk, without its workspace and its vector.
 CHUNK_TYPES = {_RENAMED.get(name, name): kind for name, kind in CHUNKS.types.items()}
 CHUNK = ", ".join(f"chunk.{name}" for name in CHUNK_TYPES)
 ENTITY = ENTITIES.select("entity", degree="degree.degree")
@@ -158,19 +158,19 @@ RELATION_MENTION = f"json_build_array({RELATION_MENTIONS.select('mention', keywo
 def to_relation_mention(*row: Any) -> RelationMention:
     """Return a mention from `RELATION_MENTION`."""
     mention = RELATION_MENTIONS.record(row)
-    # JSON has 1.0 as 1.
+    # JSON turns 1.0 into 1.
     return mention if isinstance(mention.weight, float) else replace(mention, weight=float(mention.weight))
 
 
-# Where a store is: the address of its server as the driver takes it, and as people may read it.
+# The address of a server, as the driver takes it and as messages show it.
 
-# A machine or a network that is gone is noticed within half a minute, not after the system's quarter of an hour.
+# A dead machine or network is noticed within half a minute, not after the system's quarter of an hour.
 _KEEPALIVES = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The address of a server: for the driver, with a password perhaps and so in no repr, and for messages.
+    """The address of a server: for the driver, possibly with a password and so in no repr, and for messages.
 
     The label is `postgresql://user@host:port/database`.
     """
@@ -180,12 +180,12 @@ class Address:
 
 
 def parse_address(url: str, setting: str = "store.url") -> Address:
-    """Read the address of a server: `postgresql://user:password@host:port/database?option=value`, or `postgres://`.
+    """Parse the address of a server: `postgresql://user:password@host:port/database?option=value`, or `postgres://`.
 
-    What it leaves out comes from libpq's own environment variables and files.
+    Missing parts come from libpq's own environment variables and files.
 
     Raises:
-        SettingsError: It is none. What is wrong is not quoted, since a password may stand in it.
+        SettingsError: The address is invalid. It is not quoted, since it may hold a password.
     """
     try:
         parts = conninfo_to_dict(url)
@@ -201,14 +201,14 @@ def parse_address(url: str, setting: str = "store.url") -> Address:
     return Address(conninfo, f"postgresql://{user}{host}{port}/{parts.get('dbname') or ''}")
 
 
-# What psycopg's exceptions mean, translated here and nowhere else.
+# The meaning of psycopg's exceptions, translated only here.
 #
-# A message names the server by its label, which holds no password. Text of the server is added; text about the
-# address itself is not, since it may quote the address.
+# A message names the server by its label, which holds no password. The server's own text is added; the driver's text
+# about the address is not, since it may quote the address.
 
 _ERRORS = psycopg.errors
 
-# The first that fits counts, so the special stand before the general.
+# The first match counts, so special cases stand before general ones.
 _UNAVAILABLE: tuple[tuple[type[Exception], str], ...] = (
     (PoolClosed, "it is closed; open it again"),
     (PoolTimeout, "no connection was to be had in time; check that the server runs and takes more connections"),
@@ -228,7 +228,7 @@ _UNAVAILABLE: tuple[tuple[type[Exception], str], ...] = (
     (psycopg.InterfaceError, "the connection is closed; open the store again"),
 )
 _DENIED = (_ERRORS.InvalidPassword, _ERRORS.InvalidAuthorizationSpecification)
-# While a connection is made the driver knows no codes of errors, only what the server says, if it says it in English.
+# While connecting, the driver knows no error codes, only the server's message, if that is in English.
 _REFUSALS = re.compile(r'authentication failed|role ".*" does not exist|no pg_hba\.conf entry|no password supplied')
 _MISMATCH: tuple[tuple[type[Exception], str], ...] = (
     (_ERRORS.UndefinedTable, "a table is missing; it belongs to another program, or was changed by hand"),
@@ -240,7 +240,7 @@ _MISMATCH: tuple[tuple[type[Exception], str], ...] = (
 
 @contextmanager
 def translate_errors(label: str) -> Generator[None]:
-    """Turn what psycopg raises about the server called `label` into `StoreError`s."""
+    """Translate psycopg's exceptions about the server called `label` into `StoreError`s."""
     try:
         yield
     except (psycopg.Error, PoolClosed, PoolTimeout) as error:
@@ -260,7 +260,7 @@ def translate_errors(label: str) -> Generator[None]:
 
 
 def is_lost_connection(error: Exception) -> bool:
-    """Whether the connection itself is lost, as after a restart of the server; the same call may succeed on another."""
+    """Whether the connection itself is lost, as after a restart of the server; a retry on another one may succeed."""
     if isinstance(error, PoolTimeout | _ERRORS.QueryCanceled | _ERRORS.InsufficientResources):
         return False
     return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
@@ -276,7 +276,7 @@ Connection = AsyncConnection[Row]
 class Statement:
     """One statement, `%s` for each of its parameters and `%` itself doubled.
 
-    Where the best plan depends on the parameters, none may be kept (`is_planned_anew`).
+    Where the best plan depends on the parameters, the server must not cache a plan (`is_planned_anew`).
     """
 
     query: str
@@ -290,7 +290,7 @@ def record_set(columns: Mapping[str, str]) -> str:
 
 
 def comparison(table: str, columns: Mapping[str, str]) -> str:
-    """Return the statement that finds the ids of rows that a table does not keep as they are.
+    """Return the statement that finds the ids of rows that a table lacks or stores differently.
 
     Its parameters are the rows as JSON and the workspace; `columns` are types by name.
     """
@@ -302,9 +302,9 @@ def comparison(table: str, columns: Mapping[str, str]) -> str:
 def upsert(
     table: str, columns: Mapping[str, str], key: str = "id", *, is_versioned: bool = False, kept: Sequence[str] = ()
 ) -> str:
-    """Return the statement that puts rows into a table; its parameters are the workspace, a version, the rows as JSON.
+    """Return the statement that upserts rows into a table; its parameters are workspace, version, rows as JSON.
 
-    The version is a parameter only if rows are versioned. A row takes the place of another by `key`, but for the
+    The version is a parameter only if rows are versioned. A row replaces the one with the same `key`, except for the
     columns `kept`; an empty key only inserts. `columns` are types by name.
     """
     first, values = ("workspace, version", "%s, %s::bigint") if is_versioned else ("workspace", "%s")
@@ -318,7 +318,7 @@ def upsert(
 
 
 def deletion(workspace: str, table: str, ids: Iterable[str], column: str = "id") -> Iterator[Statement]:
-    """Yield the statement that removes the rows with these ids from a table, if there are any ids."""
+    """Yield the statement that deletes the rows with these ids from a table, if there are any ids."""
     if wanted := list(ids):
         query = f"""DELETE FROM {table}
           WHERE workspace = %s AND {column} = ANY (ARRAY(SELECT json_array_elements_text(%s)))"""
@@ -326,9 +326,9 @@ def deletion(workspace: str, table: str, ids: Iterable[str], column: str = "id")
 
 
 class Session:
-    """One connection, for as long as a call has it.
+    """A connection, for the duration of one call.
 
-    `round_trips` counts how often the server was waited for; `has_written` says that something may have been committed.
+    `round_trips` counts the waits for the server; `has_written` says that something may have been committed.
     """
 
     def __init__(self, connection: Connection, workspace: str) -> None:
@@ -338,7 +338,7 @@ class Session:
         self.has_written = False
 
     async def fetch(self, query: str, values: Sequence[Any] = (), *, is_planned_anew: bool = False) -> list[Row]:
-        """Run one statement that gives rows."""
+        """Run one statement and return its rows."""
         self.round_trips += 1
         cursor = self._connection.cursor(binary=True)
         await cursor.execute(query.encode(), values, prepare=False if is_planned_anew else None)
@@ -355,7 +355,7 @@ class Session:
         await self._connection.execute(script.encode())
 
     async def run(self, *statements: Statement) -> list[list[Row]]:
-        """Run statements in one round trip; return the rows of each, none of those that give none."""
+        """Run statements in one round trip; return the rows of each, empty for those that return none."""
         self.round_trips += 1
         async with self._connection.pipeline():
             cursors = [self._connection.cursor(binary=True) for _ in statements]
@@ -365,11 +365,11 @@ class Session:
         return [await cursor.fetchall() if cursor.description else [] for cursor in cursors]
 
     async def fetch_all(self, *statements: Statement) -> list[list[Row]]:
-        """Run reading statements within the snapshot that was begun, in one round trip."""
+        """Run reading statements within the open snapshot, in one round trip."""
         return await self.run(*statements)
 
     async def begin_snapshot(self, *statements: Statement) -> list[list[Row]]:
-        """Begin to read as of one moment; return the rows of the first statements."""
+        """Begin a snapshot; return the rows of the first statements."""
         return (await self.run(Statement("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"), *statements))[1:]
 
     async def commit(self, *statements: Statement) -> None:
@@ -386,8 +386,8 @@ class Session:
 
 # The lock that one ingest at a time holds on a workspace: an advisory lock of a connection of its own.
 #
-# The server drops it when the connection ends, be it that its holder closes it, dies, or is out of reach for a
-# minute. A connection of the pool would not do: it may be handed on, or closed for being idle, while the lock is
+# The server releases it when the connection ends: when its holder closes it, dies, or is out of reach for a minute. A
+# connection of the pool would not do: it may be reused by another call, or closed for being idle, while the lock is
 # held.
 
 _POLL_SECONDS = 0.05
@@ -406,7 +406,7 @@ async def advisory_lock(database: Database, purpose: str, timeout_seconds: float
     """Hold the lock of this purpose on the workspace, waiting for it.
 
     Raises:
-        StoreUnavailable: Somebody else still holds it after `timeout_seconds`, or the server is out of reach.
+        StoreUnavailable: Another holder still has it after `timeout_seconds`, or the server is out of reach.
     """
     key = lock_key(f"heliograph {purpose} {database.workspace}")
     async with database.own_connection() as connection:
@@ -428,9 +428,9 @@ async def advisory_lock(database: Database, purpose: str, timeout_seconds: float
 
 @asynccontextmanager
 async def try_advisory_lock(database: Database, purpose: str) -> AsyncGenerator[bool]:
-    """Hold the lock if it is free now; yields whether it is held.
+    """Hold the lock if it is free now; yields whether it was acquired.
 
-    The lock belongs to a transaction of one of the pool's connections, with which it ends in any case.
+    The lock belongs to a transaction of one of the pool's connections, and ends with it in any case.
     """
     async with database.held_session() as session:
         key = lock_key(f"heliograph {purpose} {database.workspace}")
@@ -445,33 +445,33 @@ def lock_key(name: str) -> int:
 
 
 async def try_lock(connection: Connection, key: int) -> bool:
-    """Take the advisory lock of this key for as long as the connection lives, if it is free; return whether it was."""
+    """Take the advisory lock of this key for the connection's lifetime, if it is free; return whether it was."""
     rows = await (await connection.execute("SELECT pg_try_advisory_lock(%s::bigint)", (key,))).fetchall()
     return bool(rows[0][0])
 
 
 T = TypeVar("T")
 
-# The longest wait for a connection that is made, or for one of the pool's to become free.
+# The longest wait for a new connection, or for one of the pool's to become free.
 _CONNECT_SECONDS = 10
 _POOL_SECONDS = 10.0
-# So long a call waits for the pool before it looks whether the server is there; if it is, that stands for a while.
+# How long a call waits for the pool before it probes the server; a successful probe stands for a while.
 _PATIENCE_SECONDS = 0.5
 _PROBED_SECONDS = 2.0
-# A server that refuses at once may be asked by every call; one that lets callers wait is left alone as long or longer.
+# A server that refuses at once may be tried by every call; one that makes callers wait is left alone at least as long.
 _REST_SECONDS = 5.0
 _REST_PER_SECOND = 2.0
-# The pool waits longer from try to try; then it gives up until somebody asks for a connection, and tries at once.
+# The pool backs off between attempts and gives up after this time, until a call needs a connection and tries at once.
 _RECONNECT_SECONDS = 3.0
-# More than two, as a server that goes down cuts its connections one after the other.
+# More than two, as a server that shuts down cuts its connections one after the other.
 _TRIES = 4
-# pgvector's HNSW: how many neighbours a vector is linked to, and how many are looked at to find them. Of 20,000 random
+# pgvector's HNSW: links per vector, and candidates examined to find them. Of 20,000 random
 # vectors of length 384, the hardest there are, a search then finds 98.8% of the nearest 20; with pgvector's 16 and 64
 # it finds 93%, and 60% with an `ef_search` of 200. Building takes as long.
 HNSW_OPTIONS = {"m": 24, "ef_construction": 128}
-# Just-in-time compilation costs more than these statements, which look a few hundred rows up: by index, as reading at
-# random is cheap where there is memory or a solid disk. A search of HNSW keeps so many candidates in view, and goes on
-# where a condition leaves too few of them.
+# Just-in-time compilation costs more than these statements, which look up a few hundred rows: by index, as random
+# reads are cheap in memory or on a solid-state disk. An HNSW search keeps this many candidates, and continues where a
+# condition leaves too few of them.
 _SESSION = """SELECT set_config('timezone', 'UTC', false), set_config('jit', 'off', false),
                      set_config('random_page_cost', '1.1', false),
                      set_config('hnsw.ef_search', '800', false),
@@ -480,7 +480,7 @@ _SESSION = """SELECT set_config('timezone', 'UTC', false), set_config('jit', 'of
 
 
 _LOGGER = logging.getLogger(__name__)
-# It warns of every attempt to connect; what is wrong is told here, once.
+# The pool warns of every attempt to connect; here each change is logged once.
 logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 
 
@@ -495,7 +495,7 @@ def _options() -> dict[str, Any]:
 
 
 async def connect(address: Address) -> Connection:
-    """Open a connection of one's own; raises `psycopg.Error`."""
+    """Open a connection outside the pool; raises `psycopg.Error`."""
     connection: Connection = await AsyncConnection.connect(address.conninfo, **_options())
     await _configure(connection)
     return connection
@@ -530,16 +530,16 @@ class Database:
         self._lost_until = 0.0
 
     async def open(self) -> None:
-        """Begin to make connections; does not wait for the first."""
+        """Start connecting; does not wait for the first connection."""
         await self._pool.open()
 
     async def close(self) -> None:
-        """Wait for the calls under way and close the connections; closing twice does nothing."""
+        """Wait for running calls and close the connections; closing twice does nothing."""
         self._is_closed = True
         await self._pool.close()
 
     async def fetch(self, query: str, values: Sequence[Any] = (), *, is_planned_anew: bool = False) -> list[Row]:
-        """Run one reading statement; it sees one moment by itself."""
+        """Run one reading statement, which sees one moment by itself."""
         return await self.run(lambda session: session.fetch(query, values, is_planned_anew=is_planned_anew))
 
     async def fetch_all(self, *statements: Statement) -> list[list[Row]]:
@@ -562,7 +562,7 @@ class Database:
 
     @asynccontextmanager
     async def own_connection(self) -> AsyncGenerator[Connection]:
-        """A connection outside the pool, for what holds one for long; closed at the end."""
+        """A connection outside the pool, for long use; closed at the end."""
         self._check_open()
         with translate_errors(self.address.label):
             connection = await connect(self.address)
@@ -573,7 +573,7 @@ class Database:
 
     @asynccontextmanager
     async def held_session(self) -> AsyncGenerator[Session]:
-        """A connection of the pool for as long as the caller works on something else; rolled back at the end."""
+        """A connection of the pool, held while the caller does other work; rolled back at the end."""
         self._check_open()
         with translate_errors(self.address.label):
             async with self._connection() as connection:
@@ -585,10 +585,10 @@ class Database:
                     await session.leave_transaction()
 
     async def run(self, work: Callable[[Session], Awaitable[T]]) -> T:
-        """Run `work` on a connection, again on another where that is lost before anything was written.
+        """Run `work` on a connection; retry on another if that is lost before anything was written.
 
-        What only reads calls `Session.begin_snapshot` first, so that all is of one moment. What writes begins a
-        transaction and ends it by `Session.commit`, or leaves no trace.
+        Work that only reads calls `Session.begin_snapshot` first, so that all reads see one moment. Work that writes
+        begins a transaction and ends it by `Session.commit`, or is rolled back.
         """
         self._check_open()
         with translate_errors(self.address.label):
@@ -621,7 +621,7 @@ class Database:
 
         Raises:
             psycopg.Error: The server is out of reach.
-            PoolTimeout: All connections are taken, for long.
+            PoolTimeout: All connections have been taken for long.
         """
         if self._loss is not None:
             await self._probe()
@@ -635,14 +635,14 @@ class Database:
                 try:
                     yield connection
                 except asyncio.CancelledError:
-                    # What was sent may still be under way, and whoever comes next would meet it.
+                    # A sent statement may still be running, and the connection's next user would meet it.
                     await connection.close()
                     raise
         finally:
             await self._pool.putconn(connection)
 
     async def _probe(self) -> None:
-        """Look whether the server is there, unless that was just done; raise `psycopg.Error` if not. Log changes."""
+        """Check that the server is there, unless just done; raise `psycopg.Error` if it is not. Logs changes."""
         async with self._probing:
             begun = time.monotonic()
             if self._loss is not None and begun < self._lost_until:

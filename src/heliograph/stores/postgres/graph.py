@@ -28,7 +28,7 @@ from heliograph.stores.sql import ENTITIES, RELATIONS
 
 # Writing folded entities and relations to PostgreSQL, and keeping degrees right, within a commit.
 
-# `degree` grows by what each end gains or loses; an entity that has no row has no degree.
+# `degree` changes by the relations each end gains or loses; an entity that has no row has no degree.
 _CHANGE = """changed AS (
   SELECT end_id, count(*) AS relations FROM (
     SELECT source_id AS end_id FROM {rows} UNION ALL SELECT target_id FROM {rows}) AS ends GROUP BY end_id
@@ -45,7 +45,7 @@ WITH gone AS (
   DELETE FROM heliograph_entity WHERE workspace = %s AND id = ANY (ARRAY(SELECT json_array_elements_text(%s)))
 )
 DELETE FROM heliograph_degree WHERE workspace = %s AND id = ANY (ARRAY(SELECT json_array_elements_text(%s)))"""
-# What something beside the store with the truth says of when things first appeared is what that store says.
+# A projection takes the moments of first appearance from the store with the truth; a home store keeps its own.
 _PUT_ENTITIES, _PUT_FOLLOWED_ENTITIES = (
     f"""WITH put AS ({upsert("heliograph_entity", ENTITIES.without("degree"), kept=kept)} RETURNING id)
 INSERT INTO heliograph_degree (workspace, id, degree) SELECT %s, id, 0 FROM put ON CONFLICT DO NOTHING"""
@@ -58,7 +58,7 @@ _PUT_RELATIONS, _PUT_FOLLOWED_RELATIONS = (
 ), added AS (SELECT source_id, target_id FROM put WHERE is_new), {_CHANGE.format(rows="added", sign="+")}"""
     for kept in (["created_at"], [])
 )
-# Beside that store, relations may come before their ends, and go after them: a degree stands as long as either does.
+# In a projection, relations may come before their ends, and go after them: a degree row stays as long as either does.
 _ENDS = """
 INSERT INTO heliograph_degree (workspace, id, degree)
 SELECT DISTINCT %s, id, 0 FROM json_array_elements_text(%s) AS ends (id) ON CONFLICT DO NOTHING"""
@@ -69,7 +69,7 @@ bare AS (
 )
 DELETE FROM heliograph_entity WHERE workspace = %s AND id IN (SELECT id FROM gone)"""
 
-# What is not as a change would leave it; degrees stand in a row of their own.
+# Finds rows that differ from the state a change would leave; degrees are stored in their own table.
 _WITH_DEGREES = """(SELECT entity.*, degree.degree FROM heliograph_entity AS entity
   LEFT JOIN heliograph_degree AS degree ON degree.workspace = entity.workspace AND degree.id = entity.id)"""
 _OTHER_ENTITIES = comparison(_WITH_DEGREES, ENTITIES.types)
@@ -77,7 +77,7 @@ _OTHER_RELATIONS = comparison("heliograph_relation", RELATIONS.types)
 
 
 def graph_statements(workspace: str, changeset: Changeset) -> Iterator[Statement]:
-    """Yield what applies the graph part of a changeset, removals first."""
+    """Yield the statements that apply the graph part of a changeset, removals first."""
     if changeset.removed_relations:
         ids = to_json(changeset.removed_relations)
         yield Statement(_REMOVE_RELATIONS, (workspace, ids, workspace))
@@ -96,7 +96,7 @@ def graph_statements(workspace: str, changeset: Changeset) -> Iterator[Statement
 
 
 def followed_graph_statements(workspace: str, change: ProjectionChange) -> Iterator[Statement]:
-    """Yield what a graph beside the store with the truth takes in."""
+    """Yield the statements that apply a change to a graph projection."""
     if gone := change.removed.get(OutboxKind.RELATIONS):
         yield Statement(_REMOVE_RELATIONS, (workspace, to_json(gone), workspace))
     if gone := change.removed.get(OutboxKind.ENTITIES):
@@ -110,16 +110,16 @@ def followed_graph_statements(workspace: str, change: ProjectionChange) -> Itera
 
 
 def graph_comparisons(workspace: str, expected: ProjectionChange) -> Iterator[Statement]:
-    """Yield what finds the ids of entities and relations that are not kept as these are."""
+    """Yield the statements that find the ids of entities and relations that are stored differently."""
     if expected.entities:
         yield Statement(_OTHER_ENTITIES, (to_json(map(ENTITIES.row, expected.entities)), workspace))
     if expected.relations:
         yield Statement(_OTHER_RELATIONS, (to_json(map(RELATIONS.row, expected.relations)), workspace))
 
 
-# Names of entities on PostgreSQL: a B-tree of their keys for beginnings, a `tsvector` of pieces for the rest.
+# Names of entities on PostgreSQL: a B-tree of their keys for prefixes, a `tsvector` of pieces for substrings.
 #
-# Candidates are found by these, and their names looked at, so that order and distance of the pieces need not be kept.
+# These find candidates, whose names are then compared, so that order and distance of the pieces need not be stored.
 
 T = TypeVar("T")
 _FIND = f"""
@@ -133,7 +133,7 @@ SELECT entity.id, entity.name, entity.aliases, degree.degree
 FROM (SELECT id FROM begins UNION SELECT id FROM contains) AS found
 JOIN heliograph_entity AS entity ON entity.workspace = %s AND entity.id = found.id
 JOIN heliograph_degree AS degree ON degree.workspace = %s AND degree.id = found.id"""
-# Most entities keep their names, whatever else is said of them.
+# Most entities keep their names when other fields change.
 _PUT = """
 WITH new AS MATERIALIZED (SELECT * FROM json_to_recordset(%s) AS new (id text, name text, pieces text)), gone AS (
   DELETE FROM heliograph_entity_name AS known USING (SELECT DISTINCT id FROM new) AS changed
@@ -146,7 +146,7 @@ ON CONFLICT DO NOTHING"""
 
 
 class PostgresNameIndex(KeyedNameIndex):
-    """One table of names."""
+    """The name index in one table."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -159,7 +159,7 @@ class PostgresNameIndex(KeyedNameIndex):
 
 
 def name_statements(workspace: str, changeset: Changeset) -> Iterator[Statement]:
-    """Yield what applies to names what a changeset does to entities."""
+    """Yield the statements that apply a changeset's entities to the name index."""
     yield from deletion(workspace, "heliograph_entity_name", changeset.removed_entities)
     if changeset.entities:
         named = ((item.id, keys_of((item.name, *item.aliases)) or {""}) for item in changeset.entities)
@@ -167,7 +167,7 @@ def name_statements(workspace: str, changeset: Changeset) -> Iterator[Statement]
         yield Statement(_PUT, (to_json(rows), workspace, workspace))
 
 
-# Walking the graph on PostgreSQL, a level a round trip: neighbourhoods and shortest paths, within limits.
+# Walking the graph on PostgreSQL, one round trip per level: neighbourhoods and shortest paths, within limits.
 
 _NEIGHBOURS = """
 SELECT source_id, target_id, weight FROM json_array_elements_text(%s) AS wanted (id)
@@ -176,7 +176,7 @@ UNION ALL
 SELECT target_id, source_id, weight FROM json_array_elements_text(%s) AS wanted (id)
 JOIN heliograph_relation AS relation ON relation.workspace = %s AND relation.target_id = wanted.id
 LIMIT %s"""
-# One more than there is room for shows that some were left out.
+# One more than the limit shows that some were left out.
 _NEXT_LEVEL = """
 WITH known AS MATERIALIZED (SELECT id FROM json_array_elements_text(%s) AS given (id)),
 frontier AS MATERIALIZED (SELECT id FROM json_array_elements_text(%s) AS given (id)),
@@ -290,6 +290,6 @@ class PostgresGraphStore(GraphStore):
         return [(near, far, weight) for near, far, weight in rows]
 
     async def find_next_level(self, frontier: Sequence[str], behind: Collection[str], limit: int) -> list[str]:
-        """The server orders and cuts a level, so that of a hub little is sent."""
+        """The server orders and cuts a level, so that little is sent for a hub."""
         values = to_json(list(behind)), to_json(frontier), *[self._database.workspace] * 4, limit
         return [id_ for (id_,) in await self._database.fetch(_NEXT_LEVEL, values)]

@@ -1,4 +1,4 @@
-"""Roles in PostgreSQL beside another store: graph, full text and vectors, in the tables of a store at home."""
+"""Roles in PostgreSQL beside another store: graph, full text and vectors, in the same tables as a home store."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ from heliograph.stores.postgres.search import (
 from heliograph.stores.postgres.store import DEGREE_FAULTS, TEXT_FAULTS, find_faults
 from heliograph.stores.projection import GraphProjection, Projection, ProjectionChange, TextProjection, VectorProjection
 
-# What roles in PostgreSQL beside another store have in common: a pool, a cursor in the same database, an end.
+# The common part of PostgreSQL projections: a connection pool, a cursor in the same database, closing.
 #
-# Tables are those of a store at home, so a workspace that is at home in a database cannot have a role in the same
-# one. A row of `heliograph_projection` says that a role is there: it is written with the first change, in one
-# transaction, and goes when the role is cleared.
+# Tables are those of a home store, so a workspace that is at home in a database cannot have a role in the same one. A
+# row of `heliograph_projection` records that a role exists: it is written with the first change, in one transaction,
+# and deleted when the role is cleared.
 
 _SERVER = """SELECT 'vector'::regtype::oid::bigint, version(),
   EXISTS (SELECT 1 FROM heliograph_workspace WHERE name = %s)"""
@@ -62,8 +62,8 @@ class PostgresProjection(Projection):
     """One role of one workspace in a database.
 
     Attributes:
-        scanned: What lists the ids of a kind: a table, and a condition if need be.
-        faults: Queries that count what is wrong with what follows from its rows, by how that is said.
+        scanned: Source of the ids of a kind: a table, and a condition if needed.
+        faults: Queries that count faults in derived rows, by message.
     """
 
     tables: tuple[str, ...]
@@ -80,11 +80,11 @@ class PostgresProjection(Projection):
 
     @classmethod
     async def open(cls, settings: StoreSettings, url: str, embedding: EmbeddingInfo) -> Self:
-        """Read the address, or raise `SettingsError`; the server is first called when it is prepared."""
+        """Read the address, or raise `SettingsError`; `prepare` is the first to call the server."""
         return cls(parse_address(url, f"store.{cls.role}_url"), settings, embedding)
 
     async def prepare(self) -> None:
-        """Makes tables where they are missing; `SettingsError` if the workspace has its home in this database."""
+        """Creates missing tables; `SettingsError` if the workspace has its home in this database."""
         with translate_errors(self._address.label):
             connection = await connect(self._address)
             try:
@@ -112,28 +112,28 @@ class PostgresProjection(Projection):
         await self._database.execute(self._place("UPDATE SET version = excluded.version", version))
 
     async def apply(self, change: ProjectionChange) -> None:
-        """One transaction."""
+        """Apply a change in one transaction."""
         await self._database.execute(self._place("NOTHING", -1), *self.statements(change))
 
     @abstractmethod
     def statements(self, change: ProjectionChange) -> Iterator[Statement]:
-        """Yield what takes a change in."""
+        """Yield the statements that apply a change."""
 
     async def compare(self, expected: ProjectionChange) -> set[str]:
-        """The server compares, and sends ids alone."""
+        """The server compares, and sends only ids."""
         statements = list(self.comparisons(expected))
         answers = await self._database.fetch_all(*statements) if statements else []
         return {id_ for rows in answers for (id_,) in rows}
 
     @abstractmethod
     def comparisons(self, expected: ProjectionChange) -> Iterator[Statement]:
-        """Yield what finds the ids of rows that are not as a change would leave them."""
+        """Yield the statements that find the ids of rows that differ from the state a change would leave."""
 
     async def find_faults(self) -> list[str]:
         return await find_faults(self._database, self.faults)
 
     async def clear(self) -> None:
-        """One transaction."""
+        """Clear in one transaction."""
         workspace = self._database.workspace
         deletions = (Statement(f"DELETE FROM {table} WHERE workspace = %s", (workspace,)) for table in self.tables)
         await self._database.execute(Statement(_FORGET, (workspace, self.role)), *deletions)
@@ -210,7 +210,7 @@ _OTHER = f"""
 SELECT new.id FROM {{new_rows}} {_NEW}
 LEFT JOIN {{table}} AS kept ON kept.workspace = %s AND kept.id = new.id
 WHERE ({{kept}}, kept.embedding) IS DISTINCT FROM ({{new}}, vectors.embedding)"""
-# What stands beside the vectors, with its types.
+# The columns beside the vectors, with their types.
 _COLUMNS: Mapping[Collection, Mapping[str, str]] = {
     Collection.CHUNKS: CHUNK_TYPES,
     Collection.ENTITIES: {"id": "text", "entity_name": "text", "content": "text"},
@@ -242,11 +242,11 @@ class PostgresVectorProjection(PostgresProjection, PostgresVectorStore, VectorPr
 
     async def clear(self) -> None:
         await super().clear()
-        # Refilling without them takes a fraction of the time.
+        # Refilling without the indexes takes a fraction of the time.
         await self._indexer.drop()
 
     def statements(self, change: ProjectionChange) -> Iterator[Statement]:
-        """What has no vector is not kept."""
+        """Items without a vector are not stored."""
         workspace = self._database.workspace
         for kind, collection in COLLECTIONS.items():
             vectors = change.vectors.get(collection, {})
@@ -280,7 +280,7 @@ class PostgresVectorProjection(PostgresProjection, PostgresVectorStore, VectorPr
 
 
 def _columns(item: Chunk | Entity | Relation) -> Mapping[str, Any]:
-    """Return what stands beside a vector."""
+    """Return the columns stored beside a vector."""
     match item:
         case Chunk():
             return chunk_row(item)

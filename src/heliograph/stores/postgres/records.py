@@ -1,6 +1,6 @@
-"""Truth on PostgreSQL: documents, chunks, evidence, rules of names, curations; filters of documents; replies of models.
+"""Truth on PostgreSQL: documents, chunks, evidence, rules of names, curations; filters of documents; model replies.
 
-A commit writes one statement a table, however many rows.
+A commit runs one statement per table, however many rows.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ _RELATION_EVIDENCE = f"""SELECT {RELATION_EVIDENCE.select("evidence")},
 #
 # A curation's content is one JSON text that is never changed; `heliograph_curation_subject` finds it by the entities
 # it names. The rules of a name are counts over alias mentions together with the active curations that name it; their
-# row stays when the counts are gone, so that its version tells every later reader that it has changed.
+# row stays when the counts are removed, so that a later reader sees by its version that it has changed.
 
 _CURATION = """curation.sequence, curation.id, curation.kind, curation.content, curation.author, curation.created_at,
   curation.undone_by, curation.undone_at"""
@@ -178,7 +178,7 @@ class PostgresCurationStore(CurationStore):
 
 
 def curation_statements(workspace: str, changeset: Changeset, version: int) -> Iterator[Statement]:
-    """Yield what applies the curations and rules of a changeset that is committed as `version`."""
+    """Yield the statements that apply the curations and rules of a changeset that is committed as `version`."""
     if changeset.curations:
         rows = [
             {
@@ -196,14 +196,14 @@ def curation_statements(workspace: str, changeset: Changeset, version: int) -> I
         ]
         yield Statement(_PUT, (to_json(rows), workspace, workspace))
     if changeset.name_rules:
-        # The last of several rules of one name counts.
+        # If a name has several rules, the last one counts.
         rows = {item.id: NAME_RULES.row(item) for item in changeset.name_rules}
         yield Statement(_PUT_RULES, (workspace, version, to_json(rows.values())))
 
 
 _DOCUMENTS_BY_ID = f"""SELECT {DOCUMENT} FROM {WANTED}
   JOIN heliograph_document AS document ON document.workspace = %s AND document.id = wanted.id ORDER BY wanted.place"""
-# A twin's text is that of its original, unless it waits, with a text of its own.
+# A twin's text is that of its original, unless the twin is still waiting, with a text of its own.
 _TEXT_BY_DOCUMENT = """SELECT text.text FROM heliograph_document AS document
   JOIN heliograph_document_text AS text ON text.workspace = document.workspace
    AND text.id IN (document.id, document.twin_of)
@@ -349,11 +349,11 @@ class PostgresRecordsStore(RecordsStore):
         )
 
 
-# Filters as conditions.
+# Filters as SQL conditions.
 #
 # A path becomes an SQL/JSON path in lax mode, which steps into lists as a filter does: one level at each key. A list at
-# the end of a path is looked into by `@>`, which holds between a list and each of its elements and between equal
-# scalars, types kept apart.
+# the end of a path is compared by `@>`, which holds between a list and each of its elements and between equal scalars
+# of the same type.
 
 
 class PostgresDialect(Dialect):
@@ -367,8 +367,8 @@ class PostgresDialect(Dialect):
       AND chunk.full_doc_id = CASE document.twin_of WHEN '' THEN document.id ELSE document.twin_of END"""
 
     def one_of(self, column: str, values: Sequence[str]) -> Condition:
-        # An array, which the planner looks into: where all documents share a status or have no source, it would read
-        # them all in order of their ids for want of knowing that few have the one that is asked for.
+        # As an array, the planner estimates it better: where all documents share a status or have no source, it would
+        # otherwise read them all in order of their ids, not knowing that few have the requested value.
         return f"({column} = ANY (%s::text[]))", [list(values)]
 
     def twin_of(self, document_id: str) -> Condition:
@@ -406,7 +406,7 @@ compile_chunk_filter = DIALECT.compile_chunk_filter
 
 
 def _any_of(column: str, path: str, leaf: str, values: list[Any]) -> Condition:
-    """Return the condition that something stands at a path, here called `found`, of which `leaf` holds."""
+    """Return the condition that a path has a value, here called `found`, for which `leaf` holds."""
     from_path = f"EXISTS (SELECT 1 FROM jsonb_path_query({column}, %s::jsonpath) AS found WHERE"
     return f"{from_path} {leaf})", [_path(path), *values]
 
@@ -423,7 +423,7 @@ def _json(value: object) -> str:
     return to_json([value]).data.decode()[1:-1]
 
 
-# Writing truth to PostgreSQL, within the transaction of a commit: one statement a table, however many rows.
+# Writing truth to PostgreSQL, within the transaction of a commit: one statement per table, however many rows.
 
 _NO_VECTORS = VectorBatch((), np.empty((0, 0), np.float32))
 _DOCUMENTS = upsert("heliograph_document", DOCUMENT_TYPES, kept=["created_at"])
@@ -431,7 +431,7 @@ _DOCUMENT_TEXTS = """
 INSERT INTO heliograph_document_text (workspace, id, text)
 SELECT %s, key, value FROM json_each_text(%s)
 ON CONFLICT (workspace, id) DO UPDATE SET text = excluded.text"""
-# Vectors that come with their chunks are written with them; a row that is written twice is two rows to the server.
+# Vectors that come with their chunks are written with them; writing a row twice makes two row versions.
 _CHUNK_NAMES = [name for name in CHUNK_TYPES if name != "id"]
 _CHUNKS = f"""
 INSERT INTO lightrag_chunks AS known (workspace, id, embedding, {", ".join(_CHUNK_NAMES)})
@@ -457,7 +457,7 @@ _PUT_ENTITY_EVIDENCE, _PUT_RELATION_EVIDENCE = (
 
 
 def removal_statements(workspace: str, changeset: Changeset) -> Iterator[Statement]:
-    """Yield what takes away the truth that a changeset removes; they come first, as it may replace what it removes."""
+    """Yield the statements that delete the truth a changeset removes; first, as it may replace what it removes."""
     for table in ("heliograph_document", "heliograph_document_text"):
         yield from deletion(workspace, table, changeset.removed_documents)
     yield from deletion(workspace, "lightrag_chunks", changeset.removed_chunks)
@@ -466,7 +466,7 @@ def removal_statements(workspace: str, changeset: Changeset) -> Iterator[Stateme
 
 
 def record_statements(workspace: str, changeset: Changeset, version: int) -> Iterator[Statement]:
-    """Yield what writes the truth of a changeset, but its chunks."""
+    """Yield the statements that write the truth of a changeset, except its chunks."""
     if changeset.documents:
         written = ((item, DOCUMENTS.row(item)) for item in changeset.documents)
         rows = (
@@ -489,7 +489,7 @@ def record_statements(workspace: str, changeset: Changeset, version: int) -> Ite
 
 
 def chunk_statements(workspace: str, changeset: Changeset, vector_type: int) -> Iterator[Statement]:
-    """Yield what writes the chunks of a changeset with those of its vectors that are theirs."""
+    """Yield the statements that write the chunks of a changeset with their vectors, if it has them."""
     if changeset.chunks:
         batch = changeset.vectors.get(Collection.CHUNKS) or _NO_VECTORS
         vectors = to_json(batch.ids), Vectors(batch.vectors, vector_type)
@@ -497,7 +497,7 @@ def chunk_statements(workspace: str, changeset: Changeset, vector_type: int) -> 
 
 
 def chunk_row(item: Chunk) -> dict[str, Any]:
-    """Return the columns of a chunk, but its workspace and its vector."""
+    """Return the columns of a chunk, except its workspace and its vector."""
     return dict(zip(CHUNK_TYPES, CHUNKS.values(item), strict=True))
 
 
@@ -525,7 +525,7 @@ def _extraction_statements(workspace: str, extractions: Sequence[Extraction]) ->
             yield Statement(query, (workspace, to_json(said)))
 
 
-# Replies of models.
+# The reply cache.
 
 _ENCODING = "utf-8", "surrogatepass"
 _REPLY = f"SELECT {REPLIES.select('reply')} FROM heliograph_reply AS reply WHERE workspace = %s"
@@ -551,7 +551,7 @@ class PostgresReplyCache(ReplyCache):
         return _reply(rows[0]) if rows else None
 
     async def put_reply(self, reply: CachedReply) -> None:
-        # A text may hold what PostgreSQL takes for none; it is kept as bytes.
+        # A text may hold characters that PostgreSQL's text refuses; it is stored as bytes.
         row = REPLIES.row(reply) | {"text": reply.text.encode(*_ENCODING), "created_at": reply.created_at}
         values = self._database.workspace, reply.cache_type, *row.values()
         await self._database.execute(Statement(_PUT_REPLY, values))
@@ -575,7 +575,7 @@ def _reply(row: Sequence[Any]) -> CachedReply:
 
 
 def reply_statements(workspace: str, changeset: Changeset) -> Iterator[Statement]:
-    """Yield what drops cached answers, each of an earlier data version, and replies about what a changeset removes."""
+    """Yield the statements that drop cached answers, all of earlier data versions, and replies about removed items."""
     yield drop_answers(workspace)
     if changeset.removed_subjects:
         values = (workspace, to_json(changeset.removed_subjects), to_json(changeset.kept_replies))
@@ -583,5 +583,5 @@ def reply_statements(workspace: str, changeset: Changeset) -> Iterator[Statement
 
 
 def drop_answers(workspace: str) -> Statement:
-    """Return what drops every cached answer."""
+    """Return the statement that drops every cached answer."""
     return Statement(_DROP_ANSWERS, (workspace, ANSWERS))

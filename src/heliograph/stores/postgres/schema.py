@@ -2,8 +2,8 @@
 
 `lightrag_chunks`, `lightrag_entities` and `lightrag_relationships` have the columns that LightRAG's users know, and
 chunks a few more; all others are called `heliograph_...`. Every key begins with the workspace. Text is compared by code
-points (collation C), as Python compares it. What is rewritten often (degrees, evidence) stands apart from what is wide
-or indexed by vector: a changed row is a new row to PostgreSQL, in every index.
+points (collation C), as Python compares it. Columns that are often rewritten (degrees, evidence) are kept in tables of
+their own, apart from wide or vector-indexed columns: a changed row is a new row to PostgreSQL, in every index.
 """
 
 from __future__ import annotations
@@ -180,8 +180,8 @@ CREATE INDEX heliograph_reply_by_type ON heliograph_reply (workspace, cache_type
 CREATE INDEX heliograph_reply_by_subject ON heliograph_reply (workspace, subject_id) WHERE subject_id <> '';
 """
 
-# Roles of workspaces whose truth is in another store: how far they are, and what their vectors were made by. Nothing of
-# such a workspace is in `heliograph_workspace`.
+# Roles of workspaces whose truth is in another store: their cursors, and the embedding that made their vectors. Such a
+# workspace has no row in `heliograph_workspace`.
 _PROJECTIONS = """
 CREATE TABLE heliograph_projection (
   workspace text COLLATE "C", role text COLLATE "C", version bigint NOT NULL,
@@ -189,10 +189,10 @@ CREATE TABLE heliograph_projection (
 );
 """
 
-# Tells a workspace from one that is later made under its name.
+# Distinguishes a workspace from one that is later created under its name.
 _MADE = "ALTER TABLE heliograph_workspace ADD COLUMN IF NOT EXISTS made bigint GENERATED ALWAYS AS IDENTITY"
 
-# Where and how often each term occurs, in place of in how many rows: a question needs no row of terms any more.
+# Where and how often each term occurs; replaces the number of rows per term: a query no longer reads rows of terms.
 _POSTINGS = """
 ALTER TABLE heliograph_chunks_terms ADD COLUMN number bigint GENERATED ALWAYS AS IDENTITY;
 ALTER TABLE heliograph_entities_terms ADD COLUMN number bigint GENERATED ALWAYS AS IDENTITY;
@@ -217,10 +217,10 @@ GROUP BY workspace, collection, term, segment;
 DROP TABLE heliograph_term;
 """
 
-# What vectors of another embedding were made of, which stands beside them once they are in use.
+# The embedded texts of the next embedding's vectors, stored beside these once they are in use.
 _NEXT_CONTENTS = "ALTER TABLE heliograph_next_vector ADD COLUMN content text"
 
-# A column of a declared field is made by its declaration: `added` of `DOCUMENTS` and its like (`stores/sql.py`).
+# The column of a declared field is created by its declaration: `added` of `DOCUMENTS` and the like (`stores/sql.py`).
 MIGRATIONS = (
     *(_CREATE, _PROJECTIONS, _MADE, _POSTINGS, _NEXT_CONTENTS),
     CHUNKS.added("lightrag_chunks", "columns"),
@@ -228,7 +228,7 @@ MIGRATIONS = (
 
 LATEST_VERSION = len(MIGRATIONS)
 
-# All that hold contents of a workspace: not its own row, nor those who follow it or read its outbox.
+# All tables with contents of a workspace: not its own row, nor its followers and readers of its outbox.
 TABLES = (
     "heliograph_document",
     "heliograph_document_text",

@@ -40,10 +40,10 @@ from heliograph.stores.postgres.database import (
 )
 from heliograph.stores.sql import check_embedding
 
-# Writing vectors to PostgreSQL, within a commit; what is not given beside them is read from the graph just written.
+# Writing vectors to PostgreSQL, within a commit; columns that are not given are read from the graph just written.
 #
-# `content` is the text that the vector was made of, so it stands as long as the vector does; where that is not known,
-# as in what is moved from another store, it is what the graph says.
+# `content` is the text that was embedded, so it stays as long as the vector does; where it is not known, as in data
+# moved from another store, it is composed from the graph.
 
 VECTOR_TABLES = {
     Collection.CHUNKS: "lightrag_chunks",
@@ -79,7 +79,7 @@ _FORGET_NEXT = """DELETE FROM heliograph_next_vector
 
 
 def check_dimensions(changeset: Changeset, dimension: int) -> None:
-    """Refuse, by a `SchemaMismatch`, vectors of another length than those of the workspace."""
+    """Raise `SchemaMismatch` for vectors whose length differs from the workspace's."""
     for collection, batch in changeset.vectors.items():
         if batch.ids and batch.vectors.shape[1] != dimension:
             raise SchemaMismatch(
@@ -89,9 +89,9 @@ def check_dimensions(changeset: Changeset, dimension: int) -> None:
 
 
 def vector_statements(workspace: str, changeset: Changeset, vector_type: int) -> Iterator[Statement]:
-    """Yield what applies the vector part of a changeset, after its chunks and its graph.
+    """Yield the statements that apply the vector part of a changeset, after its chunks and its graph.
 
-    A vector whose chunk is not there is passed over.
+    A vector whose chunk is missing is skipped.
     """
     for collection, gone in changeset.removed.items():
         batch = changeset.vectors.get(collection)
@@ -99,14 +99,14 @@ def vector_statements(workspace: str, changeset: Changeset, vector_type: int) ->
         if collection is not Collection.CHUNKS:
             yield from deletion(workspace, VECTOR_TABLES[collection], gone)
         if changed := {*gone, *put}:
-            # What another embedding made of them, if one is on its way in, is out of date.
+            # If a change of embedding is in progress, the next vectors of these ids are out of date.
             yield Statement(_FORGET_NEXT, (workspace, collection.value, to_json(changed)))
         if batch and batch.ids:
             if collection is not Collection.CHUNKS:
                 rows = [{"id": id_, "content": text} for id_, text in zip_longest(batch.ids, batch.texts)]
                 yield put_vectors(workspace, collection, rows, Vectors(batch.vectors, vector_type))
                 continue
-            # Those of chunks of the changeset were written with them.
+            # Vectors of the changeset's own chunks were written with them.
             written = {chunk.id for chunk in changeset.chunks}
             if places := [place for place, id_ in enumerate(batch.ids) if id_ not in written]:
                 ids, vectors = [batch.ids[place] for place in places], np.asarray(batch.vectors)[places]
@@ -116,7 +116,7 @@ def vector_statements(workspace: str, changeset: Changeset, vector_type: int) ->
 def put_vectors(
     workspace: str, collection: Collection, rows: Iterable[Mapping[str, Any]], vectors: Vectors
 ) -> Statement:
-    """Return what puts vectors of entities or relations; rows are `id` and what else is known of the columns beside."""
+    """Return the statement that upserts vectors of entities or relations; rows are `id` and known columns beside it."""
     return Statement(_PUT_VECTORS[collection], (workspace, to_json(rows), vectors, workspace))
 
 
@@ -125,52 +125,52 @@ def put_vectors(
 # A few thousand vectors are compared one by one about as fast as by an index, exactly, and adding to an index costs a
 # millisecond or more each. So an index is built when a collection has grown, outside any transaction and while others
 # read and write; from then on the server keeps it up to date. Up to 2,000 dimensions it holds the vectors as they
-# are, up to 4,000 as halves of that precision; longer ones are compared one by one always. What they are built with,
-# and how they are searched, stands in `database`.
+# are, up to 4,000 in half precision; longer ones are always compared one by one. The options for building and searching
+# are in `database`.
 
 # The names of a workspace's indexes.
 INDEXES = "SELECT indexname FROM pg_indexes WHERE schemaname = current_schema() AND indexname LIKE ANY (%s::text[])"
 _LOGGER = logging.getLogger(__name__)
 _MOST_FULL, _MOST_HALF = 2_000, 4_000
-# From here on comparing one by one takes longer than some 20 ms.
+# From this many on, comparing one by one takes longer than some 20 ms.
 _WORTH_AN_INDEX = 10_000
-# How many a process puts before it looks again. While an ingest runs, an index waits for its end, up to so many: adding
-# to one takes three to six times what building it does, and a question compares so many in a tenth of a second.
+# Vectors that a process writes before it checks again. During an ingest, an index waits for its end, up to so many:
+# adding to one takes three to six times what building it does, and a query compares so many in a tenth of a second.
 _LOOK_EVERY, _LOOK_EVERY_WHILE_FILLING = 1_000, 100_000
-# A build that does not fit into its memory takes several times as long; so many vectors of length 384 do.
+# A build that exceeds this memory takes several times as long; so many vectors of length 384 fit.
 _BUILDING_MEMORY = """SELECT set_config('maintenance_work_mem', '512MB', false)
   WHERE pg_size_bytes(current_setting('maintenance_work_mem')) < pg_size_bytes('512MB')"""
 
 
 class VectorIndexer:
-    """Builds the indexes of one workspace; while an ingest runs (`is_filling`), they may wait."""
+    """Builds the indexes of one workspace; during an ingest (`is_filling`), they may wait."""
 
     def __init__(self, database: Database, dimension: int) -> None:
         self._database = database
         self._dimension = dimension
         self.is_filling = False
-        # The first commit of a process looks, since others may have put many vectors in small portions.
+        # The first commit of a process checks, since other processes may have written many vectors in small portions.
         self._unseen = dict.fromkeys(Collection, _LOOK_EVERY)
 
     async def note(self, changeset: Changeset) -> None:
-        """After a commit, see whether an index is due, and build it; a failure is logged, not raised."""
+        """After a commit, check whether an index is due, and build it; a failure is logged, not raised."""
         for collection, batch in changeset.vectors.items():
             self.count(collection, len(batch.ids))
         await self.look()
 
     def count(self, collection: Collection, put: int) -> None:
-        """Note how many vectors were put, for `look`."""
+        """Count how many vectors were written, for `look`."""
         self._unseen[collection] += put
 
     async def look(self) -> None:
-        """See whether an index is due, and build it; a failure is logged, not raised."""
+        """Check whether an index is due, and build it; a failure is logged, not raised."""
         due = _LOOK_EVERY_WHILE_FILLING if self.is_filling else _LOOK_EVERY
         for collection in [item for item, count in self._unseen.items() if count >= due]:
             self._unseen[collection] = 0
             await self._try_to_build(collection)
 
     async def renew(self) -> None:
-        """Build what indexes are due, and drop those for vectors of another length; a failure is logged, not raised."""
+        """Build due indexes, and drop those for vectors of another length; a failure is logged, not raised."""
         for collection in Collection:
             await self._try_to_build(collection)
         try:
@@ -182,15 +182,15 @@ class VectorIndexer:
         try:
             await self.build_if_due(collection)
         except StoreError as error:
-            # What was committed stands, and searches are right without an index, if slower; it is tried again.
+            # The commit stands, and searches without an index are right, if slower; the build is retried.
             _LOGGER.warning("no index of %s could be built: %s", collection.value, error)
 
     async def build_if_due(self, collection: Collection) -> None:
-        """Build the index of a collection if it is worth one and has none that is whole; `StoreError` if not."""
+        """Build the index of a collection if it is worth one and has no valid one; raises `StoreError` on failure."""
         workspace, table = self._database.workspace, VECTOR_TABLES[collection]
         if self._dimension > _MOST_HALF:
             return
-        # One that was built with other options is built again.
+        # An index that was built with other options is rebuilt.
         query = """SELECT indisvalid AND reloptions @> ARRAY(SELECT json_array_elements_text(%s)) FROM pg_index
                    JOIN pg_class ON pg_class.oid = indexrelid WHERE indexrelid = to_regclass(%s)"""
         wanted = to_json(f"{option}={value}" for option, value in HNSW_OPTIONS.items())
@@ -211,14 +211,14 @@ class VectorIndexer:
         async with self._database.own_connection() as connection:
             with translate_errors(self._database.address.label):
                 if not await try_lock(connection, lock_key(name)):
-                    return  # Another process is at it.
-                # What is left of a build that was interrupted is of no use.
+                    return  # Another process is building it.
+                # Drop the invalid index that an interrupted build left.
                 await connection.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}".encode())
                 await connection.execute(_BUILDING_MEMORY)
                 await connection.execute(definition.encode())
 
     async def drop(self, kept: Sequence[str] = ()) -> None:
-        """Drop the indexes of this workspace but some, as those for vectors of another length."""
+        """Drop the indexes of this workspace except `kept`, such as those for vectors of another length."""
         rows = await self._database.fetch(INDEXES, (index_patterns(self._database.workspace),))
         dropped = [name for (name,) in rows if name not in kept]
         if not dropped:
@@ -235,7 +235,7 @@ def indexed_type(dimension: int) -> str:
 
 
 def index_name(workspace: str, collection: Collection, dimension: int | None) -> str:
-    """Return the name of an index; without a dimension, how the names for all dimensions begin."""
+    """Return the name of an index; without a dimension, the common prefix of its names for all dimensions."""
     hashed = blake2b(workspace.encode(), digest_size=6).hexdigest()
     return f"{VECTOR_TABLES[collection]}_hnsw_{hashed}_{'' if dimension is None else dimension}"
 
@@ -248,7 +248,7 @@ def index_patterns(workspace: str) -> str:
 _CANDIDATES_PER_HIT = 4
 _LEAST_CANDIDATES = 64
 _EMBEDDING = "SELECT space.embedding_name, space.embedding_dimension"
-# Which embedding fills the vectors of a workspace that is at home here, or elsewhere.
+# The embedding that fills the vectors of a workspace: of a home store, or of a projection.
 _AT_HOME = "(SELECT * FROM heliograph_workspace WHERE name = {workspace})"
 _ELSEWHERE = "(SELECT * FROM heliograph_projection WHERE workspace = {workspace} AND role = 'vectors')"
 _NEAREST = """{embedding}, hit.id, hit.score FROM {space} AS space
@@ -260,7 +260,7 @@ LEFT JOIN LATERAL (
 ) AS hit ON hit.score >= %s
 ORDER BY hit.score DESC, hit.id LIMIT %s"""
 _ALLOWED = "AND id = ANY (ARRAY(SELECT json_array_elements_text(%s)))"
-# By the product, which no index is made for, so that the rows are found by id and none is missed.
+# Ranks by the product, for which there is no index, so that rows are found by id and none is missed.
 _RANKED = f"""{_EMBEDDING}, hit.id, hit.score FROM {{space}} AS space LEFT JOIN LATERAL (
   SELECT id, -(embedding <#> %s::vector) AS score FROM {{table}} WHERE workspace = %s {_ALLOWED}
     AND vector_dims(embedding) = {{dimension}}
@@ -293,10 +293,10 @@ class PostgresVectorStore(VectorStore):
         min_cosine: float,
         allowed: Sequence[str] | None = None,
     ) -> list[Hit]:
-        """Return what `search` does, of all or of those allowed."""
+        """Return the hits of `search`, among all vectors or those allowed."""
         if limit < 1:
             return []
-        # The workspace stands in the statement itself: only so does the server see that its index holds all rows.
+        # The workspace is a literal in the statement: only then does the planner see that its index holds all rows.
         query = _NEAREST.format(
             embedding=_EMBEDDING,
             space=self._space(),
@@ -336,12 +336,12 @@ class PostgresVectorStore(VectorStore):
         return self._hits(rows)
 
     def _space(self) -> str:
-        """Return the query for the row that says which embedding fills these vectors."""
+        """Return the query for the row with the embedding that fills these vectors."""
         return (_AT_HOME if self._is_home else _ELSEWHERE).format(workspace=_literal(self._database.workspace))
 
     def _hits(self, rows: Sequence[Row]) -> list[Hit]:
         if rows:
-            # A question that began before the switch to another embedding must not be compared with vectors made after.
+            # A query that began before the switch to another embedding must not be compared with later vectors.
             check_embedding(tuple(rows[0][:2]), self._embedding)
         return [Hit(id_, score) for *_, id_, score in rows if id_ is not None]
 
@@ -350,24 +350,24 @@ def _literal(text: str) -> str:
     return sql.Literal(text).as_string().replace("%", "%%")
 
 
-# Writing full text to PostgreSQL, within a commit, and counting what BM25 needs.
+# Writing full text to PostgreSQL, within a commit, and counting for BM25.
 #
-# Where and how often a term occurs is kept per term, so that a question reads that and looks at no row: each row of
-# `heliograph_posting` holds some hundred records, as numbers of rows rise. What leaves and enters is all that
-# changes.
+# Postings (where and how often a term occurs) are stored per term, so that a query reads only these: each row of
+# `heliograph_posting` holds some hundred records, by ascending row number. A commit rewrites only the records that
+# leave and enter.
 
 TERMS_TABLES = {Collection.CHUNKS: "heliograph_chunks_terms", Collection.ENTITIES: "heliograph_entities_terms"}
 LEXEMES = "array_to_tsvector(string_to_array(btrim(terms), '  '))"
-# Records that one row of `heliograph_posting` holds before another is begun; they stay within its page.
+# Records in one row of `heliograph_posting` before the next is begun; they stay within its page.
 SEGMENT = 200
-# A term's record in a row of terms: the row's number, how often it holds the term, and how many terms it has.
+# A term's record for a row: the row's number, how often it holds the term, and its length in terms.
 RECORDS = """SELECT number, term, (number << 32) | (least(count(*), 4095) << 20) | least(length, 1048575) AS record
   FROM {rows} CROSS JOIN unnest(string_to_array(btrim(terms), '  ')) AS term GROUP BY number, length, term"""
 _SUMS = "sums AS (SELECT count(*) AS rows, coalesce(sum(length), 0) AS terms FROM {rows})"
 _PLACE = """SELECT known.first, cardinality(known.records) AS held FROM heliograph_posting AS known
     WHERE known.workspace = %s AND known.collection = %s AND known.term = {term} {among}
     ORDER BY known.first DESC LIMIT 1"""
-# Numbers only grow, so a record stands in the last segment that begins with its number or before.
+# Row numbers only grow, so a record is in the last segment that begins at or before its number.
 _REMOVE = f"""
 WITH gone AS (
   DELETE FROM {{table}} WHERE workspace = %s AND id = ANY (ARRAY(SELECT json_array_elements_text(%s)))
@@ -408,9 +408,9 @@ def mark(terms: Sequence[str]) -> str:
 
 
 def text_statements(workspace: str, changeset: Changeset) -> Iterator[Statement]:
-    """Yield what applies the full-text part of a changeset."""
+    """Yield the statements that apply the full-text part of a changeset."""
     for collection, table in TERMS_TABLES.items():
-        # The last of several entries for one id counts.
+        # If one id has several entries, the last one counts.
         entries = {entry.id: entry for entry in changeset.texts.get(collection, ())}
         of = workspace, collection.value
         if gone := {*changeset.removed[collection], *entries}:
@@ -421,7 +421,7 @@ def text_statements(workspace: str, changeset: Changeset) -> Iterator[Statement]
 
 
 def text_comparisons(workspace: str, texts: Mapping[Collection, Sequence[TextEntry]]) -> Iterator[Statement]:
-    """Yield what finds the ids whose terms are not kept as these are."""
+    """Yield the statements that find the ids whose terms are stored differently."""
     for collection, table in TERMS_TABLES.items():
         if entries := texts.get(collection, ()):
             query = comparison(table, {"id": "text", "terms": "text", "length": "integer"})
@@ -433,23 +433,23 @@ def _row(entry: TextEntry) -> dict[str, Any]:
 
 
 _MAX_TERMS = 256
-# Records that one question reads; all there are, where that gave too few hits.
+# Records that one query reads; then all there are, if that gave too few hits.
 _MOST_RECORDS = (500_000, 2_000_000_000)
-# Records that are ranked at once, in about a millisecond; more are, in a thread.
+# Up to this many records are ranked directly, in about a millisecond; more are ranked in a thread.
 _MOST_INSTANT = 5_000
-# Rows that are scored by their terms where the records of some terms were not read.
+# Rows scored by their stored terms where the records of some terms were not read.
 _LEAST_RESCORED, _RESCORED_PER_HIT = 256, 4
-# Equals at the end of the hits are ordered by id as long as there are no more than this.
+# Equal scores at the end of the hits are ordered by id up to this many.
 _MOST_EQUALS = 4_000
-# Of searches in the course of which rows were written anew.
+# Attempts of a search during which rows were rewritten.
 _TRIES = 3
-# Rows read for a phrase that very many hold, where fewer are wanted.
+# Rows read for a phrase that very many rows hold, where fewer are wanted.
 _MOST_PHRASE_ROWS = 1_000
-# Numbers of rows that lie so densely are added up without sorting.
+# Row numbers at least this dense are summed without sorting.
 _DENSE = 20
 _HEADER_BYTES = 20
 _ELEMENT = np.dtype([("bytes", ">i4"), ("record", ">i8")])
-# Segments without records are left where rows went.
+# Removed rows may leave segments without records.
 _FIND = """
 WITH held AS (
   SELECT term, sum(cardinality(records)) AS rows FROM heliograph_posting
@@ -477,13 +477,13 @@ CROSS JOIN LATERAL (
 
 
 class PostgresTextStore(TextStore):
-    """Two tables of terms."""
+    """Full text in two tables of terms."""
 
     def __init__(self, database: Database | Session) -> None:
         self._database = database
 
     async def search(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
-        """A question is cut at 256 distinct terms."""
+        """A query is cut at 256 distinct terms."""
         wanted = list(dict.fromkeys(terms))[:_MAX_TERMS]
         if not wanted or limit < 1 or collection not in TERMS_TABLES:
             return []
@@ -500,9 +500,9 @@ class PostgresTextStore(TextStore):
     async def find_phrases(
         self, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
     ) -> list[list[str]]:
-        """The first by id are returned, of the first thousand where very many hold a phrase.
+        """The first by id are returned, of the first thousand where very many rows hold a phrase.
 
-        Terms of a phrase after the 256th are not looked for.
+        Terms of a phrase after the 256th are ignored.
         """
         found: list[list[str]] = [[] for _ in phrases]
         places = [place for place, phrase in enumerate(phrases) if phrase]
@@ -523,7 +523,7 @@ class PostgresTextStore(TextStore):
 async def _rank(
     database: Database | Session, collection: Collection, terms: Sequence[str], limit: int, most: int
 ) -> tuple[list[Hit], bool, bool]:
-    """Return hits from so many records, whether all records were read, and whether a row went meanwhile."""
+    """Return hits from up to `most` records, whether all records were read, and whether a row vanished meanwhile."""
     workspace = database.workspace
     of = workspace, collection.value
     rows = await database.fetch(_FIND, (*of, to_json(terms), most, *of), is_planned_anew=True)
@@ -542,7 +542,7 @@ async def _rank(
     given = weights, list(segments.values()), mean_length
     found, scores = _score(*given) if read <= _MOST_INSTANT else await asyncio.to_thread(_score, *given)
     count = limit if is_whole else max(limit * _RESCORED_PER_HIT, _LEAST_RESCORED)
-    # All that score as the last are kept, so that their ids decide.
+    # Keep all rows that score as much as the last, so that their ids decide.
     kept = np.flatnonzero(scores >= np.partition(scores, -count)[-count]) if count < len(scores) else slice(None)
     found, scores = found[kept], scores[kept]
     order = np.argsort(-scores, kind="stable")[: count + _MOST_EQUALS]
@@ -566,7 +566,7 @@ async def _rank(
 def _score(
     weights: Sequence[float], segments: Sequence[Sequence[bytes]], mean_length: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return all rows, by number, in the records of some terms, arrays as the server sends them, and their scores."""
+    """Return the rows, by number, in the records of some terms (in the server's binary form), and their scores."""
     numbers: list[NDArray[np.int64]] = []
     gains: list[NDArray[np.float64]] = []
     for weight, of_term in zip(weights, segments, strict=True):
@@ -579,7 +579,7 @@ def _score(
         return rows, np.empty(0, np.float64)
     first, last = int(rows.min()), int(rows.max())
     if last - first < _DENSE * len(rows):
-        # Adding up in place takes a tenth of the time of sorting. No gain is 0.
+        # Summing in place takes a tenth of the time of sorting. No gain is 0.
         scores = np.bincount(rows - first, np.concatenate(gains)).astype(np.float64)
         held = np.flatnonzero(scores)
         return held + first, scores[held]
@@ -588,5 +588,5 @@ def _score(
 
 
 def _gain(weight: float, counts: Any, lengths: Any, mean_length: float) -> Any:
-    """Return what a term of this weight adds to the scores of rows, by how often they hold it and their lengths."""
+    """Return a term's contribution to the scores of rows, by how often they hold it and their lengths."""
     return weight * counts * (K1 + 1) / (counts + K1 * (1 - B + B * lengths / mean_length))

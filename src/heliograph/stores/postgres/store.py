@@ -1,7 +1,7 @@
 """The store on PostgreSQL: all roles of one workspace in one database, every changeset one transaction.
 
-Beside the roles of other modules it holds the outbox, the second set of vectors, whole-workspace
-reads with what only this back end can know to be wrong, and what keeps workspaces: listing, removing, emptying.
+Beside the roles of other modules it has the outbox, the second set of vectors, whole-workspace reads with checks that
+only this back end can make, and upkeep of workspaces: listing, removing, emptying.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ from heliograph.stores.registry import projection_urls
 from heliograph.stores.sql import check_embedding
 from heliograph.stores.view import FilteredView, ScopeMemory
 
-# The outbox: one row per thing that changed, under the version of its last change.
+# The outbox: one row per changed item, under the version of its last change.
 
 _READERS = "SELECT name, version FROM heliograph_outbox_reader WHERE workspace = %s ORDER BY name"
 _REGISTER = "INSERT INTO heliograph_outbox_reader (workspace, name, version) VALUES (%s, %s, -1) ON CONFLICT DO NOTHING"
@@ -116,7 +116,7 @@ WHERE space.name = %s
 
 
 class PostgresOutbox(Outbox):
-    """Entries in a table; the right to take them in is an advisory lock."""
+    """Entries in a table; the right to apply them is an advisory lock."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -125,7 +125,7 @@ class PostgresOutbox(Outbox):
         if reader in await self.get_readers():
             return
         workspace = self._database.workspace
-        # The lock of commits: one that is under way has not seen the reader and is not noted.
+        # Take the lock of commits: a running commit has not seen the reader and would not be recorded for it.
         added = Statement(_LOCK, (workspace,)), Statement(_REGISTER, (workspace, reader))
         await self._database.execute(*added, *reset_statements(workspace))
 
@@ -165,7 +165,7 @@ def reset_statements(workspace: str) -> Iterator[Statement]:
     yield Statement(_RESET, (OutboxKind.RESET.value, workspace))
 
 
-# The second set of vectors on PostgreSQL: one table, from which the first set is overwritten when it is whole.
+# The second set of vectors on PostgreSQL: one table, from which the first set is overwritten once it is complete.
 
 _LOCKED = """SELECT next_embedding_name, next_embedding_dimension, data_version FROM heliograph_workspace
   WHERE name = %s FOR UPDATE"""
@@ -188,7 +188,7 @@ _NEXT_GET = """SELECT id, vector_send(embedding) FROM heliograph_next_vector
 _REPLACE = """UPDATE {table} AS known SET embedding = next.embedding{content} FROM heliograph_next_vector AS next
   WHERE known.workspace = %s AND next.workspace = %s AND next.collection = %s AND next.id = known.id
     AND known.embedding IS NOT NULL"""
-# What a chunk says is its text; of the others the content is what was embedded.
+# The content of a chunk is its text; that of the others is the embedded text.
 _CONTENT = ", content = coalesce(next.content, known.content)"
 _FINISH = """UPDATE heliograph_workspace SET embedding_name = next_embedding_name,
   embedding_dimension = next_embedding_dimension, next_embedding_name = NULL, next_embedding_dimension = NULL,
@@ -196,7 +196,7 @@ _FINISH = """UPDATE heliograph_workspace SET embedding_name = next_embedding_nam
 
 
 class PostgresReembedding(Reembedding):
-    """Fills the next table and moves its vectors."""
+    """Fills the table of next vectors and moves them into place."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -270,19 +270,18 @@ class PostgresReembedding(Reembedding):
 
 
 async def _lock(session: Session) -> tuple[tuple[str, int] | None, int]:
-    """Begin a transaction that no commit comes between; return the next embedding, if any, and the data version."""
+    """Begin a transaction that excludes commits; return the next embedding, if any, and the data version."""
     _, rows = await session.run(Statement("BEGIN"), Statement(_LOCKED, (session.workspace,)))
     ((name, dimension, version),) = rows
     return None if name is None else (name, dimension), version
 
 
-# What may be wrong with the tables on PostgreSQL beyond what a check of any store finds, and putting it right.
+# Faults of the tables on PostgreSQL beyond those that a check of any store finds, and their repair.
 #
-# Degrees are compared with relations, postings and counts for BM25 with the terms stored, texts with what they belong
-# to; an index of vectors whose building was interrupted is named. Its files the server looks after itself
-# (`amcheck`).
+# Degrees are compared with relations, postings and counts for BM25 with the terms stored, texts with their documents;
+# vector indexes whose building was interrupted are reported. The server's tools check its files (`amcheck`).
 
-# Each takes the workspace as its only parameter, as often as it says.
+# Each query takes the workspace for all of its parameters.
 _COUNTED_DEGREES = """(
   SELECT id, count(*) AS degree FROM (
     SELECT source_id AS id FROM heliograph_relation WHERE workspace = %s
@@ -339,7 +338,7 @@ _INVALID = """SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisval
 
 
 async def find_faults(database: Database, checks: Mapping[str, str] | None = None) -> list[str]:
-    """Return the faults that queries count, by how what they find is said; None makes all, and looks at indexes."""
+    """Return the faults that queries count, given queries by message; None runs all, and checks indexes, too."""
     made = {**DEGREE_FAULTS, **_FAULTS, **TEXT_FAULTS} if checks is None else checks
     statements = [Statement(query, (database.workspace,) * query.count("%s")) for query in made.values()]
     *counts, invalid = await database.fetch_all(*statements, Statement(_INVALID))
@@ -350,8 +349,8 @@ async def find_faults(database: Database, checks: Mapping[str, str] | None = Non
 
 
 def _repairs() -> Iterator[str]:
-    """Yield what puts right what follows from the rest; the workspace is the only parameter."""
-    # No commit comes between: each begins by this lock.
+    """Yield the statements that recompute derived data; the workspace is the only parameter."""
+    # This excludes commits: each begins by this lock.
     yield "SELECT 1 FROM heliograph_workspace WHERE name = %s FOR UPDATE"
     yield "DELETE FROM heliograph_degree WHERE workspace = %s"
     yield f"""INSERT INTO heliograph_degree (workspace, id, degree)
@@ -376,7 +375,7 @@ _SCANS: Mapping[ScanKind, str] = {
     ScanKind.CHUNKS: "id FROM lightrag_chunks",
     ScanKind.EXTRACTIONS: "chunk_id FROM heliograph_extraction",
     ScanKind.MENTIONED_ENTITIES: "entity_id FROM heliograph_entity_mention",
-    # A mention whose two ends count for one entity says nothing of a relation and is kept under the entity.
+    # A mention whose two ends count for one entity states no relation and is stored under the entity.
     ScanKind.MENTIONED_RELATIONS: "relation_id FROM heliograph_relation_mention",
     ScanKind.ENTITY_EVIDENCE: "id FROM heliograph_entity_evidence",
     ScanKind.RELATION_EVIDENCE: "id FROM heliograph_relation_evidence",
@@ -454,7 +453,7 @@ _NEW = """INSERT INTO heliograph_workspace (name, embedding_name, embedding_dime
 _ROLES = "SELECT role FROM heliograph_projection WHERE workspace = %s ORDER BY role"
 _STORED = """SELECT embedding_name, embedding_dimension, 'vector'::regtype::oid::bigint, version()
   FROM heliograph_workspace WHERE name = %s"""
-# The figures of `Stats` that are counts of rows. A workspace's share of the size is taken to be its share of all these.
+# The figures of `Stats` that are counts of rows. A workspace's share of the size is estimated by its share of these.
 _COUNTED = {
     "chunks": "lightrag_chunks",
     "entities": "heliograph_entity",
@@ -494,7 +493,7 @@ _RAISE_VERSION = "UPDATE heliograph_workspace SET data_version = %s WHERE name =
 
 
 def _versions(documents: Mapping[str, Document | None]) -> dict[str, list[str | int]]:
-    """Return the versions of documents by id as JSON; none of what must be absent."""
+    """Return the versions of documents by id as JSON; empty for documents that must be absent."""
     versions: dict[str, list[str | int]] = {}
     for id_, document in documents.items():
         versions[id_] = []
@@ -528,12 +527,12 @@ class PostgresStore(Store):
 
     @classmethod
     async def open(cls, settings: StoreSettings, embedding: EmbeddingInfo | None) -> PostgresStore:
-        """Open the workspace that the settings name, making tables and workspace as needed.
+        """Open the workspace that the settings name, creating tables and workspace as needed.
 
-        Without an embedding one that is there is opened as it is, to be read as a whole.
+        Without an embedding an existing workspace is opened as it is, to be read as a whole.
 
         Raises:
-            SettingsError: `store.url` is no address of PostgreSQL, or leads to what stands beside another store.
+            SettingsError: `store.url` is no address of PostgreSQL, or names a projection beside another store.
             StoreUnavailable: The server cannot be used.
             SchemaMismatch: It was made by a newer version, or with another embedding.
         """
@@ -546,7 +545,7 @@ class PostgresStore(Store):
                 found, vector_type, server = await _settle_embedding(session, address, embedding)
             finally:
                 await connection.close()
-        # What follows holds a connection of its own, under a lock, for as long as it takes changes in.
+        # Each follower holds a connection of its own, under a lock, for as long as it applies changes.
         pool_size = settings.pool_size + len(projection_urls(settings))
         database = Database(address, settings.workspace, vector_type, pool_size)
         await database.open()
@@ -562,10 +561,10 @@ class PostgresStore(Store):
         """Apply a changeset; return the new data version.
 
         Raises:
-            StaleChangesetError: Something that it was computed from has changed; nothing was applied.
-            SchemaMismatch: The workspace is of another embedding than it was opened with.
+            StaleChangesetError: Data that it was computed from has changed; nothing was applied.
+            SchemaMismatch: The workspace has another embedding than it was opened with.
             StoreUnavailable: It was removed since then.
-            psycopg.Error: The server failed, or somebody else has held the workspace for too long.
+            psycopg.Error: The server failed, or another transaction has held the workspace for too long.
         """
         check_dimensions(changeset, self._embedding[1])
         workspace, vector_type = session.workspace, self._database.vector_type
@@ -599,8 +598,8 @@ class PostgresStore(Store):
         version = int(known_version) + 1
         changed = {kind.value: list(ids) for kind, ids in changed_ids(changeset).items()} if has_readers else {}
         noted = (Statement(_NOTE, (workspace, version, to_json(changed))),) if has_readers else ()
-        # Removals first, so that a changeset may replace what it removes; vectors after the graph, as what it says
-        # stands beside them.
+        # Removals first, so that a changeset may replace what it removes; vectors after the graph, which their columns
+        # are read from.
         await session.commit(
             Statement(_RAISE_VERSION, (version, workspace)),
             *removal_statements(workspace, changeset),
@@ -617,7 +616,7 @@ class PostgresStore(Store):
         return version
 
     def view(self, filter_: Filter, fold: Fold) -> StoreView:
-        """What a filter leaves is computed once per data version and kept for the filters used last."""
+        """The scope of a filter is computed once per data version and cached for the filters used last."""
         return FilteredView(PostgresReader(self._database, self._embedding, self._scopes, filter_, fold))
 
     async def get_data_version(self) -> int:
@@ -625,7 +624,7 @@ class PostgresStore(Store):
         return int(version)
 
     async def get_stats(self) -> Stats:
-        """The size is that of all tables by the share of rows, as the server counts those roughly."""
+        """The size is that of all tables by the share of rows, using the server's rough counts."""
         row = await self._fetch_one(_STATS, " ".join(TABLES), " ".join(["heliograph_document", *_COUNTED.values()]))
         statuses, *counts, version, total, rows = row
         documents = {DocumentStatus(status): count for status, count in (statuses or {}).items()}
@@ -636,7 +635,7 @@ class PostgresStore(Store):
 
     @asynccontextmanager
     async def ingest_lock(self) -> AsyncGenerator[None]:
-        """Indexes of vectors that become due while it is held are built when it is let go."""
+        """Vector indexes that become due while it is held are built when it is released."""
         async with advisory_lock(self._database, "ingest", self._timeout_seconds):
             self._indexer.is_filling = True
             try:
@@ -657,10 +656,10 @@ class PostgresStore(Store):
         return await self._database.run(work)
 
     async def vacuum(self) -> None:
-        """Rewrites the tables of all workspaces, one after the other; whoever reads or writes one waits for it.
+        """Rewrites the tables of all workspaces, one after the other; reads and writes of a table wait for it.
 
         Raises:
-            StoreUnavailable: Somebody kept using a table for longer than `store.write_timeout_seconds`.
+            StoreUnavailable: A table was in use for longer than `store.write_timeout_seconds`.
         """
         database = self._database
         emptied = "DELETE FROM heliograph_posting WHERE records = '{}' AND workspace = %s"
@@ -687,7 +686,7 @@ class PostgresStore(Store):
         return {"back end": "postgresql", "server": self._server, "database": address}
 
     async def _fetch_one(self, query: str, *values: str) -> tuple[Any, ...]:
-        """Return the row that a query gives of the workspace, whose name comes last."""
+        """Return the row of a query about the workspace, whose name is the last parameter."""
         rows = await self._database.fetch(query, (*values, self._database.workspace))
         if not rows:
             raise StoreUnavailable(
@@ -699,9 +698,9 @@ class PostgresStore(Store):
 async def _settle_embedding(
     session: Session, address: Address, embedding: EmbeddingInfo | None
 ) -> tuple[tuple[str, int], int, str]:
-    """Return which embedding fills a workspace, the type id of vectors, and the server's version.
+    """Return the embedding that fills a workspace, the type id of vectors, and the server's version.
 
-    A new workspace is made and its embedding noted; one that is filled with another is refused.
+    A new workspace is created with this embedding; one that is filled with another is refused.
     """
     if embedding is not None:
         await session.run(Statement(_NEW, (session.workspace, embedding.name, embedding.dimension)))

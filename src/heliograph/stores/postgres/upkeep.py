@@ -1,4 +1,4 @@
-"""The workspaces in a PostgreSQL database: which there are, what waits in one, and removing one; all of it blocks."""
+"""The workspaces in a PostgreSQL database: listing them, checking for waiting documents, removing one; all blocks."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from heliograph.stores.postgres.database import parse_address, translate_errors
 from heliograph.stores.postgres.schema import TABLES
 from heliograph.stores.postgres.search import INDEXES, index_patterns
 
-# For how long an identity may be taken to hold: asking for it takes a connection.
+# For how long an identity may be cached: reading it takes a connection.
 IDENTITY_SECONDS = 2.0
 _CONNECT_SECONDS = 10
 _OF_WORKSPACES = (*TABLES, "heliograph_outbox_reader")
 
 
 def find_workspaces(settings: StoreSettings) -> list[str]:
-    """Return the names of the workspaces in the database, sorted; none if nothing was ever stored in it. Blocks.
+    """Return the names of the workspaces in the database, sorted; empty if it has no tables of ours. Blocks.
 
     Raises:
         StoreUnavailable: The server cannot be reached.
@@ -32,7 +32,7 @@ def find_workspaces(settings: StoreSettings) -> list[str]:
 
 
 def workspace_identity(settings: StoreSettings) -> int | None:
-    """Return a number of the workspace: another one if it was removed and made again, None if it is not there. Blocks.
+    """Return a number that changes if the workspace is removed and created again; None if it does not exist. Blocks.
 
     Raises:
         StoreUnavailable: The server cannot be reached.
@@ -42,7 +42,7 @@ def workspace_identity(settings: StoreSettings) -> int | None:
 
 
 def has_workspace(settings: StoreSettings) -> bool:
-    """Whether the workspace that the settings name is there; blocks, and raises as `workspace_identity`."""
+    """Whether the workspace that the settings name exists; blocks, and raises as `workspace_identity`."""
     return workspace_identity(settings) is not None
 
 
@@ -53,7 +53,7 @@ def may_have_waiting(settings: StoreSettings) -> bool:
 
 
 def drop_workspace(settings: StoreSettings) -> None:
-    """Remove the workspace that the settings name with everything in it; nothing may have it open. Blocks.
+    """Remove the workspace that the settings name with all its data; it must not be open anywhere. Blocks.
 
     Raises:
         StoreUnavailable: The server cannot be reached.
@@ -61,7 +61,7 @@ def drop_workspace(settings: StoreSettings) -> None:
     with _connect(settings) as connection:
         if connection is None:
             return
-        # Commits begin by the lock of this row. Where there is none, the rest may stand beside another store.
+        # Commits begin by the lock of this row. Without it, the data may belong to projections beside another store.
         row = "DELETE FROM heliograph_workspace WHERE name = %s"
         if not connection.execute(row, (settings.workspace,)).rowcount:
             return
@@ -72,25 +72,25 @@ def drop_workspace(settings: StoreSettings) -> None:
 
 
 def restore_workspace(settings: StoreSettings, backup: Path) -> None:  # noqa: ARG001
-    """Refuse: backups of a server are brought back by its own tools."""
+    """Refuse: backups of a server are restored by its own tools."""
     raise InvalidRequestError(
         "the store 'postgresql' brings no backups back, its operators do; restore the database itself with pg_restore"
     )
 
 
 def salvage_workspace(settings: StoreSettings) -> None:
-    """Do nothing: the server sees to its files."""
+    """Do nothing: the server looks after its files."""
 
 
 def _fetch(settings: StoreSettings, query: str, *values: object) -> list[tuple[Any, ...]]:
-    """Return the rows that a query gives; none if nothing was ever stored in the database."""
+    """Return the rows of a query; empty if the database has no tables of ours."""
     with _connect(settings) as connection:
         return connection.execute(query.encode(), values).fetchall() if connection else []
 
 
 @contextmanager
 def _connect(settings: StoreSettings) -> Generator[psycopg.Connection | None]:
-    """Give a connection to the database, or None if nothing was ever stored in it."""
+    """Yield a connection to the database, or None if it has no tables of ours."""
     address = parse_address(settings.url)
     with (
         translate_errors(address.label),

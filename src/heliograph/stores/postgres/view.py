@@ -1,4 +1,4 @@
-"""What a filter leaves of a workspace on PostgreSQL: found by the server, read in one snapshot."""
+"""The scope of a filter on PostgreSQL: found by the server, read in one snapshot."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ _QUERIES: dict[_Mentioned, str] = {
 }
 
 
-# A twin's chunks are held by its original. They were read and are indexed under the original's title, so a twin with
-# another title does not vouch for them.
+# A twin's chunks are stored with its original. They were read and are indexed under the original's title, so a twin
+# with another title does not make them match.
 _HOLDERS = """
 WITH matching AS MATERIALIZED (
   SELECT document.id, floor(extract(epoch FROM document.created_at))::bigint AS seen,
@@ -84,9 +84,9 @@ _MATCHING_RELATIONS = f"""SELECT relation.id, relation.source_id, relation.targe
     FROM heliograph_relation_mention AS mention {_IN_CHUNKS} WHERE mention.workspace = %s GROUP BY mention.relation_id
   ) AS said JOIN heliograph_relation AS relation ON relation.workspace = %s AND relation.id = said.relation_id"""
 _VERSION = "SELECT data_version FROM heliograph_workspace WHERE name = %s"
-# Allowed ids that a search hands to the server, which then looks at nothing else; ten thousand vectors are compared one
-# by one in some 20 ms. Where there are more, more hits are taken than asked for and the others passed over, doubling
-# until there are enough.
+# Allowed ids that are passed to the server, which then searches only these; ten thousand vectors are compared one
+# by one in some 20 ms. Beyond that, more hits are fetched than requested and the others are filtered out, four times as
+# many in each round until there are enough.
 _MOST_LISTED = 10_000
 _LEAST_HITS = 64
 _WIDENING = 4
@@ -129,7 +129,7 @@ class PostgresReader(ScopedReader):
 
 @dataclass(frozen=True, slots=True)
 class PostgresReading(ScopedReading):
-    """One snapshot; the server picks mentions, in canonical order, by the same condition that made the scope."""
+    """One snapshot; the server selects mentions, in canonical order, by the same condition that made the scope."""
 
     scope: PostgresScope
     vectors: PostgresVectorStore
@@ -179,7 +179,7 @@ class PostgresReading(ScopedReading):
         return [list((await self.find_keys(collection, ids)).values())[:most] for ids in stored]
 
     async def _said(self, kind: _Mentioned, plural: Kind, keys: Sequence[int]) -> list[Row]:
-        """Return, per thing, its key, when its first document was first seen, and its mentions in canonical order."""
+        """Return, per item, its key, when its first document was first seen, and its mentions in canonical order."""
         if not keys:
             return []
         workspace, ids = self.session.workspace, await self.find_ids(plural, keys)
@@ -190,7 +190,7 @@ class PostgresReading(ScopedReading):
     async def _enough(
         self, find: Callable[[int], Awaitable[list[Hit]]], collection: Collection, limit: int
     ) -> list[Hit]:
-        """Return the best hits that are left: `limit` of them if there are as many."""
+        """Return the best hits within the scope: `limit` of them if there are as many."""
         places, count = self.scope.places[collection], max(limit * _WIDENING, _LEAST_HITS)
         while True:
             hits = await find(count)
@@ -201,7 +201,7 @@ class PostgresReading(ScopedReading):
 
 
 def _within(workspace: str, filter_: Filter, query: str, *values: Any) -> Statement:
-    """Return a statement that may read `matching`, the documents, and `allowed`, their chunks that are left."""
+    """Return a statement that may read `matching`, the documents, and `allowed`, their chunks within the filter."""
     condition, arguments = compile_filter(filter_)
     chunks, of_chunks = compile_chunk_filter(filter_)
     common = _HOLDERS.format(condition=condition, chunks=chunks)

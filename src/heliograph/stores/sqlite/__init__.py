@@ -1,1 +1,1 @@
-"""The embedded store: one SQLite file and its accelerators, of vectors and of full text, per workspace."""
+"""The embedded store: per workspace one SQLite file and its accelerator files, of vectors and of full text."""

@@ -1,4 +1,4 @@
-"""One SQLite file: who may touch it, from which thread, what its errors mean; and ids, which are integer keys in it."""
+"""One SQLite file: locks between processes, connections and threads, errors; and ids, interned as integer keys."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from heliograph.stores.sql import transaction, use_wal
 from heliograph.stores.sqlite.page_checks import RESERVED_BYTES, VFS, has_checksums, is_broken_page, protect, register
 from heliograph.stores.sqlite.schema import LATEST_VERSION, has_tables, migrate
 
-# Advisory file locks between processes; the operating system drops them when their holder dies.
+# Advisory file locks between processes; the operating system releases them when their holder dies.
 
 _POLL_SECONDS = 0.05
 _HOLDER_LENGTH = 40
@@ -41,7 +41,7 @@ _HOLDER_LENGTH = 40
 
 @contextmanager
 def try_file_lock(path: Path) -> Generator[bool]:
-    """Hold the lock if it is free now; yields whether it is held."""
+    """Hold the lock if it is free now; yields whether it was acquired."""
     descriptor = _open(path)
     try:
         yield _try_lock(descriptor)
@@ -54,7 +54,7 @@ async def file_lock(path: Path, timeout_seconds: float) -> AsyncGenerator[None]:
     """Hold the lock, waiting for it without blocking the event loop.
 
     Raises:
-        StoreUnavailable: Somebody else still holds it after `timeout_seconds`; names the holder.
+        StoreUnavailable: Another process still holds it after `timeout_seconds`; names the holder.
     """
     descriptor = _open(path)
     try:
@@ -67,7 +67,7 @@ async def file_lock(path: Path, timeout_seconds: float) -> AsyncGenerator[None]:
                     "wait for it to finish, or raise store.write_timeout_seconds"
                 )
             await asyncio.sleep(_POLL_SECONDS)
-        # Padded, so that no longer text of an earlier holder shows behind it: truncating costs more than all the rest.
+        # Padded, so that no part of an earlier holder's longer text remains: truncating costs more than all the rest.
         os.pwrite(descriptor, f"process {os.getpid()}".ljust(_HOLDER_LENGTH).encode(), 0)
         yield
     finally:
@@ -103,7 +103,7 @@ def array(values: Collection[int] | Collection[str] | NDArray[np.int64]) -> Any:
     if isinstance(values, np.ndarray):
         return apsw.carray(values)
     if isinstance(next(iter(values)), str):
-        # A string of C ends at NUL, which no stored text holds.
+        # A C string ends at NUL, which no stored text holds.
         return apsw.carray(tuple(str(value).replace("\0", "\ufffd") for value in values))
     return apsw.carray(np.fromiter(map(int, values), np.int64, len(values)))
 
@@ -125,13 +125,13 @@ def fetch_value(connection: apsw.Connection, query: str, values: Any = ()) -> An
 
 
 def insert(table: str, columns: Sequence[str], verb: str = "INSERT") -> str:
-    """Return the statement that puts a row of these columns into a table."""
+    """Return the statement that inserts a row of these columns into a table."""
     names = ", ".join(f'"{name}"' for name in columns)
     return f"{verb} INTO {table} ({names}) VALUES ({', '.join('?' * len(columns))})"
 
 
 def upsert(table: str, columns: Sequence[str], kept: Collection[str] = ()) -> str:
-    """Return the statement that puts a row into a table by its `key`; one that is there keeps the columns `kept`."""
+    """Return the statement that upserts a row of a table by its `key`; an existing row keeps the columns `kept`."""
     changed = ", ".join(f'"{name}" = excluded."{name}"' for name in columns if name not in ("key", *kept))
     return f"{insert(table, columns)} ON CONFLICT (key) DO UPDATE SET {changed}"
 
@@ -142,7 +142,7 @@ def data_version(connection: apsw.Connection) -> int:
 
 
 def singles(values: Iterable[int]) -> Iterable[tuple[int]]:
-    """Return each value as the one argument of a statement."""
+    """Return each value as the only argument of a statement."""
     return ((value,) for value in values)
 
 
@@ -150,7 +150,7 @@ T = TypeVar("T")
 
 
 class ThreadLock:
-    """A lock of threads, to be entered by coroutines that are run in one of them and never suspend."""
+    """A thread lock for coroutines that run in a thread and never suspend."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -167,37 +167,37 @@ _LOGGER = logging.getLogger(__name__)
 # The file of a workspace, in its folder.
 FILE_NAME = "heliograph.db"
 _MARK_NAME = "heliograph.mark"
-# What `meta` calls the number of commits that were found to be gone, until a repair.
+# The entry of `meta` that counts commits found missing, until a repair.
 LOST_COMMITS = "lost_commits"
 _CHECKED = "page_checksums"
 _MARK = re.compile(rb"data version (\d+) \(([0-9a-f]{8})\)")
-# Files that only come into being beside a database.
+# Files that exist only beside a database.
 _COMPANIONS = (_MARK_NAME, "ingest.lock", "heliograph.db-wal", "heliograph.db-shm", "*.turbovec", "*.postings")
 _REMEDY = (
     "run 'heliograph check --repair', which keeps what is whole and names what is lost, or restore a backup "
     "('heliograph restore')"
 )
 
-# Few readers with a fair cache each: every one fills its own. Mapping the file into memory instead saves a mixed query
-# 15% of its CPU time and was left: what is touched then counts as the process's memory (140 MB after one question to
-# 50,000 entities, the whole file after a scan), and an error of the disk ends the process.
+# Few readers with a fair cache each: every one fills its own. Memory-mapping the file instead saves a mixed query
+# 15% of its CPU time and was rejected: touched pages then count as the process's memory (140 MB after one question to
+# 50,000 entities, the whole file after a scan), and a disk error ends the process.
 _READERS = 3
 _READER_CACHE_KIB = 24 * 1024
-# SQLite walks through all pages that the writer keeps at the end of every commit, as long as the file is smaller than
-# 1 GiB: with 64 MiB that is 4% of a document's CPU time, and finds hardly a page more.
+# At the end of every commit SQLite walks through all pages that the writer caches, as long as the file is smaller than
+# 1 GiB: with 64 MiB that is 4% of a document's CPU time, for hardly one more cache hit.
 _WRITER_CACHE_KIB = 16 * 1024
-# Statements that are kept prepared. Every row of `executemany` counts as a use and pushes the oldest use out, so fewer
-# than a document has rows (330) would have each commit prepare most of its statements again: 6% of its CPU time.
+# Statements that stay prepared. Every row of `executemany` counts as a use and evicts the oldest one, so with fewer
+# than a document has rows (330), each commit would prepare most of its statements again: 6% of its CPU time.
 _STATEMENTS = 512
 # Small pages: a commit touches many index pages and changes a few bytes in each. Measured against 4096: 28% fewer
 # bytes written at the same CPU time; 1024 writes less still, but reads vectors 60% slower.
 _PAGE_BYTES = 2048
-# Pages in the log before they are copied into the file: pages written again and again are copied once.
+# Pages in the log before a checkpoint: pages written again and again are then copied once.
 _CHECKPOINT_PAGES = 16_000
 _LOG_LIMIT_BYTES = 64 * 1024 * 1024
-# What SQLite makes beside the log when it opens a file.
+# Size of the file that SQLite creates beside the log when it opens a database.
 _SHARED_MEMORY_BYTES = 32 * 1024
-# So that no longer number of before shows behind it.
+# Padded, so that no part of a longer earlier number remains.
 _MARK_BYTES = 60
 
 _DAMAGE: tuple[tuple[type[Exception], str], ...] = (
@@ -224,7 +224,7 @@ _MEANINGS: tuple[tuple[type[Exception], str], ...] = (
 
 @contextmanager
 def translate_errors(path: Path) -> Generator[None]:
-    """Turn what apsw raises about the file at `path` into `StoreError`s, and text that is none into `StoreDamaged`."""
+    """Translate apsw's errors about the file at `path` into `StoreError`s, and undecodable text into `StoreDamaged`."""
     try:
         yield
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
@@ -246,7 +246,7 @@ def translate_errors(path: Path) -> Generator[None]:
 
 
 def _has_no_room(path: Path) -> bool:
-    """Whether the disk is full: SQLite calls it an I/O error where its shared memory, a file beside, does not fit."""
+    """Whether the disk is full: SQLite reports an I/O error if its shared memory, a file beside, does not fit."""
     try:
         return shutil.disk_usage(path.parent).free < _SHARED_MEMORY_BYTES
     except OSError:
@@ -255,7 +255,7 @@ def _has_no_room(path: Path) -> bool:
 
 @contextmanager
 def _stored_as_written(path: Path) -> Generator[None]:
-    """Turn errors of converting stored values into `StoreDamaged`."""
+    """Translate errors of converting stored values into `StoreDamaged`."""
     try:
         yield
     except HeliographError:
@@ -267,7 +267,7 @@ def _stored_as_written(path: Path) -> Generator[None]:
 
 
 def check_path(path: Path) -> None:
-    """Refuse, by a `StoreUnavailable`, a path that SQLite does not take: no text in UTF-8, or with NUL."""
+    """Raise `StoreUnavailable` for a path that SQLite refuses: not valid UTF-8, or with NUL."""
     if not is_storable(str(path)):
         raise StoreUnavailable(f"the store cannot use the path {str(path)!r}, which is not UTF-8; choose another name")
 
@@ -278,19 +278,19 @@ class Database:
     def __init__(self, path: Path, write_timeout_seconds: float, durability: str) -> None:
         """Open the file, creating and migrating it as needed; blocks.
 
-        Where the file is there and cannot be written, it is only read, as it is now: what another process, which can
-        write it, commits from then on is not seen until it is opened again.
+        A file that cannot be written is only read, as it is now: later commits of another process, which can write it,
+        are not seen until it is opened again.
 
         Raises:
-            StoreUnavailable: It cannot be opened, or made current where it can only be read.
-            StoreDamaged: It is not what was written, or gone while what belongs to it is there.
+            StoreUnavailable: It cannot be opened, or it can only be read and needs a migration.
+            StoreDamaged: It is not what was written, or missing while its companion files are there.
             SchemaMismatch: It belongs to another program or a newer version.
         """
         register()
         self.path = path
         self._mark = path.with_name(_MARK_NAME)
         self._marked = -1
-        # No new one is made where one was, whose companions are still there.
+        # Create no new database where one was removed whose companion files are still there.
         if not path.exists() and (left := find_companions(path)):
             raise StoreDamaged(
                 f"the store {str(path)!r} is gone, though what belongs to it is there "
@@ -355,7 +355,7 @@ class Database:
             )
             with transaction(connection):
                 connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (LOST_COMMITS, lost))
-                # Their files may hold what is gone.
+                # The accelerator files may hold data of the lost commits.
                 connection.execute("UPDATE accelerator SET version = 0")
             self._note_version(connection)
 
@@ -364,12 +364,12 @@ class Database:
         return bool(fetch_value(self._writer_connection, query, (_CHECKED,)))
 
     def _check_checksums(self) -> None:
-        """See that pages are compared with their checksums if they have any, by the connection of the writer."""
+        """See that pages are verified against their checksums, if they have any, by the connection of the writer."""
         if has_checksums(self.path):
             if not self.is_read_only and not self._says_checked():
                 self._writer_connection.execute("INSERT OR REPLACE INTO meta VALUES (?, 1)", (_CHECKED,))
             if not int(self._writer_connection.pragma("checksum_verification")):
-                # It was opened before the first page was in the file, which says so.
+                # The connection was opened before the first page, which announces checksums, was in the file.
                 self._connections.remove(self._writer_connection)
                 self._writer_connection.close()
                 self._writer_connection = self._connect(_WRITER_CACHE_KIB)
@@ -377,7 +377,7 @@ class Database:
             raise StoreDamaged(f"the store {str(self.path)!r} failed: its first page is damaged; restore a backup")
 
     def _note_version(self, connection: apsw.Connection) -> None:
-        """Write the data version beside the file, where it outlives the log."""
+        """Write the data version to a file beside the database, where it outlives the log."""
         version = data_version(connection)
         if version == self._marked:
             return
@@ -400,11 +400,11 @@ class Database:
             connection.pragma("synchronous", self._synchronous)
             connection.pragma("cache_size", -cache_kib)
             connection.pragma("temp_store", "memory")
-            # Else a statement with `LIMIT ?` is prepared anew whenever it is run, for the sake of the number, which
-            # takes three quarters of the time of a short one.
+            # Otherwise a statement with `LIMIT ?` is re-prepared whenever it is run, because of the number's value,
+            # which takes three quarters of the time of a short one.
             connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         except BaseException:
-            # Left open, it would keep a repair by this process out.
+            # Left open, it would block a repair by this process.
             connection.close()
             raise
         with self._lock:
@@ -412,7 +412,7 @@ class Database:
         return connection
 
     def open_connection(self) -> apsw.Connection:
-        """Return one more connection, which the caller closes; blocks, and raises what apsw does."""
+        """Return one more connection, which the caller closes; blocks, and raises apsw's errors."""
         if not self.is_read_only:
             return apsw.Connection(str(self.path), vfs=VFS, statementcachesize=_STATEMENTS)
         return open_to_read(self.path)
@@ -426,7 +426,7 @@ class Database:
         return connection
 
     async def read(self, work: Callable[[apsw.Connection], T], *, by_writer: bool = False) -> T:
-        """Run `work` on a reading connection, or behind the current write; it reads one consistent state."""
+        """Run `work` on a reading connection, or on the writer's after the current write; it reads one snapshot."""
         held = self._held()
         if held is not None:
             return work(held)
@@ -465,7 +465,7 @@ class Database:
     async def read_at_once(
         self, work: Callable[[apsw.Connection], Coroutine[Any, Any, T]], *, by_writer: bool = False
     ) -> T:
-        """Run a coroutine in a thread; all that it reads is of one moment, and it may wait for nothing else."""
+        """Run a coroutine in a thread; all its reads see one moment, and it must await nothing else."""
         held = self._held()
         if held is not None:
             return await work(held)
@@ -480,11 +480,11 @@ class Database:
         return await self.read(run, by_writer=by_writer)
 
     def _held(self) -> apsw.Connection | None:
-        """Return the connection of the transaction that this thread is in, if it runs a coroutine that reads."""
+        """Return the connection of this thread's transaction, if it runs a coroutine of `read_at_once`."""
         return getattr(self._local, "held", None)
 
     async def write(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Run `work` as one transaction that is durable when this returns, or leaves no trace."""
+        """Run `work` as one transaction that is durable when this returns, or rolled back."""
         self._refuse_if_read_only()
 
         def write(connection: apsw.Connection) -> T:
@@ -494,7 +494,7 @@ class Database:
         def run() -> T:
             result = self._in_transaction(write, "BEGIN IMMEDIATE", lambda: self._writer_connection)
             if file_identity(self.path) != self._identity:
-                # Nothing is acknowledged that was written into a file that another process has removed meanwhile.
+                # Acknowledge no write to a file that another process has removed meanwhile.
                 raise StoreUnavailable(f"the store {str(self.path)!r} was removed while it was open; open it again")
             with translate_errors(self.path):
                 self._note_version(self._writer_connection)
@@ -513,7 +513,7 @@ class Database:
         return await self._submit(self._writer, run)
 
     async def read_afresh(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Run `work` on a connection of its own, for what takes long or must not rely on anything remembered."""
+        """Run `work` on a new connection, for long work or work that must not rely on cached pages."""
 
         def run() -> T:
             with translate_errors(self.path), _stored_as_written(self.path):
@@ -529,7 +529,7 @@ class Database:
         return await asyncio.to_thread(run)
 
     async def replace(self, work: Callable[[Path], T]) -> T:
-        """Run `work`, which may put another file in the place of this one; meanwhile this is closed for everybody."""
+        """Run `work`, which may replace this file by another; meanwhile it is closed for all callers."""
         self._refuse_if_read_only()
         self.is_closed = True
 
@@ -566,7 +566,7 @@ class Database:
                 return work(connection)
 
     async def close(self) -> None:
-        """Wait for running calls, fold the log into the file and close."""
+        """Wait for running calls, checkpoint the log into the file and close."""
         if self.is_closed:
             return
         self.is_closed = True
@@ -581,7 +581,7 @@ class Database:
 
 
 def file_identity(path: Path) -> tuple[int, int] | None:
-    """Return which file stands at a path now: another one if it was removed and made again, None if there is none."""
+    """Return the identity of the file at a path: another one if it was removed and created again, None if missing."""
     try:
         status = path.stat()
     except OSError:
@@ -590,31 +590,31 @@ def file_identity(path: Path) -> tuple[int, int] | None:
 
 
 def workspace_identity(settings: StoreSettings) -> tuple[int, int] | None:
-    """Return which file the workspace is now: another one if it was removed and made again, None if it is not there."""
+    """Return the identity of the workspace's file: another one if it was created again, None if missing."""
     return file_identity(settings.data_dir / settings.workspace / FILE_NAME)
 
 
 def find_companions(path: Path) -> list[Path]:
-    """Return the files beside a database that only come into being with it."""
+    """Return the files beside a database that exist only with it."""
     return [found for pattern in _COMPANIONS for found in sorted(path.parent.glob(pattern))]
 
 
 def open_to_read(path: Path, vfs: str | None = VFS) -> apsw.Connection:
-    """Return a connection that only reads a file and makes none beside it; blocks, and raises what apsw does."""
+    """Return a connection that only reads a file and creates none beside it; blocks, and raises apsw's errors."""
     log = path.with_name(f"{path.name}-wal")
-    # Without a log nobody is writing, and SQLite must be told so, or it wants to make files of its own beside it.
+    # Without a log there is no writer, and SQLite must be told so, or it would create files of its own beside it.
     mode = "mode=ro" if log.exists() and log.stat().st_size else "immutable=1"
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     return apsw.Connection(f"file:{quote(str(path))}?{mode}", flags, vfs=vfs, statementcachesize=200)
 
 
-# Ids and keys that were looked up last, remembered as long as nothing is committed.
+# A cache of ids and keys that were looked up last, valid until the next commit.
 #
-# What one read of a question finds the next one asks for, and looking an id up among all takes a third of the pages
-# that a question touches. Whoever asks names the data version that it reads, and what is known of another version is
-# dropped, since a key may be given again.
+# A question's reads look up the same ids again and again, and each lookup costs a third of the pages that a question
+# touches. Callers name the data version that they read; entries of another version are dropped, since a key may be
+# reused.
 
-# Ids; some 8 MB.
+# Number of ids; some 8 MB.
 _MOST_KEPT = 32_768
 
 
@@ -624,7 +624,7 @@ _SOURCES_BY_CHUNK = """SELECT chunk.key, document.source FROM carray(?) AS wante
 
 
 class IdMemory:
-    """Ids of one data version; may be used from any thread."""
+    """A cache of the ids of one data version; thread-safe."""
 
     def __init__(self) -> None:
         # One attribute, so that a thread never sees a version with the ids of another.
@@ -635,14 +635,14 @@ class IdMemory:
         version = data_version(connection)
         known_version, known = self._latest
         if version != known_version:
-            # Who still reads the version before goes on with what it has.
+            # Readers of the previous version keep using their own object.
             known = KnownIds()
             self._latest = version, known
         return known
 
 
 class KnownIds:
-    """Ids and their keys, and of chunks the sources, each looked up once; beyond a number of them all are forgotten."""
+    """A cache of ids and their keys, and of chunks' sources; when it is full, it is emptied."""
 
     def __init__(self) -> None:
         self._keys: dict[str, int] = {}
@@ -660,7 +660,7 @@ class KnownIds:
         return found
 
     def find_ids(self, connection: apsw.Connection, keys: Collection[int]) -> dict[int, str]:
-        """Return the ids of keys that tables refer to, in no order; raises `StoreDamaged` if one has none."""
+        """Return the ids of keys that tables refer to, in no order; raises `StoreDamaged` if a key has none."""
         ids = self._ids
         found = {key: ids[key] for key in keys if key in ids}
         if len(found) < len(keys):
@@ -670,7 +670,7 @@ class KnownIds:
         return found
 
     def find_sources(self, connection: apsw.Connection, chunks: Collection[int]) -> dict[int, str]:
-        """Return the sources of the documents of those chunks that are stored, by key."""
+        """Return the sources of the documents of stored chunks, by the chunks' keys."""
         sources = self._sources
         found = {key: sources[key] for key in chunks if key in sources}
         if len(found) < len(chunks):
@@ -683,16 +683,16 @@ class KnownIds:
         return found
 
     def note(self, ids: Mapping[int, str]) -> None:
-        """Remember ids by key."""
+        """Cache ids by key."""
         if len(self._ids) + len(ids) > _MOST_KEPT:
-            # New ones, not emptied ones: another thread may be reading the old.
+            # Replaced, not cleared: another thread may be reading the old ones.
             self._keys, self._ids = {}, {}
         self._ids.update(ids)
         self._keys.update(zip(ids.values(), ids, strict=True))
 
 
 def find_keys(connection: apsw.Connection, ids: Collection[str]) -> dict[str, int]:
-    """Return the keys of the ids that are known."""
+    """Return the keys of the ids that are stored."""
     if not ids:
         return {}
     query = (
@@ -723,7 +723,7 @@ def find_known_ids(connection: apsw.Connection, keys: Collection[int]) -> dict[i
 
 
 def first_by_id(connection: apsw.Connection, keys: Collection[int], count: int) -> list[int]:
-    """Return those of the keys whose ids come first; keys without an id are left out."""
+    """Return the first `count` of the keys by id; keys without an id are left out."""
     if not keys or count < 1:
         return []
     query = """SELECT key FROM carray(?) AS wanted CROSS JOIN identity ON identity.key = wanted.value
@@ -732,7 +732,7 @@ def first_by_id(connection: apsw.Connection, keys: Collection[int], count: int) 
 
 
 def give_keys(connection: apsw.Connection, ids: Collection[str]) -> dict[str, int]:
-    """Give ids that have none the next free keys, and return these."""
+    """Assign the next free keys to ids without one, and return these."""
     start = (fetch_value(connection, "SELECT max(key) FROM identity") or 0) + 1 if ids else 0
     keys = {id_: start + offset for offset, id_ in enumerate(ids)}
     connection.executemany("INSERT INTO identity (id, key) VALUES (?, ?)", iter(keys.items()))
@@ -744,7 +744,7 @@ def forget_keys(connection: apsw.Connection, keys: Iterable[int]) -> None:
     connection.executemany("DELETE FROM identity WHERE key = ?", singles(keys))
 
 
-# Which embedding fills the store: read from it, and compared with what a process opened it for.
+# The embedding that fills the store: reading it, and comparing it with the one that a process opened it for.
 
 PRESENT = ("embedding_name", "embedding_dimension")
 
@@ -755,7 +755,7 @@ def stored_embedding(connection: apsw.Connection) -> tuple[str, int] | None:
 
 
 def read_embedding(connection: apsw.Connection, names: tuple[str, str]) -> tuple[str, int] | None:
-    """Return a name and a dimension that are kept under these two names; None if they are not."""
+    """Return the embedding's name and dimension stored under these two names; None if they are missing."""
     name, dimension = (fetch_value(connection, "SELECT value FROM meta WHERE name = ?", (item,)) for item in names)
     return None if name is None or dimension is None else (str(name), int(dimension))
 
@@ -771,7 +771,7 @@ def note_reset(connection: apsw.Connection) -> None:
 
 
 def check_schema(connection: apsw.Connection, path: str) -> None:
-    """Refuse, by a `SchemaMismatch`, a database that a newer version has taken over since it was opened."""
+    """Raise `SchemaMismatch` for a database that a newer version has migrated since it was opened."""
     version = int(connection.pragma("user_version"))
     if version != LATEST_VERSION:
         raise SchemaMismatch(

@@ -16,8 +16,9 @@ from heliograph.stores.graph import LAST_CHARACTER, MOST_CANDIDATES, KeyedNameIn
 from heliograph.stores.sql import ENTITIES, RELATIONS, Columns
 from heliograph.stores.sqlite.database import Database, IdMemory, KnownIds, Row, array, fetch, upsert
 
-# Names of entities: `entity_name`, a B-tree of the keys of names and aliases, for beginnings, `names_terms`, pieces of
-# them, for the rest. The names of candidates are looked at, so that order and distance of pieces need not be kept.
+# Names of entities: `entity_name`, a B-tree of the keys of names and aliases, for prefixes; `names_terms`, their
+# pieces, for substrings. The names of candidates are then compared, so that order and distance of pieces need not be
+# stored.
 
 T = TypeVar("T")
 _PUT_NAME = "INSERT OR IGNORE INTO entity_name VALUES (?, ?)"
@@ -25,7 +26,7 @@ _PUT_TERMS = "INSERT INTO names_terms (rowid, terms) VALUES (?, ?)"
 
 
 class SqliteNameIndex(KeyedNameIndex):
-    """One B-tree and one FTS5 table."""
+    """The name index in one B-tree and one FTS5 table."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -48,7 +49,7 @@ def _candidates(connection: apsw.Connection, key: str, limit: int) -> list[Row]:
 
 
 def write_names(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int]) -> None:
-    """Apply what a changeset does to names, before entities are written: the old names are read from them."""
+    """Apply a changeset to the name index, before entities are written: the old names are read from them."""
     new = {keys[item.id]: keys_of((item.name, *item.aliases)) for item in changeset.entities}
     gone = {keys[id_]: set[str]() for id_ in changeset.removed_entities if id_ in keys}
     wanted = gone | new
@@ -68,7 +69,7 @@ def write_names(connection: apsw.Connection, changeset: Changeset, keys: Mapping
 
 
 def rebuild_names(connection: apsw.Connection) -> None:
-    """Rewrite all names from the entities."""
+    """Rebuild the name index from the entities."""
     connection.execute("DELETE FROM entity_name")
     connection.execute("INSERT INTO names_terms (names_terms) VALUES ('delete-all')")
     after = -1
@@ -98,12 +99,12 @@ _EXISTING = """SELECT identity.id, identity.key FROM carray(?) AS wanted
                CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN entity USING (key)"""
 _ENTITIES_BY_KEY = f"""SELECT {ENTITIES.select("entity", id="entity.key", degree="degree")} FROM carray(?) AS wanted
                        CROSS JOIN entity ON entity.key = wanted.value CROSS JOIN entity_degree USING (key)"""
-# Not the rest of its row: a hub's lists thousands of chunks.
+# Only the name, not the whole row: a hub's row lists thousands of chunks.
 _NAMES_BY_KEY = "SELECT entity.key, name FROM carray(?) AS wanted CROSS JOIN entity ON entity.key = wanted.value"
 _RELATION = RELATIONS.select("relation", id="key", source_id="source_key", target_id="target_key")
 _RELATIONS_BY_KEY = f"""SELECT {_RELATION} FROM carray(?) AS wanted
                         CROSS JOIN relation ON relation.key = wanted.value"""
-# With a unary plus, or SQLite looks every target up in the array, from its beginning, instead of in a set made of it.
+# The unary plus keeps SQLite from scanning the array for every target; it then builds a set of the array once.
 _RELATIONS_AMONG = f"""SELECT {_RELATION} FROM carray(?1) AS wanted CROSS JOIN relation ON source_key = wanted.value
                        WHERE +target_key IN (SELECT +value FROM carray(?1))"""
 # As in the index `entity_by_degree`.
@@ -179,7 +180,7 @@ class SqliteGraphStore(GraphStore):
         bound = (*values, limit, offset)
 
         def read(connection: apsw.Connection) -> list[Row]:
-            # The index holds the well-connected only; most lists end within it.
+            # The index holds only well-connected entities; most lists end within it.
             rows = fetch(connection, f"{query} AND degree >= {_WELL_CONNECTED} {order}", bound)
             return rows if len(rows) == limit else fetch(connection, f"{query} {order}", bound)
 
@@ -197,7 +198,7 @@ class SqliteGraphStore(GraphStore):
     async def _read(
         self, ids: Sequence[str], work: Callable[[apsw.Connection, KnownIds, Mapping[str, int]], list[T]]
     ) -> list[T]:
-        """Run what reads by the keys of these ids, if any is stored."""
+        """Run `work` with the keys of these ids, if any is stored."""
 
         def read(connection: apsw.Connection) -> list[T]:
             known = self._ids.at(connection)
@@ -207,7 +208,7 @@ class SqliteGraphStore(GraphStore):
         return await self._database.read(read) if ids else []
 
     async def at_one_moment(self, work: Callable[[GraphStore], Coroutine[Any, Any, T]]) -> T:
-        """Walks go by integer keys."""
+        """Walks use integer keys."""
         return await self._database.read_at_once(lambda _: work(self))
 
     async def find_nodes(self, entity_ids: Sequence[str]) -> Mapping[str, int]:
@@ -232,7 +233,7 @@ def _relations(connection: apsw.Connection, known: KnownIds, rows: Sequence[Row]
     ]
 
 
-# As they are given; when something first appeared is kept.
+# Columns written as given; the moment of first appearance is kept.
 _ENTITY = Columns(Entity, without=["id", "degree", "created_at"], are_lines=True)
 _PUT_ENTITY = upsert("entity", ["key", "created_at", *_ENTITY.types], kept=["created_at"])
 _ABOUT = Columns(Relation, without=["id", "source_id", "target_id", "created_at"], are_lines=True)
@@ -250,7 +251,7 @@ def write_graph(connection: apsw.Connection, changeset: Changeset, keys: Mapping
     )
     connection.executemany(_PUT_ENTITY, entities)
     gained = Counter(key for ends in _write_relations(connection, changeset, keys, now) for key in ends)
-    # Entities of this changeset may be new: they get their row of degrees with their first degree.
+    # Entities of this changeset may be new: their degree row is created with their first degree.
     degrees = [(keys[item.id], gained.pop(keys[item.id], 0)) for item in changeset.entities]
     query = """INSERT INTO entity_degree VALUES (?, ?)
       ON CONFLICT (key) DO UPDATE SET degree = degree + excluded.degree WHERE excluded.degree > 0"""

@@ -1,11 +1,11 @@
-"""Checksums of a file's pages: SQLite's own `cksumvfs`, which writes one with every page and compares it when read.
+"""Checksums of a file's pages: SQLite's own `cksumvfs`, which writes one with every page and verifies it on reading.
 
-Without them a bit that a disk has lost is an answer that nobody knows to be wrong. A file has them if eight bytes of
-every page are reserved, so one that was made without is written anew once. What is read in vain is an
-`apsw.IOError` with the code `SQLITE_IOERR_DATA`. The log has checksums of its own.
+Without them a bit flip on disk would silently become a wrong answer. A file has them if eight bytes of every page are
+reserved, so a file that was created without is rewritten once. Reading a damaged page raises an `apsw.IOError` with the
+code `SQLITE_IOERR_DATA`. The log has checksums of its own.
 
 `cksumvfs` learns from the first page that a file has them, so pages of a new file that do not fit into the cache, and
-are written before the first, get none: `write_checksums` makes up for that in files that nobody has open yet.
+are written before the first, get none: `write_checksums` adds them in files that are not open yet.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _LOGGER = logging.getLogger(__name__)
 RESERVED_BYTES = 8
 _RESERVED_AT = 20
 _PAGE_SIZE_AT = slice(16, 18)
-# A page that another process writes meanwhile may be read half.
+# A page that another process is writing may be read half.
 _LOOKS = 3
 _PAGES_AT_ONCE = 512
-# All pages of a file that is written anew in place are held in memory until the first is written.
+# When a file is rewritten in place, all its pages are held in memory until the first is written.
 _MOST_PROTECTED_BYTES = 256 * 2**20
 
 
 @cache
 def register() -> None:
-    """Make the checksums known to SQLite, for this process; files without reserved bytes are not touched by them.
+    """Register the checksum VFS for this process; it leaves files without reserved bytes alone.
 
     Raises:
-        MissingDependencyError: The build of SQLite came without them.
+        MissingDependencyError: The build of SQLite came without it.
     """
     connection = apsw.Connection(":memory:")
     try:
@@ -66,10 +66,10 @@ def is_broken_page(error: Exception) -> bool:
 
 
 def protect(connection: apsw.Connection, path: Path) -> None:
-    """Give checksums to the pages of a file that has none, if no other process has it open; else another time.
+    """Add checksums to the pages of a file that has none, if no other process has it open; otherwise do nothing.
 
-    Nobody else, since who does not know that there are checksums would write pages without. A file of more than 256 MiB
-    is left as it is: its backup has checksums, so it gets them by being restored.
+    No other process, since one that does not know of the checksums would write pages without. A file of more than
+    256 MiB is left as it is: its backup has checksums, so it gets them by being restored.
 
     Args:
         connection: The only one of this process, outside a transaction; its journal is the log before and after.
@@ -85,7 +85,7 @@ def protect(connection: apsw.Connection, path: Path) -> None:
         connection.reserve_bytes(reserve=RESERVED_BYTES)
         connection.execute("VACUUM")
     except (apsw.BusyError, apsw.FullError) as error:
-        # Or the next VACUUM would do it, whose first pages may get no checksums.
+        # Otherwise the next VACUUM would do it, whose first pages may get no checksums.
         connection.reserve_bytes(reserve=0)
         reason = "there is no room for a second copy" if isinstance(error, apsw.FullError) else "others have it open"
         _LOGGER.warning("the pages of %r get their checksums when it is opened another time: %s", str(path), reason)
@@ -94,7 +94,7 @@ def protect(connection: apsw.Connection, path: Path) -> None:
 
 
 def write_checksums(path: Path) -> None:
-    """Write the checksum of every page of a file that has room for them and is open nowhere, without a log; blocks."""
+    """Write the checksum of every page of a file that has room for them, is not open and has no log; blocks."""
     with path.open("rb+") as file:
         header = file.read(100)
         size = _page_size(header)
@@ -116,7 +116,7 @@ def write_checksums(path: Path) -> None:
 def damaged_pages(path: Path) -> list[int]:
     """Return the numbers, from 1, of the damaged pages of a file with checksums; blocks.
 
-    What stands in the log and not yet in the file is not looked at.
+    Pages in the log that are not yet in the file are not checked.
     """
     found: list[int] = []
     with _opened(path) as file:
@@ -135,7 +135,7 @@ def damaged_pages(path: Path) -> list[int]:
 def _opened(path: Path) -> Generator[apsw.VFSFile]:
     """Open a file that a connection of this process may have open too.
 
-    By SQLite, since closing any other descriptor of a file gives up all locks of the process on it.
+    Through SQLite, since closing any other descriptor of a file releases all locks of the process on it.
     """
     file = apsw.VFSFile("unix", str(path), [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
     try:
@@ -152,20 +152,20 @@ def _page_size(header: bytes) -> int:
 
 
 def _read(file: apsw.VFSFile, first: int, size: int) -> NDArray[np.uint32]:
-    """Return some pages from a number on, from 0, as words, `(n, size / 4)`; one that is cut off is left out."""
+    """Return pages from a number on, counted from 0, as words, `(n, size / 4)`; a truncated page is left out."""
     count = min(_PAGES_AT_ONCE, file.xFileSize() // size - first)
     block = file.xRead(size * count, size * first)
     return np.frombuffer(block[: len(block) // size * size], "<u4").reshape(-1, size // 4)
 
 
 def _are_whole(pages: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    """Return which pages are what their checksum says."""
+    """Return which pages match their checksum."""
     odd, even = _sums(pages)
     return (odd == pages[:, -2]) & (even == pages[:, -1])
 
 
 def _sums(pages: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """Return two sums over pairs of words of each page, but the last pair, as `cksumvfs` adds them up."""
+    """Return two sums over pairs of words of each page, except the last pair, as `cksumvfs` computes them."""
     columns = np.ascontiguousarray(pages.T)
     odd = even = np.zeros(len(pages), np.uint32)
     for place in range(0, len(columns) - 2, 2):

@@ -75,17 +75,17 @@ from heliograph.stores.sqlite.database import (
     upsert,
 )
 
-# Reading evidence from the embedded store, and remembering what was read or written last.
+# Reading evidence from the embedded store, and a cache of what was read or written last.
 #
-# A hub is touched by every other document, and its first few hundred mentions are most of what such a document would
-# have to read. They are remembered together with the version of the evidence, and every use compares that version
-# with the one stored, so what another process writes is seen at once.
+# Every other document touches a hub, and reading the hub's first few hundred mentions would be most of that document's
+# reads. They are cached together with the version of the evidence, and every use compares that version with the one
+# stored, so other processes' writes are seen at once.
 
 E = TypeVar("E", EntityEvidence, RelationEvidence)
 M = TypeVar("M", EntityMention, RelationMention, AliasMention)
 
 _ID = "(SELECT id FROM identity WHERE key = {})"
-# Mentions as their fields; their chunk is `identity`, or known by its key.
+# Mentions as their fields; their chunk comes from `identity`, or is known by its key.
 _ENTITY_MENTION, _SAID_OF_ENTITY = (
     ENTITY_MENTIONS.select(
         "entity_mention", chunk_id=chunk, entity_id=f"iif(name_hash IS NULL, '', {_ID.format('entity_key')})"
@@ -107,19 +107,19 @@ _OF_RELATION = f"""SELECT {_RELATION_MENTION} FROM relation_mention CROSS JOIN i
                    WHERE relation_key = ? AND rank >= ? ORDER BY rank, chunk_key, ordinal LIMIT ? OFFSET ?"""
 _ANY_RANK = -(1 << 63)
 _PLACE = "entity_key, chunk_key, rank"
-# Nothing of a mention is read but the start of its row; rows come in the order of the table, the canonical one.
+# Reads only the start of each mention's row; rows come in the order of the table, the canonical one.
 _ALL_PLACES = f"""SELECT {_PLACE} FROM carray(?) AS wanted
                   CROSS JOIN entity_mention ON entity_key = wanted.value"""
 _SUBJECT_PLACES = f"""SELECT {_PLACE} FROM entity_mention
                       WHERE entity_key = ? AND rank < ? ORDER BY rank, chunk_key, ordinal LIMIT ?"""
-# What has fewer mentions is read about as fast as it is remembered.
+# Evidence with fewer mentions is read about as fast as it is looked up in the cache.
 _LEAST_MENTIONS = 4
-# Of all remembered evidence together; some 10 MB.
+# Limit over all cached evidence; some 10 MB.
 _MOST_MENTIONS = 32_768
 
 
 class EvidenceMemory:
-    """Evidence by id, the least recently used forgotten first; may be used from any thread."""
+    """An LRU cache of evidence by id; thread-safe."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, EntityEvidence | RelationEvidence] = OrderedDict()
@@ -140,7 +140,7 @@ class EvidenceMemory:
         return self._complete(RelationEvidence, stored, leading, read, read_on)
 
     def note(self, changeset: Changeset, version: int) -> None:
-        """Remember the evidence of a changeset that was committed as `version`."""
+        """Cache the evidence of a changeset that was committed as `version`."""
         for evidence in chain(changeset.entity_evidence, changeset.relation_evidence):
             if len(evidence.leading) >= _LEAST_MENTIONS:
                 self._remember(replace(evidence, version=version))
@@ -153,9 +153,9 @@ class EvidenceMemory:
         read: Callable[[Sequence[Row], int], dict[str, E]],
         read_on: Callable[..., Sequence[Any]],
     ) -> list[E]:
-        """Return evidence, given its rows of `_counted`, and remember what had to be read.
+        """Return evidence, given its rows of `_counted`, and cache what had to be read.
 
-        What takes mentions away asks for a few more than were remembered: only those are read.
+        After mentions were removed, fewer are cached than wanted: only the missing ones are read.
         """
         recalled = (self._recall(row[0], row[3]) for row in stored)
         found = {item.id: item for item in recalled if isinstance(item, kind)}
@@ -188,7 +188,7 @@ class EvidenceMemory:
             return
         with self._lock:
             before = self._known.pop(evidence.id, None)
-            # A reader may come back with what a writer has replaced meanwhile.
+            # A reader may return with evidence that a writer has replaced meanwhile.
             kept = before if before is not None and before.version > evidence.version else evidence
             self._known[evidence.id] = kept
             self._mentions += len(kept.leading) - (len(before.leading) if before else 0)
@@ -198,7 +198,7 @@ class EvidenceMemory:
 
 
 def to_places(id_: str, mention_count: int, rows: Sequence[Row], chunk_ids: Mapping[int, str]) -> EntityPlaces:
-    """Return where an entity is mentioned, given its key, a chunk's key and a rank for each place, in order."""
+    """Return where an entity is mentioned, given rows of its key, a chunk's key and a rank, in order."""
     subjects = sum([rank < SUBJECT_RANKS for _, _, rank in rows])
     return EntityPlaces(id_, mention_count, tuple([chunk_ids[chunk] for _, chunk, _ in rows]), subjects)
 
@@ -219,7 +219,7 @@ def relation_mentions(
 
 
 def _counted(connection: apsw.Connection, kind: str, ids: Sequence[str], columns: Iterable[str] = ()) -> list[Row]:
-    """Return id, key, mentions, version, and columns of the evidence of those entities, or relations, that have any."""
+    """Return id, key, mentions, version, and columns of the stored evidence of these entities or relations."""
     selected = ", ".join(("identity.id", "key", "mention_count", "version", *columns))
     query = f"""SELECT {selected} FROM carray(?) AS wanted
                 CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN {kind}_evidence USING (key)"""
@@ -229,12 +229,12 @@ def _counted(connection: apsw.Connection, kind: str, ids: Sequence[str], columns
 def _read_entities(connection: apsw.Connection, stored: Sequence[Row], leading: int) -> dict[str, EntityEvidence]:
     """Return the evidence of entities, by id, given their rows of `_counted`.
 
-    All that have no more mentions than are wanted are read by one statement, and any other by one of its own, which
-    stops where enough are read.
+    One statement reads all entities that have no more mentions than wanted; each other one has a statement of its own,
+    which stops when enough are read.
     """
     mentions: dict[int, list[EntityMention]] = {key: [] for _, key, count, *_ in stored if count <= leading}
     if mentions and leading:
-        # A key's mentions come in the order of the table's own key, which is the canonical one.
+        # A key's mentions come in the order of the table's primary key, which is the canonical one.
         query = f"""SELECT entity_key, {_ENTITY_MENTION} FROM carray(?) AS wanted
                     CROSS JOIN entity_mention ON entity_key = wanted.value
                     CROSS JOIN identity ON identity.key = chunk_key"""
@@ -250,7 +250,7 @@ def _read_entities(connection: apsw.Connection, stored: Sequence[Row], leading: 
 
 
 def _read_relations(connection: apsw.Connection, stored: Sequence[Row], leading: int) -> dict[str, RelationEvidence]:
-    """Return the evidence of relations, by id, given their rows of `_counted`; read as that of entities is."""
+    """Return the evidence of relations, by id, given their rows of `_counted`; read like that of entities."""
     mentions: dict[int, list[RelationMention]] = {row[1]: [] for row in stored}
     short = [row[1] for row in stored if row[2] <= leading]
     if short:
@@ -273,8 +273,8 @@ def _read_relations(connection: apsw.Connection, stored: Sequence[Row], leading:
 #
 # A curation's content is one JSON text that is never changed; `curation_subject` finds it by the entities it names.
 # The rules of a name are a row of counts over alias mentions together with the active curations that name it; the row
-# stays when its counts are gone, so that its version tells every later reader that it has changed. The rows of a
-# database that has no curation and no alias are never looked at twice: tables are empty.
+# stays when its counts are removed, so that a later reader sees by its version that it has changed. In a database
+# without curations and aliases these tables are empty, and cost nothing.
 
 _CURATION = "sequence, curation.id, kind, content, author, created_at, undone_by, undone_at"
 _ACTIVE = f"""SELECT curation_subject.entity_id, {_CURATION} FROM carray(?) AS wanted
@@ -311,7 +311,7 @@ class SqliteCurationStore(CurationStore):
 
         def find(connection: apsw.Connection) -> CurationPage:
             rows = fetch(connection, select, (*values, query.limit, query.offset))
-            # Arrays are read once: the second statement gets its own.
+            # Arrays can be read only once: the second statement gets its own.
             total = fetch_value(connection, f"SELECT count(*) {where}", DIALECT.where_curations(query)[1])
             return CurationPage(tuple(to_curation(row, from_seconds) for row in rows), int(total))
 
@@ -335,7 +335,7 @@ class SqliteCurationStore(CurationStore):
 
 
 def name_hash(name: str) -> int:
-    """Return what a name is found by: a hash of the id that it alone stands for."""
+    """Return the hash by which a name is found: that of the id that the name alone stands for."""
     return _id_hash(name_to_entity_id(name))
 
 
@@ -402,7 +402,7 @@ class SqliteRecordsStore(RecordsStore):
         self._ids = ids
 
     async def get_documents(self, ids: Sequence[str]) -> list[Document]:
-        # SQLite takes no NUL in an array, and no id that is stored has one.
+        # SQLite accepts no NUL in an array, and no stored id has one.
         ids = [id_ for id_ in ids if "\0" not in id_]
         if not ids:
             return []
@@ -413,7 +413,7 @@ class SqliteRecordsStore(RecordsStore):
         where, sort = DIALECT.where(query)[0], _SORTS[query.sort]
 
         def values() -> list[Any]:
-            # Arrays are read once: each use gets its own.
+            # Arrays can be read only once: each use gets its own.
             return DIALECT.where(query)[1]
 
         def select(connection: apsw.Connection, more: str = "", bounds: Sequence[Any] = ()) -> list[Row]:
@@ -435,8 +435,8 @@ class SqliteRecordsStore(RecordsStore):
             return DocumentPage(found, total)
 
         def find_latest(connection: apsw.Connection) -> DocumentPage:
-            # None of the latest is older than the oldest of as many others. Those that came last are mostly the latest,
-            # so few are left to be sorted.
+            # Take the `most` last inserted documents: none of the latest is older than the oldest of these. The last
+            # inserted are mostly the latest, so few are left to be sorted.
             total, most = count(connection), query.offset + query.limit
             if total <= most:
                 return find(connection)
@@ -444,7 +444,7 @@ class SqliteRecordsStore(RecordsStore):
                         WHERE {where} ORDER BY key DESC LIMIT ?))"""
             return DocumentPage(tuple(map(_document, select(connection, bound, (*values(), most)))), total)
 
-        # Where nothing but the status counts, so that counting is cheap.
+        # Only where the status is the only condition, so that counting is cheap.
         others = (query.track_id, query.source_prefix, query.filter, query.twin_of, query.content_hashes or None)
         has_time = query.sort in ("created_at", "updated_at")
         is_latest = query.descending and has_time and all(other is None for other in others)
@@ -483,7 +483,7 @@ class SqliteRecordsStore(RecordsStore):
             for id_, key in dict(fetch(connection, _TEXT_KEYS_BY_DOCUMENT, (array(document_ids),))).items():
                 with connection.blob_open("main", "document_text", "text", key, False) as text:
                     start = text.read(min(text.length(), length * _MOST_BYTES_A_CHARACTER))
-                    # What is cut may end within a character.
+                    # The cut may fall within a character.
                     found[id_] = start.decode("utf-8", "ignore")[:length]
             return found
 
@@ -584,7 +584,7 @@ def _document(row: Row) -> Document:
     return DOCUMENTS.record(row, from_seconds)
 
 
-# Read by chunks, in whatever order; those of a chunk in that in which they were written.
+# Read by chunks, in any order; those of a chunk in the order in which they were written.
 _ENTITIES_READ = f"""SELECT {_SAID_OF_ENTITY} FROM carray(?) AS wanted
                      CROSS JOIN entity_mention INDEXED BY entity_mention_by_chunk
                      ON chunk_key = wanted.value ORDER BY ordinal"""
@@ -598,7 +598,7 @@ _READ = f"""SELECT {_EXTRACTION.select("extraction", chunk_id="chunk_key")} FROM
 
 
 def _entity_mentions(connection: apsw.Connection, chunks: Mapping[int, str]) -> dict[str, tuple[EntityMention, ...]]:
-    """Return what entities each of these chunks, at least one, mentions; by id, given the id per key."""
+    """Return the entity mentions of these chunks, at least one; by chunk id, given the id per key."""
     return _by_chunk(lambda row: EntityMention(*row), connection, _ENTITIES_READ, chunks)
 
 
@@ -613,7 +613,7 @@ def _by_chunk(
 
 
 def _extractions(connection: apsw.Connection, chunks: Mapping[int, str]) -> dict[str, Extraction]:
-    """Return what was read in those of these chunks in which anything was; by id, given the id per key."""
+    """Return the extractions of these chunks, where there are any; by chunk id, given the id per key."""
     if not chunks:
         return {}
     entities = _entity_mentions(connection, chunks)
@@ -630,7 +630,7 @@ def _extractions(connection: apsw.Connection, chunks: Mapping[int, str]) -> dict
 
 # Writing truth, within the transaction of a commit.
 
-# What stands in the tables of these themselves, beside the keys of ids.
+# Columns of these tables themselves, beside the keys of ids.
 _OF_DOCUMENT = Columns(Document, without=["id", "twin_of"])
 # `Document.version`, as it is stored.
 _VERSION = ("content_hash", "status", "chunk_count", "updated_at")
@@ -682,10 +682,10 @@ def mentioned_ids(changeset: Changeset) -> Iterator[str]:
 
 
 def check_expectations(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int]) -> None:
-    """Compare the versions a changeset was computed from with the stored ones, given the keys of ids known so far.
+    """Compare the versions a changeset was computed from with the stored ones, given the keys of known ids.
 
     Raises:
-        StaleChangesetError: Something differs.
+        StaleChangesetError: A version differs.
     """
     known = [keys[id_] for id_ in changeset.expected if id_ in keys]
     versions: dict[int, int] = {}
@@ -804,20 +804,20 @@ def _write_evidence(connection: apsw.Connection, changeset: Changeset, keys: Map
         connection.executemany(f"DELETE FROM {table} WHERE key = ?", singles(gone))
 
 
-# Filters as conditions.
+# Filters as SQL conditions.
 #
-# Metadata is read with `json_each` and never with a path of SQLite's own, whose syntax has no place for some keys.
+# Metadata is read with `json_each` and never with a path of SQLite's own, whose syntax cannot express some keys.
 # Types are compared too, since to SQLite `true` is 1.
 
 _NUMBER = "IN ('integer', 'real')"
-# Lists are stepped into; an object is treated as a list of itself.
+# Lists are stepped into; an object is treated as a list with itself as the only element.
 _STEP = """CROSS JOIN json_each(CASE v{0}.type WHEN 'array' THEN v{0}.value WHEN 'object' THEN '[' || v{0}.value || ']'
                                ELSE '[]' END) AS e{0}
            CROSS JOIN json_each(CASE e{0}.type WHEN 'object' THEN e{0}.value ELSE '{{}}' END) AS v{1}"""
 
 
 class SqliteDialect(Dialect):
-    """Parameters are arrays of C, which are read once."""
+    """The dialect of SQLite; parameters are C arrays, which can be read only once."""
 
     mark, true, false = "?", "1", "0"
     detail = "iif(json_type(document.metadata, '$.{0}') IS NULL, json_object('{0}', document.{0}), document.metadata)"
@@ -850,7 +850,7 @@ compile_chunk_filter = DIALECT.compile_chunk_filter
 
 
 def _at(column: str, path: str, leaf: Condition) -> Condition:
-    """Return the condition that something stands at a path of which `leaf`, about the last of `v0`, `v1` ..., holds."""
+    """Return the condition that a path has a value for which `leaf`, about the last of `v0`, `v1` ..., holds."""
     keys = path_keys(path)
     tables = [f"json_each({column}) AS v0"]
     tables += [_STEP.format(place, place + 1) for place in range(len(keys) - 1)]

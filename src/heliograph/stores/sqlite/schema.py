@@ -2,8 +2,8 @@
 
 A migration and the record that it ran are one transaction; `PRAGMA user_version` is that record. Ids are interned
 once in `identity`; every other table refers to them by integer key. A commit's cost is the pages that it touches:
-wide columns that are rewritten rarely stand apart from narrow ones that change often (degrees, evidence), what
-changed is logged by appending, and the index of degrees holds well-connected entities only.
+wide columns that are rarely rewritten are kept apart from narrow ones that change often (degrees, evidence), changes
+are logged by appending, and the index of degrees holds only well-connected entities.
 """
 
 from __future__ import annotations
@@ -105,14 +105,14 @@ CREATE INDEX reply_by_type ON reply (cache_type);
 CREATE INDEX reply_by_chunk ON reply (chunk_id) WHERE chunk_id <> '';
 """
 
-# Vectors of an embedding that is to take the place of the present one, until all are there.
+# Vectors of an embedding that is to replace the current one, until all are there.
 _REEMBED = "".join(
     f"CREATE TABLE next_{name}_vector (key INTEGER PRIMARY KEY, vector BLOB NOT NULL);"
     for name in ("chunks", "entities", "relations")
 )
 
-# A mention says which entity it counts for: `name_hash` (of the id of its name) and the keys of a relation's ends are
-# null where its names decide it. `relation_id` is made by `migrate`.
+# A mention stores which entity it counts for: `name_hash` (of the id of its name) and the keys of a relation's ends are
+# null where its names decide it. `relation_id` is created by `migrate`.
 _CURATION = """
 ALTER TABLE entity_mention ADD COLUMN name_hash INTEGER;
 CREATE INDEX entity_mention_by_name ON entity_mention (name_hash) WHERE name_hash IS NOT NULL;
@@ -148,7 +148,7 @@ CREATE INDEX document_by_twin ON document (twin_key) WHERE twin_key IS NOT NULL;
 CREATE INDEX document_by_content ON document (content_hash);
 """
 
-# `name_keys` and `name_terms` are made by `migrate`.
+# `name_keys` and `name_terms` are created by `migrate`.
 _NAMES = """
 CREATE TABLE entity_name (name TEXT NOT NULL, key INTEGER NOT NULL, PRIMARY KEY (name, key)) WITHOUT ROWID;
 INSERT INTO entity_name SELECT each.value, entity.key FROM entity, json_each(name_keys(name, aliases)) AS each;
@@ -158,7 +158,7 @@ CREATE VIRTUAL TABLE names_terms USING fts5 (
 INSERT INTO names_terms (rowid, terms) SELECT key, name_terms(name, aliases) FROM entity;
 """
 
-# What changed since the slowest reader beside this store looked; nothing is noted without readers.
+# Changes that the slowest reader beside this store has not read; nothing is recorded without readers.
 _OUTBOX = """
 CREATE TABLE outbox_reader (name TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE outbox (
@@ -167,13 +167,13 @@ CREATE TABLE outbox (
 CREATE INDEX outbox_by_version ON outbox (version);
 """
 
-# Four parts of like size are merged at once, not sixteen.
+# Merge four segments of like size at once, not sixteen.
 _FEWER_PARTS = """
 INSERT INTO chunks_terms (chunks_terms, rank) VALUES ('crisismerge', 4);
 INSERT INTO entities_terms (entities_terms, rank) VALUES ('crisismerge', 4);
 """
 
-# The words of rows that have none, from full text, which knows them in another order.
+# Fills in missing words from the full text, which does not keep their order.
 FILL_WORDS = "".join(
     f"""
 CREATE VIRTUAL TABLE temp.{name}_rows USING fts5vocab (main, {name}_terms, instance);
@@ -185,21 +185,21 @@ DROP TABLE temp.{name}_rows;
     for name in ("chunks", "entities")
 )
 
-# What is found by which words, in the order in which they stand; the log of its changes is `vector_change` too.
+# The words of each item, in order; `vector_change` is also the log of its changes.
 _WORDS = f"""
 CREATE TABLE chunks_words (key INTEGER PRIMARY KEY, terms TEXT NOT NULL);
 CREATE TABLE entities_words (key INTEGER PRIMARY KEY, terms TEXT NOT NULL);
 {FILL_WORDS}
 """
 
-# Of the file, when its version was noted; files of before have none and are made again.
+# Checksum of the file when its version was recorded; older files have none and are rebuilt.
 _CHECKED_FILES = """
 ALTER TABLE accelerator ADD COLUMN checksum TEXT NOT NULL DEFAULT '';
 UPDATE accelerator SET version = 0;
 """
 
-# The column of a new field is made by its declaration: `DOCUMENTS.added("document", "name")` (`stores/sql.py`) is a
-# whole migration. Those that are written out here are older than that.
+# The column of a new field is created by its declaration: `DOCUMENTS.added("document", "name")` (`stores/sql.py`) is a
+# whole migration. Migrations that are written out here are older than that.
 _MIGRATIONS = (
     *(_CREATE, "ALTER TABLE reply RENAME COLUMN chunk_id TO subject_id;", _REEMBED),
     *("ALTER TABLE document ADD COLUMN page_starts TEXT NOT NULL DEFAULT '[]';", _CURATION, _TWINS),
@@ -229,7 +229,7 @@ def migrate(connection: apsw.Connection, path: str) -> None:
     connection.create_scalar_function("relation_id", _relation_id, 2, deterministic=True)
     connection.create_scalar_function("name_keys", name_keys_json, 2, deterministic=True)
     connection.create_scalar_function("name_terms", name_terms, 2, deterministic=True)
-    # Sorting all words of a store takes more memory than there may be.
+    # Sorting all words of a store may take more memory than there is.
     kept = int(connection.pragma("temp_store"))
     connection.pragma("temp_store", "file")
     try:

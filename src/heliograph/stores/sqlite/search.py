@@ -1,9 +1,9 @@
 """Vectors and full text in the embedded store: exact in the database, found fast through indexes made from its rows.
 
-An index, a 4-bit one over vectors or posting lists of terms, may be deleted any time. A search for vectors takes four
-times as many candidates as asked for and scores exactly those that may be among the best: how far estimates are off is
-seen on the first ones, and what is estimated worse than the last hit by more than twice that is not read
-(`stores.candidates`). Posting lists find what holds terms, FTS5 what holds a phrase.
+An index (4-bit vectors, or posting lists of terms) may be deleted any time. A vector search fetches four times as many
+candidates as requested and scores exactly those that may be among the best: the first ones show how far estimates are
+off, and candidates estimated worse than the last hit by more than twice that are not read (`stores.candidates`).
+Posting lists find rows by terms, FTS5 finds them by phrase.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ IndexT = TypeVar("IndexT")
 
 _LOGGER = logging.getLogger(__name__)
 _BATCH = 4096
-# Changes older than this many commits are forgotten once the file holds them; who is further behind builds anew.
+# Changes older than this many commits are dropped once the file holds them; a process further behind rebuilds.
 _KEPT_VERSIONS = 10_000
 
 
@@ -60,9 +60,9 @@ class Accelerator(ABC, Generic[IndexT]):
 
     Args:
         path: The file.
-        name: What the log of changes and the table of files call the index.
-        table: Holds what is indexed, by `key`.
-        column: What of a row is indexed.
+        name: The index's name in the log of changes and in the table of files.
+        table: Holds the indexed rows, by `key`.
+        column: The indexed column.
     """
 
     def __init__(self, path: Path, name: str, table: str, column: str) -> None:
@@ -82,7 +82,7 @@ class Accelerator(ABC, Generic[IndexT]):
 
     @abstractmethod
     def _checksum(self) -> str:
-        """Return a checksum of the file where reading it does not show damage; else an empty text.
+        """Return a checksum of the file if reading it does not reveal damage; otherwise an empty text.
 
         Raises:
             OSError: It cannot be read.
@@ -90,7 +90,7 @@ class Accelerator(ABC, Generic[IndexT]):
 
     @abstractmethod
     def _read(self, writers: Sequence[str]) -> IndexT | None:
-        """Return what the file holds, written by one of these; None if it is of no use.
+        """Return the index in the file if one of these writers wrote it; None if it is unusable.
 
         Raises:
             OSError: It cannot be read.
@@ -103,23 +103,23 @@ class Accelerator(ABC, Generic[IndexT]):
 
     @abstractmethod
     def _fork(self, index: IndexT) -> IndexT:
-        """Return the index to change: the same, or one that those who search now do not see."""
+        """Return the index to change: the same, or a copy if running searches must not see the changes."""
 
     @abstractmethod
     def _remove(self, index: IndexT, keys: Keys) -> None:
-        """Remove those of the keys that are there."""
+        """Remove those of the keys that are in the index."""
 
     @abstractmethod
     def _add(self, index: IndexT, rows: Sequence[Row]) -> None:
-        """Put rows of key and column, under keys that are not there."""
+        """Add rows of key and column, under keys that are not in the index."""
 
     @abstractmethod
     def _count(self, index: IndexT, keys: Keys) -> tuple[int, int]:
-        """Return how many of the keys are in the index, and how many there are in all."""
+        """Return how many of the keys are in the index, and its size."""
 
     @abstractmethod
     def _is_far(self, connection: apsw.Connection, behind: int, index: IndexT | None) -> bool:
-        """Whether a file that lacks this many changes, at least one, is worth saving; None if nothing is in memory."""
+        """Whether a file that lacks `behind` changes, at least one, is worth saving; `index`: None if not in memory."""
 
     def check_embedding(self, connection: apsw.Connection) -> None:
         """Raise `SchemaMismatch` if rows of the database must not be mixed with the index in memory."""
@@ -134,38 +134,38 @@ class Accelerator(ABC, Generic[IndexT]):
         return self._path.with_name(f"{self._name}.lock")
 
     def is_due(self, connection: apsw.Connection) -> bool:
-        """Whether saving now is worth it."""
+        """Whether the file should be saved now."""
         query = "SELECT coalesce(sum(length(keys)), 0) / 8 FROM vector_change WHERE collection = ? AND version > ?"
         behind = int(fetch_value(connection, query, (self._name, self._recorded(connection).version)))
         index = self._index
         if index is not None and not self._writer:
-            # There was no file of use: it lacks all that is in memory, whenever that was logged.
+            # There was no usable file: it lacks all rows in memory, whenever they were logged.
             behind = max(behind, self._count(index, np.empty(0, np.int64))[1])
         return behind > 0 and self._is_far(connection, behind, index)
 
     def claim(self, connection: apsw.Connection) -> bool:
         """Within a writing transaction, take over the file; return whether it continues this index.
 
-        The claim is committed before the file is touched: whoever else had this file in memory will then write it
-        anew instead of appending to it, even if this process dies in between.
+        The claim is committed before the file is touched: another process that had this file in memory will then
+        rewrite it instead of appending to it, even if this process dies in between.
         """
         recorded = self._recorded(connection)
         version, writer = recorded.version, recorded.writer
         continues = writer == self._writer
         if version == 0 and writer and not continues:
-            # Another process has found indexes faulty, and what is in memory here may be one of them.
+            # Another process has found indexes faulty, and the one in memory here may be among them.
             with self._lock:
                 self._index = None
         self._writer = secrets.token_hex(8)
-        # Until the version is recorded, the file is the one before or the new one.
+        # Until the version is recorded, the file is the previous or the new one.
         writers = " ".join([self._writer, *writer.split()[:1]])
         self._record(connection, _Recorded(version, writers, recorded.checksum))
         return continues
 
     def sync(self, connection: apsw.Connection, *, continues: bool) -> tuple[int, str]:
-        """Bring the file up to date and return the data version it then stands at, and its checksum."""
+        """Bring the file up to date and return its data version and its checksum."""
         with self._lock:
-            # Who reads the file now takes over its writer's name, but has claimed it under a new one.
+            # A process that reads the file now adopts its writer's name, but it has been claimed under a new one.
             writer = self._writer
             index = self._caught_up(connection)
             self._writer = writer
@@ -179,7 +179,7 @@ class Accelerator(ABC, Generic[IndexT]):
             return self._version, self._checksum()
 
     def record(self, connection: apsw.Connection, version: int, checksum: str) -> None:
-        """Within a writing transaction, note that the file stands at `version`, and its checksum."""
+        """Within a writing transaction, record the file's data version and its checksum."""
         self._is_refused = False
         self._record(connection, _Recorded(version, self._writer, checksum))
         oldest = max(0, version - _KEPT_VERSIONS)
@@ -193,13 +193,13 @@ class Accelerator(ABC, Generic[IndexT]):
         return len(stored) - found, held - found
 
     def forget(self, connection: apsw.Connection) -> None:
-        """Within a writing transaction, have every process rebuild the index when it is next opened."""
+        """Within a writing transaction, make every process rebuild the index when it is next opened."""
         self._record(connection, _Recorded(0, secrets.token_hex(8), ""))
         with self._lock:
             self._index = None
 
     def is_file_whole(self, connection: apsw.Connection) -> bool:
-        """Whether the file, if it is of use, is undamaged."""
+        """Whether the file, if there is a usable one, is undamaged."""
         recorded = self._recorded(connection)
         if not recorded.version or not self._path.exists():
             return True
@@ -213,11 +213,11 @@ class Accelerator(ABC, Generic[IndexT]):
         return True
 
     def _read_whole(self, writers: Sequence[str]) -> None:
-        """Read and compare all that the file holds; raises as `_read`, or `IndexError`."""
+        """Read and verify the whole file; raises as `_read`, or `IndexError`."""
         self._read(writers)
 
     def _drop(self) -> None:
-        """Have the index rebuilt without the file, which was found damaged while in use."""
+        """Make the index rebuild without the file, which was found damaged while in use."""
         _LOGGER.warning("building %s again, it is damaged", self._path.name)
         self._index, self._is_refused = None, True
 
@@ -229,7 +229,7 @@ class Accelerator(ABC, Generic[IndexT]):
         try:
             return self._brought_up(connection)
         except IndexError:
-            # What the file says of itself was right, but a part of it is not; so it is seen when it is changed.
+            # The file's header was right, but a part of it is damaged, which shows when it is changed.
             self._drop()
             return self._brought_up(connection)
 
@@ -247,7 +247,7 @@ class Accelerator(ABC, Generic[IndexT]):
     def _load(self, connection: apsw.Connection, current: int) -> IndexT:
         recorded = self._recorded(connection)
         self._version, self._writer = 0, ""
-        # A claim without a version: whoever wrote the file first died before it could say what is in it.
+        # A claim without a version: the file's first writer died before it recorded the version.
         is_near = 0 < recorded.version <= current <= recorded.version + _KEPT_VERSIONS
         if is_near and not self._is_refused and self._path.exists():
             try:
@@ -272,7 +272,7 @@ class Accelerator(ABC, Generic[IndexT]):
             if not logged:
                 return
             changed = distinct(np.frombuffer(b"".join(keys for (keys,) in logged), "<i8").astype(np.int64))
-            # A key that changed is taken out first, so replaying a change twice, or one undone since, is harmless.
+            # A changed key is removed first, so replaying a change twice, or one undone since, is harmless.
             self._remove(index, changed)
             query = f"""SELECT key, {self._column} FROM carray(?) AS wanted
                         CROSS JOIN {self._table} ON key = wanted.value"""
@@ -290,7 +290,7 @@ class Accelerator(ABC, Generic[IndexT]):
 
 
 class _Recorded(NamedTuple):
-    """What the database says of a file: the data version it stands at, who wrote it, what its checksum is."""
+    """The database's record of a file: its data version, its writer, its checksum."""
 
     version: int
     writer: str
@@ -298,7 +298,7 @@ class _Recorded(NamedTuple):
 
 
 def log_changes(connection: apsw.Connection, name: str, version: int, keys: Iterable[int]) -> None:
-    """Within the transaction that commits `version`, note which rows of an index it puts or removes; if any."""
+    """Within the transaction that commits `version`, log the rows that an index adds or removes, if any."""
     changed = sorted(set(keys))
     if changed:
         row = (name, version, np.array(changed, "<i8").tobytes())
@@ -307,18 +307,18 @@ def log_changes(connection: apsw.Connection, name: str, version: int, keys: Iter
 
 # The 4-bit index over the vectors of one collection, to find candidates.
 
-# Vectors that the file may lack before a process that never searched brings it up to date.
+# Number of missing vectors at which a process that never searched brings the file up to date.
 _DUE = 2048
 _BLOCK_BYTES = 1 << 20
-# So few vectors are all compared: reading them takes 2 ms, and comparing them no longer than asking an index.
+# Up to this many vectors are all compared: reading them takes 2 ms, and comparing no longer than an index search.
 _MOST_COMPARED = 1_000
-# And so many times as many where that saves a process its first index, which takes 80 ms: what codes stand for is
-# computed. Once only, as a commit has all of them read again, and an index the changed ones.
+# And this many times as many where that saves a process its first index, which takes 80 ms for its code tables.
+# Only once, as after a commit all would be read again, but by an index only the changed ones.
 _TIMES_AT_FIRST = 4
 
 
 class VectorAccelerator(Accelerator[CandidateIndex]):
-    """Candidates for a collection's nearest vectors."""
+    """Finds candidates for a collection's nearest vectors."""
 
     def __init__(self, folder: Path, collection: Collection, embedding: tuple[str, int]) -> None:
         name = collection.value
@@ -330,7 +330,7 @@ class VectorAccelerator(Accelerator[CandidateIndex]):
     def few(self, connection: apsw.Connection) -> tuple[NDArray[np.int64], NDArray[np.float32]] | None:
         """Return keys, ascending, and vectors of the whole collection, if they are few and no index is in memory.
 
-        They are kept in memory until the next commit. A process that has no index yet counts more as few, once.
+        They are cached until the next commit. For a process that has no index yet, the limit is higher, once.
 
         Raises:
             SchemaMismatch: They are of another embedding than the store was opened with.
@@ -343,8 +343,8 @@ class VectorAccelerator(Accelerator[CandidateIndex]):
             self.check_embedding(connection)
             most = _MOST_COMPARED
             if few is None and not CandidateIndex.is_any_made:
-                # A vector takes half a byte a dimension; the other half is for what every file begins with. Of a file
-                # that is longer, reading all vectors to see how many there are would be in vain.
+                # A vector takes half a byte a dimension; the other half is for the header of every file. If the file is
+                # longer, there are too many vectors, and reading them all to count them would be in vain.
                 at_first = _TIMES_AT_FIRST * _MOST_COMPARED
                 is_long = self._path.exists() and self._path.stat().st_size > at_first * self._dimension
                 most = most if is_long else at_first
@@ -360,7 +360,7 @@ class VectorAccelerator(Accelerator[CandidateIndex]):
         """Return up to `limit` keys whose vectors are probably nearest.
 
         Args:
-            connection: Reads what the index lacks.
+            connection: To read rows that the index lacks.
             vector: `(dimension,)` float32 of length 1.
             limit: Keys at the most.
             allowed: Keys to choose from; None means all. Some of them may have no vector.
@@ -403,21 +403,21 @@ class VectorAccelerator(Accelerator[CandidateIndex]):
         return sum(key in index for key in keys.tolist()), len(index)
 
     def _is_far(self, connection: apsw.Connection, behind: int, index: CandidateIndex | None) -> bool:  # noqa: ARG002
-        # What is in memory is only appended to the file.
+        # An index in memory is only appended to the file.
         return behind >= _DUE or index is not None
 
 
-# The full-text index of one collection: posting lists, made from what `*_words` holds.
+# The full-text index of one collection: posting lists, built from `*_words`.
 
-# The file is written as a whole. What it lacks takes a hundred times as long to read again as to write, row for row:
-# by this many changes a process that has the index in memory saves it, and one that would have to read it first.
+# The file is written as a whole. Reading a missing row again takes a hundred times as long as writing it: the index is
+# saved after this share of changes by a process that has it in memory, or after this many by one that must load it.
 _DUE_SHARE = 1 / 128
 _DUE_SHARE_UNREAD = 1 / 32
 _LEAST_DUE_UNREAD = 2048
 
 
 class TextAccelerator(Accelerator[PostingIndex]):
-    """What holds some terms, by BM25."""
+    """Finds rows by terms, ranked by BM25."""
 
     def __init__(self, folder: Path, collection: Collection) -> None:
         name = f"{collection.value}_terms"
@@ -429,7 +429,7 @@ class TextAccelerator(Accelerator[PostingIndex]):
         """Return keys and scores of the best rows, best first, ties by key.
 
         Args:
-            connection: In a transaction; reads what the index lacks.
+            connection: In a transaction; reads rows that the index lacks.
             terms: Each counts once.
             limit: Rows wanted; more are returned only if they score as much as the last of these.
             allowed: Keys to choose from; None means all.
@@ -437,17 +437,17 @@ class TextAccelerator(Accelerator[PostingIndex]):
         try:
             keys, scores = self._catch_up(connection).search(terms, limit, allowed)
         except IndexError:
-            # What the header of the file says was right, but a posting names a row that is not there.
+            # The file's header was right, but a posting names a row that does not exist.
             with self._lock:
                 self._drop()
             keys, scores = self._catch_up(connection).search(terms, limit, allowed)
         return list(zip(keys.tolist(), scores.tolist(), strict=True))
 
     def find_ids(self, connection: apsw.Connection, known: KnownIds, keys: Container[int]) -> dict[int, str]:
-        """Return the ids of keys that were found, but of those that are stored only later than the connection reads.
+        """Return the ids of keys that were found, except those of rows newer than the connection's snapshot.
 
         Raises:
-            StoreDamaged: Another one has none: the table of ids is damaged.
+            StoreDamaged: Another key has no id: the table of ids is damaged.
         """
         try:
             return known.find_ids(connection, keys)
@@ -494,13 +494,12 @@ class TextAccelerator(Accelerator[PostingIndex]):
         return behind >= _DUE_SHARE_UNREAD * rows
 
 
-# Keeping the full text of FTS5, by which phrases are found, in few parts.
+# Keeping the FTS5 tables, by which phrases are found, in few segments.
 #
-# FTS5 adds a part with every commit and merges parts of like size now and then. A search looks into every part: with
-# eighteen of them, as they are left by 3,000 commits of one document each, it takes twice to six times as long as
-# with one. So all are merged into one whenever an eighth of the commits was made since the last time, a step every
-# few commits, which takes 0.1 ms of CPU time a commit, however large the index is; and in one go when the store is
-# closed.
+# FTS5 adds a segment with every commit and merges segments of like size now and then. A search reads every segment:
+# with eighteen of them, which 3,000 commits of one document each leave, it takes twice to six times as long as with
+# one. So all are merged into one whenever the commits since the last merge are an eighth of all: a step every few
+# commits, which takes 0.1 ms of CPU time a commit, however large the index is; and in one go when the store is closed.
 
 SEARCHED = (Collection.CHUNKS, Collection.ENTITIES)
 _TABLES = tuple(f"{item.value}_terms" for item in SEARCHED)
@@ -514,12 +513,12 @@ _LEAST_COMMITS = 64
 
 
 def merge_step(connection: apsw.Connection, version: int) -> None:
-    """Within a writing transaction that commits `version`, do what part of the merging is due."""
+    """Within a writing transaction that commits `version`, run the due part of the merging."""
     if version % _STEP_COMMITS:
         return
     begins = _is_due(connection, version, _GROWTH, _LEAST_COMMITS)
     for table in _TABLES:
-        # A negative number of pages begins to merge all parts, a positive one goes on with what was begun.
+        # A negative number of pages starts to merge all segments, a positive one continues.
         pages = -_STEP_PAGES if begins else _STEP_PAGES
         connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', ?)", (pages,))
     if begins:
@@ -527,12 +526,12 @@ def merge_step(connection: apsw.Connection, version: int) -> None:
 
 
 def is_merge_due(connection: apsw.Connection) -> bool:
-    """Whether merging now, when the store is closed, is worth it."""
+    """Whether the segments should be merged now, when the store is closed."""
     return _is_due(connection, data_version(connection), _CLOSING_GROWTH, _STEP_COMMITS)
 
 
 def merge_all(connection: apsw.Connection) -> None:
-    """Within a writing transaction, merge all parts of each table into one."""
+    """Within a writing transaction, merge all segments of each table into one."""
     for table in _TABLES:
         connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_MARK, data_version(connection)))
@@ -543,12 +542,12 @@ def _is_due(connection: apsw.Connection, version: int, growth: float, least: int
     return version - merged >= least + growth * merged
 
 
-# Full text: posting lists rank what holds terms.
+# Full text: posting lists rank rows by terms.
 
 _MAX_TERMS = 256
-# Rows that are ordered by id where equals are cut.
+# Equal scores at the limit are ordered by id up to this many rows.
 _MOST_EQUALS = 10_000
-# Of so many the ids are looked up one by one, which are likely to be known; of more, by one statement.
+# Up to this many ids are looked up one by one, as they are likely cached; more are read by one statement.
 _FEW_EQUALS = 1_000
 
 
@@ -563,7 +562,7 @@ class SqliteTextStore(TextStore):
     async def search(
         self, collection: Collection, terms: Sequence[str], limit: int, allowed: KeySet | None = None
     ) -> list[Hit]:
-        """Exact over all rows, or those allowed. Cut at 256 distinct terms, and equals at the end at 10,000."""
+        """Exact over all or the allowed rows. Uses at most 256 distinct terms; orders up to 10,000 equals by id."""
         wanted = list(dict.fromkeys(terms))[:_MAX_TERMS]
         if not wanted or limit < 1 or collection not in SEARCHED:
             return []
@@ -585,9 +584,9 @@ class SqliteTextStore(TextStore):
     async def find_phrases(
         self, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
     ) -> list[list[str]]:
-        """The first by id are returned, of the first thousand stored where very many hold a phrase.
+        """The first by id are returned, of the first thousand stored where very many rows hold a phrase.
 
-        Terms of a phrase after the 256th are not looked for.
+        Terms of a phrase after the 256th are ignored.
         """
         if not any(phrases) or limit < 1 or collection not in SEARCHED:
             return [[] for _ in phrases]
@@ -602,7 +601,7 @@ class SqliteTextStore(TextStore):
         return await self._database.read(find)
 
     async def hold_phrases(self, collection: Collection, phrases: Sequence[Sequence[str]]) -> list[bool]:
-        """Of each phrase one row is read."""
+        """Reads one row per phrase."""
 
         def find(connection: apsw.Connection) -> list[bool]:
             return [any(True for _ in phrase_keys(connection, collection, phrase)) for phrase in phrases]
@@ -611,7 +610,7 @@ class SqliteTextStore(TextStore):
 
 
 def phrase_keys(connection: apsw.Connection, collection: Collection, phrase: Sequence[str]) -> Iterator[int]:
-    """Yield the keys whose terms hold this phrase, ascending, each read when it is asked for."""
+    """Yield the keys whose terms hold this phrase, ascending; each row is read lazily."""
     if phrase and collection in SEARCHED:
         table = f"{collection.value}_terms"
         match = '"' + " ".join(phrase[:_MAX_TERMS]).replace('"', '""') + '"'
@@ -648,7 +647,7 @@ class SqliteVectorStore(VectorStore):
         min_cosine: float,
         allowed: KeySet | None = None,
     ) -> list[Hit]:
-        """Of all vectors, or of those under the keys that are allowed."""
+        """Searches all vectors, or those of the allowed keys."""
         return await self._database.read(
             lambda connection: self._find_nearest(connection, collection, vector, limit, min_cosine, allowed)
         )
@@ -671,7 +670,7 @@ class SqliteVectorStore(VectorStore):
             return {}
 
         def read(connection: apsw.Connection) -> dict[str, NDArray[np.float32]]:
-            # A question that began before the switch to another embedding must not be compared with vectors made after.
+            # A query that began before the switch to another embedding must not be compared with later vectors.
             self._accelerators[collection].check_embedding(connection)
             keys = self._ids.at(connection).find_keys(connection, ids)
             by_key = {keys[id_]: id_ for id_ in ids if id_ in keys}
@@ -713,7 +712,7 @@ class SqliteVectorStore(VectorStore):
 
 
 def _stored(connection: apsw.Connection, collection: Collection, keys: Sequence[int] | NDArray[np.int64]) -> list[Row]:
-    """Return keys and vectors of those of the keys, at least one, that are stored, in order."""
+    """Return keys and vectors of the keys that are stored, in order; at least one key must be given."""
     query = f"""SELECT stored.key, stored.vector FROM carray(?) AS wanted
                 CROSS JOIN {collection.value}_vector AS stored ON stored.key = wanted.value"""
     return fetch(connection, query, (array(keys),))
@@ -722,7 +721,7 @@ def _stored(connection: apsw.Connection, collection: Collection, keys: Sequence[
 def _score(
     connection: apsw.Connection, collection: Collection, candidates: Candidates, vector: NDArray[np.float32], limit: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Return the keys of the candidates that may be among the best `limit`, as far as stored, and their scores."""
+    """Return the keys of stored candidates that may be among the best `limit`, and their scores."""
     keys, scores = _exact_scores(connection, collection, candidates.keys[: count_first(limit)], vector)
     late = late_candidates(candidates, keys, scores, limit)
     late_keys, late_scores = _exact_scores(connection, collection, late, vector)
@@ -740,7 +739,7 @@ def _exact_scores(
 
 
 def _matrix(rows: Sequence[Row], dimension: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Return the keys and the vectors of rows of both."""
+    """Return the keys and the vectors of rows with both."""
     vectors = np.frombuffer(b"".join([vector for _, vector in rows]), np.float32).reshape(len(rows), dimension)
     return np.array([key for key, _ in rows], np.int64), vectors
 
@@ -758,7 +757,7 @@ def write_vectors(connection: apsw.Connection, changeset: Changeset, keys: Mappi
             rows = ((key, row.tobytes()) for key, row in zip(put, matrix, strict=True))
             connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", rows)
         if changed := sorted({*gone, *put}):
-            # What another embedding made of them, if one is on its way in, is out of date.
+            # If a change of embedding is in progress, the next vectors of these ids are out of date.
             query = f"DELETE FROM next_{table} WHERE key = ?"
             connection.executemany(query, ((key,) for key in changed))
             log_changes(connection, collection.value, version, changed)

@@ -1,6 +1,6 @@
 """The embedded store: all roles of one workspace in one folder, every changeset one SQLite transaction.
 
-Beside the roles of other modules it holds the replies of models, the outbox and the second set of vectors.
+Beside the roles of other modules it has the reply cache, the outbox and the second set of vectors.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class SqliteStore(Store):
         self.curations = SqliteCurationStore(database)
         self.replies = SqliteReplyCache(database)
         self.inspection = SqliteInspection(database, self._accelerators, self._texts)
-        # Made with the first view: without one there is nothing to bring up to date at a commit.
+        # Created with the first view: without one there is nothing to bring up to date at a commit.
         self._scopes: ScopeMemory[SqliteScope] | None = None
         self.reembedding = SqliteReembedding(database)
         self.outbox = SqliteOutbox(database, folder)
@@ -123,7 +123,7 @@ class SqliteStore(Store):
     async def open(cls, settings: StoreSettings, embedding: EmbeddingInfo | None) -> SqliteStore:
         """Open the workspace that the settings name, creating it as needed.
 
-        Without an embedding one that is there is opened as it is, to be read as a whole.
+        Without an embedding an existing workspace is opened as it is, to be read as a whole.
 
         Raises:
             StoreUnavailable: Its folder or file cannot be used.
@@ -148,14 +148,14 @@ class SqliteStore(Store):
         return version
 
     async def read_written(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """On the writer's connection, whose cache holds the pages of the last commits; readers drop theirs at each."""
+        """Reads on the writer's connection, whose cache holds the last commits' pages; readers drop theirs at each."""
         return await self._database.read_at_once(lambda _: work(), by_writer=True)
 
     async def at_one_moment(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return await self._database.read_at_once(lambda _: work())
 
     def view(self, filter_: Filter, fold: Fold) -> StoreView:
-        """What a filter leaves is computed once per data version and kept for the filters used last."""
+        """The scope of a filter is computed once per data version and cached for the filters used last."""
         self._scopes = self._scopes or ScopeMemory(ThreadLock)
         return FilteredView(SqliteReader(*self._read_in_views, self._scopes, filter_, fold))
 
@@ -182,7 +182,7 @@ class SqliteStore(Store):
         return await self._database.write(clear)
 
     async def vacuum(self) -> None:
-        """Readers of other processes that never end keep deleted bytes in the log."""
+        """If readers of other processes never end, deleted bytes stay in the log."""
         await self._database.run_alone(vacuum)
 
     async def backup(self, path: Path) -> None:
@@ -192,7 +192,7 @@ class SqliteStore(Store):
         return {"back end": "sqlite", "sqlite": apsw.sqlite_lib_version(), "folder": str(self._folder)}
 
     async def close(self) -> None:
-        """The accelerators' files are brought up to date first, and the parts of the full text merged."""
+        """The accelerators' files are brought up to date first, and the full-text segments merged."""
         if self._database.is_closed:
             return
         try:
@@ -203,14 +203,15 @@ class SqliteStore(Store):
                 if await self._database.read(is_merge_due):
                     await self._database.write(merge_all)
         except (OSError, StoreError) as error:
-            # A full disk, say. Nothing is lost: what the files lack is read from the database when they are next used.
+            # A full disk, for example. No data is lost: rows that the files lack are read from the database on next
+            # use.
             _LOGGER.warning("the indexes in %r could not be saved: %s", str(self._folder), error)
         finally:
             await self._database.close()
 
     async def _save(self, accelerator: Accelerator[Any]) -> None:
         with try_file_lock(accelerator.lock_path()) as locked:
-            # Whoever holds the lock is saving the same rows; what this process would add is replayed on open.
+            # The lock's holder is saving the same rows; rows that only this process would add are replayed on open.
             if locked:
                 continues = await self._database.write(accelerator.claim)
                 saved = await self._database.read(lambda reader: accelerator.sync(reader, continues=continues))
@@ -230,7 +231,7 @@ def _open_database(folder: Path, settings: StoreSettings) -> Database:
 
 
 def _settle_embedding(connection: apsw.Connection, folder: Path, embedding: EmbeddingInfo | None) -> tuple[str, int]:
-    """Return which embedding fills a store: note it in a new one, refuse another in one that is filled already."""
+    """Return the embedding that fills a store: record it in a new store, raise if the store has another."""
     stored = stored_embedding(connection)
     if embedding is None:
         if stored is None:
@@ -282,7 +283,7 @@ def _apply(connection: apsw.Connection, changeset: Changeset, embedding: tuple[s
         connection.executemany("INSERT OR REPLACE INTO outbox (kind, id, version) VALUES (?, ?, ?)", rows)
     drop_answers(connection)
     kept = {item.id for item in chain(changeset.documents, changeset.chunks, changeset.entities, changeset.relations)}
-    # What a person deleted is in no fold, but is still mentioned.
+    # Entities that a person deleted are not folded, but are still mentioned.
     counted = chain(changeset.entity_evidence, changeset.relation_evidence)
     kept.update(item.id for item in counted if item.mention_count)
     forget_keys(connection, {keys[id_] for id_ in removed if id_ in keys and id_ not in kept})
@@ -293,7 +294,7 @@ _NEXT = ("next_embedding_name", "next_embedding_dimension")
 
 
 class SqliteReembedding(Reembedding):
-    """Fills the next tables and renames them."""
+    """Fills the tables of next vectors and renames them."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -370,7 +371,7 @@ def _abandon(connection: apsw.Connection) -> None:
         connection.execute(f"DELETE FROM next_{collection.value}_vector")
 
 
-# Replies of models.
+# The reply cache.
 
 _REPLY = f"SELECT {REPLIES.select('reply')} FROM reply WHERE"
 _PUT_REPLY = insert("reply", [*REPLIES.types, "cache_type"], verb="INSERT OR REPLACE")
@@ -414,7 +415,7 @@ def drop_answers(connection: apsw.Connection) -> None:
     connection.execute("DELETE FROM reply WHERE cache_type = ?", (ANSWERS,))
 
 
-# The outbox: one row per thing that changed, under the version of its last change.
+# The outbox: one row per changed item, under the version of its last change.
 
 _FORGET = "DELETE FROM outbox WHERE version <= coalesce((SELECT min(version) FROM outbox_reader), 9e18)"
 

@@ -1,7 +1,7 @@
-"""Keeping the embedded store's file well: workspaces of a folder, backups, checks, and saving a damaged file.
+"""Upkeep of the embedded store's files: workspaces of a folder, backups, checks, and salvaging a damaged file.
 
-Whole-workspace reads compare the store with itself. `salvage` saves what is whole of a damaged file into a new one and
-says what is not.
+Whole-workspace reads compare the store with itself. `salvage` saves the undamaged data of a file into a new one and
+reports losses.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ from heliograph.stores.sqlite.search import SEARCHED, TextAccelerator, VectorAcc
 
 # The workspaces in a data folder: each is a folder with a database file in it.
 
-# Asking for an identity costs nothing.
+# Reading an identity costs nothing.
 IDENTITY_SECONDS = 0.0
 
 
 def find_workspaces(settings: StoreSettings) -> list[str]:
-    """Return the names of the workspaces in the data folder, sorted; none if there is no such folder.
+    """Return the names of the workspaces in the data folder, sorted; empty if there is no such folder.
 
     Raises:
         StoreUnavailable: The folder cannot be read.
@@ -81,7 +81,7 @@ def find_workspaces(settings: StoreSettings) -> list[str]:
 
 
 def has_workspace(settings: StoreSettings) -> bool:
-    """Whether the workspace that the settings name is there, by just this name where a file system folds names."""
+    """Whether the named workspace exists, under exactly this name even if the file system ignores case."""
     folder = settings.data_dir
     if not (folder / settings.workspace / FILE_NAME).is_file():
         return False
@@ -91,7 +91,7 @@ def has_workspace(settings: StoreSettings) -> bool:
 def may_have_waiting(settings: StoreSettings) -> bool:
     """Whether documents of the workspace wait, by one look at its file; True if the file cannot be read."""
     try:
-        # Not through what compares checksums of pages, which may not be known yet: this only looks.
+        # Without the checksum VFS, which may not be registered yet: this only looks.
         connection = open_to_read(settings.data_dir / settings.workspace / FILE_NAME, vfs=None)
         try:
             marks = ", ".join("?" * len(WAITING_STATUSES))
@@ -100,15 +100,15 @@ def may_have_waiting(settings: StoreSettings) -> bool:
         finally:
             connection.close()
     except (apsw.Error, OSError):
-        # Whoever opens it is told, or gets a file of an earlier schema migrated.
+        # Opening it will report the error, or migrate a file of an earlier schema.
         return True
 
 
 def drop_workspace(settings: StoreSettings) -> None:
-    """Remove the workspace that the settings name with everything in it; nothing in this process may have it open.
+    """Remove the workspace that the settings name with all its data; it must not be open in this process.
 
-    Its folder is renamed first, so that what is left of an interrupted removal is no workspace any more, and whoever
-    has it open in another process cannot commit to it (`Database.write`).
+    Its folder is renamed first, so that the rest of an interrupted removal is no workspace any more, and another
+    process that has it open cannot commit to it (`Database.write`).
 
     Raises:
         StoreUnavailable: It cannot be removed.
@@ -117,9 +117,9 @@ def drop_workspace(settings: StoreSettings) -> None:
     doomed = settings.data_dir / f".removed-{settings.workspace}-{secrets.token_hex(8)}"
     try:
         for left in settings.data_dir.glob(f".removed-{settings.workspace}-*"):
-            # Perhaps another process is at it now.
+            # Another process may be removing it now.
             shutil.rmtree(left, ignore_errors=True)
-        # Of two that remove it at once, one finds nothing any more.
+        # If two processes remove it at once, one finds it missing.
         with suppress(FileNotFoundError):
             folder.rename(doomed)
             shutil.rmtree(doomed)
@@ -134,9 +134,9 @@ _FULL_TEXT = ("chunks_terms", "entities_terms", "names_terms")
 def vacuum(connection: apsw.Connection) -> None:
     """Rewrite the file without deleted data, outside a transaction; takes space for a second copy while it runs."""
     for table in _FULL_TEXT:
-        # Terms of deleted rows stay in the index until its parts are merged into one.
+        # Terms of deleted rows stay in the index until its segments are merged into one.
         connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
-    # The second copy, which may be large, goes to a file and not into memory.
+    # The second copy may be large, so it goes to a file and not into memory.
     connection.pragma("temp_store", "file")
     try:
         connection.execute("VACUUM")
@@ -146,18 +146,18 @@ def vacuum(connection: apsw.Connection) -> None:
 
 
 def clear(connection: apsw.Connection) -> int:
-    """Within a writing transaction, delete all but what says how the store was made; return the new data version."""
+    """Within a writing transaction, delete all data except the store's own settings; return the new data version."""
     version = data_version(connection) + 1
     vectors = {item.value: f"{item.value}_vector" for item in Collection}
     texts = {f"{item.value}_terms": f"{item.value}_words" for item in SEARCHED}
     for name, table in (vectors | texts).items():
-        # Indexes in memory, of whatever process, take these out before anything new comes in under the same keys.
+        # Indexes in memory, of any process, drop these rows before new ones come in under the same keys.
         log_changes(connection, name, version, (key for (key,) in fetch(connection, f"SELECT key FROM {table}")))
     for table in _FULL_TEXT:
         connection.execute(f"INSERT INTO {table} ({table}) VALUES ('delete-all')")
     query = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
     for (table,) in fetch(connection, query):
-        # Neither tables of the full-text index, which have no rows of their own, nor what is kept.
+        # Skip tables of the full-text index, which have no rows of their own, and tables to keep.
         if table not in _KEPT_TABLES and "_terms_" not in table and not table.startswith("sqlite_"):
             connection.execute(f"DELETE FROM {table}")
     connection.execute("UPDATE meta SET value = ? WHERE name = 'data_version'", (version,))
@@ -169,15 +169,15 @@ def write_backup(connect: Callable[[], apsw.Connection], target: Path) -> None:
     """Copy the store that `connect` opens, as of one moment, into the new file `target`; blocks.
 
     Raises:
-        ConflictError: There is such a file already.
-        StoreUnavailable: The copy cannot be written, and nothing is left of it; or its path is none for SQLite.
+        ConflictError: The file exists already.
+        StoreUnavailable: The copy cannot be written, and no partial file is left; or SQLite refuses its path.
     """
     check_path(target)
     if target.exists():
         raise ConflictError(f"the file {str(target)!r} is there already; choose another name for the backup")
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
-        # An empty file is written into, and keeps to whom it belongs.
+        # SQLite writes into an existing empty file, and keeps its owner and mode.
         part.touch(mode=0o600)
         with translate_errors(target):
             connection = connect()
@@ -199,12 +199,12 @@ def write_backup(connect: Callable[[], apsw.Connection], target: Path) -> None:
 
 
 def restore_workspace(settings: StoreSettings, backup: Path) -> None:
-    """Make the workspace from a backup; blocks.
+    """Create the workspace from a backup; blocks.
 
     Raises:
         InvalidRequestError: The file is not a whole backup of this version or an earlier one.
-        ConflictError: There is such a workspace already.
-        StoreUnavailable: The folder cannot be written, or a path is none for SQLite.
+        ConflictError: The workspace exists already.
+        StoreUnavailable: The folder cannot be written, or SQLite refuses a path.
     """
     folder = settings.data_dir / settings.workspace
     check_path(backup)
@@ -222,7 +222,7 @@ def restore_workspace(settings: StoreSettings, backup: Path) -> None:
         with backup.open("rb") as source, part.open("xb") as copy:
             shutil.copyfileobj(source, copy, 1 << 20)
         _make_durable(part)
-        # What is left of a database that is gone says nothing of this one; its log would even be read into it.
+        # Companion files of a removed database do not belong to this one; SQLite would even replay the log into it.
         for left in find_companions(target):
             left.unlink(missing_ok=True)
         os.link(part, target)
@@ -292,7 +292,7 @@ _USED_KEYS = " UNION ".join(
 _DIFFERENT_TEXTS = """SELECT coalesce(words.key, terms.id) FROM {name}_words AS words
   FULL JOIN {name}_terms_docsize AS terms ON terms.id = words.key WHERE terms.id IS NULL OR words.key IS NULL"""
 _ALONE = "SELECT count(*) FROM {} WHERE key NOT IN (SELECT key FROM {})"
-# Queries that count what is wrong, by how that is said.
+# Queries that count faults, by message.
 _FAULTS = {
     "the degrees of {} entities differ from their relations": f"""
       SELECT count(*) FROM entity_degree LEFT JOIN ({_DEGREES}) AS counted USING (key)
@@ -342,7 +342,7 @@ class SqliteInspection(Inspection):
             rows = await self._database.fetch(_NAME_RULES, (after, limit))
             return [id_ for (id_,) in rows]
         table, column = _MENTIONS.get(kind) or (_SCANNED[kind], "key")
-        # A mention whose two ends count for one entity says nothing of a relation and is kept under the entity.
+        # A mention whose two ends count for one entity states no relation and is stored under the entity.
         narrow = "AND id LIKE 'rel-%'" if kind is ScanKind.MENTIONED_RELATIONS else ""
         query = f"""SELECT id FROM identity WHERE id > ? {narrow} AND EXISTS
                     (SELECT 1 FROM {table} WHERE {table}.{column} = identity.key) ORDER BY id LIMIT ?"""
@@ -369,10 +369,10 @@ class SqliteInspection(Inspection):
         return await self._database.read_afresh(lambda connection: _digest_texts(connection, collection.value))
 
     async def find_damage(self, *, repair: bool, is_certain: bool = False) -> list[Damage]:
-        """A repair needs the file for itself."""
+        """A repair needs exclusive use of the file."""
         gone = await self._find_lost_commits(repair=repair)
         if not self._database.is_read_only:
-            # The file holds what the log does, as far as others let that happen.
+            # Checkpoint the log into the file, as far as other connections allow.
             with suppress(StoreDamaged):
                 await self._database.run_alone(lambda connection: connection.wal_checkpoint())
         path = self._database.path
@@ -412,7 +412,7 @@ class SqliteInspection(Inspection):
 
     async def find_faults(self) -> list[str]:
         whole = [(index, await self._database.read(index.is_file_whole)) for _, _, index in self._indexes]
-        # A connection that has searched before may take its own remembered pages of the full text for damage.
+        # A connection that has searched before may take its own cached full-text pages for damage.
         faults = await self._database.read_afresh(_find_faults)
         faults += [f"the file {index.file_name} is not what was written" for index, is_whole in whole if not is_whole]
         for name, content, index in self._indexes:
@@ -435,7 +435,7 @@ def _digest_texts(connection: apsw.Connection, name: str) -> dict[str, int]:
         sums[key] = (sums.get(key, 0) + digest_terms((term,))) % _MODULUS
     for key, terms in connection.execute(f"SELECT key, terms FROM {name}_words"):
         if digest_terms(terms.split()) != sums.get(key, 0):
-            # The two hold different words: neither is what it should be, for all that is known here.
+            # The two hold different words, and here it is unknown which is right: report neither as correct.
             sums[key] = _MODULUS
     return {id_: sums[key] for key, id_ in find_known_ids(connection, sums).items()}
 
@@ -458,7 +458,7 @@ def _repair(connection: apsw.Connection) -> None:
               (SELECT degree FROM ({_DEGREES}) AS counted WHERE counted.key = entity_degree.key), 0)"""
     )
     rebuild_names(connection)
-    # `*_words` get the rows that full text has; all processes are told which ones were put or removed.
+    # Copy rows that only the full text has into `*_words`; log added and removed rows for all processes.
     found = {item.value: fetch(connection, _DIFFERENT_TEXTS.format(name=item.value)) for item in SEARCHED}
     if wrong := {name: [key for (key,) in rows] for name, rows in found.items() if rows}:
         version = data_version(connection) + 1
@@ -472,20 +472,19 @@ def _repair(connection: apsw.Connection) -> None:
     connection.execute(f"DELETE FROM identity WHERE key NOT IN ({_USED_KEYS})")
 
 
-# Saving what is whole of a damaged database into a new one.
+# Saving the undamaged data of a damaged database into a new one.
 #
-# Rows on pages that are what was written are copied. The others are read without comparing checksums, as far as SQLite
-# still finds them: what follows from something else is left out, and a check makes it again; truth is kept where it can
-# be compared with other truth or shown to be doubtful, and its document is marked so that `retry` reads it again. Full
-# text is made from the words that stand beside it. Nobody else may have the file open meanwhile, and the old one is
-# kept.
+# Rows on undamaged pages are copied. The others are read without verifying checksums, as far as SQLite still finds
+# them: derived data is left out, and a check rebuilds it; truth is kept where it can be compared with other truth or
+# reported as doubtful, and its document is marked so that `retry` reads it again. Full text is rebuilt from the stored
+# words. No other process may have the file open meanwhile, and the old one is kept.
 
-# Where the old file is kept.
+# The name under which the old file is kept.
 _DAMAGED_NAME = "damaged-{}.db"
 
 _BROKEN = (apsw.Error, UnicodeDecodeError)
 _STEP = 512
-# More than a workspace has; a damaged page may say anything.
+# More than a workspace has; a damaged page may hold any number.
 _MOST_KEYS = 1 << 32
 _MOST_CURATIONS = 1 << 24
 
@@ -495,8 +494,8 @@ class _Table:
     """A table that is copied.
 
     Attributes:
-        key: The integer that it is read by; empty for one that is read as a whole.
-        keeps_doubtful: Whether rows are kept that are not known to be what was written.
+        key: The integer column to read it by; empty for one that is read as a whole.
+        keeps_doubtful: Whether to keep rows that cannot be verified.
     """
 
     name: str
@@ -541,7 +540,7 @@ _READINGS = ("entity_mention", "relation_mention", "alias_mention", "extraction"
 
 
 def salvage_workspace(settings: StoreSettings) -> list[Damage] | None:
-    """Do, and raise, as `salvage` where damage keeps the workspace from being opened; None if there is no file."""
+    """Run `salvage` on a workspace that damage keeps from being opened; None if there is no file. Same errors."""
     path = settings.data_dir / settings.workspace / FILE_NAME
     if not path.exists():
         return None
@@ -556,12 +555,12 @@ def salvage_workspace(settings: StoreSettings) -> list[Damage] | None:
             ) from error
 
 
-# A file that had more than so many times what is left of it is not brought back to its length.
+# A truncated file whose header states more than this many times its size is not extended.
 _MOST_CUT_OFF = 16
 
 
 def _restore_length(path: Path) -> None:
-    """Give a file that was cut off the length that its header tells, by zeros: SQLite opens no shorter one."""
+    """Extend a truncated file with zeros to the length in its header: SQLite opens no shorter one."""
     with path.open("rb+") as file:
         header = file.read(100)
         if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
@@ -569,19 +568,19 @@ def _restore_length(path: Path) -> None:
         page_bytes, changes, pages, counted = (
             int.from_bytes(header[start:end]) for start, end in ((16, 18), (24, 28), (28, 32), (92, 96))
         )
-        # Of another change the number of pages counts for nothing; 1 stands for the one size that takes three bytes.
+        # The number of pages is valid only for the same change counter; page size 65,536 is stored as 1.
         length = pages * (65_536 if page_bytes == 1 else page_bytes) if changes == counted else 0
         stored = file.seek(0, os.SEEK_END)
-        # A header that asks for far more is damaged itself.
+        # A header that states far more is damaged itself.
         if stored < length <= _MOST_CUT_OFF * stored:
             file.truncate(length)
 
 
 def salvage(path: Path) -> list[Damage]:
-    """Put a new file in the place of a damaged one, which nothing in this process has open; blocks.
+    """Replace a damaged file, which is not open in this process, by a new one; blocks.
 
     Returns:
-        What of the truth is lost or doubtful.
+        Truth that is lost or doubtful.
 
     Raises:
         StoreUnavailable: Another process has it open, or there is no room for another file.
@@ -606,7 +605,7 @@ def salvage(path: Path) -> list[Damage]:
             ) from error
         comparing = _open(path, connections, compares=True)
         for connection in (comparing, doubting):
-            # A transaction that reads keeps everybody from writing.
+            # A reading transaction keeps other connections from writing.
             connection.execute("BEGIN")
             _first(connection, "SELECT count(*) FROM sqlite_schema")
         target = apsw.Connection(str(part), vfs=VFS)
@@ -635,7 +634,7 @@ def salvage(path: Path) -> list[Damage]:
 def _open(path: Path, connections: list[apsw.Connection], *, compares: bool) -> apsw.Connection:
     connection = apsw.Connection(str(path), vfs=VFS)
     connections.append(connection)
-    # Only what has read the first page knows that there are checksums.
+    # Only a connection that has read the first page knows that there are checksums.
     _first(connection, "SELECT count(*) FROM sqlite_schema")
     if not compares:
         connection.pragma("checksum_verification", "off")
@@ -650,19 +649,19 @@ def _first(connection: apsw.Connection, query: str) -> Any:
 
 
 class _Copy:
-    """Copies from a file, read by one connection that compares pages with their checksums and by one that does not."""
+    """Copies from a file through two connections: one verifies page checksums, the other does not."""
 
     def __init__(self, comparing: apsw.Connection, doubting: apsw.Connection, target: apsw.Connection) -> None:
         self._comparing = comparing
         self._doubting = doubting
         self._target = target
-        # Keys of tables whose rows are doubtful or lost.
+        # Keys of doubtful or lost rows, per table.
         self._doubtful: dict[str, set[Any]] = {table.name: set() for table in _TABLES}
-        # Rows of readings that are, as far as they could be read.
+        # Chunks of doubtful extraction rows, as far as these could be read.
         self._unread_chunks: set[int] = set()
 
     def run(self) -> list[Damage]:
-        """Fill the target and return what of the truth is lost or doubtful."""
+        """Fill the target and return truth that is lost or doubtful."""
         target = self._target
         target.pragma("page_size", int(self._doubting.pragma("page_size")))
         target.reserve_bytes(reserve=RESERVED_BYTES)
@@ -677,7 +676,7 @@ class _Copy:
                 target.execute(raised, (int(highest or 0),))
             for table in _TABLES:
                 self._copy_table(table)
-            # Ids are taken from their index where their own rows are doubtful.
+            # Where their own rows are doubtful, read ids from their index.
             if wanted := self._doubtful["identity"]:
                 query = "SELECT key, id FROM identity INDEXED BY sqlite_autoindex_identity_1 ORDER BY id"
                 rows = list({key: id_ for key, id_ in _rows_of(self._comparing, query) if key in wanted}.items())
@@ -707,7 +706,7 @@ class _Copy:
         ]
         if not ends:
             return
-        # Whatever a damaged page says of them, keys are given one after the other.
+        # A damaged page may state any key, but real keys are consecutive.
         if table.key == "sequence":
             most = _MOST_CURATIONS
         else:
@@ -736,7 +735,7 @@ class _Copy:
             self._target.executemany(put, rows)
 
     def _copy_hole(self, table: _Table, query: str, values: Sequence[int], order: Sequence[str], put: str) -> None:
-        """Copy rows from both ends on, and from between what may be kept."""
+        """Copy verified rows from both ends of a damaged range, and doubtful ones between if the table keeps them."""
         width = len(order)
         whole: dict[Any, Row] = {}
         for direction in ("ASC", "DESC"):
@@ -755,7 +754,7 @@ class _Copy:
             self._unread_chunks.update(row[place] for row in between if isinstance(row[place], int))
 
     def _columns(self, name: str) -> tuple[list[str], list[str]]:
-        """Return the columns of a table, those of its key first, and the latter."""
+        """Return the columns of a table, those of its key first, and the columns of its key."""
         rows = fetch(self._target, f"SELECT name, pk FROM pragma_table_info('{name}')")
         order = [column for column, _ in sorted(((c, place) for c, place in rows if place), key=lambda item: item[1])]
         return [f'"{column}"' for column in (*order, *(c for c, place in rows if not place))], order
@@ -767,7 +766,7 @@ class _Copy:
             for id_, hash_, text in fetch(self._target, query, (key,)):
                 found = "" if text is None else content_hash(str(text))
                 if text is None or found != hash_:
-                    # Else the right text would be taken for what is there already.
+                    # Otherwise indexing the right text again would be skipped as unchanged.
                     self._target.execute("UPDATE document SET content_hash = ? WHERE key = ?", (found, key))
                     yield self._mark(key, id_, "its text was damaged; index it again")
 
@@ -806,7 +805,7 @@ class _Copy:
         self._unread_chunks |= self._doubtful["extraction"] | self._doubtful["alias_mention"]
         for name, key in (("entity_mention", "entity_key"), ("relation_mention", "relation_key")):
             if wanted := self._doubtful[name]:
-                # The index knows them still, where the table has lost them.
+                # The index may still have rows that the table has lost.
                 query = f"SELECT {key}, chunk_key FROM {name} INDEXED BY {name}_by_chunk ORDER BY chunk_key"
                 left = f"SELECT {key}, chunk_key FROM carray(?) AS wanted CROSS JOIN {name} ON {key} = wanted.value"
                 here = set(fetch(target, left, (array(wanted),)))

@@ -1,4 +1,4 @@
-"""What a filter leaves of the embedded store, as sorted arrays of keys, and reading as of one moment."""
+"""The scope of a filter on the embedded store, as sorted arrays of keys, and reads at one moment."""
 
 from __future__ import annotations
 
@@ -61,18 +61,18 @@ _COLUMNS: dict[_Mentioned, str] = {
         "relation_mention", chunk_id="chunk_key", source_id="source_key", target_id="target_key"
     ),
 }
-# A thing with more mentions than this per chunk of the scope, and more than a few, is read by the scope's chunks.
+# An item with more mentions than this per chunk of the scope, and more than a few, is read by the scope's chunks.
 _MENTIONS_PER_CHUNK = 4
 _FEW_MENTIONS = 64
-# Entities of a scope whose places are remembered; some 10 MB.
+# Entities of a scope whose places are cached; some 10 MB.
 _MOST_PLACES = 8_192
-# Rows read at a time that hold a phrase.
+# Rows with a phrase that are read at a time.
 _PHRASE_ROWS = 512
 
 
 @dataclass(frozen=True)
 class SqliteReader(ScopedReader):
-    """Reads under one filter; all of a call in one transaction, in one of the database's threads."""
+    """Reads under one filter; a call's reads are one transaction, in one of the database's threads."""
 
     database: Database
     ids: IdMemory
@@ -107,9 +107,9 @@ class SqliteReader(ScopedReader):
 class SqliteScope(Scope):
     """A scope whose keys are those of the database.
 
-    `moments` are, per chunk, Unix seconds when the first matching document that has it was first seen; `has_twins` says
-    whether a matching document's chunks are held by another one; `places` are those read so far, by an entity's key and
-    how many were asked for.
+    `moments` are, per chunk, when the first matching document with it was first seen, in Unix seconds; `has_twins` says
+    whether a matching document's chunks are stored with another one; `places` are those read so far, by an entity's key
+    and the number requested.
     """
 
     moments: NDArray[np.int64]
@@ -121,9 +121,9 @@ class SqliteScope(Scope):
 class SqliteReading(ScopedReading):
     """One transaction.
 
-    A thing's mentions are read in canonical order and those elsewhere passed over; where it has far more of them than
-    the scope has chunks, the scope's chunks are asked for theirs instead, so that a fold takes time in proportion to
-    the smaller of the two.
+    An item's mentions are read in canonical order and filtered by scope; if it has far more of them than the scope has
+    chunks, the mentions in the scope's chunks are looked up instead, so that a fold takes time in proportion to the
+    smaller of the two.
     """
 
     scope: SqliteScope
@@ -166,7 +166,7 @@ class SqliteReading(ScopedReading):
         )
 
     async def read_places(self, ids: Sequence[str], most: int) -> list[EntityPlaces]:
-        """Nothing of a mention is read but the start of its row; of hubs all are, to count them, so once a scope."""
+        """Reads only the start of each mention's row; for hubs all are counted, so this is done once per scope."""
         keys, known = await self.find_keys("entities", ids), self.scope.places
         found = {key: places for key in keys.values() if (places := known.get((key, most)))}
         if missing := {key: id_ for id_, key in keys.items() if key not in found}:
@@ -198,7 +198,7 @@ class SqliteReading(ScopedReading):
         allowed, holding = self.scope.keys_of(collection), list[list[int]]()
         for phrase in phrases:
             stored, found = phrase_keys(self.connection, collection, phrase), list[int]()
-            # Very many may hold a common name, so no more are read than are wanted.
+            # Very many rows may hold a common name, so no more are read than wanted.
             while (most is None or len(found) < most) and (some := list(islice(stored, _PHRASE_ROWS))):
                 keys = np.array(some, np.int64)
                 found += keys[allowed.holds(keys)].tolist()
@@ -221,7 +221,7 @@ class SqliteReading(ScopedReading):
         return found
 
     def _rows(self, kind: _Mentioned, keys: list[int], columns: str) -> Iterator[Row]:
-        """Yield the rows of the mentions of each thing that stand in the scope, thing by thing, in canonical order."""
+        """Yield the rows of the items' mentions in the scope, item by item, in canonical order."""
         limit = max(_FEW_MENTIONS, _MENTIONS_PER_CHUNK * len(self.scope.chunks))
         query = (
             f"SELECT key, mention_count > ? FROM carray(?) AS wanted CROSS JOIN {kind}_evidence ON key = wanted.value"
@@ -229,7 +229,7 @@ class SqliteReading(ScopedReading):
         is_large = dict(fetch(self.connection, query, (limit, array(keys))))
         small = [key for key in keys if not is_large.get(key)]
         if small:
-            # The table is clustered by thing, rank, chunk and ordinal, and is read in that order.
+            # The table is clustered by item, rank, chunk and ordinal, and is read in that order.
             query = f"""SELECT {columns} FROM carray(?) AS wanted
                         CROSS JOIN {kind}_mention ON {kind}_key = wanted.value"""
             rows = fetch(self.connection, query, (array(small),))
@@ -259,7 +259,7 @@ def _make_scope(connection: apsw.Connection, filter_: Filter, version: int) -> S
     )
 
 
-# Documents that commits may have touched since, and relations that may have come since they were grouped.
+# Limit on documents that later commits may have touched, and on relations appended since they were grouped.
 _MOST_RENEWED = 256
 _MOST_LATE = 8_192
 
@@ -267,10 +267,10 @@ _MOST_LATE = 8_192
 def _renew_scope(
     connection: apsw.Connection, filter_: Filter, version: int, scope: SqliteScope, commits: Sequence[NotedCommit]
 ) -> SqliteScope | None:
-    """Return a scope as these commits, all since it was made, leave it; takes time in proportion to what they touched.
+    """Return a scope updated by these commits, all since it was made; takes time in proportion to what they touched.
 
-    All that they may have changed is looked up again, the rest stays. None if much was, if texts are shared by
-    documents, or if what a commit changed does not follow from documents: then it is to be made from nothing.
+    All that they may have changed is looked up again, the rest stays. None if much was changed, if documents share
+    texts, or if a commit's changes do not follow from documents: then the scope must be rebuilt.
     """
     changed = _keys((commit.document_ids, commit) for commit in commits)
     follows = all(commit.document_ids and not commit.is_curated for commit in commits)
@@ -290,7 +290,7 @@ def _renew_scope(
     stored, owners, is_allowed = rows[0], rows[1], rows[2] == 1
     was_there = scope.chunks.holds(stored)
     is_matching = matching.holds(owners) & is_allowed
-    # What was read anew in a chunk of a document that is none of the changed.
+    # Re-extracted chunks of unchanged documents.
     is_kept = was_there & ~np.isin(owners, changed) & is_allowed
     stays = ~np.isin(scope.chunks.keys, touched)
     fresh = stored[is_matching | is_kept]
@@ -310,7 +310,7 @@ def _renew_scope(
     doubtful = np.union1d(doubtful, _mentioned(connection, "entity", stored))
     found = _mentioned(connection, "entity", fresh)
     if not stays.all():
-        # Elsewhere in the scope only what was in it before may be mentioned.
+        # Elsewhere in the scope, only items that were in it before can be mentioned.
         others = np.setdiff1d(doubtful[scope.entities.holds(doubtful)], found)
         query = """SELECT entity_key, chunk_key FROM carray(?) AS wanted
                    CROSS JOIN entity_mention ON entity_key = wanted.value"""
@@ -330,7 +330,7 @@ def _with_relations(
     touched_chunks: Keys,
     commits: Sequence[NotedCommit],
 ) -> SqliteScope:
-    """Return a scope that has its new chunks already, but its relations of before, with its new entities."""
+    """Return a scope with new entities and relations, given one with new chunks but its previous relations."""
     doubtful = _keys((commit.relation_ids, commit) for commit in commits)
     doubtful = np.union1d(doubtful, _mentioned(connection, "relation", touched_chunks))
     query = """SELECT relation_key, chunk_key, weight FROM carray(?) AS wanted
@@ -374,7 +374,7 @@ def _with_relations(
 
 
 def _is_continued(before: Keys, after: Keys) -> bool:
-    """Whether keys are the same as before with some behind them, all in ascending order."""
+    """Whether `after` is `before` with keys appended, all in ascending order."""
     is_same = len(after) >= len(before) and np.array_equal(before, after[: len(before)])
     return is_same and bool((np.diff(after[max(len(before) - 1, 0) :]) > 0).all())
 
@@ -388,12 +388,12 @@ def _keys(noted: Iterable[tuple[Sequence[str], NotedCommit]]) -> Keys:
 def _documents(
     connection: apsw.Connection, filter_: Filter, among: Keys | None = None
 ) -> tuple[KeySet, NDArray[np.int64], Keys]:
-    """Return the documents that match, when each was first seen, and which document holds its chunks (0: none may).
+    """Return matching documents, when each was first seen, and which document stores its chunks (0: none may).
 
-    Of all documents, or of those that are named, at least one.
+    Reads all documents, or those in `among`, at least one.
 
-    A twin's chunks are held by its original. They were read and are indexed under the original's title, so a twin
-    with another title does not vouch for them.
+    A twin's chunks are stored with its original. They were read and are indexed under the original's title, so a twin
+    with another title does not make them match.
     """
     condition, values = compile_filter(filter_)
     if among is not None:
@@ -409,7 +409,7 @@ def _documents(
 
 
 def _shown(connection: apsw.Connection, documents: KeySet, holders: Keys) -> dict[str, str]:
-    """Return under which documents chunks are shown, as `find_shown` does."""
+    """Return the documents under which chunks are shown, as `find_shown` does."""
     missing = (holders != 0) & ~documents.holds(holders)
     pairs = list(zip(documents.keys[missing].tolist(), holders[missing].tolist(), strict=True))
     ids = find_ids(connection, {key for pair in pairs for key in pair})
@@ -419,7 +419,7 @@ def _shown(connection: apsw.Connection, documents: KeySet, holders: Keys) -> dic
 def _chunks(
     connection: apsw.Connection, filter_: Filter, seen: NDArray[np.int64], holders: Keys
 ) -> tuple[Keys, NDArray[np.int64]]:
-    """Return the chunks left of those that these documents hold, and when the first document of each was first seen."""
+    """Return the chunks of these documents within the filter, and when the first document of each was first seen."""
     if not holders.any():
         return np.empty(0, np.int64), np.empty(0, np.int64)
     order = np.lexsort((seen, holders))
@@ -434,12 +434,12 @@ def _chunks(
 
 
 def _entities(connection: apsw.Connection, chunks: Keys) -> KeySet:
-    """Return the entities that the chunks mention and that there are."""
+    """Return the stored entities that the chunks mention."""
     return KeySet(_existing(connection, _mentioned(connection, "entity", chunks)))
 
 
 def _mentioned(connection: apsw.Connection, kind: _Mentioned, chunks: Keys) -> Keys:
-    """Return what the chunks mention, ascending."""
+    """Return the keys of the items that the chunks mention, ascending."""
     query = f"""SELECT {kind}_key FROM carray(?) AS wanted
                 CROSS JOIN {kind}_mention INDEXED BY {kind}_mention_by_chunk ON chunk_key = wanted.value"""
     return np.unique(_columns(connection, query, (array(chunks),), 1)[0]) if len(chunks) else np.empty(0, np.int64)
@@ -452,14 +452,14 @@ def _existing(connection: apsw.Connection, keys: Keys) -> Keys:
 
 
 def _relations(connection: apsw.Connection, chunks: Keys) -> tuple[Keys, Keys, NDArray[np.float64]]:
-    """Return the relations that the chunks mention and that there are, the keys of their ends, and their weights."""
+    """Return the stored relations that the chunks mention, the keys of their ends, and their weights."""
     query = """SELECT relation_key, weight FROM carray(?) AS wanted
                CROSS JOIN relation_mention INDEXED BY relation_mention_by_chunk ON chunk_key = wanted.value"""
     return _weighed(connection, fetch(connection, query, (array(chunks),)) if len(chunks) else [])
 
 
 def _weighed(connection: apsw.Connection, rows: Sequence[Row]) -> tuple[Keys, Keys, NDArray[np.float64]]:
-    """Return relations that there are, the keys of their ends, and their weights, from keys and weights of mentions."""
+    """Return stored relations, the keys of their ends, and their weights, given keys and weights of mentions."""
     if not rows:
         return np.empty(0, np.int64), np.empty((0, 2), np.int64), np.empty(0, np.float64)
     mentioned, places = np.unique(np.array([key for key, _ in rows], np.int64), return_inverse=True)
@@ -472,7 +472,7 @@ def _weighed(connection: apsw.Connection, rows: Sequence[Row]) -> tuple[Keys, Ke
 
 
 def _columns(connection: apsw.Connection, query: str, values: tuple[object, ...], count: int) -> list[Keys]:
-    """Return the columns of a result, whole numbers all of them."""
+    """Return the columns of a result, all integers."""
     rows = connection.execute(query, values).fetchall()
     table = np.array(rows, np.int64).reshape(len(rows), count)
     return [np.ascontiguousarray(table[:, column]) for column in range(count)]
