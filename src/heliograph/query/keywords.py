@@ -207,7 +207,7 @@ def _first(objects: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Any:
 
 
 async def find_understanding(question: str, chat: ChatModel | None, language: str = "") -> FoundIn[Understanding]:
-    """Return the understanding of a question, by `find_in`; expansions are in `language`, or the question's if empty."""
+    """Return a question's understanding, by `find_in`; expansions are in `language`, or the question's if empty."""
     by_rules = await asyncio.to_thread(understand_by_rules, question)
     return await find_in(
         # The reply is a small JSON object with names, parts and words.

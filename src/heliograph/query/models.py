@@ -251,7 +251,7 @@ class TracedChunk:
         start: Offset of its first character in the document's text.
         opening: The beginning of its text.
         tokens: Tokens that its text takes in the context.
-        place: Rank after the channels were merged, from 1; 0 for a chunk that only a reranker's cut brought back.
+        place: Rank after the channels were merged, from 1.
         marks: How it was found, as `SourceMark` writes it.
         scores: Contribution of each fused channel.
         rerank_score: The reranker's score; None without a reranker.
