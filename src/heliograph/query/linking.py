@@ -341,7 +341,7 @@ async def respell(store: StoreView, question: str, named: Named, near: Sequence[
 #
 # An alias (an acronym, a name before a merge or a rename) has no entity of its own: its mentions count for another
 # one. So runs that may be names but match no entity are searched as phrases in the names of entities; a run is an alias
-# if one of the names in that entity's mentions equals it exactly. Under a filter only names in matching documents count.
+# if it equals a whole name in that entity's mentions. Under a filter only names in matching documents count.
 
 # Aliases are short: in a question of twenty words this covers nearly all runs of capitalised words.
 _LONGEST_ALIAS = 48
@@ -370,7 +370,7 @@ def alias_spans(question: str, spans: Sequence[QuestionSpan], named: Named) -> l
 async def find_aliases(
     store: StoreView, spans: Sequence[QuestionSpan], mentions: int
 ) -> tuple[list[QuestionSpan], dict[str, EntityPlaces]]:
-    """Return the runs that are aliases, with the id of their entity, and the mention places of these entities.
+    """Return the runs that are aliases, each with its entity's id, and the mention places of these entities.
 
     Args:
         store: Queried once each for phrases, for entities with them in their names, and for evidence of matching ones.
