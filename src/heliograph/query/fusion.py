@@ -151,8 +151,8 @@ class Found:
         scale: Converts cosines to the usual scale, which all values below are in.
         parameters: Weights and bounds for this question in this corpus.
         share: Factor of words, names, bridges and the walk for this question: 1, or `FusionParameters.account` if it
-            asks for an account of a subject. `_weigh_channels` lowers it further if the nearest chunks come from few
-            documents.
+            asks for an account of a subject. `_weigh_channels` applies a smaller one if the nearest chunks come from
+            few documents.
         channels: Scores by chunk id, by channel.
         cosines: Cosines of the question with all chunks whose vectors were compared.
         mentions: Entity mentions of each chunk that was read for them.

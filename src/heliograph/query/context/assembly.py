@@ -331,7 +331,7 @@ def needed_chunks(ranked: Sequence[str], chains: Mapping[str, Sequence[str]]) ->
 
 
 def with_leaders(order: Sequence[str], leaders: Sequence[str], head: int) -> list[str]:
-    """Return the order with every leader moved into the first `head` places, and otherwise changed as little as possible.
+    """Return the order with every leader moved into the first `head` places, otherwise changed as little as possible.
 
     A leader from further down takes the last of these places without a leader; the chunk displaced from there follows
     right behind the head. Missing leaders are added. If there are more leaders than places, the first ones get in.
