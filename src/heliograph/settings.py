@@ -461,7 +461,7 @@ class MonitoringSettings(_Section):
 
 
 def _by_present_names(sections: dict[str, Any]) -> dict[str, Any]:
-    """Return one source's sections with `query.min_score` renamed to `min_cosine`, so that sources override each other."""
+    """Return one source's sections with `query.min_score` renamed to `min_cosine`, so that sources override others."""
     query = sections.get("query")
     if not isinstance(query, dict) or "min_score" not in query:
         return sections

@@ -266,7 +266,7 @@ class Committer:
         return changeset(draft, read.resolution, await self._make_vectors(draft))
 
     async def _read(self, draft: Draft) -> _ReadState:
-        """Read the input of a draft; the embedded store reads all of it from one snapshot, in one turn of its thread."""
+        """Read the input of a draft; the embedded store reads it from one snapshot, in one turn of its thread."""
         resolution = await self._resolve(draft)
         entity_ids, relation_ids = await self._find_stale(draft, resolution)
         if not entity_ids and not relation_ids:
